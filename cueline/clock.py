@@ -1,0 +1,29 @@
+"""The one place where time comes in."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Tells the time and waits; tests hand in one that they move themselves."""
+
+    def now(self) -> datetime:
+        """Return the present moment, in UTC."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for *seconds*."""
+        ...
+
+
+class SystemClock:
+    """The clock of the machine."""
+
+    def now(self) -> datetime:
+        """See `Clock.now`."""
+        return datetime.now(UTC)
+
+    async def sleep(self, seconds: float) -> None:
+        """See `Clock.sleep`."""
+        await asyncio.sleep(seconds)

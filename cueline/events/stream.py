@@ -1,0 +1,67 @@
+"""Names of streams: `<category>-<tenant>/<id>`.
+
+A stream is `session-default/7f3a`: category `session`, tenant `default`, id
+`7f3a`. What a user sees leaves `default/` out. Ids become file names, so their
+form is checked where they enter.
+"""
+
+import re
+
+from cueline.errors import InvalidNameError
+
+DEFAULT_TENANT = "default"
+_TENANT = re.compile(r"[a-z0-9_]{1,40}")
+_ID = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
+_LONGEST_ID = 128
+_STREAM = re.compile(r"[a-z]+-[a-z0-9_]{1,40}/[a-z0-9]+([.-][a-z0-9]+)*")
+
+
+def stream_name(category: str, id: str, tenant: str = DEFAULT_TENANT) -> str:  # noqa: A002 - the word of the log
+    """Return the stream's name.
+
+    Raises:
+        InvalidNameError: the id or the tenant has another form; choose another.
+    """
+    if not _TENANT.fullmatch(tenant):
+        raise InvalidNameError(tenant, "a tenant is 1 to 40 of a-z, 0-9 and _")
+    if len(id) > _LONGEST_ID or not _ID.fullmatch(id):
+        raise InvalidNameError(
+            id, "an id is letters a-z and digits, parted by single '.' or '-', at most 128"
+        )
+    return f"{category}-{tenant}/{id}"
+
+
+def check_stream(name: str) -> None:
+    """Refuse what is not a stream's name.
+
+    Raises:
+        InvalidNameError: the name has another form.
+    """
+    if len(name) > _LONGEST_ID + 80 or not _STREAM.fullmatch(name):
+        raise InvalidNameError(name, "a stream is named <category>-<tenant>/<id>")
+
+
+def category_of(stream: str) -> str:
+    """Return the part before the first dash."""
+    return stream.partition("-")[0]
+
+
+def id_of(stream: str) -> str:
+    """Return the part after the slash."""
+    return stream.partition("/")[2]
+
+
+def tenant_of(stream: str) -> str:
+    """Return the part between the first dash and the slash."""
+    return stream.partition("/")[0].partition("-")[2]
+
+
+def sibling(stream: str, category: str) -> str:
+    """Return the stream of another *category* with the same tenant and id."""
+    return f"{category}-{stream.partition('-')[2]}"
+
+
+def shown(stream: str) -> str:
+    """Return what a user sees: the id, with its tenant when it is not the default one."""
+    rest = stream.partition("-")[2]
+    return rest.removeprefix(f"{DEFAULT_TENANT}/")
