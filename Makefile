@@ -1,0 +1,88 @@
+# Everything runs from .venv, which holds the locked versions; each target makes it first.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format types check bench lock clean
+
+BIN := .venv/bin
+READY := .venv/.ready
+BENCH_READY := .venv/.bench-ready
+UV := $(shell command -v uv)
+
+# Bytecode is compiled once, here, and not in every process of a cluster.
+unexport PYTHONDONTWRITEBYTECODE
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z]*\):.*##/\1	/p' $(MAKEFILE_LIST)
+
+setup: $(READY)  ## make .venv, with uv where it is installed and venv + pip where not
+
+demo: setup  ## agents on Ray lose the process they run in, and carry on
+	@$(BIN)/python examples/demo/demo.py
+
+test: setup  ## run every test
+	$(BIN)/python -m pytest
+
+lint: setup  ## ruff: rules and format
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+format: setup  ## rewrite the files as `lint` wants them
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+types: setup  ## mypy, strict
+	$(BIN)/mypy
+
+check: lint types test  ## what a change must pass
+
+bench: $(BENCH_READY)  ## measure the promises of docs/performance.md
+	$(BIN)/python -m bench
+
+lock:  ## resolve again, after a dependency changed in pyproject.toml (needs uv)
+	uv lock
+	uv export --quiet --locked --no-emit-project --output-file requirements.lock
+	uv export --quiet --locked --no-emit-project --group bench --output-file requirements-bench.lock
+
+clean:  ## remove .venv, caches and builds
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find cueline tests examples bench -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+ifdef UV
+
+# Ray has wheels for these versions only, and uv would take the newest it finds.
+UV_SYNC = uv sync --locked --compile-bytecode --python '$(or $(PYTHON),>=3.11,<3.15)'
+
+$(READY): pyproject.toml uv.lock
+	$(UV_SYNC)
+	@touch $@
+
+$(BENCH_READY): $(READY)
+	$(UV_SYNC) --group bench
+	@touch $@
+
+else
+
+PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
+SUITABLE = import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))
+
+$(READY): pyproject.toml requirements.lock
+	@for python in $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11); do \
+	    "$$python" -c '$(SUITABLE)' 2>/dev/null || continue; \
+	    "$$python" -c 'import ensurepip, venv' 2>/dev/null || { \
+	        echo "$$python cannot make virtual environments;" \
+	            "on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }; \
+	    "$(BIN)/python" -c '$(SUITABLE)' 2>/dev/null || clear=--clear; \
+	    echo "making .venv with $$("$$python" --version), once"; \
+	    exec "$$python" -m venv $$clear .venv; \
+	done; \
+	echo "cueline needs Python 3.11 to 3.14; install one, or name it: make PYTHON=/path/to/python" >&2; \
+	exit 1
+	$(PIP) install --require-hashes --requirement requirements.lock
+	$(PIP) install --no-deps --editable .
+	@touch $@
+
+$(BENCH_READY): $(READY) requirements-bench.lock
+	$(PIP) install --require-hashes --requirement requirements-bench.lock
+	@touch $@
+
+endif

@@ -1,0 +1,1 @@
+"""Who does it: plain async classes that take their collaborators as arguments."""

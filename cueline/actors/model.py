@@ -1,0 +1,57 @@
+"""The port to whoever thinks."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from cueline.events.agent import AgentSpec
+from cueline.events.message import Block, ToolCall, Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
+    """One attempt at one model call."""
+
+    session: str
+    """The session's stream."""
+    effect: str
+    """`<turn>.m`."""
+    turn: int
+    attempt: int
+    agent: AgentSpec
+    messages: Sequence[bytes]
+    """Each an `events.message.Message` in canonical JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReply:
+    """A whole answer; half of one is a `ProviderUnavailableError`."""
+
+    content: tuple[Block, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    stop_reason: str
+    """`end_turn`, `tool_use`, `max_tokens` …"""
+    usage: Usage = Usage()
+    model: str = ""
+    """The model that answered, as the provider names it."""
+
+
+class Model(Protocol):
+    """A vendor's model."""
+
+    async def reply(self, request: ModelRequest) -> ModelReply:
+        """Return the model's whole answer. It never tries again by itself.
+
+        Raises:
+            ProviderUnavailableError: wait, try again.
+            ProviderRefusedError: do not try this request again.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        ...
+
+
+ModelFactory = Callable[[AgentSpec], Model]
+"""Makes the model of an agent; raises `ConfigError` for what it does not know."""

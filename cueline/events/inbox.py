@@ -1,0 +1,87 @@
+"""What anyone may tell a session: the messages of an inbox.
+
+Nobody acquires an inbox. Each message leads to exactly one fact in the
+session's stream (I7).
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, Field
+
+from cueline.events.agent import AgentSpec, Part
+from cueline.events.fact import Fact
+
+Lane = Literal["note", "steer", "followup"]
+
+
+class ForkPoint(Part):
+    """Where a fork leaves its parent."""
+
+    stream: str
+    version: int
+    hash: str
+    """Of the parent's event at that version, in hex."""
+
+
+class StartAsked(Fact):
+    """A session was asked for; always version 1 of its inbox."""
+
+    type: Literal["StartAsked"] = "StartAsked"
+    agent: AgentSpec
+    goal: str | None = None
+    """The first message of the user."""
+    open: bool = False
+    """Stays open for more messages after its goal."""
+    attached: bool = False
+    """Somebody watches at a terminal."""
+    fork_of: ForkPoint | None = None
+    note: str | None = None
+    """What a fork tells the model of its workspace."""
+    labels: dict[str, str] = {}
+    asked_at: AwareDatetime
+
+
+class MessageSent(Fact):
+    """Somebody said something to the agent."""
+
+    type: Literal["MessageSent"] = "MessageSent"
+    lane: Lane
+    text: str
+
+
+class PauseAsked(Fact):
+    """Start nothing new; let what is in flight finish."""
+
+    type: Literal["PauseAsked"] = "PauseAsked"
+    why: Literal["asked", "signal"] = "asked"
+
+
+class ResumeAsked(Fact):
+    """Go on after a pause."""
+
+    type: Literal["ResumeAsked"] = "ResumeAsked"
+
+
+class StopAsked(Fact):
+    """End the session; tools get 5 seconds, then are terminated, then killed."""
+
+    type: Literal["StopAsked"] = "StopAsked"
+    reason: str = "Session was manually stopped"
+
+
+class DecisionGiven(Fact):
+    """A person decided on an approval."""
+
+    type: Literal["DecisionGiven"] = "DecisionGiven"
+    approval: str
+    digest: str
+    """Of exactly what was shown to them (I9)."""
+    verdict: Literal["grant", "deny"]
+    by: str
+    note: str = ""
+
+
+InboxMessage = Annotated[
+    MessageSent | PauseAsked | ResumeAsked | StopAsked | DecisionGiven | StartAsked,
+    Field(discriminator="type"),
+]

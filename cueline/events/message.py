@@ -1,0 +1,100 @@
+"""What a model says and is told, in no vendor's dialect."""
+
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+
+from cueline.events.agent import Part
+
+
+class TextBlock(Part):
+    """Words for the reader."""
+
+    kind: Literal["text"] = "text"
+    text: str
+
+
+class ThinkingBlock(Part):
+    """The model's thoughts, sent back as they came."""
+
+    kind: Literal["thinking"] = "thinking"
+    text: str
+    signature: str = ""
+    """The provider's proof that the thoughts are its own."""
+
+
+class OpaqueBlock(Part):
+    """Something that only its provider reads, sent back as it came."""
+
+    kind: Literal["opaque"] = "opaque"
+    provider: str
+    data: dict[str, JsonValue]
+
+
+Block = Annotated[TextBlock | ThinkingBlock | OpaqueBlock, Field(discriminator="kind")]
+
+
+class ToolCall(Part):
+    """What the model asks a tool to do."""
+
+    id: str
+    """The provider's own id of the call; ours is its effect, `<turn>.<index>`."""
+    name: str
+    arguments: dict[str, JsonValue] = {}
+    malformed: str | None = None
+    """The arguments as they came, when they were no JSON object."""
+
+
+class Usage(Part):
+    """What a model call used, in tokens."""
+
+    input: int = Field(default=0, ge=0)
+    """Without what was read from or written to the cache."""
+    output: int = Field(default=0, ge=0)
+    cache_read: int = Field(default=0, ge=0)
+    cache_write: int = Field(default=0, ge=0)
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            input=self.input + other.input,
+            output=self.output + other.output,
+            cache_read=self.cache_read + other.cache_read,
+            cache_write=self.cache_write + other.cache_write,
+        )
+
+
+class Cost(Part):
+    """What a model call cost."""
+
+    usd: Decimal
+    prices: str
+    """Which price list, and of when."""
+
+
+class UserMessage(Part):
+    """What a person, or cueline for them, tells the model."""
+
+    role: Literal["user"] = "user"
+    text: str
+
+
+class AssistantMessage(Part):
+    """What the model said."""
+
+    role: Literal["assistant"] = "assistant"
+    content: tuple[Block, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+
+
+class ToolMessage(Part):
+    """What became of one tool call."""
+
+    role: Literal["tool"] = "tool"
+    call: str
+    """The provider's id of the call."""
+    text: str
+    failed: bool = False
+
+
+Message = Annotated[UserMessage | AssistantMessage | ToolMessage, Field(discriminator="role")]

@@ -1,0 +1,363 @@
+"""The facts of a session.
+
+Each fact keeps its meaning for ever. A step begins with the fact that came
+from outside; it holds the whole command, so that deciding again on the state
+before it gives the same events (I10).
+"""
+
+from typing import ClassVar, Literal
+
+from pydantic import AwareDatetime
+
+from cueline.events.agent import AgentSpec, Part
+from cueline.events.fact import Fact
+from cueline.events.inbox import InboxMessage
+from cueline.events.message import Block, Cost, ToolCall, Usage
+
+WaitKind = Literal["operator", "budget", "approval", "child", "sandbox", "runner", "breaker", "retry"]
+"""Why a session waits, the strongest first."""
+
+Verdict = Literal["granted", "denied", "expired", "superseded"]
+
+
+class SessionStarted(Fact):
+    """The first owner took the session up; stands for version 1 of its inbox."""
+
+    type: Literal["SessionStarted"] = "SessionStarted"
+    agent: AgentSpec
+    goal: str | None
+    open: bool
+    attached: bool
+    labels: dict[str, str] = {}
+    epoch: int
+    parent: str | None = None
+    root: str | None = None
+    depth: int = 0
+    prompt_fold: int = 1
+    """Which fold of the prompt the session keeps using."""
+
+
+class SessionForked(Fact):
+    """A new session goes on from another's past; nothing in flight crosses it.
+
+    Stands for version 1 of the new session's inbox.
+    """
+
+    type: Literal["SessionForked"] = "SessionForked"
+    parent: str
+    version: int
+    hash: str
+    agent: AgentSpec
+    goal: str | None
+    open: bool
+    attached: bool
+    note: str | None
+    epoch: int
+
+
+class GateAnswer(Part):
+    """What the approval gate made of a decision."""
+
+    approval: str
+    verdict: Verdict | None
+    """None while it takes more votes."""
+    by: str = ""
+    note: str = ""
+    accepted: bool = True
+    """Whether this decision counted."""
+    reason: str = ""
+
+
+class MessageReceived(Fact):
+    """The session read a message of its inbox."""
+
+    type: Literal["MessageReceived"] = "MessageReceived"
+    inbox_version: int
+    recorded_at: AwareDatetime
+    """When the log recorded the message: that is when it counts."""
+    message: InboxMessage
+    gate_answer: GateAnswer | None = None
+
+
+class MessageRefused(Fact):
+    """The session read a message of its inbox that changes nothing."""
+
+    type: Literal["MessageRefused"] = "MessageRefused"
+    inbox_version: int
+    recorded_at: AwareDatetime
+    message: InboxMessage
+    gate_answer: GateAnswer | None = None
+    reason: str
+
+
+class ModelRequested(Fact):
+    """A turn, or one more attempt at it, begins; the prompt is a fold up to here."""
+
+    type: Literal["ModelRequested"] = "ModelRequested"
+    effect: str
+    """`<turn>.m`."""
+    attempt: int
+    messages: tuple[int, ...] = ()
+    """Inbox versions of the messages that this call tells the model first."""
+    digest: str
+    """Of the whole prompt, chained message by message."""
+    prefix_digest: str
+    """Of the part that the previous request already had."""
+
+
+class ModelStarted(Fact):
+    """The call goes out now; without an outcome it is a lost attempt."""
+
+    type: Literal["ModelStarted"] = "ModelStarted"
+    effect: str
+    attempt: int
+    grant: str | None = None
+    """The ledger's grant, when a limit of money or tokens applies."""
+
+
+class ModelReplied(Fact):
+    """The model answered; the calls in it are thereby requested, `<turn>.<index>`."""
+
+    type: Literal["ModelReplied"] = "ModelReplied"
+    FACETS: ClassVar[tuple[str, ...]] = ("model",)
+    effect: str
+    attempt: int
+    content: tuple[Block, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    stop_reason: str
+    usage: Usage = Usage()
+    cost: Cost | None = None
+    model: str = ""
+    """The model that answered, as the provider names it."""
+    seconds: float = 0.0
+
+
+class ModelFailed(Fact):
+    """An attempt brought no answer."""
+
+    type: Literal["ModelFailed"] = "ModelFailed"
+    FACETS: ClassVar[tuple[str, ...]] = ("kind",)
+    effect: str
+    attempt: int
+    kind: str
+    message: str
+    failed_at: AwareDatetime | None = None
+    """None for an attempt that was lost with its host."""
+    retry_after: float | None = None
+    """What the provider asked for, in seconds."""
+    retry_at: AwareDatetime | None = None
+    """None: it is not tried again for its own sake."""
+    usage: Usage | None = None
+
+
+class ToolStarted(Fact):
+    """A runner is told to run a call; nothing is known of the outcome yet."""
+
+    type: Literal["ToolStarted"] = "ToolStarted"
+    FACETS: ClassVar[tuple[str, ...]] = ("tool",)
+    effect: str
+    attempt: int
+    tool: str
+    runner: str
+    """The only incarnation that may be sent the call."""
+    epoch: int
+    rule: str
+    """Which rule, or whose grant, allows it."""
+
+
+class ToolReturned(Fact):
+    """The tool answered."""
+
+    type: Literal["ToolReturned"] = "ToolReturned"
+    effect: str
+    attempt: int
+    output: str
+    """What the model is told; capped."""
+    whole: str | None = None
+    """The blob with the whole output, when `output` was capped."""
+    size: int | None = None
+    """Of the whole output in bytes, when `output` was capped."""
+    cleaned: bool = False
+    """Something was taken out: secrets, or bytes that cannot be kept."""
+    seconds: float = 0.0
+
+
+class ToolFailed(Fact):
+    """An attempt failed; with `retry_at` it is tried again, without it is over."""
+
+    type: Literal["ToolFailed"] = "ToolFailed"
+    FACETS: ClassVar[tuple[str, ...]] = ("kind",)
+    effect: str
+    attempt: int
+    kind: str
+    message: str
+    failed_at: AwareDatetime | None = None
+    retry_at: AwareDatetime | None = None
+    cleaned: bool = False
+    seconds: float = 0.0
+
+
+class ToolSkipped(Fact):
+    """The call is over without having been run."""
+
+    type: Literal["ToolSkipped"] = "ToolSkipped"
+    effect: str
+    reason: str
+    """What the model is told."""
+
+
+class ToolInDoubt(Fact):
+    """The call was started, its runner is gone, and it must not be repeated."""
+
+    type: Literal["ToolInDoubt"] = "ToolInDoubt"
+    effect: str
+    attempt: int
+    evidence: str
+    """How it is known that the runner is gone."""
+
+
+class ToolReconciled(Fact):
+    """It was found out, or decided, what became of a call in doubt."""
+
+    type: Literal["ToolReconciled"] = "ToolReconciled"
+    effect: str
+    outcome: Literal["happened", "did_not_happen", "unknown"]
+    by: str
+    """`tool`, `policy`, or the person."""
+    output: str = ""
+    """What the model is told; empty when the call is run again."""
+
+
+class ApprovalRequested(Fact):
+    """A person is asked; the gate has opened the approval's stream."""
+
+    type: Literal["ApprovalRequested"] = "ApprovalRequested"
+    effect: str
+    approval: str
+    digest: str
+    deadline_at: AwareDatetime
+    question: Literal["may_it_run", "did_it_happen"] = "may_it_run"
+    rule: str = ""
+
+
+class ApprovalResolved(Fact):
+    """The gate's verdict on an approval, as the session learned it."""
+
+    type: Literal["ApprovalResolved"] = "ApprovalResolved"
+    approval: str
+    verdict: Verdict
+    by: str
+    note: str = ""
+
+
+class SessionWaiting(Fact):
+    """Nothing is in hand; the session rests."""
+
+    type: Literal["SessionWaiting"] = "SessionWaiting"
+    kind: WaitKind
+    why: str
+    deadline_at: AwareDatetime | None = None
+    effects: tuple[str, ...] = ()
+
+
+class SessionContinued(Fact):
+    """The session goes on."""
+
+    type: Literal["SessionContinued"] = "SessionContinued"
+    by: str
+    """`deadline`, `message`, `replay` …"""
+    at: AwareDatetime | None = None
+
+
+class SessionIdle(Fact):
+    """The turn is over, and the session stays open for more messages."""
+
+    type: Literal["SessionIdle"] = "SessionIdle"
+    result: str = ""
+
+
+class LostAttempt(Part):
+    """An attempt that was in flight when its host died."""
+
+    effect: str
+    attempt: int
+
+
+class SessionTakenOver(Fact):
+    """A new owner goes on after the former one died in the middle."""
+
+    type: Literal["SessionTakenOver"] = "SessionTakenOver"
+    epoch: int
+    lost_attempts: tuple[LostAttempt, ...] = ()
+    at: AwareDatetime
+
+
+class PromptPrefixChanged(Fact):
+    """The next request's beginning differs from what the last one sent."""
+
+    type: Literal["PromptPrefixChanged"] = "PromptPrefixChanged"
+    reason: str
+
+
+class OutcomeCameLate(Fact):
+    """An outcome arrived that nobody waits for any more; it changes nothing."""
+
+    type: Literal["OutcomeCameLate"] = "OutcomeCameLate"
+    effect: str
+    attempt: int
+    outcome: str
+    """The type of the fact that it would have been."""
+    message: str = ""
+
+
+class SessionCompleted(Fact):
+    """The agent reached its goal; final (I6)."""
+
+    type: Literal["SessionCompleted"] = "SessionCompleted"
+    result: str
+
+
+class SessionFailed(Fact):
+    """The session cannot go on; final (I6)."""
+
+    type: Literal["SessionFailed"] = "SessionFailed"
+    kind: str
+    error: str
+    recoverable: bool = False
+
+
+class SessionStopped(Fact):
+    """Somebody ended the session; final (I6)."""
+
+    type: Literal["SessionStopped"] = "SessionStopped"
+    by: str
+    reason: str
+
+
+SessionEvent = (
+    SessionStarted
+    | SessionForked
+    | MessageReceived
+    | MessageRefused
+    | ModelRequested
+    | ModelStarted
+    | ModelReplied
+    | ModelFailed
+    | ToolStarted
+    | ToolReturned
+    | ToolFailed
+    | ToolSkipped
+    | ToolInDoubt
+    | ToolReconciled
+    | ApprovalRequested
+    | ApprovalResolved
+    | SessionWaiting
+    | SessionContinued
+    | SessionIdle
+    | SessionTakenOver
+    | PromptPrefixChanged
+    | OutcomeCameLate
+    | SessionCompleted
+    | SessionFailed
+    | SessionStopped
+)
