@@ -50,7 +50,8 @@ clean:  ## remove .venv, caches and builds
 ifdef UV
 
 # Ray has wheels for these versions only, and uv would take the newest it finds.
-UV_SYNC = uv sync --locked --compile-bytecode --python '$(or $(PYTHON),>=3.11,<3.15)'
+PYTHONS := >=3.11,<3.15
+UV_SYNC = uv sync --locked --compile-bytecode --python '$(or $(PYTHON),$(PYTHONS))'
 
 $(READY): pyproject.toml uv.lock
 	$(UV_SYNC)
