@@ -1,0 +1,184 @@
+"""Who may import whom, and what each room may not touch."""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+
+PORTS = {"actors", "events", "errors", "clock"}
+MAY_IMPORT = {
+    "errors": set(),
+    "clock": set(),
+    "config": {"errors"},
+    "events": {"errors"},
+    "deciders": {"events", "errors"},
+    "projections": {"events", "errors"},
+    "actors": {"deciders", "events", "errors", "clock"},
+    "cluster": PORTS,
+    "stores": {"events", "errors"},
+    "providers": PORTS,
+    "tools": PORTS,
+    "console": PORTS | {"projections"},
+    "agent": {"tools", "actors", "events", "errors"},
+}
+MAY_IMPORT |= {
+    "runtime": set(MAY_IMPORT),
+    "testing": {*MAY_IMPORT, "runtime"},
+    "cli": {*MAY_IMPORT, "runtime"},
+    "cueline": {*MAY_IMPORT, "runtime"} - {"cluster"},
+}
+
+PYDANTIC = {"agent", "cli", "config", "events", "testing", "tools"}
+HOMES = {
+    "anthropic": {"providers"},
+    "genai_prices": {"providers"},
+    "httpx": {"providers"},
+    "hypothesis": {"testing"},
+    "jsonschema": {"tools"},
+    "pydantic": PYDANTIC,
+    "pydantic_core": PYDANTIC,
+    "pydantic_settings": {"config"},
+    "pysqlite3": {"stores", "testing"},
+    "pytest": {"testing"},
+    "ray": {"cluster"},
+    "rich": {"cli", "console"},
+    "sqlite3": {"stores", "testing"},
+    "sqlite_utils": {"projections", "stores"},
+    "typer": {"cli", "console"},
+    # The standard library's ways to the network.
+    "http": set(),
+    "socket": {"cluster"},
+    "urllib": set(),
+}
+OUTSIDE = "asyncio|io|logging|os|pathlib|random|secrets|socket|subprocess|threading|time|uuid"
+MAY_SLEEP = {"cueline/clock.py", "cueline/testing/wait.py"}
+
+
+class Import(NamedTuple):
+    where: str
+    room: str
+    module: str
+    lazy: bool
+
+    @property
+    def target(self) -> str:
+        """Our room, or else the package of somebody else."""
+        ours, _, rest = self.module.partition(".")
+        return rest.split(".")[0] or ours if ours == "cueline" else ours
+
+
+def files(*folders: str) -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+        yield str(path.relative_to(ROOT)), ast.parse(path.read_text())
+
+
+def nodes(*folders: str) -> Iterator[tuple[str, ast.AST]]:
+    for where, tree in files(*folders):
+        yield from ((f"{where}:{getattr(n, 'lineno', 0)}", n) for n in ast.walk(tree))
+
+
+def room_of(where: str) -> str:
+    room = where.split("/")[1].removesuffix(".py")
+    return "cueline" if room in {"__init__", "__main__"} else room
+
+
+def modules_in(node: ast.AST, *, lazy: bool = False) -> Iterator[tuple[str, bool]]:
+    """Tell each imported module, and whether only a call of a function imports it."""
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.Import(names=names):
+                yield from ((alias.name, lazy) for alias in names)
+            case ast.ImportFrom(module="cueline", names=names):
+                rooms = (alias.name for alias in names)
+                yield from ((f"cueline.{r}" if r in MAY_IMPORT else "cueline", lazy) for r in rooms)
+            case ast.ImportFrom(module=module):
+                yield str(module), lazy
+            case _:
+                inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
+                yield from modules_in(child, lazy=lazy or inside)
+
+
+IMPORTS = [
+    Import(where, room_of(where), module, lazy)
+    for where, tree in files("cueline")
+    for module, lazy in modules_in(tree)
+]
+OURS = [i for i in IMPORTS if i.module.split(".")[0] == "cueline"]
+THEIRS = [i for i in IMPORTS if i.module.split(".")[0] != "cueline"]
+
+
+def test_every_module_is_in_a_room_of_the_table():
+    assert set() == {where for where, _ in files("cueline") if room_of(where) not in MAY_IMPORT}
+
+
+def test_a_room_imports_only_the_rooms_it_may():
+    assert [] == [i for i in OURS if i.target not in {i.room, *MAY_IMPORT.get(i.room, ())}]
+
+
+def test_ray_is_loaded_only_when_the_cluster_is_asked_for():
+    assert [] == [i for i in OURS if i.target == "cluster" != i.room and not i.lazy]
+
+
+def test_a_third_party_package_is_imported_in_its_home_only():
+    homeless = [i for i in THEIRS if i.target not in HOMES.keys() | sys.stdlib_module_names]
+    astray = [i for i in THEIRS if i.room not in HOMES.get(i.target, {i.room})]
+
+    assert [] == homeless + astray
+
+
+def test_rules_import_nothing_that_reaches_outside():
+    rules = [i for i in THEIRS if i.room == "deciders"]
+
+    assert [] == [i for i in rules if re.fullmatch(OUTSIDE, i.target)]
+
+
+def test_rules_are_not_async():
+    coloured = ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith
+
+    assert [] == [where for where, node in nodes("cueline/deciders") if isinstance(node, coloured)]
+
+
+def test_rules_and_facts_do_not_ask_what_time_it_is():
+    attributes = [
+        (where, node.attr)
+        for where, node in nodes("cueline/deciders", "cueline/events")
+        if isinstance(node, ast.Attribute)
+    ]
+
+    assert [] == [a for a in attributes if a[1] in {"now", "utcnow", "today"}]
+
+
+def test_nothing_sleeps_but_the_clock_and_the_wait_for_a_fact():
+    sleepers = [where for where, node in nodes("cueline", "tests") if sleeps(node)]
+
+    assert [] == [where for where in sleepers if where.split(":")[0] not in MAY_SLEEP]
+
+
+def sleeps(node: ast.AST) -> bool:
+    """Say whether *node* waits for real time; asking a clock that was handed in does not."""
+    match node:
+        case ast.ImportFrom(names=names):
+            return "sleep" in {alias.name for alias in names}
+        case ast.Attribute(attr="sleep", value=asked):
+            return not ast.unparse(asked).endswith("clock")
+        case _:
+            return False
+
+
+def test_errors_are_defined_in_one_file():
+    classes = [(w, node.name) for w, node in nodes("cueline") if isinstance(node, ast.ClassDef)]
+    errors = [(where, name) for where, name in classes if name.endswith(("Error", "Exception"))]
+
+    assert [] == [error for error in errors if not error[0].startswith("cueline/errors.py:")]
+
+
+def test_pip_installs_the_versions_that_uv_does():
+    by_uv = re.findall(r'name = "(.+)"\nversion = "(.+)"', (ROOT / "uv.lock").read_text())
+    pinned = [lock.read_text() for lock in ROOT.glob("requirements*.lock")]
+    by_pip = re.findall(r"(?m)^([\w.-]+)==(\S+)", "".join(pinned))
+
+    assert set() == set(by_pip) - set(by_uv)
