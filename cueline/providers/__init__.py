@@ -1,0 +1,1 @@
+"""Who thinks: the vendors' models, and one that answers from a file."""

@@ -1,0 +1,232 @@
+"""What a scripted model says, as a TOML file tells it."""
+
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import inf
+from typing import Any, Final, NoReturn
+
+from cueline.actors.model import ModelReply
+from cueline.errors import ConfigError, ProviderRefusedError
+from cueline.events.message import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCall, Usage
+
+UNAVAILABLE: Final = frozenset(
+    ("rate_limited", "overloaded", "unavailable", "timeout", "network", "malformed_reply")
+)
+REFUSED: Final = frozenset(
+    ("invalid_request", "auth", "refused", "context_too_long", "content_filtered", "unknown")
+)
+
+Keys = Mapping[str, tuple[type, ...]]
+NUMBER: Final = (int, float)
+FILE: Final[Keys] = {"reply": (list,)}
+REPLY: Final[Keys] = {
+    "turn": (int,),
+    "attempt": (int,),
+    "text": (str,),
+    "thinking": (str,),
+    "calls": (list,),
+    "fail": (dict,),
+    "cut": (bool,),
+    "delay_seconds": NUMBER,
+    "stop_reason": (str,),
+    "usage": (dict,),
+}
+CALL: Final[Keys] = {"name": (str,), "arguments": (dict,), "malformed": (str,), "id": (str,)}
+FAIL: Final[Keys] = {"kind": (str,), "message": (str,), "retry_after": NUMBER}
+USAGE: Final[Keys] = dict.fromkeys(Usage.model_fields, (int,))
+
+BYTES_A_TOKEN: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """How a model call fails."""
+
+    kind: str
+    message: str
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptedReply:
+    """What the model does at one turn."""
+
+    reply: ModelReply
+    usage_known: bool
+    """Whether the file says what was used; else only `usage.output` is there, an estimate."""
+    delay_seconds: float
+    failure: Failure | None
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """Replies by turn and attempt; the attempt None stands for any."""
+
+    name: str
+    replies: Mapping[tuple[int, int | None], ScriptedReply]
+
+    def reply_for(self, turn: int, attempt: int) -> ScriptedReply:
+        """Return what is said then; a reply for this very attempt goes first.
+
+        Raises:
+            ProviderRefusedError: the file has no such reply; make it longer.
+        """
+        found = self.replies.get((turn, attempt)) or self.replies.get((turn, None))
+        if found is None:
+            lack = f"the script {self.name} has no reply for turn {turn}, attempt {attempt}"
+            raise ProviderRefusedError("invalid_request", lack)
+        return found
+
+
+# A host asks for the same text once for each of its sessions.
+@lru_cache(maxsize=64)
+def read_script(text: str, name: str = "script") -> Script:
+    """Read *text*; *name* is what its errors call it.
+
+    Raises:
+        ConfigError: mend the key it names.
+    """
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(name, f"is not TOML: {error}") from error
+    check(tables, FILE, name, "the file")
+    replies: dict[tuple[int, int | None], ScriptedReply] = {}
+    turn = 0
+    for number, table in enumerate(tables.get("reply", ()), 1):
+        reader = ReplyReader(name, f"reply {number}")
+        turn, attempt = reader.place(table, turn)
+        if (turn, attempt) in replies:
+            reader.fail("says again what happens at its turn and attempt; leave one of them out")
+        replies[turn, attempt] = reader.read(table, turn)
+    if not replies:
+        raise ConfigError(name, "has no [[reply]]; write at least one")
+    return Script(name, replies)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyReader:
+    """Reads one `[[reply]]`, and says where a mistake is."""
+
+    name: str
+    where: str
+
+    def fail(self, reason: str) -> NoReturn:
+        """Raise the `ConfigError` of this reply."""
+        raise ConfigError(self.name, f"{self.where} {reason}")
+
+    def place(self, table: object, before: int) -> tuple[int, int | None]:
+        """Return turn and attempt; the turn is by default the one after *before*."""
+        checked = check(table, REPLY, self.name, self.where)
+        if "attempt" in checked and "turn" not in checked:
+            self.fail("names an attempt; name its turn too")
+        turn, attempt = checked.get("turn", before + 1), checked.get("attempt")
+        if 0 in {turn, attempt}:
+            self.fail("counts from 0; turns and attempts count from 1")
+        return turn, attempt
+
+    def read(self, table: Mapping[str, Any], turn: int) -> ScriptedReply:
+        """Return what happens at *turn*."""
+        failure = self.failure(table)
+        if failure is None and not table.keys() & {"text", "thinking", "calls"}:
+            self.fail("says nothing; give it text, thinking, calls, fail or cut")
+        calls = tuple(
+            self.call(call, f"call_{turn}_{index}", index)
+            for index, call in enumerate(table.get("calls", ()))
+        )
+        content = content_of(table)
+        reply = ModelReply(
+            content=content,
+            calls=calls,
+            stop_reason=table.get("stop_reason", "tool_use" if calls else "end_turn"),
+            usage=self.usage(table) or Usage(output=tokens(size_of(content, calls))),
+            model="scripted",
+        )
+        return ScriptedReply(
+            reply=reply,
+            usage_known="usage" in table,
+            delay_seconds=table.get("delay_seconds", 0),
+            failure=failure,
+        )
+
+    def failure(self, table: Mapping[str, Any]) -> Failure | None:
+        """Return how the call fails, if it does."""
+        if table.get("cut"):
+            if "fail" in table:
+                self.fail("is cut and fails; choose one")
+            return Failure(kind="malformed_reply", message="the reply broke off")
+        if "fail" not in table:
+            return None
+        where = f"{self.where} fail"
+        fields = check(table["fail"], FAIL, self.name, where)
+        kind = fields.get("kind")
+        if kind not in UNAVAILABLE | REFUSED:
+            known = ", ".join(sorted(UNAVAILABLE | REFUSED))
+            self.fail(f"fail kind is {kind!r}; known are {known}")
+        if kind in REFUSED and "retry_after" in fields:
+            self.fail(f"fail retry_after: {kind} is not tried again; leave it out")
+        return Failure(**{"message": f"the script says {kind}", **fields})
+
+    def call(self, table: object, default_id: str, index: int) -> ToolCall:
+        """Return one call of a tool."""
+        where = f"{self.where} calls[{index}]"
+        fields = check(table, CALL, self.name, where)
+        if "name" not in fields:
+            raise ConfigError(self.name, f"{where} has no name")
+        try:
+            # TOML has dates and infinities, which JSON has not.
+            json.dumps(fields.get("arguments"), allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(self.name, f"{where} arguments are not JSON: {error}") from error
+        return ToolCall(**{"id": default_id, **fields})
+
+    def usage(self, table: Mapping[str, Any]) -> Usage | None:
+        """Return what the file says was used, if it does."""
+        if "usage" not in table:
+            return None
+        return Usage(**check(table["usage"], USAGE, self.name, f"{self.where} usage"))
+
+
+def check(table: object, keys: Keys, name: str, where: str) -> dict[str, Any]:
+    """Return *table* if its keys and the types of their values are known.
+
+    Raises:
+        ConfigError: mend the key it names.
+    """
+    if not isinstance(table, dict):
+        raise ConfigError(name, f"{where} is {table!r}, not a table")
+    for key, value in table.items():
+        if key not in keys:
+            known = ", ".join(keys)
+            raise ConfigError(name, f"{where} has the unknown key {key!r}; known are {known}")
+        # Not isinstance: True is an int.
+        if type(value) not in keys[key]:
+            wanted = " or ".join(kind.__name__ for kind in keys[key])
+            raise ConfigError(name, f"{where} {key} is {value!r}, not {wanted}")
+        # "Not at least" instead of "less than": nan is neither.
+        if isinstance(value, (int, float)) and not 0 <= value < inf:
+            raise ConfigError(name, f"{where} {key} is {value!r}, not a number from 0 up")
+    return table
+
+
+def content_of(table: Mapping[str, Any]) -> tuple[Block, ...]:
+    """Return what is said, thoughts first."""
+    thinking = [ThinkingBlock(text=table["thinking"])] if table.get("thinking") else []
+    text = [TextBlock(text=table["text"])] if table.get("text") else []
+    return (*thinking, *text)
+
+
+def size_of(content: Iterable[Block], calls: Iterable[ToolCall]) -> int:
+    """Return how many bytes a reply has: words, thoughts, and calls as JSON."""
+    # Not the size of their records, which grow with every new field.
+    said = [block.text for block in content if not isinstance(block, OpaqueBlock)]
+    asked = [call.name + (call.malformed or json.dumps(call.arguments)) for call in calls]
+    return len("".join((*said, *asked)).encode())
+
+
+def tokens(size: int) -> int:
+    """Estimate how many tokens *size* bytes are; the same for ever."""
+    return -(-size // BYTES_A_TOKEN)

@@ -1,0 +1,95 @@
+"""A model that answers from a TOML file."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from cueline.actors.model import ModelReply, ModelRequest
+from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailableError
+from cueline.events.agent import AgentSpec
+from cueline.events.message import Usage
+from cueline.providers.script import REFUSED, Failure, Script, read_script, tokens
+
+Pause = Callable[[float], Awaitable[None]]
+"""Waits for so many seconds, by whichever clock there is."""
+
+
+class ScriptedModel:
+    """Says what its script says at this turn and attempt, and keeps no count of its own.
+
+    So it goes on in the right place after a crash, and one instance serves any
+    number of sessions.
+    """
+
+    def __init__(self, script: Script, pause: Pause) -> None:
+        self._script = script
+        self._pause = pause
+
+    async def reply(self, request: ModelRequest) -> ModelReply:
+        """See `Model.reply`."""
+        scripted = self._script.reply_for(request.turn, request.attempt)
+        if scripted.delay_seconds:
+            await self._pause(scripted.delay_seconds)
+        if scripted.failure is not None:
+            raise error_of(scripted.failure)
+        if scripted.usage_known:
+            return scripted.reply
+        usage = Usage(input=input_tokens(request), output=scripted.reply.usage.output)
+        return replace(scripted.reply, usage=usage)
+
+    async def close(self) -> None:
+        """See `Model.close`."""
+
+
+def error_of(failure: Failure) -> ProviderUnavailableError | ProviderRefusedError:
+    """Return the error that a vendor's adapter would raise."""
+    if failure.kind in REFUSED:
+        return ProviderRefusedError(failure.kind, failure.message)
+    return ProviderUnavailableError(failure.kind, failure.message, failure.retry_after)
+
+
+def input_tokens(request: ModelRequest) -> int:
+    """Estimate what was sent: a token for every four bytes of instructions and messages."""
+    return tokens(len(request.agent.instructions.encode()) + sum(map(len, request.messages)))
+
+
+def script_of(agent: AgentSpec) -> Script:
+    """Return the script of *agent*: its parameter `script`, or else the file `model` names.
+
+    Raises:
+        ConfigError: mend the file, or the key it names.
+    """
+    text = record_script(agent.parameters, Path(agent.model))["script"]
+    return read_script(text, agent.model)
+
+
+def record_script(parameters: Mapping[str, Any], model: Path) -> dict[str, Any]:
+    """Return *parameters* with the text of the file *model* in `script`.
+
+    To be called before the agent is recorded: a resumed session must not
+    depend on a file that was moved or edited since.
+
+    Raises:
+        ConfigError: mend the file, or the key it names.
+    """
+    text = parameters["script"] if "script" in parameters else text_of(model)
+    if not isinstance(text, str):
+        raise ConfigError("parameters.script", f"is {text!r}, not the text of a script")
+    read_script(text, str(model))
+    return {**parameters, "script": text}
+
+
+def text_of(path: Path) -> str:
+    """Return what *path* holds.
+
+    Raises:
+        ConfigError: name a text file that is there.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        why = f"cannot be read ({error.strerror}); `model` names the script of a scripted agent"
+        raise ConfigError(str(path), why) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(str(path), f"is not UTF-8 text: {error.reason}") from error
