@@ -44,6 +44,8 @@ class ToolCall(Part):
     arguments: dict[str, JsonValue] = {}
     malformed: str | None = None
     """The arguments as they came, when they were no JSON object."""
+    problem: str | None = None
+    """Why it cannot be run: what the model is told instead of a result."""
 
 
 class Usage(Part):

@@ -1,0 +1,1 @@
+"""What may happen: pure rules, without clock, chance or outside world."""

@@ -1,0 +1,145 @@
+"""The prompt as a fold: which message an event adds.
+
+The state of a session keeps only digests; who calls the model folds the bodies
+here, from the same events, and gets byte-identical messages after every
+resume. A request's digest chains the messages' digests, so it is O(1) a turn.
+
+Order: what the model said; at the next request the results of its calls in
+call order, then the messages that this request tells it.
+"""
+
+import hashlib
+
+from cueline.events.agent import AgentSpec, Part
+from cueline.events.inbox import MessageSent
+from cueline.events.message import AssistantMessage, ToolCall, ToolMessage, UserMessage
+from cueline.events.session import (
+    MessageReceived,
+    ModelReplied,
+    ModelRequested,
+    SessionEvent,
+    SessionForked,
+    SessionStarted,
+    ToolFailed,
+    ToolReconciled,
+    ToolReturned,
+    ToolSkipped,
+)
+
+FOLD = 1
+"""The number of this fold; a session keeps the one it started with."""
+FORKED_AWAY = "This call belongs to the session this was forked from; it was not run here."
+
+
+def encode(message: Part) -> bytes:
+    """Return a message in canonical JSON."""
+    return message.model_dump_json().encode()
+
+
+def opening_digest(agent: AgentSpec) -> str:
+    """Return the digest of what comes before all messages: model, system prompt, tools."""
+    return hashlib.sha256(encode(agent)).hexdigest()
+
+
+def fingerprint(message: bytes) -> str:
+    """Return the digest of one encoded message."""
+    return hashlib.sha256(message).hexdigest()
+
+
+def chained(previous: str, fingerprint: str) -> str:
+    """Return the digest of a prompt that goes on with the message of *fingerprint*."""
+    return hashlib.sha256(f"{previous}{fingerprint}".encode()).hexdigest()
+
+
+def assistant_message(replied: ModelReplied) -> bytes:
+    """Return what the model said."""
+    return encode(AssistantMessage(content=replied.content, calls=replied.calls))
+
+
+def tool_message(call_id: str, text: str, *, failed: bool) -> bytes:
+    """Return what the model is told of one call."""
+    return encode(ToolMessage(call=call_id, text=text, failed=failed))
+
+
+def user_message(text: str) -> bytes:
+    """Return what a person says."""
+    return encode(UserMessage(text=text))
+
+
+def result_of(
+    event: ToolReturned | ToolFailed | ToolSkipped | ToolReconciled,
+) -> tuple[str, bool] | None:
+    """Return what the model is told of the call, and whether it failed; None if it goes on."""
+    match event:
+        case ToolReturned(output=output):
+            return output, False
+        case ToolFailed(retry_at=None, kind=kind, message=message):
+            return f"{kind}: {message}", True
+        case ToolSkipped(reason=reason):
+            return reason, True
+        case ToolReconciled(outcome="did_not_happen"):
+            return None
+        case ToolReconciled(output=output):
+            return output, False
+        case _:
+            return None
+
+
+def opening_messages(event: SessionStarted | SessionForked) -> list[bytes]:
+    """Return what a session's first fact tells the model."""
+    texts = [event.goal] if isinstance(event, SessionStarted) else [event.note, event.goal]
+    return [user_message(text) for text in texts if text]
+
+
+class Prompt:
+    """The messages of one session, encoded; dropped when the session rests."""
+
+    def __init__(self) -> None:
+        self.messages: list[bytes] = []
+        """What the next request sends, up to the last `ModelRequested`."""
+        self.digest = ""
+        self.calls: dict[str, ToolCall] = {}
+        """The calls of the current turn by effect."""
+        self._results: dict[str, bytes] = {}
+        self._mail: dict[int, list[bytes]] = {}
+
+    def add(self, event: SessionEvent) -> None:
+        """Take in one fact."""
+        match event:
+            case ModelRequested(messages=versions):
+                self._present(versions)
+            case ModelReplied():
+                self._append(assistant_message(event))
+                turn = event.effect.partition(".")[0]
+                self.calls = {f"{turn}.{i}": call for i, call in enumerate(event.calls)}
+            case ToolReturned() | ToolFailed() | ToolSkipped() | ToolReconciled():
+                self._close(event.effect, result_of(event))
+            case MessageReceived(message=MessageSent(text=text), inbox_version=version):
+                self._mail[version] = [user_message(text)]
+            case SessionStarted():
+                self.digest = opening_digest(event.agent)
+                self._mail[1] = opening_messages(event)
+            case SessionForked():
+                for effect in self.calls.keys() - self._results.keys():
+                    self._close(effect, (FORKED_AWAY, True))
+                self._mail = {1: opening_messages(event)}
+            case _:
+                pass
+
+    def _close(self, effect: str, result: tuple[str, bool] | None) -> None:
+        if result is not None and effect in self.calls:
+            text, failed = result
+            self._results[effect] = tool_message(self.calls[effect].id, text, failed=failed)
+
+    def _present(self, versions: tuple[int, ...]) -> None:
+        for effect in self.calls:
+            if effect in self._results:
+                self._append(self._results[effect])
+        self.calls, self._results = {}, {}
+        for version in versions:
+            for message in self._mail.pop(version, ()):
+                self._append(message)
+
+    def _append(self, message: bytes) -> None:
+        self.messages.append(message)
+        self.digest = chained(self.digest, fingerprint(message))

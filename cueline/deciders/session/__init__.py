@@ -1,0 +1,32 @@
+"""The rules of one session: a table of states and what may happen in each.
+
+`created → running ⇄ idle`; `created | running | idle | waiting → waiting |
+stopping`; `waiting → running`; `stopping → stopped`; terminal `completed`,
+`failed`, `stopped`.
+"""
+
+from cueline.deciders.decider import Decider
+from cueline.deciders.session.decide import command_of, decide
+from cueline.deciders.session.due import Effect, due, wake_at
+from cueline.deciders.session.evolve import evolve, order_digest
+from cueline.deciders.session.following import following
+from cueline.deciders.session.state import TERMINAL, SessionState, Status, session_of
+from cueline.events.session import SessionEvent
+
+SESSION: Decider[SessionEvent, SessionState, SessionEvent] = Decider(SessionState(), decide, evolve)
+
+__all__ = [
+    "SESSION",
+    "TERMINAL",
+    "Effect",
+    "SessionState",
+    "Status",
+    "command_of",
+    "decide",
+    "due",
+    "evolve",
+    "following",
+    "order_digest",
+    "session_of",
+    "wake_at",
+]

@@ -1,0 +1,255 @@
+"""What the rules of a session remember: open effects, counters, marks, no bodies."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from cueline.events.agent import AgentSpec, Declared, ToolSpec
+from cueline.events.inbox import Lane
+from cueline.events.session import Verdict, WaitKind
+
+MAX_TAKEOVERS = 3
+"""So many takeovers without a finished effect in between, and a person is asked."""
+
+
+class Status(StrEnum):
+    """What the work is; whether somebody drives it is presence, not status."""
+
+    CREATED = "created"
+    RUNNING = "running"
+    IDLE = "idle"
+    WAITING = "waiting"
+    STOPPING = "stopping"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.STOPPED})
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """The model call of the current turn, while it is open."""
+
+    effect: str
+    attempt: int
+    phase: Literal["requested", "started", "retry", "given_up"]
+    failures: int = 0
+    """Since the turn began, or a person resumed."""
+    retry_at: datetime | None = None
+    rests: bool = False
+    """The retry is far enough away for the session to rest."""
+    error: str = ""
+    """Why it was given up."""
+    fatal: bool = False
+    """Nobody can mend it."""
+
+
+Question = Literal["may_it_run", "did_it_happen"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the gate made of a decision."""
+
+    verdict: Verdict
+    by: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A question to a person that is open, answered, or granted."""
+
+    id: str
+    digest: str
+    deadline_at: datetime
+    question: Question
+    answer: Answer | None = None
+    """Known to the session, but not resolved yet."""
+    granted: str | None = None
+    """Who allowed the call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """Whether a call in doubt happened, and who says so."""
+
+    happened: bool
+    by: str
+
+
+Phase = Literal["requested", "started", "retry", "in_doubt", "closed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One tool call of the current turn."""
+
+    effect: str
+    id: str
+    """The provider's own id of the call."""
+    tool: str
+    declared: Declared
+    gated: bool
+    """A person has to allow it."""
+    digest: str
+    """Of exactly what will run (I9)."""
+    phase: Phase = "requested"
+    attempt: int = 0
+    failures: int = 0
+    runner: str | None = None
+    retry_at: datetime | None = None
+    rests: bool = False
+    approval: Approval | None = None
+    asked: int = 0
+    """How often a person was asked about it."""
+    problem: str | None = None
+    """Why it cannot be run at all."""
+    unclear: bool = False
+    """Its `reconcile` could not tell."""
+    ruling: Ruling | None = None
+    """What a person said of a call in doubt."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether doing it twice is harmless: it may run beside others, and again."""
+        return self.declared in ("read_only", "idempotent")
+
+    @property
+    def asking(self) -> bool:
+        """Whether a person's answer is awaited."""
+        return self.approval is not None and self.approval.granted is None
+
+    @property
+    def allowed(self) -> bool:
+        """Whether nobody has to be asked (any more)."""
+        return not self.gated or (self.approval is not None and not self.asking)
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """A message that the model was not told yet."""
+
+    inbox_version: int
+    lane: Lane
+    fingerprints: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Where the conversation is."""
+
+    number: int = 0
+    since_user: int = 0
+    """Turns since the last message of a user."""
+    model: ModelCall | None = None
+    calls: tuple[Call, ...] = ()
+    replied: bool = False
+    """The model answered, and the next request was not made yet."""
+    answer: str = ""
+    """What it said, when it asked for nothing; until the session ends or goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Digests that stand for the prompt."""
+
+    digest: str = ""
+    requested: str = ""
+    """What the last request sent."""
+    results: tuple[tuple[str, str], ...] = ()
+    """Effect and fingerprint of results that the model was not told yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """How the session was started."""
+
+    agent: AgentSpec
+    open: bool
+    attached: bool
+    tools: dict[str, ToolSpec]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Why and until when the session rests, as recorded."""
+
+    kind: WaitKind
+    why: str
+    deadline_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Somebody wants the session to end."""
+
+    by: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """One session, folded."""
+
+    stream: str = ""
+    status: Status = Status.CREATED
+    setup: Setup | None = None
+    epoch: int = 0
+    turn: Turn = Turn()
+    mail: tuple[Mail, ...] = ()
+    marks: Marks = Marks()
+    inbox_read: int = 0
+    hold: str | None = None
+    """Why a person has to say that it goes on; nothing new starts."""
+    waiting: Wait | None = None
+    runner_wait: datetime | None = None
+    """Until when it waits for a runner to be reached."""
+    stop: Stop | None = None
+    takeovers: int = 0
+    """Since the last finished effect."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the outcome is final (I6)."""
+        return self.status in TERMINAL
+
+    @property
+    def poisoned(self) -> bool:
+        """Whether it took down so many hosts that a person has to look at it first."""
+        return self.takeovers >= MAX_TAKEOVERS and self.hold is not None
+
+    @property
+    def agent(self) -> AgentSpec:
+        """The recorded agent."""
+        assert self.setup is not None, "a session that was not started has no agent"
+        return self.setup.agent
+
+    @property
+    def open_calls(self) -> tuple[Call, ...]:
+        """The calls of this turn that have no outcome yet."""
+        return tuple(call for call in self.turn.calls if call.phase != "closed")
+
+    def call(self, effect: str) -> Call | None:
+        """Return the call of that effect in this turn."""
+        return next((call for call in self.turn.calls if call.effect == effect), None)
+
+    def call_of_approval(self, approval: str) -> Call | None:
+        """Return the call that an open or granted approval is about."""
+        return next(
+            (c for c in self.turn.calls if c.approval is not None and c.approval.id == approval),
+            None,
+        )
+
+    @property
+    def steered(self) -> bool:
+        """Whether a message waits that ends the turn's calls."""
+        return any(mail.lane == "steer" for mail in self.mail)
+
+
+def session_of(stream: str) -> SessionState:
+    """Return the state of a session before its first fact."""
+    return SessionState(stream=stream)
