@@ -1,0 +1,161 @@
+"""What a tool's function takes, told as JSON Schema."""
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, create_model
+from pydantic.errors import PydanticUserError
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import CoreSchema
+
+from cueline.errors import ConfigError, ToolFailedError
+
+SECTION = re.compile(r"(?m)^(Args|Arguments|Returns|Raises|Yields|Examples?|Note):\s*$")
+ENTRY = re.compile(r"(\w+)\s*(?:\([^)]*\))?:\s*(.*)")
+NAMED = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The arguments of one function."""
+
+    description: str
+    """The docstring, without its sections."""
+    names: tuple[str, ...]
+    model: type[BaseModel]
+    injected: str | None
+    """The parameter that the runner fills, and the model never hears of."""
+
+    @classmethod
+    def of(cls, function: Callable[..., object], context: type) -> "Signature":
+        """Read the signature of *function*; a parameter of the type *context* is injected.
+
+        Raises:
+            ConfigError: the function's parameters cannot be told to a model.
+        """
+        hints = hints_of(function)
+        description, texts = read_docstring(inspect.getdoc(function) or "")
+        parameters = inspect.signature(function).parameters
+        injected = next((name for name in parameters if hints.get(name) is context), None)
+        told = {name: p for name, p in parameters.items() if name != injected}
+        fields = {name: field(function, p, hints, texts) for name, p in told.items()}
+        return cls(description, tuple(told), model(function, fields), injected)
+
+    def schema(self) -> dict[str, JsonValue]:
+        """Return the JSON Schema of the arguments."""
+        schema = self.model.model_json_schema(schema_generator=WithoutTitles)
+        return {key: value for key, value in schema.items() if key != "title"}
+
+    def bind(self, arguments: Mapping[str, JsonValue]) -> dict[str, object]:
+        """Return *arguments* as the function's own types.
+
+        Raises:
+            ToolFailedError: they do not fit; tell the model.
+        """
+        try:
+            values = self.model.model_validate(arguments)
+        except ValidationError as error:
+            faults = (f"{at(e['loc'])}: {e['msg']}" for e in error.errors(include_url=False))
+            raise ToolFailedError("invalid_arguments", "; ".join(faults)) from None
+        return {name: getattr(values, f"argument_{i}") for i, name in enumerate(self.names)}
+
+
+class WithoutTitles(GenerateJsonSchema):
+    """Leaves out the titles, which say no more to a model than the names do."""
+
+    def field_title_should_be_set(self, schema: CoreSchema | Any) -> bool:  # noqa: ARG002 - pydantic calls it so
+        """See `GenerateJsonSchema.field_title_should_be_set`."""
+        return False
+
+
+def hints_of(function: Callable[..., object]) -> dict[str, Any]:
+    """Return the annotations of *function*, also those that were written as strings.
+
+    Raises:
+        ConfigError: one names what is not there.
+    """
+    try:
+        return get_type_hints(function, include_extras=True)
+    except (NameError, TypeError) as error:
+        raise ConfigError(subject(function), f"its annotations cannot be read: {error}") from None
+
+
+def field(
+    function: Callable[..., object],
+    parameter: inspect.Parameter,
+    hints: Mapping[str, Any],
+    texts: Mapping[str, str],
+) -> tuple[Any, Any]:
+    """Return *parameter* as a field of a pydantic model.
+
+    Raises:
+        ConfigError: it has no name or no type that a model could be told.
+    """
+    name = parameter.name
+    if parameter.kind not in NAMED:
+        raise ConfigError(subject(function), f"`{parameter}` has no name to be called by")
+    if name not in hints:
+        raise ConfigError(subject(function), f"parameter `{name}` needs a type annotation")
+    metadata = getattr(hints[name], "__metadata__", ())
+    described = any(isinstance(m, FieldInfo) and m.description for m in metadata)
+    default = ... if parameter.default is inspect.Parameter.empty else parameter.default
+    if described or name not in texts:
+        return hints[name], default
+    return Annotated[hints[name], Field(description=texts[name])], default
+
+
+def model(
+    function: Callable[..., object], fields: Mapping[str, tuple[Any, Any]]
+) -> type[BaseModel]:
+    """Return the pydantic model of the arguments.
+
+    Raises:
+        ConfigError: a type has no JSON form.
+    """
+    # An argument may be called `schema` or `json`, which a model's field may not.
+    names = {f"argument_{i}": name for i, name in enumerate(fields)}
+    config = ConfigDict(extra="forbid", alias_generator=names.__getitem__)
+    definitions: dict[str, Any] = {field: fields[name] for field, name in names.items()}
+    try:
+        made: type[BaseModel] = create_model("Arguments", __config__=config, **definitions)
+        made.model_json_schema()
+    except PydanticUserError as error:
+        raise ConfigError(subject(function), error.message.splitlines()[0]) from None
+    return made
+
+
+def read_docstring(docstring: str) -> tuple[str, dict[str, str]]:
+    """Return the description, and what a Google-style `Args:` section says of each."""
+    description, *sections = SECTION.split(docstring)
+    texts: dict[str, str] = {}
+    for title, body in zip(sections[::2], sections[1::2], strict=True):
+        if title in {"Args", "Arguments"}:
+            texts = read_entries(inspect.cleandoc(body))
+    return description.strip(), texts
+
+
+def read_entries(body: str) -> dict[str, str]:
+    """Return the texts of `name: text` entries, each with its indented lines."""
+    entries: dict[str, str] = {}
+    name = ""
+    for line in body.splitlines():
+        if not line.startswith(" ") and (entry := ENTRY.match(line)):
+            name, text = entry.groups()
+            entries[name] = text
+        elif name and line.strip():
+            entries[name] = f"{entries[name]} {line.strip()}".strip()
+    return entries
+
+
+def subject(function: Callable[..., object]) -> str:
+    """Name *function* in an error."""
+    return f"tool {getattr(function, '__name__', function)}"
+
+
+def at(location: tuple[int | str, ...]) -> str:
+    """Return where in the arguments a fault is."""
+    return ".".join(map(str, location)) or "arguments"

@@ -1,0 +1,95 @@
+"""Where a tool is found again: `module:name`, or `path.py:name`."""
+
+import hashlib
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from cueline.errors import ToolImportError
+
+FILE_MODULE = "cueline_file_"
+LOADING: set[str] = set()
+"""The files whose top level runs now, because a tool in them was asked for."""
+
+
+def locate(tool: object, module_name: str) -> str:
+    """Return the target by which another process finds *tool*.
+
+    Raises:
+        ToolImportError: there is none; define it at the top level of a module.
+    """
+    module = sys.modules.get(module_name)
+    names = vars(module).items() if module else ()
+    name = next((name for name, value in names if value is tool), None)
+    if module is None or name is None:
+        reason = f"not at the top level of module {module_name}: put it there, under a name"
+        raise ToolImportError(str(getattr(tool, "name", tool)), reason)
+    return f"{address(module, name)}:{name}"
+
+
+def address(module: ModuleType, name: str) -> str:
+    """Return what *module* is called in a process that did not start it.
+
+    Raises:
+        ToolImportError: it is a notebook or a prompt.
+    """
+    if module.__name__.startswith(FILE_MODULE):
+        return str(module.__file__)
+    if module.__name__ != "__main__":
+        return module.__name__
+    if module.__spec__ is not None:  # started by `python -m`
+        return module.__spec__.name
+    file = Path(getattr(module, "__file__", None) or "<prompt>")
+    if not file.is_file():
+        reason = "defined at a prompt or in a notebook, which no other process can import"
+        raise ToolImportError(name, f"{reason}: put it in a module")
+    return str(file.resolve())
+
+
+def fetch(target: str) -> object:
+    """Return what *target* names; a file is run once a process.
+
+    Raises:
+        ToolImportError: there is no such thing; make it importable.
+    """
+    address, _, name = target.rpartition(":")
+    if not address or not name:
+        raise ToolImportError(target, "not of the form `module:name` or `path.py:name`")
+    try:
+        module = from_file(address) if address.endswith(".py") else importlib.import_module(address)
+    except (Exception, SystemExit) as error:  # the module is somebody else's code
+        raise ToolImportError(target, f"{type(error).__name__}: {error}") from error
+    if not hasattr(module, name):
+        raise ToolImportError(target, f"{address} has no `{name}`")
+    found: object = getattr(module, name)
+    return found
+
+
+def from_file(address: str) -> ModuleType:
+    """Return the module of a file; a script that runs already is not run again."""
+    path = Path(address).resolve(strict=True)
+    main = sys.modules["__main__"]
+    if main.__spec__ is None and Path(getattr(main, "__file__", None) or "/").resolve() == path:
+        return main
+    name = FILE_MODULE + hashlib.sha256(str(path).encode()).hexdigest()[:16]
+    return sys.modules.get(name) or run_file(name, path)
+
+
+def run_file(name: str, path: Path) -> ModuleType:
+    """Run *path* as the module *name*."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    LOADING.add(str(path))
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    finally:
+        LOADING.discard(str(path))
+    return module

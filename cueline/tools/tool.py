@@ -1,0 +1,266 @@
+"""The tool contract: a typed function, and what is declared of it.
+
+What is declared decides what happens to a call whose outcome was lost in a
+crash: `read_only` and `idempotent` calls are run again, `reconcile` is asked,
+and a call of which nothing is declared is never repeated on its own (I5).
+"""
+
+import hashlib
+import inspect
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, overload
+
+from pydantic import JsonValue
+
+from cueline.errors import ConfigError, ToolFailedError, ToolImportError
+from cueline.events.agent import Declared, ToolSpec
+from cueline.tools.schema import Signature, subject
+from cueline.tools.target import fetch, locate
+
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+TIMEOUT_SECONDS = 300.0
+
+Function = Callable[..., object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """The call that a tool's function serves; injected into a parameter of this type."""
+
+    session: str
+    effect: str
+    attempt: int
+    key: str
+    """The idempotency key: the same for every attempt of this call."""
+    folder: Path | None = None
+
+    @property
+    def workspace(self) -> Path:
+        """Where the agent's files are.
+
+        Raises:
+            ToolFailedError: the tool is not declared as needing it.
+        """
+        if self.folder is None:
+            reason = "there is no workspace here: declare the tool with `needs_workspace=True`"
+            raise ToolFailedError("tool_error", reason)
+        return self.folder
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a tool returns that had to leave something out."""
+
+    content: bytes
+    truncated_from: int | None = None
+    """The size of the whole, in bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tool:
+    """A function that a model may ask for."""
+
+    name: str
+    function: Function
+    signature: Signature
+    declared: Declared
+    reconcile: Function | None
+    sensitive: bool
+    version: str
+    timeout_seconds: float
+    in_loop: bool
+    needs_workspace: bool
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        """Call the function, as if it were not a tool."""
+        return self.function(*args, **kwargs)
+
+    def run(self, arguments: Mapping[str, JsonValue], context: ToolContext) -> object:
+        """Call the function; an async one returns what is to be awaited.
+
+        Raises:
+            ToolFailedError: the arguments do not fit; tell the model.
+        """
+        bound = self.signature.bind(arguments)
+        if self.signature.injected is not None:
+            bound[self.signature.injected] = context
+        return self.function(**bound)
+
+    def spec(self) -> ToolSpec:
+        """Return the tool as it is recorded.
+
+        Raises:
+            ToolImportError: no other process could find it; put it in a module.
+        """
+        parameters = self.signature.schema()
+        target = locate(self, self.function.__module__)
+        promise = [self.name, parameters, self.declared, target, self.version]
+        return ToolSpec(
+            name=self.name,
+            description=self.signature.description or self.name,
+            parameters=parameters,
+            declared=self.declared,
+            sensitive=self.sensitive,
+            target=target,
+            version=self.version,
+            timeout_seconds=self.timeout_seconds,
+            in_loop=self.in_loop,
+            needs_workspace=self.needs_workspace,
+            digest=hashlib.sha256(json.dumps(promise, sort_keys=True).encode()).hexdigest(),
+        )
+
+
+@overload
+def tool(function: Function, /) -> Tool: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    read_only: bool = False,
+    idempotent: bool = False,
+    reconcile: Function | None = None,
+    sensitive: bool = False,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+    version: str = "1",
+    in_loop: bool | None = None,
+    needs_workspace: bool = False,
+) -> Callable[[Function], Tool]: ...
+def tool(
+    function: Function | None = None,
+    /,
+    *,
+    name: str | None = None,
+    read_only: bool = False,
+    idempotent: bool = False,
+    reconcile: Function | None = None,
+    sensitive: bool = False,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+    version: str = "1",
+    in_loop: bool | None = None,
+    needs_workspace: bool = False,
+) -> Tool | Callable[[Function], Tool]:
+    """Make a tool of a typed function at the top level of a module.
+
+    The model is told the docstring, and of each parameter its type and what an
+    `Args:` section or `Annotated[..., Field(description=...)]` says. A parameter
+    of the type `ToolContext` is filled by the runner.
+
+    A sync function runs in a worker process, which is killed at the time-out
+    with everything that it started. An async function runs in the runner's own
+    loop, where it is cancelled: there it sees the runner's environment, and must
+    neither block nor start processes.
+
+    Args:
+        function: what is decorated.
+        name: what the model calls it, when that is not the function's name.
+        read_only: it changes nothing, so it may be run again anywhere.
+        idempotent: twice with one idempotency key is the same as once.
+        reconcile: `fn(key)` says what became of a call: "happened",
+            "did_not_happen" or "unknown", or that and the output as a pair.
+        sensitive: a person has to allow each call.
+        timeout_seconds: how long a call may take.
+        version: change it when the same arguments come to mean another thing.
+        in_loop: False makes an async function run in a worker process.
+        needs_workspace: calls go where the agent's files are.
+
+    Raises:
+        ConfigError: the declaration contradicts itself, or cannot be told to a model.
+    """
+
+    def make(function: Function) -> Tool:
+        asynchronous = inspect.iscoroutinefunction(function)
+        if in_loop and not asynchronous:
+            raise ConfigError(subject(function), "only an async function runs in the loop")
+        return Tool(
+            name=name_of(function, name),
+            function=function,
+            signature=Signature.of(function, ToolContext),
+            declared=declaration(
+                function, read_only=read_only, idempotent=idempotent, reconcile=reconcile
+            ),
+            reconcile=reconcile,
+            sensitive=sensitive,
+            version=version,
+            timeout_seconds=positive(function, timeout_seconds),
+            in_loop=asynchronous if in_loop is None else in_loop,
+            needs_workspace=needs_workspace,
+        )
+
+    return make if function is None else make(function)
+
+
+def name_of(function: Function, name: str | None) -> str:
+    """Return the name that the model hears.
+
+    Raises:
+        ConfigError: providers would not take it.
+    """
+    name = function.__name__ if name is None else name
+    if NAME.fullmatch(name) is None:
+        reason = f"{name!r} is no name for a tool: take up to 64 of a-z, A-Z, 0-9, _ and -"
+        raise ConfigError(subject(function), reason)
+    return name
+
+
+def declaration(
+    function: Function, *, read_only: bool, idempotent: bool, reconcile: Function | None
+) -> Declared:
+    """Return what is declared of doing it twice.
+
+    Raises:
+        ConfigError: more than one thing.
+    """
+    said: dict[Literal["read_only", "idempotent", "reconcile"], bool] = {
+        "read_only": read_only,
+        "idempotent": idempotent,
+        "reconcile": reconcile is not None,
+    }
+    declared = [word for word, is_said in said.items() if is_said]
+    if len(declared) > 1:
+        reason = f"declare at most one of read_only, idempotent, reconcile; not {declared}"
+        raise ConfigError(subject(function), reason)
+    return declared[0] if declared else "nothing"
+
+
+def positive(function: Function, seconds: float) -> float:
+    """Return *seconds* as a time-out.
+
+    Raises:
+        ConfigError: no call could end by it.
+    """
+    if not 0 < seconds < math.inf:
+        raise ConfigError(subject(function), f"timeout_seconds is {seconds}; it must be positive")
+    return float(seconds)
+
+
+def load(target: str) -> Tool:
+    """Return the tool that *target* names.
+
+    Raises:
+        ToolImportError: there is none; make it importable.
+    """
+    found = fetch(target)
+    if isinstance(found, Tool):
+        return found
+    reason = "decorate it with `@tool`" if callable(found) else f"a {type(found).__name__}"
+    raise ToolImportError(target, f"not a tool: {reason}")
+
+
+def load_recorded(spec: ToolSpec) -> Tool:
+    """Return the tool that was recorded as *spec*.
+
+    Raises:
+        ToolImportError: there is none, or it now declares another thing or is
+            another version; restore the recorded one, or start a new session.
+    """
+    found = load(spec.target)
+    here = (found.name, found.declared, found.version)
+    recorded = (spec.name, spec.declared, spec.version)
+    if here != recorded:
+        raise ToolImportError(spec.target, f"recorded as {recorded}, but here it is {here}")
+    return found

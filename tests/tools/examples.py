@@ -1,0 +1,52 @@
+"""Tools for the tests, found by `path.py:name`."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from cueline.tools.tool import ToolContext, tool
+
+LOADED = []
+LOADED.append(1)
+
+
+@tool(read_only=True)
+def double(number: int) -> int:
+    """Double a number."""
+    return 2 * number
+
+
+@tool
+def order_tea(
+    kind: Annotated[str, Field(description="Black, green or white.")],
+    cups: int = 1,
+    *,
+    context: ToolContext,
+) -> str:
+    """Order tea.
+
+    It is brought to the desk.
+
+    Args:
+        kind: not told, because the annotation says it.
+        cups: how many
+            of them.
+        context: filled by the runner.
+
+    Returns:
+        Nothing that the model need know.
+    """
+    return f"{cups} of {kind}, {context.key}"
+
+
+@tool(read_only=True)
+async def greet(name: str) -> str:
+    """Greet somebody."""
+    return f"hello {name}"
+
+
+def plain() -> None:
+    """Is not a tool."""
+
+
+NUMBER = 3

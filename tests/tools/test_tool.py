@@ -1,0 +1,208 @@
+"""The tool contract: schema, declaration, target."""
+
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from cueline.errors import ConfigError, ToolFailedError, ToolImportError
+from cueline.tools.arguments import check_arguments
+from cueline.tools.tool import ToolContext, load, load_recorded, tool
+
+EXAMPLES = Path(__file__).with_name("examples.py")
+CONTEXT = ToolContext(session="session-default/1", effect="1.0", attempt=1, key="k")
+
+
+def example(name):
+    return load(f"{EXAMPLES}:{name}")
+
+
+def test_the_model_is_told_the_docstring_without_its_sections():
+    assert "Order tea.\n\nIt is brought to the desk." == example("order_tea").spec().description
+
+
+def test_the_schema_describes_the_arguments_and_nothing_else():
+    assert {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["kind"],
+        "properties": {
+            "kind": {"type": "string", "description": "Black, green or white."},
+            "cups": {"type": "integer", "default": 1, "description": "how many of them."},
+        },
+    } == example("order_tea").spec().parameters
+
+
+def test_the_context_is_injected():
+    assert "1 of black, k" == example("order_tea").run({"kind": "black"}, CONTEXT)
+
+
+def test_arguments_become_the_types_that_the_function_names():
+    @tool(read_only=True)
+    def weekday(day: date) -> int:
+        return day.weekday()
+
+    assert 5 == weekday.run({"day": "2000-01-01"}, CONTEXT)
+
+
+def test_arguments_may_have_names_that_pydantic_uses():
+    @tool(read_only=True)
+    def names(schema: str, model_config: int, copy: bool) -> str:  # noqa: FBT001 - the model names it
+        return f"{schema} {model_config} {copy}"
+
+    assert "s 1 True" == names.run({"schema": "s", "model_config": 1, "copy": True}, CONTEXT)
+
+
+def test_a_tool_is_still_a_function():
+    assert 6 == example("double")(3)
+
+
+def test_a_tool_that_says_nothing_is_never_repeated_and_never_read_only():
+    assert "nothing" == example("order_tea").declared
+
+
+def test_a_call_may_take_300_seconds_unless_the_tool_says_otherwise():  # C27
+    assert 300 == example("double").spec().timeout_seconds
+
+
+def test_an_async_function_runs_in_the_loop():
+    assert example("greet").in_loop
+    assert not example("double").in_loop
+
+
+def test_a_tool_declares_one_thing_of_doing_it_twice():
+    with pytest.raises(ConfigError, match="at most one"):
+        tool(read_only=True, idempotent=True)(example("double").function)
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ({"name": "two words"}, "no name for a tool"),
+        ({"timeout_seconds": 0}, "must be positive"),
+        ({"in_loop": True}, "only an async function"),
+    ],
+)
+def test_a_declaration_that_cannot_hold_is_refused(options, fault):
+    with pytest.raises(ConfigError, match=fault):
+        tool(**options)(EXAMPLES.exists)
+
+
+def test_a_parameter_needs_a_type():
+    with pytest.raises(ConfigError, match="`x` needs a type annotation"):
+
+        @tool
+        def untyped(x):
+            return x
+
+
+def test_a_parameter_needs_a_name():
+    with pytest.raises(ConfigError, match="no name to be called by"):
+
+        @tool
+        def many(*x: int) -> tuple[int, ...]:
+            return x
+
+
+def test_a_type_without_a_json_form_is_refused():
+    with pytest.raises(ConfigError, match="tool strange: Unable to generate"):
+
+        @tool
+        def strange(x: pytest.Config) -> str:
+            return str(x)
+
+
+def test_arguments_that_do_not_fit_are_told_with_the_schema():
+    with pytest.raises(ToolFailedError) as told:
+        check_arguments(example("double").spec(), {"number": "three"})
+
+    assert "invalid_arguments" == told.value.kind
+    assert "$.number: 'three' is not of type 'integer'" in told.value.message
+    assert '"required": ["number"]' in told.value.message
+
+
+def test_an_argument_that_nobody_asked_for_does_not_fit():
+    with pytest.raises(ToolFailedError, match="'extra' was unexpected"):
+        check_arguments(example("double").spec(), {"number": 3, "extra": 4})
+
+
+def test_a_tool_is_found_again_by_its_target():
+    target = example("double").spec().target
+
+    assert f"{EXAMPLES}:double" == target
+    assert load(target) is example("double")
+
+
+def test_a_file_is_run_once():
+    example("double")
+    example("greet")
+
+    assert [1] == load(f"{EXAMPLES}:double").function.__globals__["LOADED"]
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("double", "not of the form"),
+        ("no.such.module:double", "ModuleNotFoundError: No module named 'no'"),
+        ("json:no_such_name", "json has no `no_such_name`"),
+        ("json:dumps", "decorate it with `@tool`"),
+        ("string:digits", "not a tool: a str"),
+        ("/no/such/file.py:double", "FileNotFoundError"),
+    ],
+)
+def test_what_cannot_be_imported_is_named_with_the_reason(target, reason):
+    with pytest.raises(ToolImportError) as refused:
+        load(target)
+
+    assert target == refused.value.subject
+    assert reason in refused.value.reason
+
+
+def test_a_tool_inside_a_function_has_no_target():
+    @tool
+    def local() -> None: ...
+
+    with pytest.raises(ToolImportError, match="not at the top level"):
+        local.spec()
+
+
+def test_a_tool_that_declares_another_thing_than_was_recorded_is_refused():
+    recorded = example("double").spec().model_copy(update={"declared": "nothing"})
+
+    with pytest.raises(ToolImportError, match="recorded as"):
+        load_recorded(recorded)
+
+
+def test_the_digest_changes_with_the_version():
+    @tool(version="2")
+    def double(number: int) -> int:
+        return 2 * number
+
+    globals()["double"] = double
+
+    assert double.spec().digest != example("double").spec().digest
+    assert 64 == len(double.spec().digest)
+
+
+def python(*arguments):
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+def test_a_tool_of_a_script_is_found_by_its_file(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        EXAMPLES.read_text() + "\nfrom cueline.tools.tool import load\n"
+        "print(double.spec().target, load(double.spec().target) is double)"
+    )
+
+    assert f"{script}:double True\n" == python(script)
+
+
+def test_a_tool_at_a_prompt_has_to_be_put_in_a_module():
+    code = EXAMPLES.read_text() + "\nprint(double.spec())"
+
+    assert "put it in a module" in python("-c", code)
