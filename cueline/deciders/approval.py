@@ -52,6 +52,8 @@ class Vote:
     digest: str
     by: str
     note: str
+    message: str
+    """The inbox message that brought it; handing it over twice is handing it over once."""
     recorded_at: datetime
 
 
@@ -80,6 +82,8 @@ class ApprovalState:
     verdict: Verdict | None = None
     by: str = ""
     note: str = ""
+    votes: tuple[str, ...] = ()
+    """The messages whose votes counted."""
 
     @property
     def pending(self) -> bool:
@@ -91,6 +95,8 @@ def refusal(state: ApprovalState, vote: Vote) -> str | None:
     """Say why *vote* does not count; None when it does."""
     if state.opened is None:
         return "there is no such approval"
+    if vote.message in state.votes:
+        return None
     if state.verdict is not None:
         return f"already {state.verdict}"
     if vote.digest != state.opened.digest:
@@ -108,7 +114,8 @@ def decide(command: ApprovalCommand, state: ApprovalState) -> Sequence[ApprovalE
                 return []
             return [opened, ApprovalGranted(by=by)] if by else [opened]
         case Vote():
-            return [] if refusal(state, command) else _voted(command)
+            known = command.message in state.votes
+            return [] if known or refusal(state, command) else _voted(command)
         case Expire(at=at):
             due = state.opened is not None and at >= state.opened.deadline_at
             return [ApprovalExpired(at=at)] if state.pending and due else []
@@ -120,7 +127,11 @@ def decide(command: ApprovalCommand, state: ApprovalState) -> Sequence[ApprovalE
 
 def _voted(vote: Vote) -> Sequence[ApprovalEvent]:
     voted = VoteGiven(
-        verdict=vote.verdict, by=vote.by, note=vote.note, recorded_at=vote.recorded_at
+        verdict=vote.verdict,
+        by=vote.by,
+        note=vote.note,
+        message=vote.message,
+        recorded_at=vote.recorded_at,
     )
     if vote.verdict == "grant":
         return [voted, ApprovalGranted(by=vote.by, note=vote.note)]
@@ -132,8 +143,8 @@ def evolve(state: ApprovalState, event: ApprovalEvent) -> ApprovalState:
     match event:
         case ApprovalOpened():
             return replace(state, opened=event)
-        case VoteGiven():
-            return state
+        case VoteGiven(message=message):
+            return replace(state, votes=(*state.votes, message))
         case ApprovalGranted(by=by, note=note):
             return replace(state, verdict="granted", by=by, note=note)
         case ApprovalDenied(by=by, note=note):

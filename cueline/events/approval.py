@@ -35,6 +35,8 @@ class VoteGiven(Fact):
     verdict: Literal["grant", "deny"]
     by: str
     note: str = ""
+    message: str
+    """The inbox message that brought it, as `inbox-default/7f3a@5`."""
     recorded_at: AwareDatetime
     """When the log recorded the decision: that is when it counts."""
 
