@@ -1,0 +1,252 @@
+"""Tools for the files of the workspace, and for no others."""
+
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Annotated, BinaryIO
+
+from pydantic import Field
+
+from cueline.errors import PathEscapeError, ToolFailedError
+from cueline.tools.folder import (
+    Entry,
+    failure,
+    folder_at,
+    kind_of,
+    names_in,
+    open_file,
+    parent_of,
+    refusals,
+    refuse_link,
+    walk,
+    word_for,
+)
+from cueline.tools.tool import ToolContext, tool
+
+READ_LIMIT = 200_000
+LIST_LIMIT = 1_000
+SEARCH_LIMIT = 10_000_000
+LINE_LIMIT = 300
+PEEK = 8192
+
+Inside = Annotated[str, Field(description="Relative to the workspace.")]
+AtLeastOne = Annotated[int, Field(ge=1)]
+
+
+@tool(read_only=True, needs_workspace=True)
+def read_file(
+    path: Inside,
+    start_line: AtLeastOne = 1,
+    max_lines: AtLeastOne = 2000,
+    *,
+    context: ToolContext,
+) -> str:
+    """Read a text file of the workspace.
+
+    At most 200,000 bytes are returned; a note at the end says where to go on.
+    """
+    with (
+        parent_of(context.workspace, path) as (parent, name),
+        os.fdopen(open_file(parent, name, path), "rb") as file,
+    ):
+        size = os.fstat(file.fileno()).st_size
+        if is_binary(file):
+            raise failure(path, f"is binary, {size:,} bytes; only text is read")
+        taken, note = take(file, start_line, max_lines)
+    text = b"".join(taken).decode(errors="replace")
+    return f"{text}\n[{note}; the file has {size:,} bytes]" if note else text
+
+
+@tool(idempotent=True, needs_workspace=True)
+def write_file(path: Inside, content: str, *, context: ToolContext) -> str:
+    """Write a text file of the workspace, and the folders above it.
+
+    A file that is there is replaced as a whole: readers see the old or the new one.
+    """
+    data = content.encode()
+    with parent_of(context.workspace, path, create=True) as (parent, name):
+        replace(parent, name, path, data)
+    return f"wrote {len(data):,} bytes to {path}"
+
+
+@tool(read_only=True, needs_workspace=True)
+def list_files(path: Inside = ".", recursive: bool = False, *, context: ToolContext) -> str:  # noqa: FBT001, FBT002 - the model names it
+    """List a folder of the workspace: folders end in `/`, files have their size in bytes.
+
+    At most 1,000 entries are listed. `.git` is not entered.
+    """
+    lines: list[str] = []
+    with folder_at(context.workspace, path) as folder:
+        prefix = "".join(f"{name}/" for name in names_in(path))
+        for entry in walk(folder, prefix) if recursive else walk(folder, prefix, depth=0):
+            if len(lines) == LIST_LIMIT:
+                lines.append(f"[more than {LIST_LIMIT:,} entries; list a folder further down]")
+                break
+            lines.append(line_for(entry))
+    return "\n".join(lines) or "[empty]"
+
+
+@tool(read_only=True, needs_workspace=True)
+def search_files(  # noqa: D417 - the model is not told of the context
+    pattern: str,
+    path: Inside = ".",
+    regex: bool = False,  # noqa: FBT001, FBT002 - the model names it
+    max_matches: Annotated[int, Field(ge=1, le=1000)] = 200,
+    *,
+    context: ToolContext,
+) -> str:
+    """Search the text files of the workspace line by line: `path:line: text`.
+
+    Binary files, files over 10 MB and `.git` are left out, and said to be.
+
+    Args:
+        pattern: text to find as it is; with `regex`, a Python regular expression.
+        path: the file or folder to search, relative to the workspace.
+        regex: whether *pattern* is a regular expression.
+        max_matches: the search ends after as many.
+    """
+    try:
+        wanted = re.compile(pattern if regex else re.escape(pattern))
+    except re.error as error:
+        raise ToolFailedError(
+            "tool_error", f"{pattern!r} is no regular expression: {error}"
+        ) from None
+    lines: list[str] = []
+    skipped = 0
+    for entry in entries_at(context, path):
+        found = search(entry, wanted, max_matches - len(lines))
+        skipped += found is None
+        lines += found or []
+        if len(lines) == max_matches:
+            lines.append(f"[stopped at {max_matches} matches]")
+            break
+    left_out = [f"[left out {skipped} binary, huge or unreadable files]"] if skipped else []
+    return "\n".join(lines + left_out) or "[no match]"
+
+
+@tool(idempotent=True, sensitive=True, needs_workspace=True)
+def delete_file(path: Inside, *, context: ToolContext) -> str:
+    """Delete one file of the workspace; a file that is not there is no error."""
+    with parent_of(context.workspace, path) as (parent, name), refusals(parent, name, path):
+        if kind_of(parent, name) == stat.S_IFDIR:
+            raise failure(path, "is a folder; files are deleted one by one")
+        try:
+            os.unlink(name, dir_fd=parent)  # removes a link, never what it leads to
+        except FileNotFoundError:
+            return f"{path} is not there"
+        os.fsync(parent)
+    return f"deleted {path}"
+
+
+def is_binary(file: BinaryIO) -> bool:
+    """Say whether there is a NUL near the beginning."""
+    binary = b"\0" in file.read(PEEK)
+    file.seek(0)
+    return binary
+
+
+def take(file: BinaryIO, start: int, count: int) -> tuple[list[bytes], str]:
+    """Return *count* lines from line *start*, and what to say if that is not all."""
+    taken: list[bytes] = []
+    room = READ_LIMIT
+    number = 0
+    for number, chunk in lines_of(file):
+        if number < start:
+            continue
+        if number >= start + count:
+            return taken, f"go on with start_line={number}"
+        if len(chunk) > room and taken:
+            return taken, f"go on with start_line={number}"
+        if len(chunk) > room:
+            return [chunk[:room]], f"line {number} is cut, go on with start_line={number + 1}"
+        taken.append(chunk)
+        room -= len(chunk)
+    return taken, f"there are only {number} lines" if 1 < start > number else ""
+
+
+def lines_of(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Tell the lines of *file* with their numbers; a very long line comes in parts."""
+    number = 1
+    while chunk := file.readline(READ_LIMIT + 1):
+        yield number, chunk
+        number += chunk.endswith(b"\n")
+
+
+def replace(parent: int, name: str, path: str, data: bytes) -> None:
+    """Put *data* under *name* in one step, on disk before it is seen."""
+    refuse_link(parent, name, path)
+    kind = kind_of(parent, name)
+    if kind not in {None, stat.S_IFREG}:
+        raise failure(path, f"is a {word_for(kind or 0)}, not a file")
+    temporary = f".{secrets.token_hex(8)}.tmp"
+    with refusals(parent, name, path):
+        try:
+            write(parent, temporary, data, mode=mode_of(parent, name))
+            os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=parent)
+            raise
+        os.fsync(parent)
+
+
+def write(parent: int, name: str, data: bytes, *, mode: int | None) -> None:
+    """Write a new file, down to the disk."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(name, flags, 0o666, dir_fd=parent), "wb") as file:
+        if mode is not None:
+            os.fchmod(file.fileno(), mode)
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def mode_of(parent: int, name: str) -> int | None:
+    """Return the permissions of *name*, so that a script stays executable."""
+    with suppress(FileNotFoundError):
+        return stat.S_IMODE(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+    return None
+
+
+def line_for(entry: Entry) -> str:
+    """Return how a listing shows *entry*."""
+    if entry.kind == stat.S_IFDIR:
+        return f"{entry.path}/"
+    if entry.kind == stat.S_IFREG:
+        return f"{entry.path}  {entry.size:,}"
+    return f"{entry.path}  ({word_for(entry.kind)})"
+
+
+def entries_at(context: ToolContext, path: str) -> Iterator[Entry]:
+    """Tell the regular files at *path*, which is a folder or one of them."""
+    names = names_in(path)
+    if names:
+        with parent_of(context.workspace, path) as (parent, name):
+            if kind_of(parent, name) == stat.S_IFREG:
+                yield Entry("/".join(names), parent, name, stat.S_IFREG, 0)
+                return
+    prefix = "".join(f"{name}/" for name in names)
+    with folder_at(context.workspace, path) as folder:
+        yield from (entry for entry in walk(folder, prefix) if entry.kind == stat.S_IFREG)
+
+
+def search(entry: Entry, wanted: re.Pattern[str], most: int) -> list[str] | None:
+    """Return the lines of *entry* that match, or None if it is not searched."""
+    try:
+        descriptor = open_file(entry.parent, entry.name, entry.path)
+    except (PathEscapeError, ToolFailedError):
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        if os.fstat(descriptor).st_size > SEARCH_LIMIT or is_binary(file):
+            return None
+        lines: list[str] = []
+        for number, chunk in lines_of(file):
+            text = chunk.decode(errors="replace").rstrip("\r\n")
+            if wanted.search(text):
+                lines.append(f"{entry.path}:{number}: {text[:LINE_LIMIT]}")
+                if len(lines) == most:
+                    break
+        return lines

@@ -1,0 +1,191 @@
+"""A folder that nothing is reached outside of.
+
+Each component of a path is opened from the descriptor of the one before it, and
+no link is followed: what is swapped in between two looks is refused, too.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from cueline.errors import PathEscapeError, ToolFailedError
+
+ENTER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Without O_NONBLOCK, opening a FIFO waits for somebody to write to it.
+LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+DEPTH = 64
+SKIPPED = {".git"}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something in a folder, while that is open."""
+
+    path: str
+    parent: int
+    name: str
+    kind: int
+    """The type bits of its mode; a link is a link, wherever it leads."""
+    size: int
+
+
+@contextmanager
+def parent_of(root: Path, path: str, *, create: bool = False) -> Iterator[tuple[int, str]]:
+    """Open the folder that *path* is in; give its descriptor, and the last name.
+
+    Raises:
+        PathEscapeError: *path* leads, or might lead, out of *root*.
+        ToolFailedError: it cannot be opened.
+    """
+    *folders, name = names_in(path) or [""]
+    if not name:
+        raise failure(path, "is the workspace itself")
+    with opened(root, folders, path, create=create) as parent:
+        yield parent, name
+
+
+@contextmanager
+def folder_at(root: Path, path: str) -> Iterator[int]:
+    """Open the folder at *path*.
+
+    Raises:
+        PathEscapeError: see `parent_of`.
+        ToolFailedError: see `parent_of`.
+    """
+    with opened(root, names_in(path), path) as folder:
+        yield folder
+
+
+def names_in(path: str) -> list[str]:
+    """Return the components of *path*.
+
+    Raises:
+        PathEscapeError: it is absolute, or goes up.
+        ToolFailedError: no file can have such a name.
+    """
+    if path.startswith("/"):
+        raise PathEscapeError(path, "is absolute; paths are relative to the workspace")
+    names = [name for name in path.split("/") if name not in {"", "."}]
+    if ".." in names:
+        raise PathEscapeError(path, "goes up by `..`; paths stay inside the workspace")
+    if "\0" in path:
+        raise failure(path, "has a NUL in it")
+    return names
+
+
+@contextmanager
+def opened(root: Path, names: list[str], path: str, *, create: bool = False) -> Iterator[int]:
+    """Go from *root* through *names*, and hold the last folder open."""
+    try:
+        folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise failure("the workspace", str(error.strerror).lower()) from None
+    try:
+        for name in names:
+            inner = enter(folder, name, path, create=create)
+            os.close(folder)
+            folder = inner
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def enter(parent: int, name: str, path: str, *, create: bool = False) -> int:
+    """Open the folder *name* in *parent*."""
+    with refusals(parent, name, path):
+        if create:
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=parent)
+                os.fsync(parent)
+        return os.open(name, ENTER, dir_fd=parent)
+
+
+def open_file(parent: int, name: str, path: str) -> int:
+    """Open a regular file for reading.
+
+    Raises:
+        PathEscapeError: it is a link.
+        ToolFailedError: it is no regular file, or cannot be opened.
+    """
+    with refusals(parent, name, path):
+        file = os.open(name, LOOK, dir_fd=parent)
+    kind = stat.S_IFMT(os.fstat(file).st_mode)
+    if kind == stat.S_IFREG:
+        return file
+    os.close(file)
+    raise failure(path, f"is a {word_for(kind)}, not a file")
+
+
+@contextmanager
+def refusals(parent: int, name: str, path: str) -> Iterator[None]:
+    """Tell what the system refuses in words that a model can act on."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EMLINK}:
+            refuse_link(parent, name, path)
+        raise failure(path, str(error.strerror).lower()) from None
+
+
+def refuse_link(parent: int, name: str, path: str) -> None:
+    """Do nothing unless *name* is a link.
+
+    Raises:
+        PathEscapeError: it is one.
+    """
+    if kind_of(parent, name) == stat.S_IFLNK:
+        raise PathEscapeError(path, f"`{name}` is a symbolic link, and links are not followed")
+
+
+def kind_of(parent: int, name: str) -> int | None:
+    """Return the type bits of *name*, if it is there."""
+    try:
+        return stat.S_IFMT(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+    except OSError:
+        return None
+
+
+def walk(folder: int, prefix: str = "", *, depth: int = DEPTH) -> Iterator[Entry]:
+    """Tell what is in *folder*, in order, down to *depth* folders below it."""
+    with os.scandir(folder) as entries:
+        found = sorted(entries, key=lambda entry: entry.name)
+    for entry in found:
+        with suppress(FileNotFoundError):
+            status = entry.stat(follow_symlinks=False)
+            kind = stat.S_IFMT(status.st_mode)
+            path = f"{prefix}{entry.name}"
+            yield Entry(path, folder, entry.name, kind, status.st_size)
+            if kind == stat.S_IFDIR and depth > 0 and entry.name not in SKIPPED:
+                yield from below(folder, entry.name, path, depth=depth - 1)
+
+
+def below(parent: int, name: str, path: str, *, depth: int) -> Iterator[Entry]:
+    """Tell what is in the folder *name*; what may not be entered is empty."""
+    try:
+        inner = enter(parent, name, path)
+    except (PathEscapeError, ToolFailedError):
+        return
+    try:
+        yield from walk(inner, f"{path}/", depth=depth)
+    finally:
+        os.close(inner)
+
+
+def word_for(kind: int) -> str:
+    """Return what a person calls the type *kind*."""
+    words = {
+        stat.S_IFDIR: "folder",
+        stat.S_IFLNK: "symbolic link",
+        stat.S_IFIFO: "named pipe",
+        stat.S_IFSOCK: "socket",
+    }
+    return words.get(kind, "device")
+
+
+def failure(path: str, reason: str) -> ToolFailedError:
+    """Return what the model is told of *path*."""
+    return ToolFailedError("tool_error", f"{path}: {reason}")

@@ -1,0 +1,242 @@
+"""The file tools: what they do, and that they stay in the workspace."""
+
+import ctypes
+import os
+import stat
+import threading
+
+import pytest
+
+from cueline.errors import PathEscapeError, ToolFailedError
+from cueline.tools.files import delete_file, list_files, read_file, search_files, write_file
+
+ANY = [
+    (read_file, {}),
+    (write_file, {"content": "x"}),
+    (list_files, {}),
+    (search_files, {"pattern": "hidden"}),
+    (delete_file, {}),
+]
+
+
+def names_in(folder):
+    return [path.name for path in folder.iterdir()]
+
+
+def test_what_was_written_is_read(use):
+    use(write_file, path="notes/today.txt", content="naïve\n")
+
+    assert "naïve\n" == use(read_file, path="notes/today.txt")
+
+
+def test_a_file_is_replaced_as_a_whole_and_keeps_its_permissions(use, workspace):
+    script = workspace / "run.sh"
+    script.write_text("a much longer text than the new one")
+    script.chmod(0o755)
+
+    use(write_file, path="run.sh", content="short")
+
+    assert "short" == script.read_text()
+    assert 0o755 == stat.S_IMODE(script.stat().st_mode)
+
+
+def test_writing_leaves_nothing_else_behind(use, workspace):
+    use(write_file, path="a.txt", content="x")
+    with pytest.raises(ToolFailedError):
+        use(write_file, path="a.txt/b.txt", content="x")
+
+    assert ["a.txt"] == names_in(workspace)
+
+
+def test_a_file_that_is_not_there_is_told(use):
+    with pytest.raises(ToolFailedError, match=r"tool_error: a/b\.txt: no such file or directory"):
+        use(read_file, path="a/b.txt")
+
+
+def test_a_workspace_that_is_not_there_is_told(use, workspace):
+    workspace.rmdir()
+
+    with pytest.raises(ToolFailedError, match="the workspace: no such file or directory"):
+        use(read_file, path="a.txt")
+
+
+@pytest.mark.parametrize(("tool", "arguments"), ANY)
+@pytest.mark.parametrize(
+    "path", ["../outside", "a/../../outside/secret.txt", "..", "/etc/passwd", "/"]
+)
+def test_a_path_that_leads_out_is_refused(use, outside, tool, arguments, path):
+    with pytest.raises(PathEscapeError) as refused:
+        use(tool, path=path, **arguments)
+
+    assert path == refused.value.subject
+
+
+@pytest.mark.parametrize(("tool", "arguments"), ANY)
+def test_a_folder_that_is_a_link_is_not_followed(use, workspace, outside, tool, arguments):
+    (workspace / "link").symlink_to(outside)
+
+    with pytest.raises(PathEscapeError, match="`link` is a symbolic link"):
+        use(tool, path="link/secret.txt", **arguments)
+
+
+@pytest.mark.parametrize(("tool", "arguments"), ANY[:4])
+def test_a_file_that_is_a_link_is_not_followed(use, workspace, outside, tool, arguments):
+    (workspace / "link").symlink_to(outside / "secret.txt")
+
+    with pytest.raises(PathEscapeError, match="`link` is a symbolic link"):
+        use(tool, path="link", **arguments)
+
+
+def test_links_are_listed_and_neither_searched_nor_entered(use, workspace, outside):
+    (workspace / "link").symlink_to(outside)
+    (workspace / "file").symlink_to(outside / "secret.txt")
+
+    assert "file  (symbolic link)\nlink  (symbolic link)" == use(list_files, recursive=True)
+    assert "[no match]" == use(search_files, pattern="hidden")
+
+
+def test_deleting_a_link_leaves_what_it_leads_to(use, workspace, outside):
+    (workspace / "link").symlink_to(outside / "secret.txt")
+
+    use(delete_file, path="link")
+
+    assert [] == names_in(workspace)
+    assert "hidden" == (outside / "secret.txt").read_text()
+
+
+def test_a_folder_swapped_for_a_link_meanwhile_lets_nothing_out(use, workspace, outside):
+    (workspace / "folder").mkdir()
+    (workspace / "link").symlink_to(outside)
+    done = threading.Event()
+
+    def swap():
+        while not done.is_set():
+            exchange(bytes(workspace / "folder"), bytes(workspace / "link"))
+
+    swapper = threading.Thread(target=swap)
+    swapper.start()
+    outcomes = [attempt(use, number) for number in range(1500)]
+    done.set()
+    swapper.join()
+
+    assert ["secret.txt"] == names_in(outside)
+    assert "hidden" not in outcomes
+    assert {"refused", "missing"} <= set(outcomes)
+
+
+def exchange(one, other):
+    at_cwd, rename_exchange = -100, 2
+    assert 0 == ctypes.CDLL(None).renameat2(at_cwd, one, at_cwd, other, rename_exchange)
+
+
+def attempt(use, number):
+    try:
+        if number % 2:
+            return use(read_file, path="folder/secret.txt")
+        return use(write_file, path=f"folder/{number}.txt", content="escaped")
+    except PathEscapeError:
+        return "refused"
+    except ToolFailedError:
+        return "missing"
+
+
+def test_a_named_pipe_is_refused_at_once(use, workspace):
+    os.mkfifo(workspace / "pipe")
+
+    with pytest.raises(ToolFailedError, match="pipe: is a named pipe, not a file"):
+        use(read_file, path="pipe")
+    with pytest.raises(ToolFailedError, match="pipe: is a named pipe, not a file"):
+        use(write_file, path="pipe", content="x")
+    assert "[no match]" == use(search_files, pattern="x")
+
+
+def test_a_folder_is_not_read_written_or_deleted(use, workspace):
+    (workspace / "folder").mkdir()
+
+    for tool, arguments in ((read_file, {}), (write_file, {"content": ""}), (delete_file, {})):
+        with pytest.raises(ToolFailedError, match="folder: is a folder"):
+            use(tool, path="folder", **arguments)
+
+
+def test_a_binary_file_is_not_read(use, workspace):
+    (workspace / "data").write_bytes(b"\x7fELF\0\0")
+
+    with pytest.raises(ToolFailedError, match="data: is binary, 6 bytes"):
+        use(read_file, path="data")
+
+
+def test_a_long_file_is_read_in_parts(use, workspace):
+    (workspace / "long").write_text("".join(f"{n}\n" for n in range(1, 5001)))
+
+    first = use(read_file, path="long")
+    last = use(read_file, path="long", start_line=4999)
+
+    assert first.endswith("2000\n\n[go on with start_line=2001; the file has 23,893 bytes]")
+    assert "4999\n5000\n" == last
+
+
+def test_a_huge_file_costs_no_more_than_what_is_returned(use, workspace):
+    with (workspace / "huge").open("w") as file:
+        file.write("x" * 300_000 + "\nnext")
+        file.truncate(10**10)
+
+    text = use(read_file, path="huge")
+
+    assert 200_100 > len(text)
+    assert "line 1 is cut, go on with start_line=2" in text
+
+
+def test_a_line_after_the_end_is_told(use, workspace):
+    (workspace / "short").write_text("one\ntwo\n")
+
+    assert "there are only 2 lines" in use(read_file, path="short", start_line=9)
+
+
+def test_a_listing_names_folders_files_and_sizes_in_order(use, workspace):
+    for path in ("b.txt", "a/c.txt", ".git/config"):
+        use(write_file, path=path, content="1234")
+
+    assert ".git/\na/\nb.txt  4" == use(list_files)
+    assert ".git/\na/\na/c.txt  4\nb.txt  4" == use(list_files, recursive=True)
+    assert "a/c.txt  4" == use(list_files, path="./a/")
+
+
+def test_a_listing_has_an_end(use, workspace):
+    for number in range(1001):
+        (workspace / str(number)).touch()
+
+    assert use(list_files).endswith("[more than 1,000 entries; list a folder further down]")
+
+
+def test_a_search_finds_text_as_it_is_and_by_expression(use, workspace):
+    (workspace / "a.txt").write_text("x.y\nxzy\n")
+
+    assert "a.txt:1: x.y" == use(search_files, pattern="x.y")
+    assert "a.txt:1: x.y\na.txt:2: xzy" == use(search_files, pattern="x.y", regex=True)
+    assert "a.txt:2: xzy" == use(search_files, pattern="z", path="a.txt")
+
+
+def test_a_search_says_what_it_left_out_and_where_it_stopped(use, workspace):
+    (workspace / "a.bin").write_bytes(b"x\0")
+    (workspace / "b.txt").write_text("x\nx\nx\n")
+
+    assert "b.txt:1: x\nb.txt:2: x\n[stopped at 2 matches]\n[left out 1 binary" in use(
+        search_files, pattern="x", max_matches=2
+    )
+
+
+def test_an_expression_that_is_none_is_told(use):
+    with pytest.raises(ToolFailedError, match="is no regular expression"):
+        use(search_files, pattern="(", regex=True)
+
+
+def test_deleting_twice_is_deleting_once(use, workspace):
+    (workspace / "a.txt").touch()
+
+    assert "deleted a.txt" == use(delete_file, path="a.txt")
+    assert "a.txt is not there" == use(delete_file, path="a.txt")
+
+
+def test_a_name_with_nul_is_told(use):
+    with pytest.raises(ToolFailedError, match="has a NUL in it"):
+        use(read_file, path="a\0b")
