@@ -1,0 +1,358 @@
+"""The rules of one transaction, whatever keeps the rows.
+
+A batch holds what one transaction has read and what it is going to write: it
+checks each append against the streams as they are, links the chain, and leaves
+the rows to be written at its end. What it refuses has changed nothing, so a
+losing append costs its neighbours nothing.
+"""
+
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+from hashlib import sha256
+from os import urandom
+from typing import NamedTuple, Protocol
+
+from cueline.errors import (
+    BlobTooLargeError,
+    EmptyAppendError,
+    FencedError,
+    InvalidNameError,
+    KeyReusedError,
+    MissingBlobError,
+    StoreError,
+    WrongExpectedVersionError,
+)
+from cueline.events.chain import SALT_BYTES, link
+from cueline.events.store import (
+    ANY,
+    BLOB_LIMIT,
+    GENESIS,
+    NO_STREAM,
+    Appended,
+    Draft,
+    RecordedEvent,
+    Write,
+)
+from cueline.events.stream import check_stream
+
+BLOB_REST = timedelta(hours=24)
+"""A blob that nothing names is kept this long after it was put."""
+_ROW_BYTES = 200
+"""About what an event takes besides its payload."""
+
+
+class StreamRow:
+    """A stream as this transaction sees it."""
+
+    __slots__ = ("epoch", "hash", "id", "name", "version")
+
+    def __init__(self, id: int, name: str, version: int, epoch: int, hash: bytes) -> None:  # noqa: A002 - the words of the log
+        self.id = id
+        """0: it is not there yet."""
+        self.name = name
+        self.version = version
+        self.epoch = epoch
+        self.hash = hash
+
+
+class First(NamedTuple):
+    """Where the append that has a key is."""
+
+    position: int
+    length: int
+    """How many events it has."""
+
+
+class Tables(Protocol):
+    """What a batch reads and writes, inside one transaction."""
+
+    def last(self) -> tuple[int, int]:
+        """Return the last event's position and when it was recorded; zeros without one."""
+        ...
+
+    def find(self, name: str) -> StreamRow | None:
+        """Return the stream of that name."""
+        ...
+
+    def create(self, name: str) -> int:
+        """Make the stream's row and return its id."""
+        ...
+
+    def own(self, stream: int, epoch: int, owner: str) -> None:
+        """Keep the stream's new epoch and owner."""
+        ...
+
+    def branch(self, stream: int, parent: int, version: int) -> None:
+        """Keep what the stream goes on from."""
+        ...
+
+    def claim(self, stream: int, key: str, first: First) -> bool:
+        """Keep the key of an append; False, and nothing kept, where it is there already."""
+        ...
+
+    def find_append(self, stream: int, key: str) -> First | None:
+        """Return where the append of that key is."""
+        ...
+
+    def events(self, first: First) -> Sequence[RecordedEvent]:
+        """Return the events of an append."""
+        ...
+
+    def hash_at(self, stream: int, version: int) -> bytes:
+        """Return the hash of an event of the stream or of what it goes on from."""
+        ...
+
+    def has_blob(self, blob: str) -> bool:
+        """Tell whether the blob is there."""
+        ...
+
+    def write(
+        self,
+        events: Sequence[tuple[int, RecordedEvent]],
+        blobs: Sequence[tuple[str, int]],
+        moved: Collection[StreamRow],
+    ) -> None:
+        """Keep events beside their stream's id, who names which blob, and how far streams are."""
+        ...
+
+
+def check_form(writes: Sequence[Write], key: str) -> int:
+    """Return about how many bytes an append has, before it waits for its turn.
+
+    Raises:
+        EmptyAppendError: there is no event in one of the writes.
+        BlobTooLargeError: a payload is over `BLOB_LIMIT`; put it as a blob.
+        InvalidNameError: a text cannot be written as UTF-8; clean it.
+    """
+    if not writes:
+        raise EmptyAppendError("an append")
+    check_text(key)
+    size = 0
+    for write in writes:
+        if not write.events:
+            raise EmptyAppendError(write.stream)
+        for draft in write.events:
+            length = len(draft.payload)
+            if length > BLOB_LIMIT:
+                raise BlobTooLargeError(length, BLOB_LIMIT)
+            size += length + _ROW_BYTES
+            check_text(
+                draft.type, draft.actor, draft.attrs, draft.correlation_id, draft.causation_id
+            )
+    return size
+
+
+def check_text(*texts: str | None) -> None:
+    """Refuse what the chain and the file cannot hold.
+
+    Raises:
+        InvalidNameError: a text has lone surrogates; clean it.
+    """
+    joined = "".join([text for text in texts if text])
+    if joined.isascii():
+        return
+    try:
+        joined.encode()
+    except UnicodeEncodeError:
+        raise InvalidNameError(repr(joined[:80]), "it cannot be written as UTF-8") from None
+
+
+class Batch:
+    """One transaction: what it read, and what it is going to write."""
+
+    def __init__(self, tables: Tables, now_us: int) -> None:
+        self.tables = tables
+        self._streams: dict[str, StreamRow] = {}
+        self._position, recorded_us = tables.last()
+        # The log's time never goes back, even if the machine's does (I14).
+        self._recorded_us = max(now_us, recorded_us)
+        self._events: list[tuple[int, RecordedEvent]] = []
+        self._blobs: list[tuple[str, int]] = []
+        self._moved: set[StreamRow] = set()
+
+    def acquire(self, name: str, owner: str, seen_epoch: int) -> int:
+        """See `EventStore.acquire`."""
+        stream = self._stream(name)
+        if stream.epoch != seen_epoch:
+            raise FencedError(name, seen_epoch, stream.epoch)
+        self._ensure(stream)
+        stream.epoch += 1
+        self.tables.own(stream.id, stream.epoch, owner)
+        return stream.epoch
+
+    def append(self, writes: Sequence[Write], key: str) -> Appended:
+        """See `EventStore.append`."""
+        streams = [self._stream(write.stream) for write in writes]
+        try:
+            self._check(writes, streams)
+        except StoreError:
+            # The key comes before epoch and version: who asks again after a
+            # takeover is told what became of it. Looking it up only here, and
+            # where claiming it fails, saves a query on every append.
+            first = self.tables.find_append(streams[0].id, key)
+            if first is None:
+                raise
+            return self._again(writes, key, first)
+        self._ensure(streams[0])
+        first = First(self._position + 1, sum([len(write.events) for write in writes]))
+        if not self.tables.claim(streams[0].id, key, first):
+            known = self.tables.find_append(streams[0].id, key)
+            assert known is not None
+            return self._again(writes, key, known)
+        return self._take(writes, streams)
+
+    def finish(self) -> None:
+        """Write what is left; after it the transaction is ready to commit."""
+        if self._events:
+            self.tables.write(self._events, self._blobs, self._moved)
+            self._events, self._blobs, self._moved = [], [], set()
+
+    def _stream(self, name: str) -> StreamRow:
+        stream = self._streams.get(name)
+        if stream is None:
+            stream = self.tables.find(name)
+            if stream is None:
+                check_stream(name)
+                stream = StreamRow(0, name, NO_STREAM, 0, GENESIS)
+            self._streams[name] = stream
+        return stream
+
+    def _ensure(self, stream: StreamRow) -> None:
+        if not stream.id:
+            stream.id = self.tables.create(stream.name)
+
+    def _check(self, writes: Sequence[Write], streams: Sequence[StreamRow]) -> None:
+        for write, stream in zip(writes, streams, strict=True):
+            _check_epoch(write, stream)
+        versions: dict[str, int] = {}
+        for write, stream in zip(writes, streams, strict=True):
+            version = versions.get(write.stream)
+            if version is None:
+                version = self._base(write, stream)
+            if write.expected_version not in (version, ANY):
+                raise WrongExpectedVersionError(write.stream, write.expected_version, version)
+            versions[write.stream] = version + len(write.events)
+        for write in writes:
+            for draft in write.events:
+                for blob in draft.blobs:
+                    if not self.tables.has_blob(blob):
+                        raise MissingBlobError(write.stream, blob)
+
+    def _base(self, write: Write, stream: StreamRow) -> int:
+        """Return the version that the write goes on from."""
+        if write.after is None:
+            return stream.version
+        if stream.version != NO_STREAM:
+            raise WrongExpectedVersionError(write.stream, NO_STREAM, stream.version)
+        name, version = write.after
+        parent = self._stream(name)
+        if not 1 <= version <= parent.version:
+            raise WrongExpectedVersionError(name, version, parent.version)
+        return version
+
+    def _take(self, writes: Sequence[Write], streams: Sequence[StreamRow]) -> Appended:
+        versions = []
+        seq = 0
+        for write, stream in zip(writes, streams, strict=True):
+            self._ensure(stream)
+            if write.after is not None and stream.version == NO_STREAM:
+                self._branch(stream, *write.after)
+            for draft in write.events:
+                self._record(stream, draft, seq)
+                seq += 1
+            self._moved.add(stream)
+            versions.append(stream.version)
+        return Appended(tuple(versions), self._position, self._recorded_us)
+
+    def _branch(self, stream: StreamRow, name: str, version: int) -> None:
+        parent = self._stream(name)
+        if version == parent.version:
+            stream.hash = parent.hash
+        else:
+            self.finish()  # the parent's event may be waiting in this batch
+            stream.hash = self.tables.hash_at(parent.id, version)
+        stream.version = version
+        self.tables.branch(stream.id, parent.id, version)
+
+    def _record(self, stream: StreamRow, draft: Draft, seq: int) -> None:
+        type_, schema, payload, occurred_us, actor, attrs, correlation, causation, step, blobs = (
+            draft
+        )
+        salt = urandom(SALT_BYTES)
+        payload_hash = sha256(salt + payload).digest()
+        stream.version = version = stream.version + 1
+        self._position = position = self._position + 1
+        stream.hash = link(
+            stream.hash,
+            payload_hash,
+            stream.name,
+            version,
+            type_,
+            schema,
+            occurred_us,
+            self._recorded_us,
+            stream.epoch,
+            actor,
+            attrs,
+            correlation,
+            causation,
+            step,
+            seq,
+        )
+        event = RecordedEvent(
+            stream.name,
+            version,
+            position,
+            type_,
+            schema,
+            payload,
+            occurred_us,
+            self._recorded_us,
+            stream.epoch,
+            actor,
+            attrs,
+            correlation,
+            causation,
+            step,
+            seq,
+            salt,
+            payload_hash,
+            stream.hash,
+        )
+        self._events.append((stream.id, event))
+        if blobs:
+            self._blobs.extend([(blob, position) for blob in set(blobs)])
+
+    def _again(self, writes: Sequence[Write], key: str, first: First) -> Appended:
+        """Return what the append of that key returned, if it was this one."""
+        self.finish()  # it may be waiting in this batch
+        drafts = [(write.stream, draft) for write in writes for draft in write.events]
+        events = self.tables.events(first)
+        if len(events) != len(drafts) or not all(map(_is_same, events, drafts)):
+            raise KeyReusedError(writes[0].stream, key)
+        versions, end = [], 0
+        for write in writes:
+            end += len(write.events)
+            versions.append(events[end - 1].version)
+        return Appended(tuple(versions), events[-1].position, events[-1].recorded_us)
+
+
+def _check_epoch(write: Write, stream: StreamRow) -> None:
+    # I3: who was never acquired takes no epoch, who was takes its owner's only.
+    # An owner that does not say which version it knows is not one.
+    if stream.epoch == 0:
+        allowed = write.epoch is None
+    else:
+        allowed = write.epoch == stream.epoch and write.expected_version != ANY
+    if not allowed:
+        raise FencedError(write.stream, write.epoch, stream.epoch)
+
+
+def _is_same(event: RecordedEvent, asked: tuple[str, Draft]) -> bool:
+    stream, draft = asked
+    # What was emptied cannot be compared any more, and is taken for the same.
+    return (event.stream, event.type, event.schema) == (
+        stream,
+        draft.type,
+        draft.schema,
+    ) and event.payload in (None, draft.payload)

@@ -1,0 +1,34 @@
+"""What wakes those who wait for the log to grow."""
+
+import asyncio
+import types
+from collections.abc import Generator
+
+
+@types.coroutine
+def take_turns() -> Generator[None]:
+    """Let the event loop's other tasks run once."""
+    yield
+
+
+class Bell:
+    """Wakes everybody who waits for it when it rings; it remembers nothing."""
+
+    def __init__(self) -> None:
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    def ring(self) -> None:
+        """Wake all."""
+        for future in self._waiting:
+            if not future.done():
+                future.set_result(None)
+        self._waiting.clear()
+
+    async def wait(self) -> None:
+        """Wait for the next ring."""
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.add(future)
+        try:
+            await future
+        finally:
+            self._waiting.discard(future)

@@ -1,0 +1,69 @@
+"""What kind of file system a path is on."""
+
+import os
+from pathlib import Path
+
+from cueline.errors import LogUnavailableError
+
+_MOUNTS = Path("/proc/self/mountinfo")
+_NETWORK = frozenset(
+    {
+        "9p",
+        "afs",
+        "beegfs",
+        "ceph",
+        "cifs",
+        "coda",
+        "davfs",
+        "fuse.ceph",
+        "fuse.gcsfuse",
+        "fuse.glusterfs",
+        "fuse.rclone",
+        "fuse.s3fs",
+        "fuse.sshfs",
+        "glusterfs",
+        "gpfs",
+        "lustre",
+        "ncpfs",
+        "nfs",
+        "nfs4",
+        "smb2",
+        "smb3",
+        "smbfs",
+    }
+)
+
+
+def kind_of(path: Path, mounts: str) -> str:
+    """Return the type of the file system that *path* is on, as *mounts* lists them.
+
+    *mounts* is the text of Linux's `/proc/self/mountinfo`; the type is empty
+    where it says nothing about the path.
+    """
+    best, kind = -1, ""
+    for line in mounts.splitlines():
+        place, _, rest = line.partition(" - ")
+        mounted = Path(place.split(" ")[4].encode().decode("unicode_escape"))
+        # Later lines cover earlier ones at the same place.
+        if path.is_relative_to(mounted) and len(mounted.parts) >= best:
+            best, kind = len(mounted.parts), rest.split(" ")[0]
+    return kind
+
+
+def refuse_network(path: Path) -> None:
+    """Refuse a place whose locks and shared memory other machines do not see.
+
+    Raises:
+        LogUnavailableError: it is a network file system; choose a local disk.
+    """
+    try:
+        mounts = _MOUNTS.read_text()
+    except OSError:
+        return
+    kind = kind_of(Path(os.path.realpath(path)), mounts)
+    if kind in _NETWORK:
+        raise LogUnavailableError(
+            str(path),
+            f"on a network file system ({kind}), where SQLite can lose data; "
+            "choose a path on a local disk",
+        )

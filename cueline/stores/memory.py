@@ -1,0 +1,234 @@
+"""The log in memory: for tests, and for runs that may be lost."""
+
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import sha256
+
+from cueline.clock import Clock
+from cueline.errors import BlobTooLargeError, LogUnavailableError, MissingBlobError
+from cueline.events.store import (
+    BLOB_LIMIT,
+    GENESIS,
+    NO_STREAM,
+    Appended,
+    Head,
+    RecordedEvent,
+    Write,
+    to_us,
+)
+from cueline.events.stream import category_of
+from cueline.stores.batch import BLOB_REST, Batch, First, StreamRow, check_form, check_text
+from cueline.stores.bell import Bell, take_turns
+
+
+@dataclass(slots=True, eq=False)
+class _Stream:
+    id: int
+    name: str
+    epoch: int = 0
+    owner: str | None = None
+    parent: "_Stream | None" = None
+    base: int = NO_STREAM
+    """The version it goes on from."""
+    events: list[RecordedEvent] = field(default_factory=list)
+
+    @property
+    def version(self) -> int:
+        return self.base + len(self.events)
+
+    def line(self, until: int | None) -> "Iterator[tuple[_Stream, int | None]]":
+        """Yield the streams that its events are in, oldest first, and up to which version."""
+        if self.parent is not None:
+            yield from self.parent.line(self.base if until is None else min(until, self.base))
+        yield self, until
+
+
+class MemoryTables:
+    """What a batch reads and writes, in lists and dicts."""
+
+    def __init__(self) -> None:
+        self.streams: dict[str, _Stream] = {}
+        self.log: list[RecordedEvent] = []
+        self.blobs: dict[str, tuple[bytes, int]] = {}
+        """By hash: the content, and when it was put."""
+        self.named: set[str] = set()
+        """The blobs that an event names."""
+        self._by_id: dict[int, _Stream] = {}
+        self._appends: dict[tuple[int, str], First] = {}
+
+    def last(self) -> tuple[int, int]:
+        """See `Tables.last`."""
+        return (len(self.log), self.log[-1].recorded_us) if self.log else (0, 0)
+
+    def find(self, name: str) -> StreamRow | None:
+        """See `Tables.find`."""
+        kept = self.streams.get(name)
+        if kept is None:
+            return None
+        head = kept.events[-1].hash if kept.events else GENESIS
+        return StreamRow(kept.id, name, kept.version, kept.epoch, head)
+
+    def create(self, name: str) -> int:
+        """See `Tables.create`."""
+        kept = _Stream(len(self.streams) + 1, name)
+        self.streams[name] = self._by_id[kept.id] = kept
+        return kept.id
+
+    def own(self, stream: int, epoch: int, owner: str) -> None:
+        """See `Tables.own`."""
+        self._by_id[stream].epoch = epoch
+        self._by_id[stream].owner = owner
+
+    def branch(self, stream: int, parent: int, version: int) -> None:
+        """See `Tables.branch`."""
+        self._by_id[stream].parent = self._by_id[parent]
+        self._by_id[stream].base = version
+
+    def claim(self, stream: int, key: str, first: First) -> bool:
+        """See `Tables.claim`."""
+        return self._appends.setdefault((stream, key), first) is first
+
+    def find_append(self, stream: int, key: str) -> First | None:
+        """See `Tables.find_append`."""
+        return self._appends.get((stream, key))
+
+    def events(self, first: First) -> Sequence[RecordedEvent]:
+        """See `Tables.events`."""
+        return self.log[first.position - 1 : first.position - 1 + first.length]
+
+    def hash_at(self, stream: int, version: int) -> bytes:
+        """See `Tables.hash_at`."""
+        kept = self._by_id[stream]
+        while version <= kept.base and kept.parent is not None:
+            kept = kept.parent
+        return kept.events[version - kept.base - 1].hash
+
+    def has_blob(self, blob: str) -> bool:
+        """See `Tables.has_blob`."""
+        return blob in self.blobs
+
+    def write(
+        self,
+        events: Sequence[tuple[int, RecordedEvent]],
+        blobs: Sequence[tuple[str, int]],
+        moved: Collection[StreamRow],  # noqa: ARG002 - lists know how long they are
+    ) -> None:
+        """See `Tables.write`."""
+        for stream, event in events:
+            self._by_id[stream].events.append(event)
+            self.log.append(event)
+        self.named.update(blob for blob, _ in blobs)
+
+
+class MemoryStore:
+    """A log in this process; it ends with it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._tables = MemoryTables()
+        self._bell = Bell()
+        self._closed = False
+
+    async def head(self, stream: str) -> Head:
+        """See `EventStore.head`."""
+        kept = self._tables.streams.get(stream)
+        return Head() if kept is None else Head(kept.version, kept.epoch, kept.owner)
+
+    async def acquire(self, stream: str, owner: str, seen_epoch: int) -> int:
+        """See `EventStore.acquire`."""
+        check_text(owner)
+        return (await self._batch()).acquire(stream, owner, seen_epoch)
+
+    async def append(self, writes: Sequence[Write], key: str) -> Appended:
+        """See `EventStore.append`."""
+        check_form(writes, key)
+        batch = await self._batch()
+        appended = batch.append(writes, key)
+        batch.finish()
+        self._bell.ring()
+        return appended
+
+    async def read(
+        self, stream: str, after: int = NO_STREAM, until: int | None = None
+    ) -> AsyncIterator[RecordedEvent]:
+        """See `EventStore.read`."""
+        kept = self._tables.streams.get(stream)
+        for part, last in kept.line(until) if kept else ():
+            version = max(after, part.base)
+            while version < (part.version if last is None else min(last, part.version)):
+                yield part.events[version - part.base]
+                version += 1
+
+    async def read_all(
+        self,
+        after: int = 0,
+        categories: Collection[str] | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[RecordedEvent]:
+        """See `EventStore.read_all`."""
+        count = 0
+        for position in range(max(after, 0), len(self._tables.log)):
+            if count == limit:
+                return
+            event = self._tables.log[position]
+            if categories is None or category_of(event.stream) in categories:
+                yield event
+                count += 1
+
+    async def follow(
+        self, after: int, categories: Collection[str] | None = None
+    ) -> AsyncIterator[RecordedEvent]:
+        """See `EventStore.follow`."""
+        while True:
+            last = await self.last_position()
+            async for event in self.read_all(after, categories):
+                yield event
+                last = max(last, event.position)
+            after = max(after, last)
+            if len(self._tables.log) <= after:
+                await self._bell.wait()
+
+    async def last_position(self) -> int:
+        """See `EventStore.last_position`."""
+        return len(self._tables.log)
+
+    async def put_blob(self, content: bytes) -> str:
+        """See `EventStore.put_blob`."""
+        if len(content) > BLOB_LIMIT:
+            raise BlobTooLargeError(len(content), BLOB_LIMIT)
+        await self._batch()
+        blob = sha256(content).hexdigest()
+        self._tables.blobs[blob] = (content, to_us(self._clock.now()))
+        return blob
+
+    async def get_blob(self, blob: str) -> bytes:
+        """See `EventStore.get_blob`."""
+        if blob not in self._tables.blobs:
+            raise MissingBlobError("the log", blob)
+        return self._tables.blobs[blob][0]
+
+    async def collect_blobs(self, now: datetime) -> int:
+        """Delete the blobs that nothing names and nobody put for a day; return how many."""
+        await self._batch()
+        rested = to_us(now - BLOB_REST)
+        gone = [
+            blob
+            for blob, (_, put_us) in self._tables.blobs.items()
+            if put_us <= rested and blob not in self._tables.named
+        ]
+        for blob in gone:
+            del self._tables.blobs[blob]
+        return len(gone)
+
+    async def close(self) -> None:
+        """See `EventStore.close`."""
+        self._closed = True
+
+    async def _batch(self) -> Batch:
+        # The other stores let the loop's tasks run before they answer; a fake
+        # that does not would hide races.
+        await take_turns()
+        if self._closed:
+            raise LogUnavailableError("the log in memory", "it was closed")
+        return Batch(self._tables, to_us(self._clock.now()))

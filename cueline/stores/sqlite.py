@@ -1,0 +1,223 @@
+"""The log in a SQLite file: durable, for every process of one machine."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Collection, Sequence
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Self
+
+from cueline.clock import Clock
+from cueline.errors import BlobTooLargeError, MissingBlobError
+from cueline.events.store import (
+    BLOB_LIMIT,
+    NO_STREAM,
+    Appended,
+    Head,
+    RecordedEvent,
+    Write,
+    to_us,
+)
+from cueline.stores.batch import BLOB_REST, check_form, check_text
+from cueline.stores.bell import Bell, take_turns
+from cueline.stores.sqlite_file import LogFile
+from cueline.stores.sqlite_reader import SqliteReader
+from cueline.stores.sqlite_writer import SqliteWriter
+
+POLL_SECONDS = 0.02
+"""How often somebody who follows looks whether another process has appended."""
+
+
+class SqliteStore:
+    """A log in one file.
+
+    Any process on the machine may open it and append; each has one writer, and
+    keeps nothing of the file from one transaction to the next. Use a store in
+    one event loop.
+    """
+
+    def __init__(
+        self, file: LogFile, log_id: str, clock: Clock, writer: SqliteWriter | None, bell: Bell
+    ) -> None:
+        self._file = file
+        self._clock = clock
+        self._writer = writer
+        self._bell = bell
+        self._reader = SqliteReader(file)
+        self._seen_version = self._reader.data_version()
+        self._watch: asyncio.Task[None] | None = None
+        self._followers = 0
+        self.log_id = log_id
+        """Made with the log; it stays when the file is moved."""
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        clock: Clock,
+        *,
+        must_exist: bool = False,
+        read_only: bool = False,
+    ) -> Self:
+        """Open the log at *path*; make it, unless it *must_exist* or is *read_only*.
+
+        Raises:
+            LogUnavailableError: it cannot be used; the message says what to do.
+            LogFormatError: another format wrote it; upgrade what the message names.
+            ConfigError: this machine's SQLite is too old; install what it names.
+        """
+        file = LogFile(Path(path))
+        now_us = to_us(clock.now())
+        log_id = file.open(must_exist=must_exist, read_only=read_only, now_us=now_us)
+        bell = Bell()
+        writer = None if read_only else SqliteWriter(file, clock, bell.ring)
+        return cls(file, log_id, clock, writer, bell)
+
+    @property
+    def path(self) -> Path:
+        """Where the log is."""
+        return self._file.path
+
+    async def head(self, stream: str) -> Head:
+        """See `EventStore.head`."""
+        return self._reader.head(stream)
+
+    async def acquire(self, stream: str, owner: str, seen_epoch: int) -> int:
+        """See `EventStore.acquire`.
+
+        Raises:
+            FencedError: see there.
+            UnknownOutcomeError: look at the head: it says whose the stream is.
+            LogUnavailableError: it did not take place; mend the disk, ask again.
+        """
+        check_text(owner)
+        return await self._writes().do(
+            stream, 0, lambda batch, _: batch.acquire(stream, owner, seen_epoch)
+        )
+
+    async def append(self, writes: Sequence[Write], key: str) -> Appended:
+        """See `EventStore.append`."""
+        size = check_form(writes, key)
+        return await self._writes().do(
+            writes[0].stream, size, lambda batch, _: batch.append(writes, key)
+        )
+
+    async def read(
+        self, stream: str, after: int = NO_STREAM, until: int | None = None
+    ) -> AsyncIterator[RecordedEvent]:
+        """See `EventStore.read`."""
+        for span in self._reader.line(stream, after, until):
+            rest = span
+            while rest.after < rest.until:
+                events = self._reader.stream_page(rest)
+                for event in events:
+                    yield event
+                rest = rest._replace(after=events[-1].version)
+                await take_turns()
+
+    async def read_all(
+        self,
+        after: int = 0,
+        categories: Collection[str] | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[RecordedEvent]:
+        """See `EventStore.read_all`."""
+        left = limit
+        last = self._reader.last_position()
+        while after < last and left != 0:
+            page = self._reader.log_page(after, last, categories)
+            for event in page.events[:left]:
+                yield event
+            left = None if left is None else left - min(left, len(page.events))
+            after = page.seen
+            await take_turns()
+
+    async def follow(
+        self, after: int, categories: Collection[str] | None = None
+    ) -> AsyncIterator[RecordedEvent]:
+        """See `EventStore.follow`."""
+        while True:
+            last = self._reader.last_position()
+            while after < last:
+                page = self._reader.log_page(after, last, categories)
+                for event in page.events:
+                    yield event
+                after = page.seen
+                await take_turns()
+            if self._reader.last_position() <= after:
+                await self._growth()
+
+    async def last_position(self) -> int:
+        """See `EventStore.last_position`."""
+        return self._reader.last_position()
+
+    async def put_blob(self, content: bytes) -> str:
+        """See `EventStore.put_blob`."""
+        size = len(content)
+        if size > BLOB_LIMIT:
+            raise BlobTooLargeError(size, BLOB_LIMIT)
+        blob = sha256(content).hexdigest()
+        put_us = to_us(self._clock.now())
+        await self._writes().do(
+            "the log", size, lambda _, tables: tables.put_blob(blob, content, put_us)
+        )
+        return blob
+
+    async def get_blob(self, blob: str) -> bytes:
+        """See `EventStore.get_blob`."""
+        content = self._reader.blob(blob)
+        # What is not what was put is not the blob.
+        if content is None or sha256(content).hexdigest() != blob:
+            raise MissingBlobError("the log", blob)
+        return content
+
+    async def collect_blobs(self, now: datetime) -> int:
+        """Delete the blobs that nothing names and nobody put for a day; return how many."""
+        rested_us = to_us(now - BLOB_REST)
+        return await self._writes().do(
+            "the log", 0, lambda _, tables: tables.collect_blobs(rested_us)
+        )
+
+    async def close(self) -> None:
+        """See `EventStore.close`."""
+        if self._watch is not None:
+            self._watch.cancel()
+        if self._writer is not None:
+            await self._writer.close()
+        self._reader.close()
+        self._bell.ring()
+
+    def _writes(self) -> SqliteWriter:
+        if self._writer is None:
+            raise self._file.unavailable("it was opened for reading only")
+        return self._writer
+
+    async def _growth(self) -> None:
+        """Wait until the log may have grown."""
+        if self._grew():
+            return
+        self._followers += 1
+        if self._watch is None:
+            self._watch = asyncio.get_running_loop().create_task(self._watch_others())
+        try:
+            await self._bell.wait()
+        finally:
+            self._followers -= 1
+            if self._followers == 0 and self._watch is not None:
+                self._watch.cancel()
+                self._watch = None
+
+    async def _watch_others(self) -> None:
+        while True:
+            await self._clock.sleep(POLL_SECONDS)
+            self._grew()
+
+    def _grew(self) -> bool:
+        """Wake all who wait if anybody has committed since the last look."""
+        version = self._reader.data_version()
+        grew = version != self._seen_version
+        if grew:
+            self._seen_version = version
+            self._bell.ring()
+        return grew

@@ -1,0 +1,227 @@
+"""The log's file: whether it can be used, and connections to it."""
+
+import sqlite3
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event
+from time import monotonic
+
+from cueline.errors import LogFormatError, LogUnavailableError
+from cueline.stores.file_system import refuse_network
+from cueline.stores.lock_holder import lock_holder
+from cueline.stores.sqlite_library import sqlite_library
+from cueline.stores.sqlite_schema import FORMAT, SCHEMA
+
+PATIENCE_SECONDS = 10.0
+"""How long anybody waits for another process's transaction."""
+RETRY_SECONDS = 0.0005
+"""SQLite's own waits grow to 100 ms, and starve whoever is not the busiest."""
+
+_NOT_OURS = "it is not a log of cueline; name another file"
+# By SQLite's primary result code; the codes never change.
+_REASONS = {
+    8: "it can only be read; mend its permissions",
+    10: "the disk failed; mend it, then ask again",
+    11: "the file is damaged; restore it from a backup",
+    13: "the disk is full; make room, then ask again",
+    14: "it cannot be opened; see that its folder is there and may be written",
+    26: _NOT_OURS,
+}
+_BUSY = frozenset({5, 6})
+_FULL = 13
+_OPERATION = frozenset({8, 10, 13, 14})
+
+_WRITER = (
+    # The mode is kept in the file; asking for it again costs nothing.
+    "PRAGMA journal_mode = WAL",
+    # NORMAL loses acknowledged commits in a power cut.
+    "PRAGMA synchronous = FULL",
+    "PRAGMA fullfsync = ON",
+    "PRAGMA foreign_keys = ON",
+    # Without it INSERT OR REPLACE goes past the triggers against deleting.
+    "PRAGMA recursive_triggers = ON",
+    "PRAGMA trusted_schema = OFF",
+    "PRAGMA cache_size = -32768",
+    "PRAGMA journal_size_limit = 67108864",
+)
+
+
+def code_of(error: Exception) -> int:
+    """Return SQLite's primary result code of *error*, 0 where there is none."""
+    return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+
+
+def is_busy(error: Exception) -> bool:
+    """Tell whether another process holds the lock."""
+    return code_of(error) in _BUSY
+
+
+def is_damage(error: Exception) -> bool:
+    """Tell whether what was read cannot be what was written."""
+    return not is_busy(error) and code_of(error) not in _OPERATION
+
+
+def is_full(error: Exception) -> bool:
+    """Tell whether there was no room left."""
+    return code_of(error) == _FULL
+
+
+def is_unusable(error: Exception) -> bool:
+    """Tell whether the file, and not what was asked of it, is to blame."""
+    return is_busy(error) or code_of(error) in _REASONS
+
+
+class LogFile:
+    """The place of a log, and how to connect to it.
+
+    Nothing here opens the file but SQLite: closing a file drops every lock that
+    the process has on it, also those of another connection.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def open(self, *, must_exist: bool, read_only: bool, now_us: int) -> str:
+        """Make the log if it is not there, and return its id.
+
+        Raises:
+            LogUnavailableError: it cannot be used; the message says what to do.
+            LogFormatError: it is of another format, and was left untouched.
+        """
+        there = self._is_there()
+        if not there and (must_exist or read_only):
+            raise self.unavailable("there is no log; name one that exists")
+        refuse_network(self.path)
+        # Looking through a reader first leaves a log of another format untouched.
+        log_id = self._look() if there else None
+        if log_id is not None:
+            return log_id
+        if read_only:
+            raise self.unavailable(_NOT_OURS)
+        return self._create(now_us)
+
+    def writer(self) -> sqlite3.Connection:
+        """Return a connection that writes, and that never waits for a lock."""
+        db = self._connect("rwc", PATIENCE_SECONDS)
+        try:
+            for pragma in _WRITER:
+                self._patiently(db, pragma)
+            db.execute("PRAGMA busy_timeout = 0")
+        except sqlite_library().Error as error:
+            db.close()
+            raise self.error(error) from error
+        return db
+
+    def reader(self) -> sqlite3.Connection:
+        """Return a connection that only reads."""
+        try:
+            return self._reader("ro")
+        except LogUnavailableError:
+            # Where nothing may be written SQLite cannot make the files that
+            # readers of a WAL share; they are not needed while there is no WAL.
+            if self._is_there() and not self._has_wal():
+                return self._reader("ro&immutable=1")
+            raise
+
+    def error(self, error: Exception) -> LogUnavailableError:
+        """Return what the operator is told of SQLite's *error*."""
+        if is_busy(error):
+            holder = lock_holder(self.path.with_name(self.path.name + "-shm"))
+            who = f"process {holder}" if holder else "another process"
+            return self.unavailable(f"locked by {who} for {PATIENCE_SECONDS:.0f} s; try again")
+        return self.unavailable(_REASONS.get(code_of(error), str(error)))
+
+    def unavailable(self, reason: str) -> LogUnavailableError:
+        """Return the error that says why this log cannot be used."""
+        return LogUnavailableError(str(self.path), reason)
+
+    def _is_there(self) -> bool:
+        try:
+            return self.path.exists()
+        except OSError as error:
+            raise self.unavailable(f"it cannot be looked at ({error.strerror})") from error
+
+    def _has_wal(self) -> bool:
+        wal = self.path.with_name(self.path.name + "-wal")
+        return wal.exists() and wal.stat().st_size > 0
+
+    def _look(self) -> str | None:
+        """Return the id of the log that is there; None where the file is empty."""
+        db = self.reader()
+        try:
+            tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+            if not tables:
+                return None
+            if "meta" not in tables:
+                raise self.unavailable(_NOT_OURS)
+            found, log_id = db.execute("SELECT format, log_id FROM meta").fetchone()
+        except sqlite_library().Error as error:
+            raise self.error(error) from error
+        finally:
+            db.close()
+        if found != FORMAT:
+            raise LogFormatError(str(self.path), found, FORMAT)
+        return str(log_id)
+
+    def _create(self, now_us: int) -> str:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self.unavailable(f"its folder cannot be made ({error.strerror})") from error
+        db = self.writer()
+        try:
+            self._patiently(db, "BEGIN IMMEDIATE")
+            # Another process may have been quicker.
+            if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+                for statement in SCHEMA.strip().split("\n\n"):
+                    db.execute(statement)
+                meta = (1, FORMAT, uuid.uuid4().hex, now_us)
+                db.execute(
+                    "INSERT INTO meta (id, format, log_id, created_us) VALUES (?, ?, ?, ?)", meta
+                )
+            (log_id,) = db.execute("SELECT log_id FROM meta").fetchone()
+            db.execute("COMMIT")
+        except sqlite_library().Error as error:
+            raise self.error(error) from error
+        finally:
+            db.close()
+        return str(log_id)
+
+    def _reader(self, mode: str) -> sqlite3.Connection:
+        db = self._connect(mode, 1.0)
+        try:
+            db.execute("PRAGMA query_only = 1")
+            db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite_library().Error as error:
+            db.close()
+            raise self.error(error) from error
+        return db
+
+    def _connect(self, mode: str, timeout: float) -> sqlite3.Connection:
+        try:
+            db: sqlite3.Connection = sqlite_library().connect(
+                f"{self.path.absolute().as_uri()}?mode={mode}",
+                uri=True,
+                timeout=timeout,
+                isolation_level=None,
+                # A commit may run in the writer's thread; never two at a time.
+                check_same_thread=False,
+            )
+        except sqlite_library().Error as error:
+            raise self.error(error) from error
+        return db
+
+    def _patiently(self, db: sqlite3.Connection, statement: str) -> None:
+        """Run what SQLite refuses at once, instead of waiting, while others are busy."""
+        deadline = monotonic() + PATIENCE_SECONDS
+        run: Callable[[str], object] = db.execute
+        while True:
+            try:
+                run(statement)
+            except sqlite_library().OperationalError as error:
+                if not is_busy(error) or monotonic() > deadline:
+                    raise
+                Event().wait(RETRY_SECONDS)
+            else:
+                return

@@ -1,0 +1,188 @@
+"""Reading the log's file, a page at a time."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple
+
+from cueline.errors import CorruptEventError, StoreError
+from cueline.events.store import Head, RecordedEvent
+from cueline.stores.sqlite_file import LogFile, is_damage
+from cueline.stores.sqlite_library import sqlite_library
+from cueline.stores.sqlite_tables import EVENT_COLUMNS
+
+PAGE_EVENTS = 256
+"""A page is read on the event loop, in about a millisecond: while the loop is
+busy a thread would wait 5 ms for the interpreter's lock at every row."""
+PAGE_BYTES = 256 * 1024
+"""A page ends with the event that goes over this."""
+
+_HEAD = "SELECT version, epoch, owner FROM streams WHERE name = ?"
+_LINE = "SELECT id, name, version, parent, parent_version FROM streams WHERE name = ?"
+_PARENT = "SELECT id, name, version, parent, parent_version FROM streams WHERE id = ?"
+_STREAM_PAGE = f"""
+SELECT ?, {EVENT_COLUMNS} FROM events e
+WHERE e.stream = ? AND e.version > ? AND e.version <= ? ORDER BY e.version LIMIT {PAGE_EVENTS}
+"""  # noqa: S608 - the columns are ours
+_LOG_PAGE = f"""
+SELECT s.name, {EVENT_COLUMNS} FROM events e JOIN streams s ON s.id = e.stream
+WHERE e.position > ? AND e.position <= ? %s ORDER BY e.position
+"""  # noqa: S608 - the columns are ours
+_PAYLOAD = RecordedEvent._fields.index("payload")
+_PLACE = "SELECT position FROM events WHERE stream = ? AND version = ?"
+_ROW = "SELECT s.name, e.* FROM events e JOIN streams s ON s.id = e.stream WHERE e.position = ?"
+_BLOB = "SELECT content FROM blobs WHERE hash = ?"
+
+
+class Span(NamedTuple):
+    """The part of a stream's events that one row of `streams` holds."""
+
+    stream: int
+    name: str
+    after: int
+    until: int
+
+
+class LogPage(NamedTuple):
+    """Some events of the log, and up to which position that was all of them."""
+
+    events: Sequence[RecordedEvent]
+    seen: int
+
+
+class SqliteReader:
+    """One connection that reads; its read transactions end with each page.
+
+    One that stayed open would keep the WAL from starting anew, and let it grow.
+    """
+
+    def __init__(self, file: LogFile) -> None:
+        self._file = file
+        self._db = file.reader()
+
+    def head(self, stream: str) -> Head:
+        """See `EventStore.head`."""
+        row = self._one(_HEAD, stream)
+        return Head(*row) if row else Head()
+
+    def last_position(self) -> int:
+        """See `EventStore.last_position`."""
+        row = self._one("SELECT max(position) FROM events")
+        return int(row[0] or 0) if row else 0
+
+    def data_version(self) -> int:
+        """Return a number that changes when anybody else commits."""
+        row = self._one("PRAGMA data_version")
+        return int(row[0]) if row else 0
+
+    def blob(self, blob: str) -> bytes | None:
+        """Return the blob's content; None where there is none."""
+        row = self._one(_BLOB, blob)
+        return bytes(row[0]) if row else None
+
+    def line(self, stream: str, after: int, until: int | None) -> Sequence[Span]:
+        """Return the spans that hold a stream's events, its oldest ancestor's first."""
+        spans: list[Span] = []
+        row = self._one(_LINE, stream)
+        while row:
+            id_, name, version, parent, base = row
+            until = version if until is None else min(until, version)
+            spans.append(Span(id_, name, max(after, base or 0), until))
+            until = min(until, base) if base is not None else None
+            row = self._one(_PARENT, parent) if parent is not None else None
+        return [span for span in reversed(spans) if span.after < span.until]
+
+    def stream_page(self, span: Span) -> Sequence[RecordedEvent]:
+        """Return the first events of *span*.
+
+        Raises:
+            CorruptEventError: the very first is damaged or missing.
+        """
+        asked = (span.name, span.stream, span.after, span.until)
+        events, _ = self._events(_STREAM_PAGE, asked, lambda: self._broken(span, "it is damaged"))
+        whole = _unbroken([event.version for event in events], span.after)
+        if not whole:
+            raise self._broken(span, "it is missing")
+        return events[:whole]
+
+    def log_page(self, after: int, until: int, categories: Collection[str] | None) -> LogPage:
+        """Return the first events at positions above *after*, up to *until*.
+
+        Raises:
+            CorruptEventError: the very first is damaged or missing.
+        """
+        until = min(until, after + PAGE_EVENTS)
+        asked: tuple[object, ...] = (after, until)
+        only = ""
+        if categories is not None:
+            asked = (after, until, *categories)
+            only = f"AND s.category IN ({', '.join('?' * len(categories))})"
+        events, complete = self._events(
+            _LOG_PAGE % only, asked, lambda: self._damaged(after, until)
+        )
+        if categories is None:
+            whole = _unbroken([event.position for event in events], after)
+            complete = complete and whole == until - after
+            events = events[:whole]
+        if complete:
+            return LogPage(events, until)
+        if not events:
+            raise self._damaged(after, until)
+        return LogPage(events, events[-1].position)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
+
+    def _one(self, sql: str, *asked: object) -> tuple[Any, ...] | None:
+        try:
+            row: tuple[Any, ...] | None = self._db.execute(sql, asked).fetchone()
+        except sqlite_library().Error as error:
+            raise self._file.error(error) from error
+        return row
+
+    def _events(
+        self, sql: str, asked: Sequence[object], damaged: Callable[[], StoreError]
+    ) -> tuple[list[RecordedEvent], bool]:
+        """Return a page's events, and whether they are all that was asked for."""
+        events: list[RecordedEvent] = []
+        size = 0
+        cursor = self._db.cursor()
+        try:
+            for row in cursor.execute(sql, asked):
+                events.append(RecordedEvent._make(row))
+                size += len(row[_PAYLOAD] or b"")
+                if size > PAGE_BYTES:
+                    return events, False
+        except sqlite_library().Error as error:
+            # What is before a damaged row still loads; the next page fails.
+            if events:
+                return events, False
+            raise (damaged() if is_damage(error) else self._file.error(error)) from error
+        finally:
+            cursor.close()
+        return events, True
+
+    def _broken(self, span: Span, reason: str) -> CorruptEventError:
+        version = span.after + 1
+        try:
+            row = self._one(_PLACE, span.stream, version)
+        except StoreError:
+            row = None
+        return CorruptEventError(span.name, version, row[0] if row else 0, reason)
+
+    def _damaged(self, after: int, until: int) -> CorruptEventError:
+        """Say which is the first of these positions that cannot be read."""
+        for position in range(after + 1, until + 1):
+            try:
+                row = self._one(_ROW, position)
+            except StoreError:
+                return CorruptEventError("?", 0, position, "it is damaged")
+            if row is None:
+                return CorruptEventError("?", 0, position, "it is missing")
+        return CorruptEventError("?", 0, after + 1, "it is damaged")
+
+
+def _unbroken(numbers: Sequence[int], after: int) -> int:
+    """Return how many of *numbers* follow *after* without a gap."""
+    if numbers and numbers[-1] - after == len(numbers):
+        return len(numbers)
+    return sum(number == after + place for place, number in enumerate(numbers, 1))

@@ -1,0 +1,126 @@
+"""What a batch reads and writes in the log's file."""
+
+import sqlite3
+from collections.abc import Callable, Collection, Sequence
+
+from cueline.events.store import GENESIS, RecordedEvent
+from cueline.events.stream import category_of
+from cueline.stores.batch import First, StreamRow
+
+_LAST = "SELECT position, recorded_us FROM events ORDER BY position DESC LIMIT 1"
+_FIND = "SELECT id, name, version, epoch, head_hash FROM streams WHERE name = ?"
+_CREATE = "INSERT INTO streams (name, category, head_hash) VALUES (?, ?, ?)"
+_OWN = "UPDATE streams SET epoch = ?, owner = ? WHERE id = ?"
+_BRANCH = "UPDATE streams SET parent = ?, parent_version = ? WHERE id = ?"
+_MOVE = "UPDATE streams SET version = ?, head_hash = ? WHERE id = ?"
+_CLAIM = (
+    "INSERT INTO appends (stream, key, first, count) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
+_FIND_APPEND = "SELECT first, count FROM appends WHERE stream = ? AND key = ?"
+_HASH_AT = "SELECT hash FROM events WHERE stream = ? AND version = ?"
+_PARENT = "SELECT parent FROM streams WHERE id = ?"
+_HAS_BLOB = "SELECT 1 FROM blobs WHERE hash = ?"
+_REFER = "INSERT INTO blob_refs (hash, position) VALUES (?, ?)"
+_PUT = "INSERT INTO blobs (hash, content, put_us) VALUES (?, ?, ?)"
+_RENEW = "UPDATE blobs SET put_us = ? WHERE hash = ?"
+_COLLECT = "DELETE FROM blobs WHERE put_us <= ? AND hash NOT IN (SELECT hash FROM blob_refs)"
+_INSERT = """
+INSERT INTO events (
+    stream, version, position, type, schema, payload, occurred_us, recorded_us, epoch, actor,
+    attrs, correlation_id, causation_id, step, seq, salt, payload_hash, hash
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+EVENT_COLUMNS = """
+    e.version, e.position, e.type, e.schema, e.payload, e.occurred_us, e.recorded_us, e.epoch,
+    e.actor, e.attrs, e.correlation_id, e.causation_id, e.step, e.seq, e.salt, e.payload_hash,
+    e.hash
+"""
+"""In the order of `RecordedEvent`, after its stream."""
+_EVENTS = f"""
+SELECT s.name, {EVENT_COLUMNS} FROM events e JOIN streams s ON s.id = e.stream
+WHERE e.position BETWEEN ? AND ? ORDER BY e.position
+"""  # noqa: S608 - the columns are ours
+
+
+class SqliteTables:
+    """The log's tables, inside a transaction of one connection.
+
+    It keeps nothing from one transaction to the next: another process may have
+    appended in between.
+    """
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        cursor = db.cursor()
+        self._ask: Callable[..., sqlite3.Cursor] = cursor.execute
+        self._ask_many = cursor.executemany
+
+    def last(self) -> tuple[int, int]:
+        """See `Tables.last`."""
+        row = self._ask(_LAST).fetchone()
+        return (row[0], row[1]) if row else (0, 0)
+
+    def find(self, name: str) -> StreamRow | None:
+        """See `Tables.find`."""
+        row = self._ask(_FIND, (name,)).fetchone()
+        return StreamRow(*row) if row else None
+
+    def create(self, name: str) -> int:
+        """See `Tables.create`."""
+        created = self._ask(_CREATE, (name, category_of(name), GENESIS)).lastrowid
+        assert created is not None
+        return created
+
+    def own(self, stream: int, epoch: int, owner: str) -> None:
+        """See `Tables.own`."""
+        self._ask(_OWN, (epoch, owner, stream))
+
+    def branch(self, stream: int, parent: int, version: int) -> None:
+        """See `Tables.branch`."""
+        self._ask(_BRANCH, (parent, version, stream))
+
+    def claim(self, stream: int, key: str, first: First) -> bool:
+        """See `Tables.claim`."""
+        return self._ask(_CLAIM, (stream, key, *first)).rowcount == 1
+
+    def find_append(self, stream: int, key: str) -> First | None:
+        """See `Tables.find_append`."""
+        row = self._ask(_FIND_APPEND, (stream, key)).fetchone()
+        return First(*row) if row else None
+
+    def events(self, first: First) -> Sequence[RecordedEvent]:
+        """See `Tables.events`."""
+        last = first.position + first.length - 1
+        return list(map(RecordedEvent._make, self._ask(_EVENTS, (first.position, last))))
+
+    def hash_at(self, stream: int, version: int) -> bytes:
+        """See `Tables.hash_at`."""
+        row = self._ask(_HASH_AT, (stream, version)).fetchone()
+        while row is None:
+            (stream,) = self._ask(_PARENT, (stream,)).fetchone()
+            row = self._ask(_HASH_AT, (stream, version)).fetchone()
+        return bytes(row[0])
+
+    def has_blob(self, blob: str) -> bool:
+        """See `Tables.has_blob`."""
+        return self._ask(_HAS_BLOB, (blob,)).fetchone() is not None
+
+    def write(
+        self,
+        events: Sequence[tuple[int, RecordedEvent]],
+        blobs: Sequence[tuple[str, int]],
+        moved: Collection[StreamRow],
+    ) -> None:
+        """See `Tables.write`."""
+        self._ask_many(_INSERT, [(stream, *event[1:]) for stream, event in events])
+        if blobs:
+            self._ask_many(_REFER, blobs)
+        self._ask_many(_MOVE, [(row.version, row.hash, row.id) for row in moved])
+
+    def put_blob(self, blob: str, content: bytes, put_us: int) -> None:
+        """Keep a blob, or renew its time."""
+        if self._ask(_RENEW, (put_us, blob)).rowcount == 0:
+            self._ask(_PUT, (blob, content, put_us))
+
+    def collect_blobs(self, rested_us: int) -> int:
+        """Delete the blobs that nothing names and nobody put since; return how many."""
+        return self._ask(_COLLECT, (rested_us,)).rowcount

@@ -1,0 +1,249 @@
+"""The one task of a process that writes to the log's file.
+
+Appends queue; whatever queued while the last transaction was being committed
+goes into the next (group commit). There is no delay to gather more: under load
+the commits themselves are the delay.
+"""
+
+import asyncio
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from time import monotonic, perf_counter
+from typing import Any, TypeVar
+
+from cueline.clock import Clock
+from cueline.errors import CuelineError, StoreError, UnknownOutcomeError
+from cueline.events.store import to_us
+from cueline.stores.batch import Batch
+from cueline.stores.sqlite_file import (
+    PATIENCE_SECONDS,
+    RETRY_SECONDS,
+    LogFile,
+    is_busy,
+    is_full,
+    is_unusable,
+)
+from cueline.stores.sqlite_library import sqlite_library
+from cueline.stores.sqlite_tables import SqliteTables
+
+GROUP_JOBS = 256
+GROUP_BYTES = 1024 * 1024
+"""A transaction takes at most so much, but always one job."""
+SMALL_GROUP = 4
+QUICK_COMMIT_SECONDS = 0.001
+"""A small group is committed on the event loop while commits take less than this:
+handing it to a thread and back costs 0.15 ms."""
+
+T = TypeVar("T")
+Work = Callable[[Batch, SqliteTables], T]
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """Something to do in a transaction, and who waits for it."""
+
+    stream: str
+    """What an unknown outcome is told of."""
+    size: int
+    work: Work[Any]
+    done: asyncio.Future[Any]
+
+    def succeed(self, result: object) -> None:
+        """Answer, if somebody still waits."""
+        if not self.done.done():
+            self.done.set_result(result)
+
+    def fail(self, error: BaseException) -> None:
+        """Answer with *error*, if somebody still waits."""
+        if not self.done.done():
+            self.done.set_exception(error)
+
+
+Answer = tuple[object, CuelineError | None]
+
+
+class SqliteWriter:
+    """The one connection of a process that writes, and the queue before it."""
+
+    def __init__(
+        self,
+        file: LogFile,
+        clock: Clock,
+        committed: Callable[[], None],
+        *,
+        connect: Callable[[], sqlite3.Connection] | None = None,
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
+        self._file = file
+        self._clock = clock
+        self._committed = committed
+        self._connect = connect or file.writer
+        self._patience_seconds = patience_seconds
+        self._db: sqlite3.Connection | None = self._connect()
+        self._queue: deque[Job] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+        self._mean_seconds = 0.0
+        self._thread = ThreadPoolExecutor(1, "cueline-log")
+
+    async def do(self, stream: str, size: int, work: Work[T]) -> T:
+        """Do *work* in one of the next transactions, and return its result once durable.
+
+        Raises:
+            CuelineError: what *work* raised; nothing was written.
+            LogUnavailableError: nothing was written; mend the disk, ask again.
+            UnknownOutcomeError: it may have been written; ask again, same key.
+        """
+        if self._closed:
+            raise self._file.unavailable("it was closed")
+        loop = asyncio.get_running_loop()
+        job = Job(stream, size, work, loop.create_future())
+        self._queue.append(job)
+        if self._task is None or self._task.done():
+            # It starts when every task that can run now has run and queued.
+            self._task = loop.create_task(self._write())
+        result: T = await job.done
+        return result
+
+    async def close(self) -> None:
+        """Write what is queued, and let go of the file."""
+        self._closed = True
+        if self._task is not None:
+            await asyncio.wait([self._task])
+        self._thread.shutdown()
+        self._drop()
+
+    async def _write(self) -> None:
+        while self._queue:
+            jobs = self._next_group()
+            try:
+                await self._transact(jobs)
+            finally:
+                # Only if this task was cancelled, or a bug ended it.
+                for job in jobs:
+                    job.fail(UnknownOutcomeError(job.stream, "the writer was stopped"))
+
+    def _next_group(self) -> list[Job]:
+        jobs = [self._queue.popleft()]
+        size = jobs[0].size
+        while self._queue and len(jobs) < GROUP_JOBS:
+            size += self._queue[0].size
+            if size > GROUP_BYTES:
+                break
+            jobs.append(self._queue.popleft())
+        return jobs
+
+    async def _transact(self, jobs: Sequence[Job]) -> None:
+        is_large = jobs[0].size > GROUP_BYTES
+        try:
+            db = await self._begin()
+            answers = (
+                await self._in_thread(self._run, db, jobs) if is_large else self._run(db, jobs)
+            )
+        except Exception as error:  # noqa: BLE001 - also a bug in one append is that caller's alone
+            self._roll_back()
+            await self._divide(jobs, error)
+            return
+        try:
+            await self._commit(db, in_thread=is_large or len(jobs) > SMALL_GROUP)
+        except sqlite_library().Error as error:
+            self._drop()
+            for job in jobs:
+                job.fail(self._after_commit(job, error))
+            return
+        for job, (result, refused) in zip(jobs, answers, strict=True):
+            if refused is None:
+                job.succeed(result)
+            else:
+                job.fail(refused)
+        self._committed()
+
+    async def _divide(self, jobs: Sequence[Job], error: Exception) -> None:
+        """Give *error* to all if the file is to blame, else to the one that caused it."""
+        if len(jobs) > 1 and not isinstance(error, StoreError) and not is_unusable(error):
+            for job in jobs:
+                await self._transact([job])
+            return
+        for job in jobs:
+            if isinstance(error, sqlite_library().Error):
+                job.fail(self._file.error(error))
+            else:
+                job.fail(error)
+
+    async def _begin(self) -> sqlite3.Connection:
+        # SQLite's own waiting would block the loop, and starve beside a busy writer.
+        deadline = monotonic() + self._patience_seconds
+        while True:
+            if self._db is None:
+                self._db = self._connect()
+            try:
+                # Not plain BEGIN: two writers could both pass the checks, and
+                # the loser would get "database is locked" where it should get
+                # WrongExpectedVersionError.
+                self._db.execute("BEGIN IMMEDIATE")
+            except sqlite_library().OperationalError as error:
+                if not is_busy(error) or monotonic() > deadline:
+                    raise
+                await _pause(RETRY_SECONDS)
+            else:
+                return self._db
+
+    def _run(self, db: sqlite3.Connection, jobs: Sequence[Job]) -> list[Answer]:
+        tables = SqliteTables(db)
+        batch = Batch(tables, to_us(self._clock.now()))
+        answers: list[Answer] = []
+        for job in jobs:
+            try:
+                answers.append((job.work(batch, tables), None))
+            except CuelineError as error:
+                # What a batch refuses has changed nothing: the others go on.
+                answers.append((None, error))
+        batch.finish()
+        return answers
+
+    async def _commit(self, db: sqlite3.Connection, *, in_thread: bool) -> None:
+        if in_thread or self._mean_seconds > QUICK_COMMIT_SECONDS:
+            await self._in_thread(self._timed_commit, db)
+        else:
+            self._timed_commit(db)
+
+    def _timed_commit(self, db: sqlite3.Connection) -> None:
+        began = perf_counter()
+        db.execute("COMMIT")
+        self._mean_seconds += (perf_counter() - began - self._mean_seconds) / 16
+
+    def _after_commit(self, job: Job, error: Exception) -> StoreError:
+        # Without room the commit's last page was not written: it did not happen.
+        # After any other error it may come back when the file is next opened.
+        if is_full(error):
+            return self._file.error(error)
+        return UnknownOutcomeError(job.stream, str(error))
+
+    def _roll_back(self) -> None:
+        try:
+            if self._db is not None and self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+        except sqlite_library().Error:
+            self._drop()
+
+    def _drop(self) -> None:
+        """Close the connection, which ends its transaction; the next one opens another."""
+        db, self._db = self._db, None
+        if db is not None:
+            with suppress(sqlite_library().Error):
+                db.close()
+
+    async def _in_thread(self, do: Callable[..., T], *args: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, do, *args)
+
+
+async def _pause(seconds: float) -> None:
+    # Not the injected clock: another process's lock is held in real time.
+    loop = asyncio.get_running_loop()
+    over = loop.create_future()
+    loop.call_later(seconds, over.set_result, None)
+    await over
