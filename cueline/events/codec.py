@@ -1,0 +1,315 @@
+"""The bytes of facts: how they are written, and how they are read again.
+
+Canonical means: the fields in the order of the frozen model, objects in the
+order in which they came. A payload leaves `type` out, which is a column. Facts
+made of plain values leave out what is at its default, so a default, like the
+meaning of a fact, never changes within a schema.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from types import MappingProxyType
+from typing import Any, Final, cast, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import SchemaSerializer, SchemaValidator
+
+from cueline.errors import (
+    BlobTooLargeError,
+    CorruptEventError,
+    LeakError,
+    MissingBlobError,
+    UnknownEventTypeError,
+)
+from cueline.events.approval import ApprovalEvent
+from cueline.events.clean import Redactor, clean
+from cueline.events.dispatcher import DispatcherEvent
+from cueline.events.fact import Fact
+from cueline.events.inbox import InboxMessage
+from cueline.events.session import SessionEvent
+from cueline.events.store import BLOB_LIMIT, INLINE_LIMIT, Draft, RecordedEvent
+from cueline.events.upcast import UPCASTERS, Upcaster, upcast
+
+FACTS: Final[Mapping[str, type[Fact]]] = {
+    fact.model_fields["type"].default: fact
+    for fact in chain(
+        get_args(SessionEvent),
+        get_args(get_args(InboxMessage)[0]),
+        get_args(ApprovalEvent),
+        get_args(DispatcherEvent),
+    )
+}
+"""Every fact this cueline knows, by its type."""
+
+_BLOB = "$blob"
+_MARK = b'$blob"'
+_WHOLE = "whole"
+"""The field that names a blob on its own account."""
+_TYPE = {"type"}
+
+
+@dataclass(frozen=True, slots=True)
+class Emptied:
+    """What is left of an event whose payload was emptied; it changes nothing."""
+
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A fact in bytes, and the long values that have to be put before it."""
+
+    draft: Draft
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What the codec knows of a type of fact."""
+
+    serializer: SchemaSerializer
+    validator: SchemaValidator
+    schema: int
+    facets: tuple[str, ...]
+    plain: bool
+    """Made of values alone. A part writes its defaults: its tag tells it from
+    others, and an agent is recorded whole, whatever the defaults are one day."""
+    loose: bool
+    """Holds parts or objects, where anything may hide that JSON cannot say."""
+    names_blob: bool
+
+
+class Codec:
+    """Turns facts into drafts, and recorded events into facts."""
+
+    def __init__(
+        self,
+        redactor: Redactor | None = None,
+        upcasters: Mapping[tuple[str, int], Upcaster] = UPCASTERS,
+        facts: Mapping[str, type[Fact]] = FACTS,
+    ) -> None:
+        self._redactor = redactor or Redactor()
+        self._upcasters = upcasters
+        self._shapes = {name: _shape_of(fact) for name, fact in facts.items()}
+        self._readers = {
+            (name, shape.schema): shape.validator.validate_json
+            for name, shape in self._shapes.items()
+        }
+
+    def encode(
+        self,
+        fact: Fact,
+        *,
+        actor: str,
+        occurred_us: int,
+        step: int = 0,
+        correlation_id: str | None = None,
+        causation_id: str | None = None,
+    ) -> Encoded:
+        """Return *fact* as a draft, with the blobs that have to be put first.
+
+        Raises:
+            LeakError: it was not cleaned; a bug, and nothing may be written.
+            BlobTooLargeError: a value is over the limit; shorten it.
+        """
+        shape = self._shapes[fact.type]
+        payload = self._payload(fact, shape)
+        blobs: dict[str, bytes] = {}
+        if len(payload) > INLINE_LIMIT or _MARK in payload:
+            payload = _write(_outline(json.loads(payload), blobs))
+        whole = getattr(fact, _WHOLE) if shape.names_blob else None
+        draft = Draft(
+            type=fact.type,
+            schema=shape.schema,
+            payload=payload,
+            occurred_us=occurred_us,
+            actor=actor,
+            attrs=_facets(fact, shape.facets) if shape.facets else None,
+            correlation_id=correlation_id,
+            causation_id=causation_id,
+            step=step,
+            blobs=(*blobs, whole) if whole else tuple(blobs),
+        )
+        return Encoded(draft, blobs)
+
+    def decode(
+        self, recorded: RecordedEvent, blobs: Mapping[str, bytes] = MappingProxyType({})
+    ) -> Fact | Emptied:
+        """Return the fact of *recorded*; *blobs* holds what `blobs_in` names.
+
+        Raises:
+            UnknownEventTypeError: upgrade cueline; only this stream is set aside.
+            CorruptEventError: the bytes do not say what they should; restore.
+            MissingBlobError: *blobs* lacks a long value; get it first.
+        """
+        payload = recorded.payload
+        if payload is None:
+            return Emptied(recorded.type)
+        read = self._readers.get((recorded.type, recorded.schema))
+        if read is None or _MARK in payload:
+            return self._decode_slowly(recorded, payload, blobs)
+        try:
+            return cast("Fact", read(payload))
+        except ValidationError as error:
+            # Not chained: its text quotes the payload.
+            raise _corrupt(recorded, _reason(error)) from None
+
+    def check_blob(self, content: bytes) -> None:
+        """Refuse *content* that holds a secret.
+
+        Raises:
+            LeakError: it was not cleaned; a bug, and nothing may be written.
+        """
+        if self._redactor.finds(content):
+            text = content.decode(errors="surrogateescape")
+            if self._redactor.redact(text)[1]:
+                raise LeakError("blob", "a known secret")
+
+    def _payload(self, fact: Fact, shape: _Shape) -> bytes:
+        """Return the whole payload, and make sure that cleaning it would change nothing (I11)."""
+        try:
+            if shape.plain:
+                payload = shape.serializer.to_json(fact, exclude_defaults=True)
+            else:
+                payload = shape.serializer.to_json(fact, exclude=_TYPE)
+        except ValueError as error:
+            raise LeakError(fact.type, "what JSON cannot say") from error
+        suspicious = (
+            shape.loose
+            or b"\\u0000" in payload
+            or b"null" in payload  # NaN is written so
+            or self._redactor.finds(payload)
+        )
+        if suspicious and clean(fact, self._redactor)[1]:
+            raise LeakError(fact.type, "a known secret, or a value that was not cleaned")
+        return payload
+
+    def _decode_slowly(
+        self, recorded: RecordedEvent, payload: bytes, blobs: Mapping[str, bytes]
+    ) -> Fact:
+        """Decode what holds references to blobs, or has an old schema."""
+        shape = self._shapes.get(recorded.type)
+        if shape is None or recorded.schema > shape.schema:
+            raise UnknownEventTypeError(
+                recorded.stream, recorded.version, recorded.type, recorded.schema
+            )
+        try:
+            fields = _inline(json.loads(payload), recorded, blobs)
+            fields = upcast(fields, recorded.type, recorded.schema, shape.schema, self._upcasters)
+            return cast("Fact", shape.validator.validate_json(_write(fields)))
+        except ValidationError as error:
+            raise _corrupt(recorded, _reason(error)) from None
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise _corrupt(recorded, f"the payload cannot be read: {error}") from None
+
+
+def blobs_in(payload: bytes | None) -> tuple[str, ...]:
+    """Name the blobs that *payload* needs before it can be decoded."""
+    if payload is None or _MARK not in payload:
+        return ()
+    try:
+        return tuple(_references(json.loads(payload)))
+    except ValueError:
+        return ()  # `decode` says what is wrong with it
+
+
+def _shape_of(fact: type[Fact]) -> _Shape:
+    annotations = [field.annotation for field in fact.model_fields.values()]
+    return _Shape(
+        serializer=fact.__pydantic_serializer__,
+        validator=cast("SchemaValidator", fact.__pydantic_validator__),
+        schema=fact.SCHEMA,
+        facets=fact.FACETS,
+        plain=not any(_mentions(a, BaseModel) for a in annotations),
+        loose=any(_mentions(a, BaseModel) or _mentions(a, dict) for a in annotations),
+        names_blob=_WHOLE in fact.model_fields,
+    )
+
+
+def _mentions(annotation: object, kind: type) -> bool:
+    itself = get_origin(annotation) or annotation
+    if isinstance(itself, type) and issubclass(itself, kind):
+        return True
+    return any(_mentions(part, kind) for part in get_args(annotation))
+
+
+def _facets(fact: Fact, names: tuple[str, ...]) -> str | None:
+    facets = {name: value for name in names if (value := getattr(fact, name))}
+    return _write(facets).decode() if facets else None
+
+
+def _write(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _outline(value: Any, blobs: dict[str, bytes]) -> Any:
+    """Replace long texts in *value* by references, and collect them in *blobs*."""
+    match value:
+        case str() if len(value) > INLINE_LIMIT // 4:  # a character has 4 bytes at most
+            content = value.encode()
+            if len(content) <= INLINE_LIMIT:
+                return value
+            if len(content) > BLOB_LIMIT:
+                raise BlobTooLargeError(len(content), BLOB_LIMIT)
+            blob = hashlib.sha256(content).hexdigest()
+            blobs[blob] = content
+            return {_BLOB: blob, "bytes": len(content)}
+        case dict():
+            return {_marked(key): _outline(item, blobs) for key, item in value.items()}
+        case list():
+            return [_outline(item, blobs) for item in value]
+    return value
+
+
+def _inline(value: Any, recorded: RecordedEvent, blobs: Mapping[str, bytes]) -> Any:
+    """Undo `_outline`."""
+    match value:
+        case {"$blob": str(blob)}:
+            return _content(blob, recorded, blobs)
+        case dict():
+            items = value.items()
+            return {_unmarked(key): _inline(item, recorded, blobs) for key, item in items}
+        case list():
+            return [_inline(item, recorded, blobs) for item in value]
+    return value
+
+
+def _content(blob: str, recorded: RecordedEvent, blobs: Mapping[str, bytes]) -> str:
+    if blob not in blobs:
+        raise MissingBlobError(recorded.stream, blob)
+    if hashlib.sha256(blobs[blob]).hexdigest() != blob:
+        raise _corrupt(recorded, f"blob {blob} holds another content")
+    return blobs[blob].decode()
+
+
+def _references(value: Any) -> Iterator[str]:
+    match value:
+        case {"$blob": str(blob)}:
+            yield blob
+        case dict():
+            yield from chain.from_iterable(map(_references, value.values()))
+        case list():
+            yield from chain.from_iterable(map(_references, value))
+
+
+def _marked(key: str) -> str:
+    """Return *key* so that it cannot be taken for our reference to a blob."""
+    return f"${key}" if key.startswith("$") and key.lstrip("$") == "blob" else key
+
+
+def _unmarked(key: str) -> str:
+    return key[1:] if key.startswith("$$") and key.lstrip("$") == "blob" else key
+
+
+def _corrupt(recorded: RecordedEvent, reason: str) -> CorruptEventError:
+    return CorruptEventError(recorded.stream, recorded.version, recorded.position, reason)
+
+
+def _reason(error: ValidationError) -> str:
+    """Say what is wrong without quoting the payload."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return f"{place}: {first['msg']}" if place else first["msg"]

@@ -1,0 +1,93 @@
+"""Facts made up by hypothesis, from their annotations."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Literal, get_args, get_origin
+
+import pytest
+from hypothesis import strategies as st
+from pydantic import AwareDatetime, BaseModel, JsonValue
+
+from cueline.events.codec import Codec, Encoded, Fact
+from cueline.events.store import RecordedEvent
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+SMALL = st.integers(0, 2**31)
+TIMES = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - hypothesis adds the zone
+KEYS = TEXTS | st.sampled_from(["$blob", "$$blob", "bytes", "type", "blob"])
+JSON = st.recursive(
+    st.none() | st.booleans() | SMALL | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=6,
+)
+PLAIN = {
+    str: TEXTS,
+    int: SMALL,
+    bool: st.booleans(),
+    float: st.floats(0, 1e9),
+    AwareDatetime: TIMES,
+    JsonValue: JSON,
+    Decimal: st.decimals(0, 1000, places=6),
+    type(None): st.none(),
+}
+BOUNDED = {"max_retries": st.integers(0, 20), "factor": st.floats(2, 9), "jitter": st.floats(0, 1)}
+BOUNDED |= {"max_turns": st.integers(1, 99), "max_output_tokens": st.integers(1, 99)}
+BOUNDED |= {"approval_seconds": st.floats(1, 9)}
+
+
+def values(annotation: Any) -> st.SearchStrategy:
+    """Make values of one annotation."""
+    args = get_args(annotation)
+    origin = get_origin(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        made = examples(annotation)
+    elif origin is None:
+        made = PLAIN[annotation]
+    elif origin is Literal:
+        made = st.sampled_from(args)
+    elif origin is tuple:
+        made = st.lists(values(args[0]), max_size=2).map(tuple)
+    elif origin is dict:
+        made = st.dictionaries(KEYS, values(args[1]), max_size=2)
+    elif hasattr(annotation, "__metadata__"):
+        made = values(args[0])
+    else:
+        made = st.one_of(*map(values, args))
+    return made
+
+
+def examples(model: type[BaseModel]) -> st.SearchStrategy:
+    """Make instances of a fact, or of a part of one."""
+    fields = {
+        name: BOUNDED[name] if name in BOUNDED else values(field.annotation)
+        for name, field in model.model_fields.items()
+        if name != "type"
+    }
+    optional = {n: s for n, s in fields.items() if not model.model_fields[n].is_required()}
+    required = {n: s for n, s in fields.items() if n not in optional}
+    return st.fixed_dictionaries(required, optional=optional).map(lambda given: model(**given))
+
+
+@pytest.fixture(scope="session")
+def facts_of() -> Callable[[type[BaseModel]], st.SearchStrategy]:
+    return examples
+
+
+def record(encoded: Encoded, **changes) -> RecordedEvent:
+    draft = encoded.draft
+    event = RecordedEvent(
+        "session-default/7f3a", 3, 12, draft.type, draft.schema, draft.payload, 1, 2, 1,
+        draft.actor, draft.attrs, None, None, 0, 0, b"", b"", b"",
+    )  # fmt: skip
+    return event._replace(**changes)
+
+
+@pytest.fixture(scope="session")
+def recorded() -> Callable[..., RecordedEvent]:
+    """Record a fact: as a codec writes it, but for the fields that are given."""
+
+    def recorded(fact: Fact, codec: Codec | None = None, **changes) -> RecordedEvent:
+        return record((codec or Codec()).encode(fact, actor="agent", occurred_us=1), **changes)
+
+    return recorded
