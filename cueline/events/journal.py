@@ -1,0 +1,153 @@
+"""The log in facts instead of bytes.
+
+Reading a stream checks its chain; reading across streams does not, and tells
+what it cannot read instead of ending there, so that one stream that needs a
+newer cueline sets nobody else aside.
+"""
+
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+
+from cueline.errors import CorruptEventError, MissingBlobError, UnknownEventTypeError
+from cueline.events.chain import Chain
+from cueline.events.codec import Codec, Emptied, blobs_in
+from cueline.events.fact import Fact
+from cueline.events.store import NO_STREAM, Appended, EventStore, RecordedEvent, Write, to_us
+
+_NO_BLOBS: Mapping[str, bytes] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """An event that this cueline cannot read."""
+
+    type: str
+    error: CorruptEventError | MissingBlobError | UnknownEventTypeError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactWrite:
+    """Facts for one stream, and what their writer believes of it."""
+
+    stream: str
+    steps: Sequence[Sequence[Fact]]
+    """Each one outside fact and what follows from it (I10)."""
+    expected_version: int
+    epoch: int | None = None
+    after: tuple[str, int] | None = None
+    """On a stream's first append: the stream and version that it forks from."""
+    actor: str = "agent"
+    """Who: `user`, `agent`, `runner` or `system`, perhaps with `:name`."""
+    correlation_id: str | None = None
+    causation_id: str | None = None
+
+
+class Journal:
+    """Appends facts to a log, and reads them from it."""
+
+    def __init__(self, store: EventStore, codec: Codec, now: Callable[[], datetime]) -> None:
+        self.store = store
+        """For what needs no facts: heads, owners, positions."""
+        self._codec = codec
+        self._now = now
+
+    async def append(self, writes: Sequence[FactWrite], key: str) -> Appended:
+        """Put the blobs that *writes* name, then append them all, or none.
+
+        Raises:
+            LeakError: a fact was not cleaned; a bug, and nothing was written.
+            BlobTooLargeError: a value is over the limit; shorten it.
+            StoreError: see `EventStore.append`.
+        """
+        prepared, blobs = self.prepare(writes)
+        for content in blobs.values():
+            await self.store.put_blob(content)
+        return await self.store.append(prepared, key)
+
+    def prepare(self, writes: Sequence[FactWrite]) -> tuple[list[Write], dict[str, bytes]]:
+        """Return what `append` hands to the store: writes, and the blobs to put first.
+
+        Raises:
+            LeakError: a fact was not cleaned; a bug.
+            BlobTooLargeError: a value is over the limit; shorten it.
+        """
+        occurred_us = to_us(self._now())
+        blobs: dict[str, bytes] = {}
+        return [self._prepare(write, occurred_us, blobs) for write in writes], blobs
+
+    async def put_blob(self, content: bytes) -> str:
+        """See `EventStore.put_blob`.
+
+        Raises:
+            LeakError: it holds a secret; a bug, and nothing was written.
+        """
+        self._codec.check_blob(content)
+        return await self.store.put_blob(content)
+
+    async def read(
+        self, stream: str, after: int = NO_STREAM, until: int | None = None
+    ) -> AsyncIterator[tuple[RecordedEvent, Fact | Emptied]]:
+        """Read a stream as `EventStore.read` does, each event checked against the one before it.
+
+        Raises:
+            CorruptEventError: restore; everything that was read before stays true.
+            UnknownEventTypeError: upgrade cueline.
+            MissingBlobError: a long value is gone; restore.
+        """
+        # Version `after` is read too: the chain goes on from its hash.
+        chain = None if after else Chain()
+        async for recorded in self.store.read(stream, max(after - 1, NO_STREAM), until):
+            if chain is None:
+                chain = Chain(recorded.version, recorded.hash)
+                continue
+            chain.check(recorded)
+            needed = blobs_in(recorded.payload)
+            yield (
+                recorded,
+                self._codec.decode(recorded, await self._get(needed) if needed else _NO_BLOBS),
+            )
+
+    async def read_all(
+        self,
+        after: int = 0,
+        categories: Collection[str] | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[tuple[RecordedEvent, Fact | Emptied | Unread]]:
+        """See `EventStore.read_all`."""
+        async for recorded in self.store.read_all(after, categories, limit):
+            yield recorded, await self._told(recorded)
+
+    async def follow(
+        self, after: int, categories: Collection[str] | None = None
+    ) -> AsyncIterator[tuple[RecordedEvent, Fact | Emptied | Unread]]:
+        """See `EventStore.follow`."""
+        async for recorded in self.store.follow(after, categories):
+            yield recorded, await self._told(recorded)
+
+    def _prepare(self, write: FactWrite, occurred_us: int, blobs: dict[str, bytes]) -> Write:
+        drafts = []
+        for step, facts in enumerate(write.steps):
+            for fact in facts:
+                encoded = self._codec.encode(
+                    fact,
+                    actor=write.actor,
+                    occurred_us=occurred_us,
+                    step=step,
+                    correlation_id=write.correlation_id,
+                    causation_id=write.causation_id,
+                )
+                drafts.append(encoded.draft)
+                blobs.update(encoded.blobs)
+        return Write(write.stream, drafts, write.expected_version, write.epoch, write.after)
+
+    async def _told(self, recorded: RecordedEvent) -> Fact | Emptied | Unread:
+        try:
+            needed = blobs_in(recorded.payload)
+            return self._codec.decode(recorded, await self._get(needed) if needed else _NO_BLOBS)
+        except (CorruptEventError, MissingBlobError, UnknownEventTypeError) as error:
+            return Unread(recorded.type, error)
+
+    async def _get(self, blobs: Sequence[str]) -> dict[str, bytes]:
+        return {blob: await self.store.get_blob(blob) for blob in blobs}
