@@ -37,6 +37,7 @@ HOMES = {
     "anthropic": {"providers"},
     "genai_prices": {"providers"},
     "httpx": {"providers"},
+    "httpx2": {"providers"},
     "hypothesis": {"testing"},
     "jsonschema": {"tools"},
     "pydantic": PYDANTIC,

@@ -1,0 +1,159 @@
+"""The way to Anthropic: the SDK, and what its errors mean."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import httpx2
+from anthropic import (
+    APIConnectionError,
+    APIError,
+    APIStatusError,
+    APITimeoutError,
+    AsyncAnthropic,
+    AsyncStream,
+    DefaultAsyncHttpxClient,
+    Timeout,
+)
+from anthropic.types import RawMessageStreamEvent
+
+from cueline.actors.model import ModelReply
+from cueline.errors import ProviderRefusedError, ProviderUnavailableError
+from cueline.providers.anthropic.fault import Fault, fault_of
+from cueline.providers.anthropic.reply import StreamedReply
+from cueline.providers.anthropic.request import Json, Patience
+
+CONNECT_SECONDS: Final = 10.0
+NOT_FOUND: Final = 404
+
+# In the middle of a stream the SDK lets through what its HTTP and JSON parts raise.
+FAILURES: Final = (
+    APIError,
+    httpx2.HTTPError,
+    httpx2.StreamError,
+    json.JSONDecodeError,
+    UnicodeDecodeError,
+    TimeoutError,
+)
+
+
+class Connection:
+    """A client of one key and one address, for any number of calls at once."""
+
+    def __init__(self, *, key: str, base_url: str, headers: dict[str, str]) -> None:
+        self._client = AsyncAnthropic(
+            api_key=key,
+            base_url=base_url,
+            default_headers=headers,
+            # Retries are ours: they are recorded, and outlive this process.
+            max_retries=0,
+            # On its way to another host a request loses its Authorization, but
+            # neither x-api-key nor the conversation.
+            http_client=DefaultAsyncHttpxClient(follow_redirects=False),
+        )
+        self._key = key
+        self._calls = 0
+        self._retired = False
+
+    async def send(self, body: Json, patience: Patience) -> ModelReply:
+        """Return the whole reply to *body*.
+
+        Raises:
+            ProviderUnavailableError: wait, try again.
+            ProviderRefusedError: do not try this request again.
+        """
+        self._calls += 1
+        try:
+            async with asyncio.timeout(patience.total):
+                return await self._stream(body, patience)
+        except FAILURES as error:
+            fault = translation(error, body["model"], patience)
+            # An answer may repeat what it was asked, the key included.
+            hidden = self._key in f"{fault} {error}"
+            fault = without(self._key, fault) if hidden else fault
+            raise fault from None if hidden else error
+        finally:
+            self._calls -= 1
+            await self._close_if_done()
+
+    async def _stream(self, body: Json, patience: Patience) -> ModelReply:
+        rest = {name: body[name] for name in body.keys() - {"model", "max_tokens", "messages"}}
+        async with await self._client.messages.create(
+            model=body["model"],
+            max_tokens=body["max_tokens"],
+            messages=body["messages"],
+            stream=True,
+            extra_body=rest,
+            timeout=Timeout(patience.chunk, connect=min(patience.chunk, CONNECT_SECONDS)),
+        ) as stream:
+            return await collected(stream)
+
+    async def retire(self) -> None:
+        """Let go of the connections as soon as no call needs them."""
+        self._retired = True
+        await self._close_if_done()
+
+    async def _close_if_done(self) -> None:
+        if self._retired and not self._calls:
+            await self._client.close()
+
+
+async def collected(stream: AsyncStream[RawMessageStreamEvent]) -> ModelReply:
+    """Return the reply that *stream* brings.
+
+    Raises:
+        ProviderUnavailableError: it is not a whole reply.
+        ProviderRefusedError: the model declined.
+    """
+    reply = StreamedReply()
+    async for event in stream:
+        with well_formed():
+            reply.add(event)
+    with well_formed():
+        return reply.whole()
+
+
+@contextmanager
+def well_formed() -> Iterator[None]:
+    """Refuse a piece of a reply that has not the shape it should.
+
+    The SDK checks no shapes: what is missing or of the wrong kind shows where
+    it is used.
+
+    Raises:
+        ProviderUnavailableError: try again.
+    """
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        what = f"a piece of the reply is not what it should be ({type(error).__name__})"
+        raise ProviderUnavailableError("malformed_reply", what) from error
+
+
+def translation(error: Exception, model: str, patience: Patience) -> Fault:
+    """Return what *error* means to us."""
+    cause = error.__cause__ or error
+    match error:
+        case APIStatusError():
+            about = f"model {model}: " if error.status_code == NOT_FOUND else ""
+            message = f"{about}{error.api_message or 'no message'}"
+            return fault_of(error.status_code, error.type, message, error.response.headers)
+        case APITimeoutError() | httpx2.TimeoutException():
+            return ProviderUnavailableError("timeout", f"silence ({type(cause).__name__})")
+        case TimeoutError():
+            return ProviderUnavailableError("timeout", f"no whole reply in {patience.total:g} s")
+        case APIConnectionError() | httpx2.HTTPError() | httpx2.StreamError():
+            return ProviderUnavailableError("network", f"{type(cause).__name__}: {cause}")
+        case _:
+            what = f"a piece of the reply cannot be read ({type(error).__name__})"
+            return ProviderUnavailableError("malformed_reply", what)
+
+
+def without(key: str, fault: Fault) -> Fault:
+    """Return *fault* with the key taken out of its message."""
+    message = fault.message.replace(key, "[key]")
+    if isinstance(fault, ProviderRefusedError):
+        return ProviderRefusedError(fault.kind, message)
+    return ProviderUnavailableError(fault.kind, message, fault.retry_after)

@@ -1,0 +1,95 @@
+"""What a failed call means: wait and try again, or do not."""
+
+import math
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+from cueline.errors import ProviderRefusedError, ProviderUnavailableError
+
+Fault = ProviderUnavailableError | ProviderRefusedError
+
+WAIT: Final = frozenset({"rate_limited", "overloaded", "unavailable", "timeout", "malformed_reply"})
+
+BY_STATUS: Final = {
+    401: "auth",
+    402: "refused",
+    403: "auth",
+    404: "invalid_request",
+    408: "timeout",
+    413: "context_too_long",
+    422: "invalid_request",
+    429: "rate_limited",
+    500: "unavailable",
+    502: "unavailable",
+    503: "unavailable",
+    504: "timeout",
+    529: "overloaded",
+}
+"""Goes first: whoever stands between us and Anthropic has a status, if not always a type."""
+
+BY_TYPE: Final = {
+    "api_error": "unavailable",
+    "authentication_error": "auth",
+    "billing_error": "refused",
+    "invalid_request_error": "invalid_request",
+    "not_found_error": "invalid_request",
+    "overloaded_error": "overloaded",
+    "permission_error": "auth",
+    "rate_limit_error": "rate_limited",
+    "request_too_large": "context_too_long",
+    "timeout_error": "timeout",
+}
+"""Decides for 400, and for an error in the middle of a stream, whose status is 200."""
+
+UNTYPED: Final = {200: "malformed_reply", 400: "invalid_request"}
+"""The same two, when their body is not Anthropic's."""
+
+LONGEST_MESSAGE: Final = 500
+
+
+def fault_of(status: int, error_type: object, message: str, headers: Mapping[str, str]) -> Fault:
+    """Return what an error of the API means; never by its message, which may change."""
+    # The SDK hands on whatever the JSON had in this place.
+    known_type = error_type if isinstance(error_type, str) and error_type else None
+    kind = kind_of(status, known_type)
+    told = f"HTTP {status}, {known_type or 'no type'}: {message[:LONGEST_MESSAGE]}"
+    if kind in WAIT:
+        return ProviderUnavailableError(kind, told, retry_after(headers))
+    return ProviderRefusedError(kind, told)
+
+
+def kind_of(status: int, error_type: str | None) -> str:
+    """Return the kind of an error; one that nobody knows is permanent."""
+    if error_type is None:
+        return BY_STATUS.get(status) or UNTYPED.get(status, "unknown")
+    return BY_STATUS.get(status) or BY_TYPE.get(error_type, "unknown")
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return for how many seconds the API asks to be left alone, if it does."""
+    if "retry-after-ms" in headers:
+        return seconds(headers["retry-after-ms"], a_second=1000)
+    asked = headers.get("retry-after")
+    if asked is None:
+        return None
+    return seconds(asked) if asked[:1].isdigit() else until(asked, headers.get("date"))
+
+
+def seconds(text: str, a_second: int = 1) -> float | None:
+    """Return a number of seconds, or None for what is not one."""
+    try:
+        value = float(text) / a_second
+    except ValueError:
+        return None
+    return value if 0 <= value < math.inf else None
+
+
+def until(moment: str, now: str | None) -> float | None:
+    """Return the seconds from *now* to *moment*, two dates of one answer."""
+    # Its own date, not our clock: the two may be minutes apart.
+    try:
+        wait = parsedate_to_datetime(moment) - parsedate_to_datetime(now or "")
+    except (TypeError, ValueError):
+        return None
+    return max(0.0, wait.total_seconds())

@@ -1,0 +1,92 @@
+"""A model of Anthropic's."""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from cueline.actors.model import ModelReply, ModelRequest
+from cueline.errors import ConfigError
+from cueline.events.agent import AgentSpec
+from cueline.providers.anthropic.request import check_parameters, patience_of, request_body
+
+if TYPE_CHECKING:
+    from cueline.providers.anthropic.connection import Connection
+
+KEY_VARIABLE: Final = "ANTHROPIC_API_KEY"
+URL_VARIABLE: Final = "ANTHROPIC_BASE_URL"
+VENDOR: Final = "https://api.anthropic.com"
+# No user and password in it: the address is recorded.
+URL: Final = re.compile(r"https?://([\w.-]+|\[[\da-fA-F:]+\])(:\d+)?(/[^\s?#]*)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """Where to ask, and by whose key."""
+
+    base_url: str
+    key: str = field(repr=False)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What is sent beside the SDK's own headers."""
+        # The SDK sends the key as a bearer token only; gateways look for x-api-key.
+        return {} if self.base_url == VENDOR else {"x-api-key": self.key}
+
+
+class AnthropicModel:
+    """Asks Anthropic, or whoever speaks its protocol; one instance serves many sessions."""
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self._connection: Connection | None = None
+        self._opening = asyncio.Lock()
+
+    async def reply(self, request: ModelRequest) -> ModelReply:
+        """See `Model.reply`."""
+        body = request_body(request.agent, request.messages)
+        connection = await self._connected()
+        return await connection.send(body, patience_of(request.agent))
+
+    async def close(self) -> None:
+        """See `Model.close`; calls in flight end first, and a later one connects anew."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.retire()
+
+    async def _connected(self) -> "Connection":
+        async with self._opening:
+            if self._connection is None:
+                # A thread, because it takes two seconds the first time, and
+                # other sessions live in this loop.
+                self._connection = await asyncio.to_thread(connect, self._account)
+            return self._connection
+
+
+def connect(account: Account) -> "Connection":
+    """Load the SDK and make its client."""
+    from cueline.providers.anthropic.connection import Connection  # noqa: PLC0415 - see _connected
+
+    return Connection(key=account.key, base_url=account.base_url, headers=account.headers)
+
+
+def account_of(agent: AgentSpec, environ: Mapping[str, str]) -> Account:
+    """Return where *agent* asks and by whose key, and check what it cannot run without.
+
+    Raises:
+        ConfigError: set the variable, or mend the setting, that it names.
+    """
+    check_parameters(agent)
+    base_url = agent.base_url or environ.get(URL_VARIABLE) or VENDOR
+    if not URL.fullmatch(base_url):
+        raise ConfigError("base_url", f"{base_url!r} is not http(s)://host[:port][/path]")
+    variable = agent.key_variable or KEY_VARIABLE
+    key = environ.get(variable, "").strip()
+    if not key:
+        fix = "put the key there, or name another variable as the agent's key_variable"
+        raise ConfigError(variable, f"is not set; {fix}")
+    # Sent as a header; what a header cannot hold would be quoted in an error.
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise ConfigError(variable, "holds characters that no key has; set it again")
+    return Account(base_url=base_url.rstrip("/"), key=key)

@@ -1,0 +1,136 @@
+"""A streamed reply, put together."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from anthropic.types import RawContentBlockDelta, RawMessageStreamEvent
+
+from cueline.actors.model import ModelReply
+from cueline.errors import ProviderRefusedError, ProviderUnavailableError
+from cueline.events.message import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCall, Usage
+from cueline.providers.anthropic.request import PROVIDER
+
+COUNTED: Final = {
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "cache_read": "cache_read_input_tokens",
+    "cache_write": "cache_creation_input_tokens",
+}
+
+
+@dataclass(slots=True)
+class StreamedBlock:
+    """One block of a reply, as far as it came."""
+
+    start: dict[str, Any]
+    text: str = ""
+    """Words, thoughts or JSON, by the block's type."""
+    signature: str = ""
+    whole: bool = False
+
+    def add(self, delta: RawContentBlockDelta) -> None:
+        """Take in the next piece."""
+        match delta.type:
+            case "text_delta":
+                self.text += delta.text
+            case "thinking_delta":
+                self.text += delta.thinking
+            case "signature_delta":
+                self.signature += delta.signature
+            case "input_json_delta":
+                self.text += delta.partial_json
+            case _:  # citations: the words stand without them
+                pass
+
+    def content(self) -> Block:
+        """Return what the block says."""
+        match self.start["type"]:
+            case "text":
+                return TextBlock(text=self.start.get("text", "") + self.text)
+            case "thinking":
+                thoughts = self.start.get("thinking", "") + self.text
+                signature = self.start.get("signature", "") + self.signature
+                return ThinkingBlock(text=thoughts, signature=signature)
+            case _:
+                asked = {"input": json.loads(self.text)} if self.text else {}
+                return OpaqueBlock(provider=PROVIDER, data={**self.start, **asked})
+
+    def call(self) -> ToolCall:
+        """Return what the block asks a tool to do."""
+        return tool_call(self.start["id"], self.start["name"], self.text, self.start.get("input"))
+
+
+@dataclass(slots=True)
+class StreamedReply:
+    """A reply, as far as it came."""
+
+    model: str = ""
+    stop_reason: str | None = None
+    stop_details: object = None
+    ended: bool = False
+    counts: dict[str, int] = field(default_factory=dict)
+    blocks: dict[int, StreamedBlock] = field(default_factory=dict)
+
+    def add(self, event: RawMessageStreamEvent) -> None:
+        """Take in the next piece; an unknown kind of it is nothing to us."""
+        match event.type:
+            case "message_start":
+                self.model = event.message.model
+                self.count(event.message.usage)
+            case "content_block_start":
+                self.blocks[event.index] = StreamedBlock(start=event.content_block.to_dict())
+            case "content_block_delta":
+                self.blocks[event.index].add(event.delta)
+            case "content_block_stop":
+                self.blocks[event.index].whole = True
+            case "message_delta":
+                self.stop_reason = event.delta.stop_reason
+                self.stop_details = event.delta.stop_details
+                self.count(event.usage)
+            case "message_stop":
+                self.ended = True
+
+    def count(self, usage: object) -> None:
+        """Take in how much was used so far; what a message leaves out still stands."""
+        for ours, theirs in COUNTED.items():
+            value = getattr(usage, theirs, None)
+            if value is not None:
+                self.counts[ours] = value
+
+    def whole(self) -> ModelReply:
+        """Return the reply.
+
+        Raises:
+            ProviderUnavailableError: half of it is missing; try again.
+            ProviderRefusedError: the model declined.
+        """
+        if self.stop_reason == "refusal":
+            category = getattr(self.stop_details, "category", None) or "no category given"
+            raise ProviderRefusedError("refused", f"the model declined to answer ({category})")
+        broken = not self.ended or not all(block.whole for block in self.blocks.values())
+        if broken or self.stop_reason is None:
+            raise ProviderUnavailableError("malformed_reply", "the stream ended before the reply")
+        blocks = [block for _, block in sorted(self.blocks.items())]
+        return ModelReply(
+            content=tuple(b.content() for b in blocks if b.start["type"] != "tool_use"),
+            calls=tuple(b.call() for b in blocks if b.start["type"] == "tool_use"),
+            stop_reason=self.stop_reason,
+            usage=Usage(**self.counts),
+            model=self.model,
+        )
+
+
+def tool_call(call_id: str, name: str, text: str, default: Any = None) -> ToolCall:
+    """Return the call whose arguments came as *text*; no text means *default*.
+
+    The SDK would make `{}` of arguments that are not JSON, and the tool would
+    run without them.
+    """
+    try:
+        arguments = json.loads(text) if text.strip() else default or {}
+        # JSON has no NaN and no infinity, though Python reads them.
+        json.dumps(arguments, allow_nan=False)
+        return ToolCall(id=call_id, name=name, arguments=arguments)
+    except (ValueError, RecursionError):
+        return ToolCall(id=call_id, name=name, malformed=text)

@@ -1,0 +1,164 @@
+"""What Anthropic is asked, made from neutral messages."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cueline.errors import ConfigError
+from cueline.events.agent import AgentSpec
+from cueline.events.message import (
+    AssistantMessage,
+    Block,
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolMessage,
+    UserMessage,
+)
+
+PROVIDER: Final = "anthropic"
+Json = dict[str, Any]
+
+TOTAL_SECONDS: Final = 600.0
+CHUNK_SECONDS: Final = 60.0
+SECONDS: Final = {"timeout_seconds": TOTAL_SECONDS, "chunk_timeout_seconds": CHUNK_SECONDS}
+"""The parameters that are ours: they say how long to wait, and are not sent."""
+
+ELSEWHERE: Final = {
+    "max_tokens": "use limits.max_output_tokens",
+    "messages": "cueline makes them",
+    "model": "use model",
+    "stream": "cueline always streams",
+    "system": "use instructions",
+    "tools": "use tools",
+}
+
+# A text of nothing but blanks is refused by the API, an empty result is not.
+BLANK: Final = "(empty)"
+CACHED: Final = {"cache_control": {"type": "ephemeral"}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long a reply may take, in seconds."""
+
+    total: float = TOTAL_SECONDS
+    chunk: float = CHUNK_SECONDS
+    """Between two pieces of it."""
+
+
+def check_parameters(agent: AgentSpec) -> None:
+    """Check those parameters of *agent* that are not passed on as they are.
+
+    Raises:
+        ConfigError: move, or mend, the parameter it names.
+    """
+    for name, instead in ELSEWHERE.items():
+        if name in agent.parameters:
+            raise ConfigError(f"parameters.{name}", f"is not set here: {instead}")
+    for name in SECONDS:
+        value = agent.parameters.get(name, 1)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+            raise ConfigError(f"parameters.{name}", f"is {value!r}, not seconds above 0")
+
+
+def patience_of(agent: AgentSpec) -> Patience:
+    """Return how long to wait for a reply to *agent*, whose parameters were checked."""
+    total, chunk = (float(str(agent.parameters.get(name, SECONDS[name]))) for name in SECONDS)
+    return Patience(total=total, chunk=chunk)
+
+
+def request_body(agent: AgentSpec, messages: Iterable[bytes]) -> Json:
+    """Return the JSON that asks for the next reply, as a stream."""
+    body: Json = {
+        "model": agent.model,
+        "max_tokens": agent.limits.max_output_tokens,
+        "messages": conversation(messages),
+        **{name: value for name, value in agent.parameters.items() if name not in SECONDS},
+    }
+    if agent.tools:
+        body["tools"] = [
+            {"name": t.name, "description": t.description, "input_schema": t.parameters}
+            for t in agent.tools
+        ]
+    if agent.instructions.strip():
+        body["system"] = [{"type": "text", "text": agent.instructions}]
+    mark_for_cache(body)
+    return body
+
+
+def mark_for_cache(body: Json) -> None:
+    """Tell the API up to where it shall keep what it read for the next request.
+
+    The last message is marked for the next turn, and the one of the turn before
+    because the API looks back from a mark over 20 blocks only, and a turn may
+    have more calls than that.
+    """
+    users = [message for message in body["messages"] if message["role"] == "user"]
+    prefix = body.get("system") or body.get("tools")
+    for blocks in (prefix, *(message["content"] for message in users[-2:])):
+        if blocks:
+            blocks[-1] |= CACHED
+
+
+def conversation(messages: Iterable[bytes]) -> list[Json]:
+    """Return the messages in Anthropic's form, roles in turn."""
+    turns: list[Json] = []
+    for role, blocks in said(messages):
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += blocks
+        elif blocks:
+            turns.append({"role": role, "content": blocks})
+    for turn in turns:
+        if turn["role"] == "user":
+            # The API wants the results first; a sort keeps the order within each kind.
+            turn["content"].sort(key=lambda block: block["type"] != "tool_result")
+    return turns
+
+
+def said(messages: Iterable[bytes]) -> Iterator[tuple[str, list[Json]]]:
+    """Yield role and blocks of each message."""
+    for encoded in messages:
+        message = json.loads(encoded)
+        match message["role"]:
+            case "assistant":
+                yield "assistant", assistant_blocks(AssistantMessage.model_validate(message))
+            case "tool":
+                yield "user", [result_block(ToolMessage.model_validate(message))]
+            case _:
+                text = UserMessage.model_validate(message).text
+                yield "user", [{"type": "text", "text": text if text.strip() else BLANK}]
+
+
+def assistant_blocks(message: AssistantMessage) -> list[Json]:
+    """Return what the model said, and then what it asked for."""
+    calls = [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments}
+        for call in message.calls
+    ]
+    return [*content_blocks(message.content), *calls]
+
+
+def content_blocks(content: Sequence[Block]) -> Iterator[Json]:
+    """Yield the blocks that Anthropic takes back: not another provider's thoughts."""
+    for block in content:
+        match block:
+            case TextBlock(text=text) if text.strip():
+                yield {"type": "text", "text": text}
+            case ThinkingBlock(text=text, signature=signature) if signature:
+                yield {"type": "thinking", "thinking": text, "signature": signature}
+            case OpaqueBlock(provider="anthropic", data=data):
+                yield dict(data)
+            case _:
+                pass
+
+
+def result_block(message: ToolMessage) -> Json:
+    """Return what became of one call."""
+    return {
+        "type": "tool_result",
+        "tool_use_id": message.call,
+        "content": message.text,
+        "is_error": message.failed,
+    }

@@ -1,0 +1,306 @@
+"""The Anthropic model, by the real SDK, against servers on this machine."""
+
+import asyncio
+
+import pytest
+
+from cueline.errors import ProviderRefusedError, ProviderUnavailableError
+from cueline.events.agent import ToolSpec
+from cueline.events.message import (
+    AssistantMessage,
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    ToolMessage,
+    Usage,
+    UserMessage,
+)
+
+WEATHER = ToolSpec(
+    name="get_weather",
+    description="Tells the weather.",
+    parameters={"type": "object", "properties": {"city": {"type": "string"}}},
+    target="weather:get_weather",
+    digest="d",
+)
+HELLO = UserMessage(text="What is the weather in Paris?")
+
+
+@pytest.fixture
+def url(llmock):
+    return llmock.base_url("anthropic")
+
+
+async def test_a_reply_comes_whole_with_its_usage(llmock, url, ask):
+    llmock.reply("It rains, as it often does.")
+
+    reply = await ask(url)
+
+    assert (TextBlock(text="It rains, as it often does."),) == reply.content
+    assert ("end_turn", "claude-opus-4-6", ()) == (reply.stop_reason, reply.model, reply.calls)
+    assert reply.usage.input > 0
+    assert reply.usage.output > 0
+
+
+async def test_a_tool_is_asked_for_and_its_result_is_answered(llmock, url, ask):
+    llmock.call_tool("get_weather", {"city": "Paris"})
+    asked = await ask(url, HELLO, tools=(WEATHER,))
+    (call,) = asked.calls
+
+    said = AssistantMessage(content=asked.content, calls=asked.calls)
+    result = ToolMessage(call=call.id, text="21 degrees")
+    answered = await ask(url, HELLO, said, result, tools=(WEATHER,))
+
+    assert ("get_weather", {"city": "Paris"}) == (call.name, call.arguments)
+    assert ("tool_use", "end_turn") == (asked.stop_reason, answered.stop_reason)
+    llmock.assert_resilient(strict=True)
+
+
+async def test_a_tool_that_the_model_invented_is_passed_on(llmock, url, ask):
+    llmock.break_tool_call("unknown_tool")
+
+    reply = await ask(url, HELLO, tools=(WEATHER,))
+
+    assert ["llmock_unknown_tool"] == [call.name for call in reply.calls]
+
+
+async def test_arguments_that_are_not_json_are_kept_as_they_came(llmock, url, ask):
+    llmock.break_tool_call("malformed_arguments")
+
+    (call,) = (await ask(url, HELLO, tools=(WEATHER,))).calls
+
+    assert {} == call.arguments
+    assert call.malformed.startswith("{")
+
+
+def started(**usage):
+    message = {"id": "m1", "type": "message", "role": "assistant", "content": []}
+    message |= {"model": "claude-opus-4-6-20260201", "stop_reason": None, "usage": usage}
+    return {"type": "message_start", "message": message}
+
+
+def block(index, start, *deltas):
+    yield {"type": "content_block_start", "index": index, "content_block": start}
+    for delta in deltas:
+        yield {"type": "content_block_delta", "index": index, "delta": delta}
+    yield {"type": "content_block_stop", "index": index}
+
+
+def ended(reason, **usage):
+    yield {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": usage}
+    yield {"type": "message_stop"}
+
+
+THOUGHTS = block(
+    0,
+    {"type": "thinking", "thinking": "", "signature": ""},
+    {"type": "thinking_delta", "thinking": "Paris, "},
+    {"type": "thinking_delta", "thinking": "then."},
+    {"type": "signature_delta", "signature": "c2ln"},
+)
+HIDDEN = block(1, {"type": "redacted_thinking", "data": "xyz"})
+WORDS = block(2, {"type": "text", "text": ""}, {"type": "text_delta", "text": "Let me see."})
+ASKING = block(
+    3,
+    {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {}},
+    {"type": "input_json_delta", "partial_json": '{"city": '},
+    {"type": "input_json_delta", "partial_json": '"Paris"}'},
+)
+WHOLE = [
+    started(input_tokens=9, cache_read_input_tokens=70, cache_creation_input_tokens=20),
+    *THOUGHTS,
+    *HIDDEN,
+    *WORDS,
+    *ASKING,
+    *ended("tool_use", output_tokens=33),
+]
+SENT_BACK = [
+    {"type": "thinking", "thinking": "Paris, then.", "signature": "c2ln"},
+    {"type": "redacted_thinking", "data": "xyz"},
+    {"type": "text", "text": "Let me see."},
+    {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Paris"}},
+]
+
+
+async def test_a_reply_is_told_in_neutral_blocks(vendor, ask):
+    vendor.will_say(*WHOLE)
+
+    reply = await ask(vendor.url)
+
+    hidden = OpaqueBlock(provider="anthropic", data={"type": "redacted_thinking", "data": "xyz"})
+    thoughts = ThinkingBlock(text="Paris, then.", signature="c2ln")
+    assert (thoughts, hidden, TextBlock(text="Let me see.")) == reply.content
+    assert (ToolCall(id="toolu_1", name="get_weather", arguments={"city": "Paris"}),) == reply.calls
+    assert Usage(input=9, output=33, cache_read=70, cache_write=20) == reply.usage
+
+
+async def test_a_reply_goes_back_as_it_came(vendor, ask):
+    """000-005, 002-021, C39, D4."""
+    vendor.will_say(*WHOLE)
+    vendor.will_say(*WHOLE)
+    reply = await ask(vendor.url, HELLO)
+
+    said = AssistantMessage(content=reply.content, calls=reply.calls)
+    await ask(vendor.url, HELLO, said, ToolMessage(call="toolu_1", text="21 degrees"))
+
+    assert SENT_BACK == vendor.bodies[1]["messages"][1]["content"]
+
+
+async def test_a_gateway_gets_the_key_in_both_headers(vendor, ask):
+    vendor.will_say(*WHOLE)
+
+    await ask(vendor.url)
+
+    headers = {name.lower(): value for name, value in vendor.headers[0].items()}
+    key = "sk-test-0123456789"
+    assert (key, f"Bearer {key}") == (headers["x-api-key"], headers["authorization"])
+
+
+async def test_parameters_are_passed_on_as_they_are(vendor, ask):
+    vendor.will_say(*WHOLE)
+
+    await ask(vendor.url, parameters={"brand_new": {"a": 1}, "timeout_seconds": 5})
+
+    body = vendor.bodies[0]
+    assert ({"a": 1}, 8192, True) == (body["brand_new"], body["max_tokens"], body["stream"])
+    assert "timeout_seconds" not in body
+
+
+async def test_arguments_cut_off_by_the_limit_are_malformed(vendor, ask):
+    cut = {"type": "input_json_delta", "partial_json": '{"city": "Par'}
+    asking = {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {}}
+    vendor.will_say(started(), *block(0, asking, cut), *ended("max_tokens", output_tokens=5))
+
+    reply = await ask(vendor.url)
+
+    assert ("max_tokens", ['{"city": "Par']) == (
+        reply.stop_reason,
+        [call.malformed for call in reply.calls],
+    )
+
+
+async def test_a_model_that_declines_has_refused(vendor, ask):
+    vendor.will_say(started(), *ended("refusal", output_tokens=1))
+
+    with pytest.raises(ProviderRefusedError, match="refused: the model declined"):
+        await ask(vendor.url)
+
+
+BROKEN = {
+    "no stop reason": [started(), {"type": "message_stop"}],
+    "no end": [started(), *ended("end_turn")][:-1],
+    "half a block": [
+        started(),
+        *list(block(0, {"type": "text", "text": ""}))[:-1],
+        *ended("end_turn"),
+    ],
+    "a piece of no block": [
+        started(),
+        *list(block(0, {}, {"type": "text_delta", "text": "a"}))[1:],
+    ],
+    "no message": [{"type": "message_start"}],
+    "tokens below zero": [started(input_tokens=-1), *ended("end_turn", output_tokens=1)],
+    "nothing": [],
+    "an error of no type": [started(), {"type": "error"}],
+}
+
+
+@pytest.mark.parametrize("events", BROKEN.values(), ids=BROKEN)
+async def test_what_is_not_a_whole_reply_is_a_failed_attempt(vendor, ask, events):
+    vendor.will_say(*events)
+
+    with pytest.raises(ProviderUnavailableError, match="malformed_reply"):
+        await ask(vendor.url)
+
+
+GARBAGE = {
+    "a number": b"event: message_start\ndata: 5\n\n",
+    "no fields": b"event: message_start\ndata: {}\n\n",
+    "no text": b"event: message_start\ndata: \xff\xfe\n\n",
+    "an error in prose": b"event: error\ndata: oops\n\n",
+    "a page": b"<html>Sign in to the hotel's network</html>",
+}
+
+
+@pytest.mark.parametrize("stream", GARBAGE.values(), ids=GARBAGE)
+async def test_what_is_no_reply_at_all_is_a_failed_attempt(vendor, ask, stream):
+    vendor.will_stream(stream)
+
+    with pytest.raises(ProviderUnavailableError, match="malformed_reply"):
+        await ask(vendor.url)
+
+
+async def test_a_reply_that_cannot_be_unpacked_is_a_failed_attempt(vendor, ask):
+    vendor.will_stream(b"no gzip", **{"content-encoding": "gzip"})
+
+    with pytest.raises(ProviderUnavailableError, match="network"):
+        await ask(vendor.url)
+
+
+@pytest.mark.parametrize(
+    "body", [b"[1]", b'{"error": "x"}', b'{"error": {"type": [], "message": 7}}']
+)
+async def test_an_error_of_an_odd_shape_is_known_by_its_status(vendor, ask, body):
+    vendor.will_fail(400, body)
+
+    with pytest.raises(ProviderRefusedError, match="invalid_request: HTTP 400, no type"):
+        await ask(vendor.url)
+
+
+async def test_neither_key_nor_conversation_follow_a_redirect(vendor, ask):
+    vendor.will_fail(307, b"", location=f"{vendor.url}/elsewhere")
+
+    with pytest.raises(ProviderRefusedError, match="unknown: HTTP 307"):
+        await ask(vendor.url)
+
+    assert 1 == len(vendor.bodies)
+
+
+async def test_an_error_in_the_middle_of_a_stream_is_known_by_its_type(vendor, ask):
+    error = {"type": "overloaded_error", "message": "Overloaded"}
+    vendor.will_say(started(), {"type": "error", "error": error})
+
+    with pytest.raises(ProviderUnavailableError, match="overloaded: "):
+        await ask(vendor.url)
+
+
+async def test_an_error_that_nobody_knows_is_permanent(vendor, ask):
+    vendor.will_fail(418, b"<h1>I am a teapot</h1>")
+
+    with pytest.raises(ProviderRefusedError, match="unknown: HTTP 418, no type"):
+        await ask(vendor.url)
+
+
+async def test_a_key_that_is_repeated_to_us_is_not_passed_on(vendor, ask):
+    """002-013."""
+    body = b'{"error": {"type": "authentication_error", "message": "sk-test-0123456789 is bad"}}'
+    vendor.will_fail(401, body)
+
+    with pytest.raises(ProviderRefusedError, match=r"auth: .*\[key\] is bad") as caught:
+        await ask(vendor.url)
+
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+async def test_closing_lets_a_call_in_flight_end(vendor, ask, claude_at):
+    vendor.will_say(*WHOLE)
+    vendor.may_answer.clear()
+    call = asyncio.create_task(ask(vendor.url))
+    assert await asyncio.to_thread(vendor.was_asked.wait, 10)
+
+    await claude_at(vendor.url).close()
+    vendor.may_answer.set()
+
+    assert "tool_use" == (await call).stop_reason
+
+
+async def test_a_closed_model_connects_anew(vendor, ask, claude_at):
+    vendor.will_say(*WHOLE)
+    vendor.will_say(*WHOLE)
+    await ask(vendor.url)
+
+    await claude_at(vendor.url).close()
+
+    assert "tool_use" == (await ask(vendor.url)).stop_reason

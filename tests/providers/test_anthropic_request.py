@@ -1,0 +1,166 @@
+"""How neutral messages become a request to Anthropic."""
+
+import pytest
+
+from cueline.errors import ConfigError
+from cueline.events.agent import ToolSpec
+from cueline.events.message import (
+    AssistantMessage,
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from cueline.providers.anthropic.request import (
+    Patience,
+    check_parameters,
+    conversation,
+    patience_of,
+    request_body,
+)
+
+MARK = {"type": "ephemeral"}
+
+
+def turns(*messages):
+    return [
+        (turn["role"], [tuple(block.values()) for block in turn["content"]])
+        for turn in conversation(message.model_dump_json().encode() for message in messages)
+    ]
+
+
+def test_results_and_words_of_one_turn_are_one_message_results_first():
+    calls = (ToolCall(id="a", name="look"), ToolCall(id="b", name="go", arguments={"to": "x"}))
+
+    told = turns(
+        UserMessage(text="start"),
+        AssistantMessage(calls=calls),
+        ToolMessage(call="a", text="a wall"),
+        UserMessage(text="careful"),
+        ToolMessage(call="b", text="no", failed=True),
+        UserMessage(text="stop"),
+    )
+
+    assert [
+        ("user", [("text", "start")]),
+        ("assistant", [("tool_use", "a", "look", {}), ("tool_use", "b", "go", {"to": "x"})]),
+        (
+            "user",
+            [
+                ("tool_result", "a", "a wall", False),
+                ("tool_result", "b", "no", True),
+                ("text", "careful"),
+                ("text", "stop"),
+            ],
+        ),
+    ] == told
+
+
+def test_only_anthropics_own_thoughts_are_sent_to_it():
+    theirs = OpaqueBlock(provider="other", data={"secret": 1})
+    unsigned = ThinkingBlock(text="by a scripted model")
+    content = (theirs, unsigned, TextBlock(text=" "), TextBlock(text="Yes."))
+
+    assert [("assistant", [("text", "Yes.")])] == turns(AssistantMessage(content=content))
+
+
+def test_an_answer_of_nothing_is_left_out():
+    told = turns(UserMessage(text="a"), AssistantMessage(), UserMessage(text="b"))
+
+    assert [("user", [("text", "a"), ("text", "b")])] == told
+
+
+def test_a_blank_message_is_sent_as_words():
+    assert [("user", [("text", "(empty)")])] == turns(UserMessage(text=" \n"))
+
+
+def test_malformed_arguments_go_back_as_none():
+    call = ToolCall(id="a", name="go", malformed='{"to')
+
+    assert [("assistant", [("tool_use", "a", "go", {})])] == turns(AssistantMessage(calls=(call,)))
+
+
+TOOL = ToolSpec(
+    name="go", description="Goes.", parameters={"type": "object"}, target="m:go", digest="d"
+)
+
+
+def marked(body):
+    blocks = [*body.get("tools", []), *body.get("system", [])]
+    blocks += [block for message in body["messages"] for block in message["content"]]
+    return [block.get("text") or block.get("name") for block in blocks if "cache_control" in block]
+
+
+def encoded(*messages):
+    return [message.model_dump_json().encode() for message in messages]
+
+
+TALK = [
+    UserMessage(text="one"),
+    AssistantMessage(content=(TextBlock(text="uno"),)),
+    UserMessage(text="two"),
+    AssistantMessage(content=(TextBlock(text="due"),)),
+    UserMessage(text="three"),
+]
+
+
+def test_the_cache_keeps_the_instructions_and_the_last_two_turns(agent):
+    body = request_body(agent(instructions="Be brief.", tools=(TOOL,)), encoded(*TALK))
+
+    assert ["Be brief.", "two", "three"] == marked(body)
+
+
+def test_the_cache_keeps_the_tools_where_there_are_no_instructions(agent):
+    assert ["go", "one"] == marked(request_body(agent(tools=(TOOL,)), encoded(*TALK[:1])))
+
+
+def test_a_request_begins_with_all_that_the_one_before_had(agent):
+    spec = agent(instructions="Be brief.", tools=(TOOL,))
+
+    before, after = (
+        unmarked(request_body(spec, encoded(*talk))["messages"]) for talk in (TALK[:3], TALK)
+    )
+
+    assert before == after[: len(before)]
+
+
+def unmarked(messages):
+    return [
+        [{k: v for k, v in block.items() if k != "cache_control"} for block in message["content"]]
+        for message in messages
+    ]
+
+
+def test_a_request_of_nothing_but_words_is_small(agent):
+    body = request_body(agent(model="claude"), encoded(TALK[0]))
+
+    content = [{"type": "text", "text": "one", "cache_control": MARK}]
+    messages = [{"role": "user", "content": content}]
+    assert {"model": "claude", "max_tokens": 8192, "messages": messages} == body
+
+
+def test_patience_is_a_parameter(agent):
+    hasty = agent(parameters={"timeout_seconds": 5, "chunk_timeout_seconds": 0.5})
+
+    assert (Patience(total=5, chunk=0.5), Patience(total=600, chunk=60)) == (
+        patience_of(hasty),
+        patience_of(agent()),
+    )
+
+
+MISPLACED = {
+    "max_tokens": 5,
+    "system": "Be brief.",
+    "tools": [],
+    "stream": False,
+    "timeout_seconds": 0,
+    "chunk_timeout_seconds": "soon",
+}
+
+
+@pytest.mark.parametrize(("name", "value"), MISPLACED.items())
+def test_a_parameter_that_is_not_passed_on_is_named(agent, name, value):
+    with pytest.raises(ConfigError, match=rf"^parameters\.{name}: is "):
+        check_parameters(agent(parameters={name: value}))
