@@ -1,0 +1,122 @@
+"""Which model an agent gets, and what is checked before."""
+
+import subprocess
+import sys
+
+import pytest
+
+from cueline.errors import ConfigError
+from cueline.providers.anthropic.model import AnthropicModel, account_of
+from cueline.providers.factory import check_agent, known_providers, make_model, model_factory
+from cueline.providers.scripted import ScriptedModel
+
+SCRIPT = '[[reply]]\ntext = "one"'
+KEYS = {"ANTHROPIC_API_KEY": "sk-test-0123456789"}
+
+
+async def pause(_seconds):
+    raise AssertionError
+
+
+@pytest.fixture
+def claude(agent):
+    return lambda **fields: agent(**{"provider": "anthropic", "model": "claude-opus-4-6", **fields})
+
+
+def test_a_scripted_agent_needs_no_key(agent):
+    model = make_model(agent(parameters={"script": SCRIPT}), {}, pause)
+
+    assert isinstance(model, ScriptedModel)
+
+
+async def test_agents_of_one_key_and_address_share_their_connections(claude):
+    make = model_factory({**KEYS, "OTHER_KEY": "sk-other-0123456789"}, pause)
+    gateway = claude(base_url="http://127.0.0.1:1")
+
+    first, again, elsewhere = make(claude()), make(claude(name="b")), make(gateway)
+
+    assert isinstance(first, AnthropicModel)
+    assert first is again
+    assert first not in {elsewhere, make(claude(key_variable="OTHER_KEY"))}
+
+
+def test_an_unknown_provider_is_named_with_those_that_are_known(agent):
+    with pytest.raises(ConfigError, match="provider: 'antropic' is unknown; known are anthropic,"):
+        check_agent(agent(provider="antropic"), KEYS)
+
+
+def test_every_known_provider_can_be_made(agent):
+    for provider in known_providers():
+        assert make_model(agent(provider=provider, parameters={"script": SCRIPT}), KEYS, pause)
+
+
+@pytest.mark.parametrize("environ", [{}, {"ANTHROPIC_API_KEY": " "}])
+def test_a_missing_key_is_named_by_its_variable(claude, environ):
+    with pytest.raises(ConfigError, match=r"^ANTHROPIC_API_KEY: is not set; put the key there"):
+        check_agent(claude(), environ)
+
+
+def test_a_missing_key_is_named_by_the_agents_own_variable(claude):
+    with pytest.raises(ConfigError, match=r"^TEAM_KEY: is not set"):
+        check_agent(claude(key_variable="TEAM_KEY"), KEYS)
+
+
+def test_a_key_that_cannot_be_one_is_not_shown(claude):
+    with pytest.raises(ConfigError) as caught:
+        check_agent(claude(), {"ANTHROPIC_API_KEY": "sk-bad\nkey"})
+
+    assert "sk-bad" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["api.example.com", "ftp://a", "http://u:pw@a", "http://a:b"])
+def test_an_address_that_cannot_be_one_is_named(claude, url):
+    with pytest.raises(ConfigError, match="base_url"):
+        check_agent(claude(base_url=url), KEYS)
+
+
+def test_a_script_with_a_mistake_is_found_before_the_start(agent, tmp_path):
+    (tmp_path / "demo.toml").write_text("[[reply]]\ntxt = 1")
+
+    with pytest.raises(ConfigError, match=r"demo\.toml: reply 1 has the unknown key 'txt'"):
+        check_agent(agent(model=str(tmp_path / "demo.toml")), {})
+
+
+def test_a_parameter_that_is_not_sent_is_found_before_the_start(claude):
+    with pytest.raises(ConfigError, match=r"parameters\.max_tokens"):
+        check_agent(claude(parameters={"max_tokens": 1}), KEYS)
+
+
+def test_a_model_without_a_price_is_warned_of(claude):
+    (warning,) = check_agent(claude(model="claude-none-1"), KEYS)
+
+    assert "claude-none-1: no price is known" in warning
+
+
+def test_what_is_in_order_is_not_warned_of(claude, agent):
+    assert () == check_agent(claude(), KEYS)
+    assert () == check_agent(agent(parameters={"script": SCRIPT}), {})
+
+
+def test_a_key_is_not_shown_with_the_model_that_uses_it(claude):
+    model = make_model(claude(), KEYS, pause)
+
+    assert "sk-test" not in repr(vars(model))
+
+
+def test_what_is_slow_to_load_is_loaded_when_it_is_used():
+    code = "import sys, cueline.providers.factory; print(*sys.modules)"
+
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout
+
+    assert set() == {b"anthropic", b"httpx2", b"genai_prices"} & set(loaded.split())
+
+
+def test_anthropic_itself_gets_the_sdks_own_headers(claude):
+    assert {} == account_of(claude(), KEYS).headers
+
+
+def test_the_address_is_the_agents_or_else_the_environments(claude):
+    environ = {**KEYS, "ANTHROPIC_BASE_URL": "http://127.0.0.1:2/"}
+
+    assert "http://127.0.0.1:2" == account_of(claude(), environ).base_url
+    assert "http://[::1]:3/v" == account_of(claude(base_url="http://[::1]:3/v"), environ).base_url
