@@ -12,6 +12,7 @@ import string
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
+from operator import is_not
 from types import NoneType
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin
 
@@ -149,9 +150,13 @@ def _clean(value: Any, redactor: Redactor, depth: int) -> Any:
             kept = TOO_DEEP
         case dict():
             kept = _clean_object(value, redactor, depth + 1)
-        case list() | tuple():
-            kept = _clean_items(value, redactor, depth + 1)
-        case _ if changes := _changes(value, redactor, depth):
+        case list():
+            items = [_clean(item, redactor, depth + 1) for item in value]
+            kept = items if _differ(items, value) else value
+        case tuple():
+            parts = tuple(_clean_field(part, redactor) for part in value)
+            kept = parts if _differ(parts, value) else value
+        case _ if changes := _changes(value, redactor):
             kept = _with_changes(value, changes)
     return kept
 
@@ -182,24 +187,16 @@ def _clean_object(value: dict[str, Any], redactor: Redactor, depth: int) -> dict
     return value if same else kept
 
 
-def _clean_items(value: Any, redactor: Redactor, depth: int) -> Any:
-    clean_item = _clean if isinstance(value, list) else _clean_field
-    kept = [clean_item(item, redactor, depth) for item in value]
-    if all(map(_is, kept, value)):
-        return value
-    return kept if isinstance(value, list) else tuple(kept)
+def _differ(kept: Iterable[object], value: Iterable[object]) -> bool:
+    return any(map(is_not, kept, value))
 
 
-def _is(one: object, other: object) -> bool:
-    return one is other
-
-
-def _changes(record: object, redactor: Redactor, depth: int) -> dict[str, Any]:
+def _changes(record: object, redactor: Redactor) -> dict[str, Any]:
     """Return those fields of *record* that have to change; none where it has no fields."""
     changes = {}
     for name in _free_fields(cast("Hashable", type(record))):
         value = getattr(record, name)
-        kept = _clean_field(value, redactor, depth)
+        kept = _clean_field(value, redactor)
         if kept is not value:
             changes[name] = kept
     return changes
@@ -211,13 +208,16 @@ def _with_changes(record: Any, changes: dict[str, Any]) -> Any:
     return replace(record, **changes)
 
 
-def _clean_field(value: Any, redactor: Redactor, depth: int) -> Any:
-    """Clean a value that has to keep its type: a number stays a number."""
+def _clean_field(value: Any, redactor: Redactor) -> Any:
+    """Clean a value that has to keep its type: a number stays a number.
+
+    Depth counts anew, so that cleaning a part and cleaning the whole agree.
+    """
     if isinstance(value, int):
         return value if -_HIGHEST <= value <= _HIGHEST else _HIGHEST if value > 0 else -_HIGHEST
     if isinstance(value, float):
         return value if math.isfinite(value) else 0.0
-    return _clean(value, redactor, depth)
+    return _clean(value, redactor, 0)
 
 
 @cache

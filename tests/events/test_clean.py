@@ -1,0 +1,240 @@
+"""No secret and nothing hostile gets into the log (I11)."""
+
+import base64
+import json
+import math
+import re
+from dataclasses import dataclass
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cueline.errors import LeakError
+from cueline.events.agent import AgentSpec
+from cueline.events.clean import MAX_DEPTH, REDACTED, TOO_DEEP, Redactor, clean, sanitise
+from cueline.events.codec import Codec
+from cueline.events.message import ToolCall, Usage
+from cueline.events.session import ModelReplied, SessionStarted, ToolReturned
+
+CANARY = 'sk-k3y/"\\+ é&<x>'
+REDACTOR = Redactor([CANARY])
+CODEC = Codec(REDACTOR)
+
+
+def encode(fact, codec=CODEC):
+    return codec.encode(fact, actor="agent", occurred_us=1)
+
+
+def replied(arguments):
+    call = ToolCall(id="c1", name="write_file", arguments=arguments)
+    return ModelReplied(effect="1.m", attempt=1, calls=(call,), stop_reason="tool_use")
+
+
+def shifted(encoder, before):
+    return encoder(before + CANARY.encode() + b"and so on").decode()
+
+
+FORMS = {
+    "plain": CANARY,
+    "json": json.dumps(CANARY),
+    "json-unicode": json.dumps(CANARY, ensure_ascii=False),
+    "json-slash": json.dumps(CANARY).replace("/", "\\/"),
+    "json-in-json": json.dumps(json.dumps({"key": CANARY})),
+    "base64": base64.b64encode(CANARY.encode()).decode(),
+    "base64-shifted-1": shifted(base64.b64encode, b"x"),
+    "base64-shifted-2": shifted(base64.b64encode, b"user:"),
+    "base64-urlsafe": base64.urlsafe_b64encode(CANARY.encode()).decode(),
+    "base64-urlsafe-shifted": shifted(base64.urlsafe_b64encode, b"x"),
+    "base64-json": base64.b64encode(CANARY.encode()).decode().replace("/", "\\/"),
+    "base64-url": quote(base64.b64encode(CANARY.encode()), safe=""),
+    "url": quote(CANARY, safe=""),
+    "url-path": quote(CANARY),
+    "url-form": quote_plus(CANARY),
+    "url-lower": re.sub("%..", lambda hexadecimal: hexadecimal[0].lower(), quote(CANARY, safe="")),
+    "url-javascript": quote(CANARY, safe="~!'()*"),
+}
+each_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+
+
+@each_form
+def test_a_secret_is_taken_out_in_every_form(form):
+    text, changed = REDACTOR.redact(f"before {form} after")
+
+    assert changed
+    assert text.startswith("before ")
+    assert text.endswith(" after")
+    assert REDACTED in text
+    assert not REDACTOR.finds(text.encode())
+
+
+@each_form
+@pytest.mark.parametrize(
+    "fact",
+    [
+        lambda form: ToolReturned(effect="1.0", attempt=1, output=f"a {form} b"),
+        lambda form: ToolReturned(effect="1.0", attempt=1, output=f"{'x' * 40_000} {form} b"),
+        lambda form: replied({"headers": [{"auth": f"Bearer {form}"}]}),
+        lambda form: replied({"deep": {f"a {form}": 1}}),
+    ],
+    ids=["text", "long", "nested", "dict-key"],
+)
+def test_a_fact_with_a_secret_is_refused_until_it_is_cleaned(form, fact):
+    dirty = fact(form)
+
+    with pytest.raises(LeakError, match=dirty.type):
+        encode(dirty)
+    kept, changed = clean(dirty, REDACTOR)
+    recorded = encode(kept)
+
+    assert changed
+    assert (kept, False) == clean(kept, REDACTOR)
+    assert not any(REDACTOR.finds(b) for b in (recorded.draft.payload, *recorded.blobs.values()))
+
+
+def test_an_error_does_not_tell_the_secret():
+    with pytest.raises(LeakError) as raised:
+        encode(ToolReturned(effect="1.0", attempt=1, output=CANARY))
+
+    assert CANARY not in str(raised.value)
+
+
+def test_a_blob_with_a_secret_is_refused():
+    with pytest.raises(LeakError):
+        CODEC.check_blob(b"\xff" + CANARY.encode())
+
+
+def test_a_blob_without_one_is_let_through():
+    assert CODEC.check_blob(b"\xff nothing to see") is None
+
+
+@pytest.mark.parametrize("value", ["", "seven77", " \n "])
+def test_what_is_too_short_is_no_secret(value):
+    assert ("so seven77 it is", False) == Redactor([value]).redact("so seven77 it is")
+
+
+def test_white_space_around_a_secret_is_not_part_of_it():
+    assert (f"a {REDACTED} b", True) == Redactor(["\n12345678\n"]).redact("a 12345678 b")
+
+
+def test_a_secret_that_is_a_number_is_found_among_numbers():
+    assert ({"pin": REDACTED}, True) == clean({"pin": 12345678}, Redactor(["12345678"]))
+
+
+def test_a_secret_within_another_leaves_nothing_of_either():
+    redactor = Redactor(["password", "password-and-more"])
+
+    assert (f"{REDACTED} {REDACTED}", True) == redactor.redact("password-and-more password")
+
+
+@pytest.mark.parametrize("value", ["[redacted]", "redacted", "read_only", "may_it_run", "output"])
+def test_a_secret_that_is_a_word_of_ours_stops_nothing(value):
+    codec = Codec(Redactor([value]))
+    fact = ToolReturned(effect="1.0", attempt=1, output=f"the {value} word")
+
+    kept, _ = clean(fact, Redactor([value]))
+
+    assert encode(kept, codec).draft.payload
+
+
+def test_words_that_the_code_knows_are_left_alone():
+    agent = AgentSpec(name="a", provider="scripted", model="m")
+    fact = SessionStarted(agent=agent, goal=None, open=True, attached=False, epoch=1)
+
+    assert (fact, False) == clean(fact, Redactor(["sensitive", "SessionStarted"]))
+
+
+SECRETS = st.lists(st.text(min_size=8, max_size=12), max_size=3)
+
+
+@given(secrets=SECRETS, parts=st.lists(st.text(max_size=5)), data=st.data())
+def test_what_was_redacted_holds_no_secret(secrets, parts, data):
+    redactor = Redactor(secrets)
+    planted = data.draw(st.lists(st.sampled_from([*secrets, "x"]))) + parts
+
+    text, _ = sanitise("".join(data.draw(st.permutations(planted))))
+    kept, _ = redactor.redact(text)
+
+    assert (kept, False) == redactor.redact(kept)
+    assert not any(s in kept for s in secrets if s == s.strip() and s in text and s not in REDACTED)
+
+
+HOSTILE = {
+    "nul": ("a\0b", "a\ufffdb"),
+    "surrogate": ("a\ud800b", "a\ufffdb"),
+    "nan": ([math.nan], ["NaN"]),
+    "infinity": ([math.inf, -math.inf], ["Infinity", "-Infinity"]),
+    "large": ({"n": 2**63}, {"n": str(2**63)}),
+    "small": ({"n": -(2**63) - 1}, {"n": str(-(2**63) - 1)}),
+    "huge": ([10**5000], ["[number too large]"]),
+    "key": ({"a\0": 1}, {"a\ufffd": 1}),
+    "keys": ({"a\0": 1, "a\ufffd": 2}, {"a\ufffd": 1, "a\ufffd_": 2}),
+}
+
+
+@pytest.mark.parametrize(("value", "expected"), HOSTILE.values(), ids=HOSTILE)
+def test_hostile_values_become_harmless(value, expected):
+    assert (expected, True) == sanitise(value)
+    assert (expected, False) == sanitise(expected)
+
+
+@pytest.mark.parametrize(("value", "_"), HOSTILE.values(), ids=HOSTILE)
+def test_a_fact_with_hostile_values_is_refused_until_it_is_cleaned(value, _):
+    with pytest.raises(LeakError):
+        encode(replied({"value": value}))
+
+    assert encode(clean(replied({"value": value}), REDACTOR)[0]).draft.payload
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 150, 10_000])
+def test_what_is_nested_too_deeply_is_cut_off(depth):
+    value = []
+    for _ in range(depth):
+        value = [value]
+
+    kept, changed = sanitise(value)
+
+    assert changed
+    assert TOO_DEEP in json.dumps(kept)
+    assert encode(replied({"value": sanitise({"v": value})[0]["v"]})).draft.payload
+
+
+def test_ordinary_values_are_handed_back_as_they_are():
+    value = {"a": [1, -(2**63), 1.5, None, True, "é", {"": []}]}
+
+    assert clean(value, REDACTOR)[0] is value
+
+
+@given(st.recursive(st.none() | st.floats() | st.integers() | st.text(), st.lists))
+def test_cleaning_again_changes_nothing(value):
+    kept, _ = sanitise(value)
+
+    assert (kept, False) == sanitise(kept)
+    assert json.loads(json.dumps(kept, allow_nan=False)) == kept
+
+
+def test_a_number_that_has_to_stay_one_is_bounded():
+    fact = ToolReturned(effect="1.0", attempt=2**70, output="", seconds=math.nan)
+
+    kept, changed = clean(fact, REDACTOR)
+
+    assert (True, 2**63 - 1, 0.0) == (changed, kept.attempt, kept.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a provider hands over."""
+
+    text: str
+    calls: tuple[ToolCall, ...]
+    usage: Usage
+
+
+def test_what_is_not_a_fact_yet_is_cleaned_alike():
+    reply = Reply(CANARY, (ToolCall(id="1", name="x", arguments={"a": CANARY}),), Usage(input=3))
+
+    kept, changed = clean(reply, REDACTOR)
+
+    assert (True, REDACTED) == (changed, kept.text)
+    assert ({"a": REDACTED}, reply.usage) == (kept.calls[0].arguments, kept.usage)

@@ -1,0 +1,274 @@
+"""Record the history of a schema: `python tests/histories/record.py v1 [LOG]`.
+
+Without a log it writes `facts.jsonl`: one line for each type of fact, made by
+hand below. With a log it writes one file for each session in it, inbox and
+approvals beside it. Files are only ever added: a recorded history is what a
+released cueline wrote.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+from cueline.clock import SystemClock
+from cueline.events.agent import AgentSpec, Limits, Policy, RetryPolicy, ToolSpec, Workspace
+from cueline.events.approval import (
+    ApprovalDenied,
+    ApprovalExpired,
+    ApprovalGranted,
+    ApprovalOpened,
+    ApprovalSuperseded,
+    VoteGiven,
+)
+from cueline.events.codec import Codec, blobs_in
+from cueline.events.dispatcher import (
+    DispatcherStarted,
+    DispatcherStopped,
+    HostLost,
+    RunnerRegistered,
+    RunnerRemoved,
+)
+from cueline.events.fact import Fact
+from cueline.events.inbox import (
+    DecisionGiven,
+    ForkPoint,
+    MessageSent,
+    PauseAsked,
+    ResumeAsked,
+    StartAsked,
+    StopAsked,
+)
+from cueline.events.message import Cost, OpaqueBlock, TextBlock, ThinkingBlock, ToolCall, Usage
+from cueline.events.session import (
+    ApprovalRequested,
+    ApprovalResolved,
+    GateAnswer,
+    LostAttempt,
+    MessageReceived,
+    MessageRefused,
+    ModelFailed,
+    ModelReplied,
+    ModelRequested,
+    ModelStarted,
+    OutcomeCameLate,
+    PromptPrefixChanged,
+    SessionCompleted,
+    SessionContinued,
+    SessionFailed,
+    SessionForked,
+    SessionIdle,
+    SessionStarted,
+    SessionStopped,
+    SessionTakenOver,
+    SessionWaiting,
+    ToolFailed,
+    ToolInDoubt,
+    ToolReconciled,
+    ToolReturned,
+    ToolSkipped,
+    ToolStarted,
+)
+from cueline.events.stream import category_of, id_of
+from cueline.stores.sqlite import SqliteStore
+
+HERE = Path(__file__).parent
+AT = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
+SESSION = "session-default/7f3a"
+APPROVAL = "approval-default/7f3a.2.0.1"
+DIGEST = "d1" * 32
+TOOL = ToolSpec(
+    name="write_file",
+    description="Write a file.",
+    parameters={"type": "object", "properties": {"path": {"type": "string"}}},
+    declared="idempotent",
+    sensitive=True,
+    target="cueline.tools.files:write_file",
+    digest=DIGEST,
+    needs_workspace=True,
+)
+AGENT = AgentSpec(
+    name="editor",
+    provider="scripted",
+    model="scripted-1",
+    parameters={"temperature": 0.5, "stop": ["\n\n", None]},
+    instructions="You edit files.",
+    tools=(TOOL,),
+    limits=Limits(max_turns=20),
+    limit_sources={"max_turns": "agent file"},
+    retry=RetryPolicy(max_retries=2),
+    policy=Policy(in_doubt="tell"),
+    workspace=Workspace(machine="m1", path="/srv/work"),
+    secrets=("API_TOKEN",),
+)
+CALL = ToolCall(id="call_1", name="write_file", arguments={"path": "é.txt", "$blob": "not ours"})
+INBOX = [
+    StartAsked(
+        agent=AGENT,
+        goal="Tidy up",
+        fork_of=ForkPoint(stream=SESSION, version=4, hash="ab" * 32),
+        note="The files are a copy.",
+        labels={"team": "docs"},
+        asked_at=AT,
+    ),
+    MessageSent(lane="steer", text="Only the docs — “all” of them"),
+    PauseAsked(why="signal"),
+    ResumeAsked(),
+    StopAsked(),
+    DecisionGiven(approval=APPROVAL, digest=DIGEST, verdict="grant", by="ann"),
+]
+TURN = [
+    ModelRequested(effect="2.m", attempt=1, messages=(2,), digest="aa" * 32, prefix_digest=""),
+    ModelStarted(effect="2.m", attempt=1),
+    ModelFailed(
+        effect="2.m",
+        attempt=1,
+        kind="overloaded",
+        message="try later",
+        failed_at=AT,
+        retry_after=1.5,
+        retry_at=AT,
+        usage=Usage(input=3),
+    ),
+    ModelReplied(
+        effect="2.m",
+        attempt=2,
+        content=(
+            ThinkingBlock(text="hm", signature="sig"),
+            OpaqueBlock(provider="anthropic", data={"kind": "redacted", "n": [1, 2.5, None]}),
+            TextBlock(text="I write."),
+        ),
+        calls=(CALL, ToolCall(id="call_2", name="odd", malformed="{")),
+        stop_reason="tool_use",
+        usage=Usage(input=1200, output=35, cache_read=900, cache_write=10),
+        cost=Cost(usd=Decimal("0.001234"), prices="list 2026-01-01"),
+        model="scripted-1-0101",
+        seconds=1.25,
+    ),
+    ToolStarted(
+        effect="2.0", attempt=1, tool="write_file", runner="r1", epoch=2, rule=f"grant {APPROVAL}"
+    ),
+    ToolReturned(
+        effect="2.0", attempt=1, output="ok", whole="be" * 32, size=50_000, cleaned=True, seconds=2
+    ),
+    ToolFailed(effect="2.1", attempt=1, kind="timeout", message="300 s", failed_at=AT, retry_at=AT),
+    ToolSkipped(effect="2.1", reason="Skipped due to queued user message."),
+    ToolInDoubt(effect="2.0", attempt=1, evidence="its machine says that it exited"),
+    ToolReconciled(effect="2.0", outcome="happened", by="ann", output="It did."),
+]
+LIFE = [
+    SessionStarted(
+        agent=AGENT, goal="Tidy up", open=True, attached=False, labels={"team": "docs"}, epoch=1
+    ),
+    SessionForked(
+        parent=SESSION,
+        version=4,
+        hash="ab" * 32,
+        agent=AGENT,
+        goal=None,
+        open=False,
+        attached=True,
+        note="The files are a copy.",
+        epoch=1,
+    ),
+    MessageReceived(
+        inbox_version=6,
+        recorded_at=AT,
+        message=INBOX[-1],
+        gate_answer=GateAnswer(approval=APPROVAL, verdict="granted", by="ann"),
+    ),
+    MessageRefused(inbox_version=7, recorded_at=AT, message=INBOX[1], reason="it has ended"),
+    ApprovalRequested(effect="2.0", approval=APPROVAL, digest=DIGEST, deadline_at=AT, rule="r"),
+    ApprovalResolved(approval=APPROVAL, verdict="granted", by="ann", note="fine"),
+    SessionWaiting(kind="approval", why="2.0 waits", deadline_at=AT, effects=("2.0",)),
+    SessionContinued(by="message", at=AT),
+    SessionIdle(result="Done so far."),
+    SessionTakenOver(epoch=3, lost_attempts=(LostAttempt(effect="2.m", attempt=1),), at=AT),
+    PromptPrefixChanged(reason="fold 2"),
+    OutcomeCameLate(effect="2.0", attempt=1, outcome="ToolReturned", message="ok"),
+    SessionCompleted(result="Tidy."),
+    SessionFailed(kind="auth", error="no key", recoverable=True),
+    SessionStopped(by="ann", reason="Session was manually stopped"),
+]
+APPROVALS = [
+    ApprovalOpened(
+        session=SESSION,
+        effect="2.0",
+        digest=DIGEST,
+        question="may_it_run",
+        tool="write_file",
+        arguments={"path": "é.txt"},
+        summary="writes é.txt",
+        rationale="asked to",
+        rule="sensitive",
+        epoch=2,
+        opened_at=AT,
+        deadline_at=AT,
+    ),
+    VoteGiven(verdict="grant", by="ann", message="inbox-default/7f3a@6", recorded_at=AT),
+    ApprovalGranted(by="ann", note="fine"),
+    ApprovalDenied(by="bob"),
+    ApprovalExpired(at=AT),
+    ApprovalSuperseded(reason="the session was stopped"),
+]
+DISPATCHER = [
+    DispatcherStarted(incarnation="d1", machine="m1", pid=42, epoch=1, recover=True, at=AT),
+    HostLost(incarnation="h1", evidence="exit 137", at=AT),
+    RunnerRegistered(incarnation="r1", machine="m1", pid=43, at=AT),
+    RunnerRemoved(incarnation="r1", evidence="exit 137", at=AT),
+    DispatcherStopped(incarnation="d1", at=AT),
+]
+
+
+def line(name: str, schema: int, payload: bytes, blobs: dict[str, bytes]) -> str:
+    """Return one event as a line: what was in its columns, and its payload to the byte."""
+    texts = {blob: content.decode() for blob, content in blobs.items()}
+    row = {"type": name, "schema": schema, "payload": payload.decode(), "blobs": texts}
+    return json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def by_hand() -> Iterator[str]:
+    """Tell one line for each fact above."""
+    codec = Codec()
+    facts: list[Fact] = [*INBOX, *LIFE, *TURN, *APPROVALS, *DISPATCHER]
+    for fact in facts:
+        encoded = codec.encode(fact, actor="agent", occurred_us=0)
+        draft = encoded.draft
+        yield line(draft.type, draft.schema, draft.payload, dict(encoded.blobs))
+
+
+async def of_log(log: Path, folder: Path) -> None:
+    """Write each stream of *log* to its own file."""
+    store = SqliteStore.open(log, SystemClock())
+    texts: dict[str, str] = {}
+    async for event in store.read_all():
+        blobs = {blob: await store.get_blob(blob) for blob in blobs_in(event.payload)}
+        if event.payload is not None:
+            texts.setdefault(event.stream, "")
+            texts[event.stream] += line(event.type, event.schema, event.payload, blobs)
+    await store.close()
+    for stream, text in texts.items():
+        add(folder / f"{category_of(stream)}-{id_of(stream)}.jsonl", text)
+
+
+def add(path: Path, text: str) -> None:
+    """Write a file that is not there yet."""
+    with path.open("x", encoding="utf-8") as file:
+        file.write(text)
+
+
+def main(version: str, log: str = "") -> None:
+    """Add the history of *version*."""
+    folder = HERE / version
+    folder.mkdir(exist_ok=True)
+    if log:
+        asyncio.run(of_log(Path(log), folder))
+    else:
+        add(folder / "facts.jsonl", "".join(by_hand()))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
