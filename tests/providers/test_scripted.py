@@ -1,5 +1,8 @@
 """The model that answers from a file."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailableError
@@ -209,3 +212,12 @@ def test_a_script_that_is_no_text_is_named(tmp_path):
 def test_a_script_given_as_anything_but_text_is_an_error(tmp_path):
     with pytest.raises(ConfigError, match=r"parameters\.script: is 7"):
         record_script({"script": 7}, tmp_path / "absent.toml")
+
+
+def test_the_examples_of_the_guide_can_be_read():
+    guide = Path(__file__).parents[2] / "docs/guides/scripted-provider.md"
+    examples = re.findall(r"(?ms)^```toml\n(.*?)^```", guide.read_text())
+
+    scripts = [read_script(example) for example in examples if "[[reply]]" in example]
+
+    assert [2, 2] == [len(script.replies) for script in scripts]
