@@ -77,6 +77,7 @@ class Cancel:
     """End an effect that is in flight: the session stops."""
 
     effect: str
+    attempt: int
 
 
 Effect = CallModel | RunTool | RecoverTool | ReconcileTool | AskApproval | CloseApproval | Cancel
@@ -91,7 +92,7 @@ def due(state: SessionState) -> list[Effect]:
     if model is not None and model.phase == "requested" and not state.hold and not state.stop:
         owed.append(CallModel(model.effect, model.attempt))
     if model is not None and model.phase == "started" and state.stop:
-        owed.append(Cancel(model.effect))
+        owed.append(Cancel(model.effect, model.attempt))
     for call in state.open_calls:
         owed.extend(_owed_for(state, call))
     return owed
@@ -102,7 +103,7 @@ def _owed_for(state: SessionState, call: Call) -> list[Effect]:
     if call.phase == "started":
         assert call.runner is not None, "a started call names its runner"
         recover = RecoverTool(call.effect, call.attempt, key, call.runner)
-        return [recover, Cancel(call.effect)] if state.stop else [recover]
+        return [recover, Cancel(call.effect, call.attempt)] if state.stop else [recover]
     if call.approval is not None and call.asking:
         return [_closing(state, call)]
     if may_start(state, call):

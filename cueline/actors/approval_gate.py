@@ -1,0 +1,147 @@
+"""The approval gate: opens approvals, takes votes, and says what came of them.
+
+It owns no stream: every append is a compare-and-set on the approval's version
+(I3); who loses folds on and decides again. So it may run anywhere, twice.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol, cast
+
+from cueline.deciders.approval import (
+    APPROVAL,
+    ApprovalCommand,
+    ApprovalState,
+    Expire,
+    Open,
+    Supersede,
+    Vote,
+    refusal,
+)
+from cueline.errors import WrongExpectedVersionError
+from cueline.events.approval import ApprovalEvent, ApprovalOpened
+from cueline.events.codec import Emptied
+from cueline.events.journal import FactWrite, Journal
+from cueline.events.session import GateAnswer
+from cueline.events.store import NO_STREAM
+from cueline.events.stream import stream_name, tenant_of
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalName:
+    """Which approval, of which session."""
+
+    session: str
+    id: str
+
+    @property
+    def stream(self) -> str:
+        """The approval's own stream."""
+        return stream_name("approval", self.id, tenant_of(self.session))
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An approval as the gate holds it: the first opening counts."""
+
+    digest: str
+    deadline_at: datetime
+    answer: GateAnswer
+
+
+class GatePort(Protocol):
+    """The gate as a session host sees it, near or far. Each call may be made twice."""
+
+    async def open(
+        self, name: ApprovalName, opened: ApprovalOpened, granted_by: str | None
+    ) -> Opened:
+        """Ask a person; with *granted_by* the answer is known at once, and recorded."""
+        ...
+
+    async def vote(self, name: ApprovalName, vote: Vote) -> GateAnswer:
+        """Hand over a person's decision."""
+        ...
+
+    async def expire(self, name: ApprovalName, at: datetime) -> GateAnswer:
+        """Say that the deadline has passed, and that all decisions were handed over."""
+        ...
+
+    async def supersede(self, name: ApprovalName, reason: str) -> GateAnswer:
+        """Say that the need has ended."""
+        ...
+
+
+class ApprovalGate:
+    """See `GatePort`."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    async def open(
+        self, name: ApprovalName, opened: ApprovalOpened, granted_by: str | None
+    ) -> Opened:
+        """See `GatePort.open`."""
+        state = await self._handle(name, Open(opened, granted_by))
+        assert state.opened is not None, "opening opens"
+        return Opened(state.opened.digest, state.opened.deadline_at, _answer(name, state))
+
+    async def vote(self, name: ApprovalName, vote: Vote) -> GateAnswer:
+        """See `GatePort.vote`."""
+        state, version = await self._load(name)
+        while (reason := refusal(state, vote)) is None:
+            try:
+                state = await self._append(name, vote, state, version)
+                return _answer(name, state)
+            except WrongExpectedVersionError:
+                state, version = await self._load(name)
+        return GateAnswer(approval=name.id, verdict=None, accepted=False, reason=reason)
+
+    async def expire(self, name: ApprovalName, at: datetime) -> GateAnswer:
+        """See `GatePort.expire`."""
+        return _answer(name, await self._handle(name, Expire(at)))
+
+    async def supersede(self, name: ApprovalName, reason: str) -> GateAnswer:
+        """See `GatePort.supersede`."""
+        return _answer(name, await self._handle(name, Supersede(reason)))
+
+    async def _handle(self, name: ApprovalName, command: ApprovalCommand) -> ApprovalState:
+        while True:
+            state, version = await self._load(name)
+            try:
+                return await self._append(name, command, state, version)
+            except WrongExpectedVersionError:
+                continue
+
+    async def _append(
+        self, name: ApprovalName, command: ApprovalCommand, state: ApprovalState, version: int
+    ) -> ApprovalState:
+        events = APPROVAL.decide(command, state)
+        if not events:
+            return state
+        by = command.by if isinstance(command, Vote) else None
+        write = FactWrite(
+            stream=name.stream,
+            steps=[events],
+            expected_version=version,
+            actor=f"user:{by}" if by else "system:gate",
+        )
+        await self._journal.append([write], key=_key(command, version))
+        return APPROVAL.replay(events, state)
+
+    async def _load(self, name: ApprovalName) -> tuple[ApprovalState, int]:
+        state, version = APPROVAL.initial_state, NO_STREAM
+        async for recorded, fact in self._journal.read(name.stream):
+            version = recorded.version
+            if not isinstance(fact, Emptied):
+                state = APPROVAL.evolve(state, cast("ApprovalEvent", fact))
+        return state, version
+
+
+def _key(command: ApprovalCommand, version: int) -> str:
+    if isinstance(command, Vote):
+        return command.message
+    return f"{type(command).__name__.lower()}.{version}"
+
+
+def _answer(name: ApprovalName, state: ApprovalState) -> GateAnswer:
+    return GateAnswer(approval=name.id, verdict=state.verdict, by=state.by, note=state.note)

@@ -1,0 +1,128 @@
+"""One session, live in memory, one command at a time.
+
+Rule 1. Acquire, then read, then decide. A former owner that still lives must
+not append between our read and our first decision (I3).
+
+Rule 2. Decide on a tentative state, append, and only then make it the state.
+What was not recorded did not happen (I2).
+
+Rule 3. One append holds everything that is known now: outcomes, what follows
+from them, and the starts of what is due next. Two commits make a turn.
+
+Rule 4. An append whose outcome is unknown is asked again with the same key; it
+is never decided anew.
+
+Theory of operation: state is small and frozen, `evolve` makes a new one, and
+the prompt is folded beside it from the same facts. There is no recovery code:
+a crash is an entity that was dropped, and the next one asks `due`.
+"""
+
+from collections.abc import Sequence
+from typing import cast
+
+from cueline.clock import Clock
+from cueline.deciders.prompt import Prompt
+from cueline.deciders.session import SessionState, decide, evolve, session_of
+from cueline.errors import LogUnavailableError, UnknownOutcomeError
+from cueline.events.codec import Emptied
+from cueline.events.journal import FactWrite, Journal
+from cueline.events.session import SessionEvent
+from cueline.events.store import NO_STREAM
+
+RETRY_SECONDS = 0.2
+"""How long to wait before an append that failed is asked again."""
+
+
+class Steps:
+    """What is about to be recorded, on a tentative state."""
+
+    def __init__(self, state: SessionState) -> None:
+        self.state = state
+        self.steps: list[Sequence[SessionEvent]] = []
+
+    def take(self, command: SessionEvent) -> bool:
+        """Decide on *command*, and say whether anything follows."""
+        facts = decide(command, self.state)
+        for fact in facts:
+            self.state = evolve(self.state, fact)
+        if facts:
+            self.steps.append(facts)
+        return bool(facts)
+
+
+class Entity:
+    """A session that this process owns, as long as the store agrees."""
+
+    def __init__(self, stream: str, owner: str, journal: Journal, clock: Clock) -> None:
+        self.stream = stream
+        self.state = session_of(stream)
+        self.prompt = Prompt()
+        self.epoch = 0
+        self.version = NO_STREAM
+        self.journal = journal
+        """Replaced once the agent, and so its secrets, are known."""
+        self._after: tuple[str, int] | None = None
+        self._owner = owner
+        self._clock = clock
+
+    async def load(self) -> None:
+        """Become the owner and fold the past.
+
+        Raises:
+            FencedError: somebody else was quicker.
+            CorruptEventError: the past cannot be read; an operator restores it.
+            UnknownEventTypeError: the past needs a newer cueline.
+        """
+        head = await self.journal.store.head(self.stream)
+        self.epoch = await self.journal.store.acquire(self.stream, self._owner, head.epoch)
+        await self._fold(self.stream, None)
+
+    async def inherit(self, parent: str, version: int) -> None:
+        """Fold a parent's past up to *version*: this session goes on from there."""
+        await self._fold(parent, version)
+        self._after = (parent, version)
+
+    async def record(self, steps: Steps) -> None:
+        """Append *steps* and make their state the state.
+
+        Raises:
+            FencedError: somebody else owns the session now; drop it.
+            WrongExpectedVersionError: likewise.
+        """
+        if not steps.steps:
+            return
+        write = FactWrite(
+            stream=self.stream,
+            steps=steps.steps,
+            expected_version=self.version,
+            epoch=self.epoch,
+            after=self._after,
+        )
+        await self._append(write)
+        self.version += sum(len(facts) for facts in steps.steps)
+        self._after = None
+        self.state = steps.state
+        for facts in steps.steps:
+            for fact in facts:
+                self.prompt.add(fact)
+
+    async def _append(self, write: FactWrite) -> None:
+        key = f"{self.epoch}.{self.version}"
+        while True:
+            try:
+                await self.journal.append([write], key)
+            except (UnknownOutcomeError, LogUnavailableError):
+                # What is known stays in memory until the log takes it.
+                await self._clock.sleep(RETRY_SECONDS)
+            else:
+                return
+
+    async def _fold(self, stream: str, until: int | None) -> None:
+        state = self.state
+        async for recorded, fact in self.journal.read(stream, NO_STREAM, until):
+            self.version = recorded.version
+            if not isinstance(fact, Emptied):
+                event = cast("SessionEvent", fact)
+                state = evolve(state, event)
+                self.prompt.add(event)
+        self.state = state

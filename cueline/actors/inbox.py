@@ -1,0 +1,51 @@
+"""How anyone tells a session something: an event in its inbox, never a call (I7)."""
+
+from uuid import uuid4
+
+from cueline.errors import RejectedError, UnknownSessionError, WrongExpectedVersionError
+from cueline.events.inbox import InboxMessage, StartAsked
+from cueline.events.journal import FactWrite, Journal
+from cueline.events.store import ANY, NO_STREAM, Appended
+from cueline.events.stream import shown, sibling, stream_name
+
+
+def new_id() -> str:
+    """Return an id for a session; short, and random enough for a log."""
+    return uuid4().hex[:10]
+
+
+async def ask_start(journal: Journal, id: str, asked: StartAsked, by: str = "user") -> str:  # noqa: A002 - the word of the log
+    """Ask for a session, and return its stream. Whoever looks for work takes it up.
+
+    Raises:
+        RejectedError: there is a session of that id; choose another.
+    """
+    stream = stream_name("session", id)
+    write = FactWrite(
+        stream=sibling(stream, "inbox"), steps=[[asked]], expected_version=NO_STREAM, actor=by
+    )
+    try:
+        await journal.append([write], key="start")
+    except WrongExpectedVersionError as error:
+        raise RejectedError(shown(stream), "there is a session of this id") from error
+    return stream
+
+
+async def post(
+    journal: Journal,
+    stream: str,
+    message: InboxMessage,
+    *,
+    by: str = "user",
+    key: str | None = None,
+) -> Appended:
+    """Put *message* into the session's inbox; with a *key*, posting twice is posting once.
+
+    Raises:
+        UnknownSessionError: there is no such session.
+    """
+    inbox = sibling(stream, "inbox")
+    if (await journal.store.head(inbox)).version == NO_STREAM:
+        raise UnknownSessionError(shown(stream), "there is no such session in this log")
+    write = FactWrite(stream=inbox, steps=[[message]], expected_version=ANY, actor=by)
+    return await journal.append([write], key=key or uuid4().hex)

@@ -1,0 +1,99 @@
+"""Who lives: what a process says of itself, and what its own machine says."""
+
+import os
+import socket
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from uuid import uuid4
+
+from cueline.events.store import Presence, to_us
+
+BEAT_SECONDS = 2.0
+SILENCE_SECONDS = 10.0
+"""After so long a silence a process counts as dead."""
+
+
+def machine_name() -> str:
+    """Return how this machine is told from others: `CUELINE_MACHINE`, else its machine id."""
+    named = os.environ.get("CUELINE_MACHINE")
+    if named:
+        return named
+    try:
+        return Path("/etc/machine-id").read_text().strip() or socket.gethostname()
+    except OSError:
+        return socket.gethostname()
+
+
+def presence_of(role: str, pid: int | None = None) -> Presence:
+    """Return the presence of process *pid* on this machine, or of this one, as a new incarnation."""
+    number = os.getpid() if pid is None else pid
+    return Presence(
+        incarnation=f"{role}-{uuid4().hex[:12]}",
+        role=role,
+        machine=machine_name(),
+        boot_id=_boot_id(),
+        pid=number,
+        process_started=_started(number) or 0,
+        pid_namespace=_pid_namespace(),
+    )
+
+
+def death_of(presence: Presence, now: datetime) -> str | None:
+    """Return the evidence that a process is dead; None while it may live."""
+    here = (presence.boot_id, presence.pid_namespace) == (_boot_id(), _pid_namespace())
+    if here and presence.boot_id:
+        if _started(presence.pid) == presence.process_started:
+            return None if not _silent(presence, now) else _silence(presence, now)
+        return f"process {presence.pid} on {presence.machine} has ended"
+    return _silence(presence, now) if _silent(presence, now) else None
+
+
+def ended(presence: Presence) -> str | None:
+    """Return the word of this machine that the process has ended; silence is no evidence.
+
+    A frozen process is silent, and may go on: for what it started, only its end counts.
+    """
+    here = (presence.boot_id, presence.pid_namespace) == (_boot_id(), _pid_namespace())
+    if here and presence.boot_id and _started(presence.pid) != presence.process_started:
+        return f"process {presence.pid} on {presence.machine} has ended"
+    return None
+
+
+def find(all_present: Sequence[Presence], incarnation: str | None) -> Presence | None:
+    """Return the presence of that incarnation."""
+    return next((p for p in all_present if p.incarnation == incarnation), None)
+
+
+def _silent(presence: Presence, now: datetime) -> bool:
+    return to_us(now) - presence.beat_us > SILENCE_SECONDS * 1_000_000
+
+
+def _silence(presence: Presence, now: datetime) -> str:
+    seconds = (to_us(now) - presence.beat_us) / 1_000_000
+    return f"process {presence.pid} on {presence.machine} is silent for {seconds:.0f} s"
+
+
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _pid_namespace() -> str:
+    try:
+        return str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        return ""
+
+
+def _started(pid: int) -> int | None:
+    """Return when the kernel started the process, in its ticks; None if there is none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = stat.rpartition(")")[2].split()
+    state, started = fields[0], fields[19]
+    return None if state in "ZX" else int(started)

@@ -1,0 +1,129 @@
+"""An agent as its author writes it: a Python object or a TOML file."""
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from cueline.actors.presence import machine_name
+from cueline.errors import ConfigError, ToolImportError
+from cueline.events.agent import AgentSpec, Limits, Policy, RetryPolicy, Workspace
+from cueline.tools.tool import Tool, load
+
+
+class Agent(BaseModel):
+    """Who works: a model, instructions, tools, and the limits of what it may do.
+
+    `tools` are `Tool`s made by `@tool`, names of shipped tools, or
+    `module:name`. `workspace` is the folder of its files. `secrets` names
+    environment variables whose values are never recorded (I11).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    name: str = Field(pattern=r"^[a-zA-Z0-9_.-]{1,64}$")
+    provider: str
+    model: str
+    parameters: dict[str, JsonValue] = {}
+    instructions: str = ""
+    tools: Sequence[Tool | str] = ()
+    limits: Limits = Limits()
+    retry: RetryPolicy = RetryPolicy()
+    policy: Policy = Policy()
+    workspace: Path | None = None
+    secrets: tuple[str, ...] = ()
+    base_url: str | None = None
+    key_variable: str | None = None
+
+    @classmethod
+    def from_file(cls, path: Path) -> Self:
+        """Read an agent file; relative paths in it are relative to the file.
+
+        Raises:
+            ConfigError: the file is missing or wrong; the message names the key.
+        """
+        try:
+            table = tomllib.loads(path.read_text())
+        except FileNotFoundError as error:
+            raise ConfigError(str(path), "there is no such agent file") from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(str(path), f"it cannot be read: {error}") from error
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(str(path), f"it is not TOML: {error}") from error
+        folder = path.resolve().parent
+        if isinstance(table.get("workspace"), str):
+            table["workspace"] = folder / table["workspace"]
+        if table.get("provider") == "scripted" and isinstance(table.get("model"), str):
+            table["model"] = str(folder / table["model"])
+        try:
+            return cls.model_validate(table)
+        except ValidationError as error:
+            raise ConfigError(str(path), _first_problem(error, cls)) from error
+
+    def spec(self) -> AgentSpec:
+        """Return what is recorded when a session starts: everything that decides how it runs.
+
+        Raises:
+            ConfigError: a tool is not known, or two have one name.
+            ToolImportError: a tool cannot be imported where it will run.
+        """
+        tools = [self._tool(tool) for tool in self.tools]
+        names = [tool.name for tool in tools]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise ConfigError(self.name, f"two tools are called {min(twice)!r}")
+        place = None
+        if self.workspace is not None:
+            place = Workspace(machine=machine_name(), path=str(self.workspace.resolve()))
+        return AgentSpec(
+            name=self.name,
+            provider=self.provider,
+            model=self.model,
+            parameters=self.parameters,
+            instructions=self.instructions,
+            tools=tuple(tool.spec() for tool in tools),
+            limits=self.limits,
+            retry=self.retry,
+            policy=self.policy,
+            workspace=place,
+            secrets=self.secrets,
+            base_url=self.base_url,
+            key_variable=self.key_variable,
+        )
+
+    def _tool(self, tool: Tool | str) -> Tool:
+        if isinstance(tool, Tool):
+            return tool
+        if ":" in tool:
+            return load(tool)
+        shipped = builtin_tools()
+        if tool not in shipped:
+            known = ", ".join(sorted(shipped))
+            raise ConfigError(
+                self.name, f"tool {tool!r} is unknown; shipped are {known}, others are module:name"
+            )
+        return shipped[tool]
+
+
+def secret_values(agent: AgentSpec | None, environ: Mapping[str, str] = os.environ) -> list[str]:
+    """Return the values that are never recorded: the agent's secrets and every provider's key."""
+    names = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "RAY_AUTH_TOKEN"]
+    if agent is not None:
+        names += [*agent.secrets, *([agent.key_variable] if agent.key_variable else [])]
+    return [environ[name] for name in names if environ.get(name)]
+
+
+def _first_problem(error: ValidationError, shape: type[BaseModel]) -> str:
+    problem = error.errors()[0]
+    key = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        known = ", ".join(sorted(shape.model_fields))
+        return f"unknown key {key!r}; known at the top level are {known}"
+    if problem["type"] == "missing":
+        return f"key {key!r} is missing"
+    return f"key {key!r}: {problem['msg']}"
+
+
+__all__ = ["Agent", "ToolImportError", "secret_values"]

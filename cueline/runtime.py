@@ -1,0 +1,202 @@
+"""Where the parts are put together: the log, the actors, and who they talk to.
+
+The command line and the Python API are wired here, by plain calls. The actors
+are the same inline and on Ray; only who holds whom differs.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from cueline.actors.approval_gate import ApprovalGate, GatePort
+from cueline.actors.dispatcher import Dispatcher, WorkIndex
+from cueline.actors.effect import Collaborators, RunnerDirectory
+from cueline.actors.presence import BEAT_SECONDS, ended, find, presence_of
+from cueline.actors.runner import Runner, RunnerPort
+from cueline.actors.session_host import HostPort, SessionHost
+from cueline.actors.tool import ToolExecutor
+from cueline.agent import secret_values
+from cueline.clock import Clock, SystemClock
+from cueline.errors import CuelineError, ToolFailedError
+from cueline.events.agent import AgentSpec, ToolSpec, Workspace
+from cueline.events.clean import Redactor
+from cueline.events.codec import Codec
+from cueline.events.journal import Journal
+from cueline.events.message import Cost, Usage
+from cueline.events.store import EventStore, Presence, PresenceBoard
+
+DEFAULT_LOG = Path(".cueline/log.db")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """An open log and what belongs beside it."""
+
+    store: EventStore
+    board: PresenceBoard
+    clock: Clock
+    environ: Mapping[str, str]
+
+    def redactor(self, agent: AgentSpec | None) -> Redactor:
+        """Return what takes the secrets of *agent* out."""
+        return Redactor(secret_values(agent, self.environ))
+
+    def journal(self, agent: AgentSpec | None = None) -> Journal:
+        """Return the log in facts, cleaned of the secrets of *agent*."""
+        return Journal(self.store, Codec(self.redactor(agent)), self.clock.now)
+
+
+def check_call(tool: ToolSpec, arguments: Mapping[str, JsonValue]) -> str | None:
+    """Return what the model is told of arguments that do not fit; None when they do."""
+    from cueline.tools.arguments import check_arguments
+
+    try:
+        check_arguments(tool, arguments)
+    except ToolFailedError as error:
+        return str(error)
+    return None
+
+
+def price(agent: AgentSpec, model: str, usage: Usage) -> Cost | None:
+    """Return what a call cost, as far as prices are known."""
+    from cueline.providers.prices import cost_of
+
+    return cost_of(model or agent.model, usage, agent.provider)
+
+
+def collaborators(log: Log, runners: RunnerDirectory, gate: GatePort) -> Collaborators:
+    """Return whom a session host works with."""
+    from cueline.providers.factory import model_factory
+
+    return Collaborators(
+        clock=log.clock,
+        journal=log.journal,
+        redactor=log.redactor,
+        models=model_factory(log.environ, log.clock.sleep),
+        runners=runners,
+        gate=gate,
+        check_call=check_call,
+        price=price,
+    )
+
+
+class OneRunner:
+    """The directory of an inline run: its own runner, and what the machine says of others."""
+
+    def __init__(self, runner: Runner, presence: Presence, board: PresenceBoard) -> None:
+        self._runner = runner
+        self._presence = presence
+        self._board = board
+
+    def choose(self, tool: ToolSpec, workspace: Workspace | None) -> str | None:
+        """See `RunnerDirectory.choose`."""
+        if tool.needs_workspace and workspace and workspace.machine != self._presence.machine:
+            return None
+        return self._runner.incarnation
+
+    def find(self, incarnation: str) -> RunnerPort | None:
+        """See `RunnerDirectory.find`."""
+        return self._runner if incarnation == self._runner.incarnation else None
+
+    async def gone(self, incarnation: str) -> str | None:
+        """See `RunnerDirectory.gone`."""
+        if incarnation == self._runner.incarnation:
+            return None
+        presence = find(await self._board.all(), incarnation)
+        if presence is None:
+            return f"runner {incarnation} has left"
+        return ended(presence)
+
+
+class OneHost:
+    """The fleet of an inline run."""
+
+    def __init__(self, host: SessionHost) -> None:
+        self._host = host
+
+    async def hosts(self) -> dict[str, HostPort]:
+        """See `Fleet.hosts`."""
+        return {self._host.incarnation: self._host}
+
+
+class Inline:
+    """All actors in this process."""
+
+    def __init__(
+        self,
+        log: Log,
+        executor: ToolExecutor,
+        index: WorkIndex,
+        *,
+        on_trouble: Callable[[str, CuelineError], None],
+        scope: Collection[str] | None,
+    ) -> None:
+        self.presence = presence_of("inline")
+        self.log = log
+        loop_time = asyncio.get_running_loop().time
+        self._runner = Runner(self.presence.incarnation, executor, loop_time)
+        runners = OneRunner(self._runner, self.presence, log.board)
+        gate = ApprovalGate(log.journal())
+        self.host = SessionHost(
+            self.presence.incarnation, collaborators(log, runners, gate), on_trouble=on_trouble
+        )
+        self.dispatcher = Dispatcher(
+            store=log.store,
+            index=index,
+            fleet=OneHost(self.host),
+            board=log.board,
+            clock=log.clock,
+            scope=scope,
+        )
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Say that this process lives, and begin to look for work."""
+        await self.log.board.beat(self.presence)
+        work = (self._beat(), self.dispatcher.follow_inboxes(), self.dispatcher.run())
+        self._tasks = [asyncio.create_task(each) for each in work]
+
+    async def close(self) -> None:
+        """Let go of everything; what was in flight is found again by its key."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.host.close()
+        await self._runner.close()
+        with suppress(CuelineError):
+            await self.log.board.leave(self.presence.incarnation)
+
+    async def _beat(self) -> None:
+        while True:
+            await self.log.board.beat(self.presence)
+            await self.log.clock.sleep(BEAT_SECONDS)
+
+
+@asynccontextmanager
+async def open_log(
+    path: Path = DEFAULT_LOG, *, clock: Clock | None = None, must_exist: bool = False
+) -> AsyncIterator[Log]:
+    """Open the log at *path*.
+
+    Raises:
+        LogUnavailableError: it cannot be used; the message says what to do.
+        LogFormatError: another format wrote it.
+    """
+    from cueline.stores import SqliteStore
+    from cueline.stores.presence import SqlitePresence
+
+    used = clock or SystemClock()
+    store = SqliteStore.open(path, used, must_exist=must_exist)
+    try:
+        board = SqlitePresence.open(path, used)
+        try:
+            yield Log(store=store, board=board, clock=used, environ=os.environ)
+        finally:
+            await board.close()
+    finally:
+        await store.close()
