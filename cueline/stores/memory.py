@@ -18,8 +18,9 @@ from cueline.events.store import (
     to_us,
 )
 from cueline.events.stream import category_of
-from cueline.stores.batch import BLOB_REST, Batch, First, StreamRow, check_form, check_text
-from cueline.stores.bell import Bell, take_turns
+from cueline.stores.batch import BLOB_REST, Batch, check_form, check_text
+from cueline.stores.tables import First, StreamRow
+from cueline.stores.waiting import Bell, take_turns
 
 
 @dataclass(slots=True, eq=False)

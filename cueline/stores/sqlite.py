@@ -20,10 +20,10 @@ from cueline.events.store import (
     to_us,
 )
 from cueline.stores.batch import BLOB_REST, check_form, check_text
-from cueline.stores.bell import Bell, take_turns
 from cueline.stores.sqlite_file import LogFile
 from cueline.stores.sqlite_reader import SqliteReader
 from cueline.stores.sqlite_writer import SqliteWriter
+from cueline.stores.waiting import Bell, take_turns
 
 POLL_SECONDS = 0.02
 """How often somebody who follows looks whether another process has appended."""

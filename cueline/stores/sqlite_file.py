@@ -2,7 +2,6 @@
 
 import sqlite3
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 from time import monotonic
@@ -18,6 +17,8 @@ PATIENCE_SECONDS = 10.0
 RETRY_SECONDS = 0.0005
 """SQLite's own waits grow to 100 ms, and starve whoever is not the busiest."""
 
+_READER_PATIENCE_SECONDS = 1.0
+"""Readers of a WAL wait only while another process recovers it."""
 _NOT_OURS = "it is not a log of cueline; name another file"
 # By SQLite's primary result code; the codes never change.
 _REASONS = {
@@ -30,6 +31,7 @@ _REASONS = {
 }
 _BUSY = frozenset({5, 6})
 _FULL = 13
+_BROKEN = frozenset({11, 26})
 _OPERATION = frozenset({8, 10, 13, 14})
 
 _WRITER = (
@@ -44,6 +46,7 @@ _WRITER = (
     "PRAGMA trusted_schema = OFF",
     "PRAGMA cache_size = -32768",
     "PRAGMA journal_size_limit = 67108864",
+    "PRAGMA busy_timeout = 0",
 )
 
 
@@ -62,6 +65,11 @@ def is_damage(error: Exception) -> bool:
     return not is_busy(error) and code_of(error) not in _OPERATION
 
 
+def is_broken(error: Exception) -> bool:
+    """Tell whether the file is damaged, or no database at all."""
+    return code_of(error) in _BROKEN
+
+
 def is_full(error: Exception) -> bool:
     """Tell whether there was no room left."""
     return code_of(error) == _FULL
@@ -70,6 +78,33 @@ def is_full(error: Exception) -> bool:
 def is_unusable(error: Exception) -> bool:
     """Tell whether the file, and not what was asked of it, is to blame."""
     return is_busy(error) or code_of(error) in _REASONS
+
+
+def connect(path: Path, mode: str, timeout: float) -> sqlite3.Connection:
+    """Return a connection without transactions of its own making."""
+    db: sqlite3.Connection = sqlite_library().connect(
+        f"{path.absolute().as_uri()}?mode={mode}",
+        uri=True,
+        timeout=timeout,
+        isolation_level=None,
+        # A commit may run in the writer's thread; never two at a time.
+        check_same_thread=False,
+    )
+    return db
+
+
+def patiently(db: sqlite3.Connection, statement: str) -> None:
+    """Run what SQLite refuses at once, instead of waiting, while others are busy."""
+    deadline = monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            db.execute(statement)
+        except sqlite_library().OperationalError as error:
+            if not is_busy(error) or monotonic() > deadline:
+                raise
+            Event().wait(RETRY_SECONDS)
+        else:
+            return
 
 
 class LogFile:
@@ -103,13 +138,15 @@ class LogFile:
 
     def writer(self) -> sqlite3.Connection:
         """Return a connection that writes, and that never waits for a lock."""
-        db = self._connect("rwc", PATIENCE_SECONDS)
         try:
-            for pragma in _WRITER:
-                self._patiently(db, pragma)
-            db.execute("PRAGMA busy_timeout = 0")
+            db = connect(self.path, "rwc", PATIENCE_SECONDS)
+            try:
+                for pragma in _WRITER:
+                    patiently(db, pragma)
+            except sqlite_library().Error:
+                db.close()
+                raise
         except sqlite_library().Error as error:
-            db.close()
             raise self.error(error) from error
         return db
 
@@ -171,7 +208,7 @@ class LogFile:
             raise self.unavailable(f"its folder cannot be made ({error.strerror})") from error
         db = self.writer()
         try:
-            self._patiently(db, "BEGIN IMMEDIATE")
+            patiently(db, "BEGIN IMMEDIATE")
             # Another process may have been quicker.
             if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
                 for statement in SCHEMA.strip().split("\n\n"):
@@ -189,39 +226,14 @@ class LogFile:
         return str(log_id)
 
     def _reader(self, mode: str) -> sqlite3.Connection:
-        db = self._connect(mode, 1.0)
         try:
-            db.execute("PRAGMA query_only = 1")
-            db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except sqlite_library().Error as error:
-            db.close()
-            raise self.error(error) from error
-        return db
-
-    def _connect(self, mode: str, timeout: float) -> sqlite3.Connection:
-        try:
-            db: sqlite3.Connection = sqlite_library().connect(
-                f"{self.path.absolute().as_uri()}?mode={mode}",
-                uri=True,
-                timeout=timeout,
-                isolation_level=None,
-                # A commit may run in the writer's thread; never two at a time.
-                check_same_thread=False,
-            )
-        except sqlite_library().Error as error:
-            raise self.error(error) from error
-        return db
-
-    def _patiently(self, db: sqlite3.Connection, statement: str) -> None:
-        """Run what SQLite refuses at once, instead of waiting, while others are busy."""
-        deadline = monotonic() + PATIENCE_SECONDS
-        run: Callable[[str], object] = db.execute
-        while True:
+            db = connect(self.path, mode, _READER_PATIENCE_SECONDS)
             try:
-                run(statement)
-            except sqlite_library().OperationalError as error:
-                if not is_busy(error) or monotonic() > deadline:
-                    raise
-                Event().wait(RETRY_SECONDS)
-            else:
-                return
+                db.execute("PRAGMA query_only = 1")
+                db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            except sqlite_library().Error:
+                db.close()
+                raise
+        except sqlite_library().Error as error:
+            raise self.error(error) from error
+        return db

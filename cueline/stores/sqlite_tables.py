@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from cueline.events.store import GENESIS, RecordedEvent
 from cueline.events.stream import category_of
-from cueline.stores.batch import First, StreamRow
+from cueline.stores.tables import First, StreamRow
 
 _LAST = "SELECT position, recorded_us FROM events ORDER BY position DESC LIMIT 1"
 _FIND = "SELECT id, name, version, epoch, head_hash FROM streams WHERE name = ?"

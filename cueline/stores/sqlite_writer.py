@@ -29,6 +29,7 @@ from cueline.stores.sqlite_file import (
 )
 from cueline.stores.sqlite_library import sqlite_library
 from cueline.stores.sqlite_tables import SqliteTables
+from cueline.stores.waiting import pause
 
 GROUP_JOBS = 256
 GROUP_BYTES = 1024 * 1024
@@ -188,7 +189,7 @@ class SqliteWriter:
             except sqlite_library().OperationalError as error:
                 if not is_busy(error) or monotonic() > deadline:
                     raise
-                await _pause(RETRY_SECONDS)
+                await pause(RETRY_SECONDS)
             else:
                 return self._db
 
@@ -239,11 +240,3 @@ class SqliteWriter:
 
     async def _in_thread(self, do: Callable[..., T], *args: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, do, *args)
-
-
-async def _pause(seconds: float) -> None:
-    # Not the injected clock: another process's lock is held in real time.
-    loop = asyncio.get_running_loop()
-    over = loop.create_future()
-    loop.call_later(seconds, over.set_result, None)
-    await over

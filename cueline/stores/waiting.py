@@ -1,4 +1,4 @@
-"""What wakes those who wait for the log to grow."""
+"""What those who use a store wait for."""
 
 import asyncio
 import types
@@ -9,6 +9,17 @@ from collections.abc import Generator
 def take_turns() -> Generator[None]:
     """Let the event loop's other tasks run once."""
     yield
+
+
+async def pause(seconds: float) -> None:
+    """Wait in real time, whatever clock the store has: other processes' locks do too."""
+    loop = asyncio.get_running_loop()
+    over = loop.create_future()
+    timer = loop.call_later(seconds, over.set_result, None)
+    try:
+        await over
+    finally:
+        timer.cancel()
 
 
 class Bell:

@@ -1,0 +1,168 @@
+"""Where processes say that they live: in memory, or in a file beside the log.
+
+Nothing here is evidence: the file is not synced, and a damaged one is thrown
+away. Who lives beats again.
+"""
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import astuple, fields, replace
+from pathlib import Path
+from time import monotonic
+from typing import Self
+
+from cueline.clock import Clock
+from cueline.errors import LogUnavailableError
+from cueline.events.store import Presence, to_us
+from cueline.stores.sqlite_file import RETRY_SECONDS, connect, is_broken, is_busy, patiently
+from cueline.stores.sqlite_library import sqlite_library
+from cueline.stores.waiting import pause
+
+PATIENCE_SECONDS = 2.0
+"""The time between two beats: who could not beat until then beats again."""
+
+_COLUMNS = ", ".join(field.name for field in fields(Presence))
+_MARKS = ", ".join("?" for _ in fields(Presence))
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS presence (
+    incarnation TEXT PRIMARY KEY,
+    role TEXT NOT NULL,
+    machine TEXT NOT NULL,
+    boot_id TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    process_started INTEGER NOT NULL,
+    pid_namespace TEXT NOT NULL,
+    beat_us INTEGER NOT NULL
+) STRICT, WITHOUT ROWID
+"""
+_BEAT = f"INSERT OR REPLACE INTO presence ({_COLUMNS}) VALUES ({_MARKS})"  # noqa: S608 - the columns are ours
+_LEAVE = "DELETE FROM presence WHERE incarnation = ?"
+_ALL = f"SELECT {_COLUMNS} FROM presence ORDER BY incarnation"  # noqa: S608 - the columns are ours
+
+
+class MemoryPresence:
+    """A board for one process."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._present: dict[str, Presence] = {}
+
+    async def beat(self, presence: Presence) -> None:
+        """See `PresenceBoard.beat`."""
+        beat = replace(presence, beat_us=to_us(self._clock.now()))
+        self._present[presence.incarnation] = beat
+
+    async def leave(self, incarnation: str) -> None:
+        """See `PresenceBoard.leave`."""
+        self._present.pop(incarnation, None)
+
+    async def all(self) -> Sequence[Presence]:
+        """See `PresenceBoard.all`."""
+        return [self._present[incarnation] for incarnation in sorted(self._present)]
+
+
+class SqlitePresence:
+    """A board for every process of one machine."""
+
+    def __init__(self, path: Path, clock: Clock, patience_seconds: float) -> None:
+        self._path = path
+        self._clock = clock
+        self._patience_seconds = patience_seconds
+        self._db = self._open()
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        clock: Clock,
+        *,
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> Self:
+        """Open the board at *path*; make it if it is not there.
+
+        Raises:
+            LogUnavailableError: its place cannot be written; mend what the message says.
+        """
+        return cls(Path(path), clock, patience_seconds)
+
+    async def beat(self, presence: Presence) -> None:
+        """See `PresenceBoard.beat`."""
+        beat = replace(presence, beat_us=to_us(self._clock.now()))
+        await self._write(_BEAT, astuple(beat))
+
+    async def leave(self, incarnation: str) -> None:
+        """See `PresenceBoard.leave`."""
+        await self._write(_LEAVE, (incarnation,))
+
+    async def all(self) -> Sequence[Presence]:
+        """See `PresenceBoard.all`."""
+        names = [field.name for field in fields(Presence)]
+        try:
+            rows = self._db.execute(_ALL).fetchall()
+        except sqlite_library().Error as error:
+            self._mend(error)
+            rows = []
+        return [Presence(**dict(zip(names, row, strict=True))) for row in rows]
+
+    async def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
+
+    async def _write(self, sql: str, values: Sequence[object]) -> None:
+        deadline = monotonic() + self._patience_seconds
+        while True:
+            try:
+                self._db.execute(sql, values)
+            except sqlite_library().Error as error:
+                if not is_busy(error):
+                    self._mend(error)
+                if monotonic() > deadline:
+                    raise self._unavailable(error) from error
+                await pause(RETRY_SECONDS)
+            else:
+                return
+
+    def _mend(self, error: Exception) -> None:
+        """Begin with an empty board where this one is damaged."""
+        if not is_broken(error):
+            raise self._unavailable(error) from error
+        self._db.close()
+        self._set_aside()
+        self._db = self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                return self._connect()
+            except sqlite_library().DatabaseError as error:
+                if not is_broken(error):
+                    raise
+            self._set_aside()
+            return self._connect()
+        except (OSError, sqlite_library().Error) as error:
+            raise self._unavailable(error) from error
+
+    def _connect(self) -> sqlite3.Connection:
+        db = connect(self._path, "rwc", PATIENCE_SECONDS)
+        try:
+            patiently(db, "PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = OFF")
+            patiently(db, _SCHEMA)
+            db.execute("PRAGMA busy_timeout = 0")
+        except sqlite_library().Error:
+            db.close()
+            raise
+        return db
+
+    def _set_aside(self) -> None:
+        # Not deleted: somebody may have named the wrong file.
+        for suffix in ("", "-wal", "-shm"):
+            part = self._path.with_name(self._path.name + suffix)
+            with suppress(FileNotFoundError):
+                part.replace(part.with_name(part.name + ".damaged"))
+
+    def _unavailable(self, error: Exception) -> LogUnavailableError:
+        return LogUnavailableError(str(self._path), str(error))

@@ -1,0 +1,81 @@
+"""What the rules of a transaction read and write."""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple, Protocol
+
+from cueline.events.store import RecordedEvent
+
+
+class StreamRow:
+    """A stream as this transaction sees it."""
+
+    __slots__ = ("epoch", "hash", "id", "name", "version")
+
+    def __init__(self, id: int, name: str, version: int, epoch: int, hash: bytes) -> None:  # noqa: A002 - the words of the log
+        self.id = id
+        """0: it is not there yet."""
+        self.name = name
+        self.version = version
+        self.epoch = epoch
+        self.hash = hash
+
+
+class First(NamedTuple):
+    """Where the append that has a key is."""
+
+    position: int
+    length: int
+    """How many events it has."""
+
+
+class Tables(Protocol):
+    """What a batch reads and writes, inside one transaction."""
+
+    def last(self) -> tuple[int, int]:
+        """Return the last event's position and when it was recorded; zeros without one."""
+        ...
+
+    def find(self, name: str) -> StreamRow | None:
+        """Return the stream of that name."""
+        ...
+
+    def create(self, name: str) -> int:
+        """Make the stream's row and return its id."""
+        ...
+
+    def own(self, stream: int, epoch: int, owner: str) -> None:
+        """Keep the stream's new epoch and owner."""
+        ...
+
+    def branch(self, stream: int, parent: int, version: int) -> None:
+        """Keep what the stream goes on from."""
+        ...
+
+    def claim(self, stream: int, key: str, first: First) -> bool:
+        """Keep the key of an append; False, and nothing kept, where it is there already."""
+        ...
+
+    def find_append(self, stream: int, key: str) -> First | None:
+        """Return where the append of that key is."""
+        ...
+
+    def events(self, first: First) -> Sequence[RecordedEvent]:
+        """Return the events of an append."""
+        ...
+
+    def hash_at(self, stream: int, version: int) -> bytes:
+        """Return the hash of an event of the stream or of what it goes on from."""
+        ...
+
+    def has_blob(self, blob: str) -> bool:
+        """Tell whether the blob is there."""
+        ...
+
+    def write(
+        self,
+        events: Sequence[tuple[int, RecordedEvent]],
+        blobs: Sequence[tuple[str, int]],
+        moved: Collection[StreamRow],
+    ) -> None:
+        """Keep events beside their stream's id, who names which blob, and how far streams are."""
+        ...

@@ -1,0 +1,37 @@
+"""What every backend of the log has to hold.
+
+Subclass `EventStoreContract`, provide a `store` fixture, and run pytest with
+`asyncio_mode = "auto"`.
+"""
+
+import pytest
+
+from cueline.clock import Clock
+from cueline.events.store import EventStore
+from cueline.testing.event_store_appends import AppendContract
+from cueline.testing.event_store_blobs import BlobContract
+from cueline.testing.event_store_epochs import EpochContract
+from cueline.testing.event_store_example import SetClock
+from cueline.testing.event_store_forks import ForkContract
+from cueline.testing.event_store_keys import KeyContract
+from cueline.testing.event_store_reads import ReadContract
+
+
+class EventStoreContract(
+    AppendContract, KeyContract, EpochContract, ReadContract, ForkContract, BlobContract
+):
+    """Every rule of `cueline.events.store`, as a test."""
+
+    @pytest.fixture
+    def clock(self) -> SetClock:
+        """Return the clock that the store has to tell the time by."""
+        return SetClock()
+
+    @pytest.fixture
+    def store(self, clock: Clock) -> EventStore:
+        """Return an empty store."""
+        raise NotImplementedError
+
+    async def empty(self, store: EventStore, stream: str, version: int) -> None:
+        """Empty the payload of an event, by whatever way the backend has."""
+        raise NotImplementedError

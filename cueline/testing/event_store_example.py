@@ -1,0 +1,82 @@
+"""What the contract of the log's stores is told with."""
+
+import asyncio
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from cueline.events.chain import Chain
+from cueline.events.store import NO_STREAM, Appended, Draft, EventStore, RecordedEvent, Write
+
+SESSION = "session-default/7f3a"
+OTHER = "session-default/81bc"
+FORK = "session-default/c0de"
+INBOX = "inbox-default/7f3a"
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+class SetClock:
+    """A clock that stands until it is set, and that nobody wakes up by."""
+
+    def __init__(self, now: datetime = NOON) -> None:
+        self._now = now
+
+    def now(self) -> datetime:
+        """See `Clock.now`."""
+        return self._now
+
+    def move(self, by: timedelta) -> None:
+        """Set it on, or back."""
+        self._now += by
+
+    async def sleep(self, seconds: float) -> None:  # noqa: ARG002 - it stands
+        """See `Clock.sleep`."""
+        await asyncio.Event().wait()
+
+
+def fact(payload: bytes = b'{"tool":"search"}', **rest: Any) -> Draft:
+    """Return an event on its way into the log."""
+    return Draft("ToolStarted", 1, payload, 1_000, "agent")._replace(**rest)
+
+
+def facts(count: int) -> list[Draft]:
+    """Return *count* of them, no two alike."""
+    return [fact(b"%d" % number) for number in range(count)]
+
+
+async def begin(store: EventStore, stream: str = SESSION, *, events: int = 1) -> Appended:
+    """Append the first *events* of a stream that nobody acquires."""
+    return await store.append([Write(stream, facts(events), NO_STREAM)], key="begin")
+
+
+async def all_of(store: EventStore, stream: str) -> list[RecordedEvent]:
+    """Return a stream's events."""
+    return [event async for event in store.read(stream)]
+
+
+async def whole_log(store: EventStore) -> list[RecordedEvent]:
+    """Return everything that is in the log."""
+    return [event async for event in store.read_all()]
+
+
+def payloads(events: Iterable[RecordedEvent]) -> list[bytes | None]:
+    """Return what the events hold."""
+    return [event.payload for event in events]
+
+
+def positions(events: Iterable[RecordedEvent]) -> list[int]:
+    """Return where in the log the events are."""
+    return [event.position for event in events]
+
+
+def versions(events: Iterable[RecordedEvent]) -> list[int]:
+    """Return where in their streams the events are."""
+    return [event.version for event in events]
+
+
+def check_chain(events: Iterable[RecordedEvent]) -> Chain:
+    """Return the chain of a stream's events, after checking it from its beginning."""
+    chain = Chain()
+    for event in events:
+        chain.check(event)
+    return chain

@@ -1,0 +1,94 @@
+import asyncio
+
+import pytest
+
+from cueline.errors import LogUnavailableError
+from cueline.stores.presence import MemoryPresence, SqlitePresence
+from cueline.stores.sqlite_library import sqlite_library
+from cueline.testing.event_store_example import SetClock
+from cueline.testing.presence_contract import HOST, RUNNER, PresenceContract
+
+
+class TestMemoryPresence(PresenceContract):
+    @pytest.fixture
+    def board(self, clock):
+        return MemoryPresence(clock)
+
+
+class TestSqlitePresence(PresenceContract):
+    @pytest.fixture
+    async def board(self, clock, tmp_path):
+        board = SqlitePresence.open(tmp_path / "presence.db", clock)
+        yield board
+        await board.close()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "beside" / "presence.db"
+
+
+async def test_every_process_sees_the_same_board(path):
+    one, two = (SqlitePresence.open(path, SetClock()) for _ in "ab")
+
+    await one.beat(HOST)
+    await two.beat(RUNNER)
+
+    assert 2 == len(await one.all()) == len(await two.all())
+    await one.close()
+    await two.close()
+
+
+async def test_a_beat_waits_for_another_processs_beat(path):
+    board = SqlitePresence.open(path, SetClock())
+    other = sqlite_library().connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+
+    beating = asyncio.ensure_future(board.beat(HOST))
+    asyncio.get_running_loop().call_later(0.01, other.execute, "COMMIT")
+    await beating
+
+    assert 1 == len(await board.all())
+    other.close()
+    await board.close()
+
+
+async def test_a_board_that_stays_locked_is_unavailable(path):
+    board = SqlitePresence.open(path, SetClock(), patience_seconds=0.01)
+    other = sqlite_library().connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+
+    with pytest.raises(LogUnavailableError):
+        await board.beat(HOST)
+
+    other.close()
+    await board.close()
+
+
+async def test_a_damaged_board_is_begun_anew(path):
+    path.parent.mkdir()
+    path.write_bytes(b"no database at all" * 300)
+
+    board = SqlitePresence.open(path, SetClock())
+    await board.beat(HOST)
+
+    assert 1 == len(await board.all())
+    assert path.with_name("presence.db.damaged").exists()
+    await board.close()
+
+
+async def test_a_board_that_was_closed_says_so(path):
+    board = SqlitePresence.open(path, SetClock())
+    await board.close()
+
+    with pytest.raises(LogUnavailableError):
+        await board.beat(HOST)
+    with pytest.raises(LogUnavailableError):
+        await board.all()
+
+
+def test_a_board_without_a_place_is_unavailable(tmp_path):
+    (tmp_path / "file").touch()
+
+    with pytest.raises(LogUnavailableError):
+        SqlitePresence.open(tmp_path / "file" / "presence.db", SetClock())
