@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from pydantic import JsonValue
 
@@ -161,6 +162,10 @@ class Inline:
         work = (self._beat(), self.dispatcher.follow_inboxes(), self.dispatcher.run())
         self._tasks = [asyncio.create_task(each) for each in work]
 
+    async def place(self, streams: Collection[str]) -> None:
+        """See `Place.place`."""
+        await self.dispatcher.place(streams)
+
     async def close(self) -> None:
         """Let go of everything; what was in flight is found again by its key."""
         for task in self._tasks:
@@ -175,6 +180,33 @@ class Inline:
         while True:
             await self.log.board.beat(self.presence)
             await self.log.clock.sleep(BEAT_SECONDS)
+
+
+class Place(Protocol):
+    """Where sessions are driven: this process, or a cluster."""
+
+    async def place(self, streams: Collection[str]) -> None:
+        """Give sessions to a host, or have those that live look into their inbox."""
+        ...
+
+
+@asynccontextmanager
+async def inline(
+    log: Log,
+    index: WorkIndex,
+    *,
+    scope: Collection[str] | None,
+    on_trouble: Callable[[str, CuelineError], None],
+) -> AsyncIterator[Inline]:
+    """Drive the sessions of *scope* in this process; None means all that nobody drives."""
+    from cueline.tools.executor import ProcessToolExecutor
+
+    here = Inline(log, ProcessToolExecutor(), index, on_trouble=on_trouble, scope=scope)
+    await here.start()
+    try:
+        yield here
+    finally:
+        await here.close()
 
 
 @asynccontextmanager

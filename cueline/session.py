@@ -1,0 +1,158 @@
+"""A session as its user holds it: a name in the log, and whoever drives it."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import cast
+
+from cueline.actors.inbox import post
+from cueline.deciders.session import SESSION, SessionState, Status, session_of
+from cueline.errors import UnknownSessionError
+from cueline.events.codec import Emptied
+from cueline.events.inbox import (
+    DecisionGiven,
+    Lane,
+    MessageSent,
+    PauseAsked,
+    ResumeAsked,
+    StopAsked,
+)
+from cueline.events.journal import Journal, Unread
+from cueline.events.session import (
+    ApprovalRequested,
+    SessionCompleted,
+    SessionEvent,
+    SessionFailed,
+    SessionIdle,
+)
+from cueline.events.store import NO_STREAM
+from cueline.events.stream import shown, sibling
+
+_FOR_PEOPLE = ("operator", "approval", "budget")
+"""What a session waits for that no machine brings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a session stands when nothing more happens by itself."""
+
+    status: Status
+    text: str
+    """What the agent said last, or why the session failed or waits."""
+
+
+class Session:
+    """One session of a log. It holds nothing: the log does, and anyone may hold another.
+
+    Every wish is a message in the session's inbox, which counts even when
+    nothing is running; whoever drives the session next reads it.
+    """
+
+    def __init__(self, stream: str, journal: Journal) -> None:
+        self.stream = stream
+        self._journal = journal
+
+    @property
+    def id(self) -> str:
+        """What a user calls it."""
+        return shown(self.stream)
+
+    async def send(self, text: str, lane: Lane = "note") -> None:
+        """Say *text*: with the next model call, instead of what is left of the turn, or after it.
+
+        Raises:
+            UnknownSessionError: there is no such session.
+        """
+        await post(self._journal, self.stream, MessageSent(lane=lane, text=text))
+
+    async def pause(self) -> None:
+        """Start nothing new; what is in flight finishes."""
+        await post(self._journal, self.stream, PauseAsked())
+
+    async def resume(self) -> None:
+        """Go on after a pause."""
+        await post(self._journal, self.stream, ResumeAsked())
+
+    async def stop(self, reason: str = "Session was manually stopped") -> None:
+        """End it: tools get 5 s, are terminated, and killed 5 s later."""
+        await post(self._journal, self.stream, StopAsked(reason=reason))
+
+    async def approve(self, request: ApprovalRequested, by: str = "user", note: str = "") -> None:
+        """Allow exactly what *request* shows (I9)."""
+        await self._decide(request, "grant", by, note)
+
+    async def deny(self, request: ApprovalRequested, by: str = "user", note: str = "") -> None:
+        """Refuse what *request* shows; the agent is told, with the note."""
+        await self._decide(request, "deny", by, note)
+
+    async def _decide(self, request: ApprovalRequested, verdict: str, by: str, note: str) -> None:
+        decision = DecisionGiven.model_validate(
+            {
+                "approval": request.approval,
+                "digest": request.digest,
+                "verdict": verdict,
+                "by": by,
+                "note": note,
+            }
+        )
+        await post(self._journal, self.stream, decision, by=f"user:{by}")
+
+    async def events(self, after: int = NO_STREAM) -> AsyncIterator[SessionEvent]:
+        """Follow what happens, from the start or after a version, until nothing more does.
+
+        It ends when the session has ended, is idle, or waits for a person.
+
+        Raises:
+            UnknownSessionError: nobody has asked for such a session.
+        """
+        async for version, fact, state in self.follow():
+            if version > after:
+                yield fact
+                if await self._rests(version, state):
+                    return
+
+    async def follow(self) -> AsyncIterator[tuple[int, SessionEvent, SessionState]]:
+        """Follow version, fact and state for ever, from the start."""
+        inbox = sibling(self.stream, "inbox")
+        if (await self._journal.store.head(inbox)).version == NO_STREAM:
+            raise UnknownSessionError(self.id, "there is no such session in this log")
+        position = await self._journal.store.last_position()
+        state = session_of(self.stream)
+        version = NO_STREAM
+        async for recorded, fact in self._journal.read(self.stream):
+            version = recorded.version
+            if not isinstance(fact, Emptied):
+                event = cast("SessionEvent", fact)
+                state = SESSION.evolve(state, event)
+                yield version, event, state
+        async for recorded, told in self._journal.follow(position, {"session"}):
+            if recorded.stream != self.stream or recorded.version <= version:
+                continue
+            if isinstance(told, Unread):
+                raise told.error
+            if not isinstance(told, Emptied):
+                event = cast("SessionEvent", told)
+                state = SESSION.evolve(state, event)
+                yield recorded.version, event, state
+
+    async def result(self) -> Result:
+        """Wait until nothing more happens by itself, and return how the session stands."""
+        text = ""
+        async for version, fact, state in self.follow():
+            match fact:
+                case SessionCompleted(result=said) | SessionIdle(result=said):
+                    text = said
+                case SessionFailed(error=error):
+                    text = error
+                case _:
+                    pass
+            if await self._rests(version, state):
+                why = state.waiting.why if state.waiting else text
+                return Result(state.status, why)
+        raise AssertionError("following never ends by itself")
+
+    async def _rests(self, version: int, state: SessionState) -> bool:
+        """Whether only a person, or nobody, can make it go on; nothing more is recorded yet."""
+        waits = state.waiting is not None and state.waiting.kind in _FOR_PEOPLE
+        if not (waits or state.finished or state.status is Status.IDLE):
+            return False
+        return (await self._journal.store.head(self.stream)).version == version
