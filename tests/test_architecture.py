@@ -19,11 +19,12 @@ MAY_IMPORT = {
     "projections": {"events", "errors"},
     "actors": {"deciders", "events", "errors", "clock"},
     "cluster": PORTS,
-    "stores": {"events", "errors"},
+    "stores": {"events", "errors", "clock"},
     "providers": PORTS,
     "tools": PORTS,
     "console": PORTS | {"projections"},
     "agent": {"tools", "actors", "events", "errors"},
+    "session": {"deciders", *PORTS},
 }
 MAY_IMPORT |= {
     "runtime": set(MAY_IMPORT),
@@ -32,7 +33,8 @@ MAY_IMPORT |= {
     "cueline": {*MAY_IMPORT, "runtime"} - {"cluster"},
 }
 
-PYDANTIC = {"agent", "cli", "config", "events", "testing", "tools"}
+# In actors and runtime only for the type of what is JSON.
+PYDANTIC = {"actors", "agent", "cli", "config", "events", "runtime", "testing", "tools"}
 HOMES = {
     "anthropic": {"providers"},
     "genai_prices": {"providers"},
@@ -52,7 +54,7 @@ HOMES = {
     "typer": {"cli", "console"},
     # The standard library's ways to the network.
     "http": set(),
-    "socket": {"cluster"},
+    "socket": {"actors", "cluster"},
     "urllib": set(),
 }
 OUTSIDE = "asyncio|io|logging|os|pathlib|random|secrets|socket|subprocess|threading|time|uuid"
