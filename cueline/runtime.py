@@ -225,7 +225,8 @@ async def open_log(
     used = clock or SystemClock()
     store = SqliteStore.open(path, used, must_exist=must_exist)
     try:
-        board = SqlitePresence.open(path, used)
+        # Never in the log's own file: presence is volatile, and thrown away when damaged.
+        board = SqlitePresence.open(path.with_name(f"{path.name}.presence"), used)
         try:
             yield Log(store=store, board=board, clock=used, environ=os.environ)
         finally:
