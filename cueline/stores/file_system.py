@@ -1,11 +1,13 @@
 """What kind of file system a path is on."""
 
 import os
+import re
 from pathlib import Path
 
 from cueline.errors import LogUnavailableError
 
 _MOUNTS = Path("/proc/self/mountinfo")
+_ESCAPED = re.compile(r"\\([0-7]{3})")
 _NETWORK = frozenset(
     {
         "9p",
@@ -43,27 +45,34 @@ def kind_of(path: Path, mounts: str) -> str:
     best, kind = -1, ""
     for line in mounts.splitlines():
         place, _, rest = line.partition(" - ")
-        mounted = Path(place.split(" ")[4].encode().decode("unicode_escape"))
+        mounted = Path(_ESCAPED.sub(_unescaped, place.split(" ")[4]))
         # Later lines cover earlier ones at the same place.
         if path.is_relative_to(mounted) and len(mounted.parts) >= best:
             best, kind = len(mounted.parts), rest.split(" ")[0]
     return kind
 
 
-def refuse_network(path: Path) -> None:
+def refuse_network(path: Path, mounts: str | None = None) -> None:
     """Refuse a place whose locks and shared memory other machines do not see.
 
     Raises:
         LogUnavailableError: it is a network file system; choose a local disk.
     """
-    try:
-        mounts = _MOUNTS.read_text()
-    except OSError:
-        return
-    kind = kind_of(Path(os.path.realpath(path)), mounts)
+    kind = kind_of(Path(os.path.realpath(path)), _mounts() if mounts is None else mounts)
     if kind in _NETWORK:
         raise LogUnavailableError(
             str(path),
             f"on a network file system ({kind}), where SQLite can lose data; "
             "choose a path on a local disk",
         )
+
+
+def _mounts() -> str:
+    try:
+        return _MOUNTS.read_text()
+    except OSError:
+        return ""  # not Linux: nobody tells
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return chr(int(match[1], 8))

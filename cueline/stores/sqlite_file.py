@@ -143,6 +143,7 @@ class LogFile:
             try:
                 for pragma in _WRITER:
                     patiently(db, pragma)
+                self._try_to_write(db)
             except sqlite_library().Error:
                 db.close()
                 raise
@@ -166,7 +167,7 @@ class LogFile:
         if is_busy(error):
             holder = lock_holder(self.path.with_name(self.path.name + "-shm"))
             who = f"process {holder}" if holder else "another process"
-            return self.unavailable(f"locked by {who} for {PATIENCE_SECONDS:.0f} s; try again")
+            return self.unavailable(f"{who} keeps it locked; end that one, or try again")
         return self.unavailable(_REASONS.get(code_of(error), str(error)))
 
     def unavailable(self, reason: str) -> LogUnavailableError:
@@ -224,6 +225,17 @@ class LogFile:
         finally:
             db.close()
         return str(log_id)
+
+    def _try_to_write(self, db: sqlite3.Connection) -> None:
+        # SQLite opens what may not be written for reading, and begins a
+        # transaction on it, without a word; only a change is refused.
+        try:
+            db.execute("BEGIN IMMEDIATE")
+            db.execute("PRAGMA user_version = 0")
+            db.execute("ROLLBACK")
+        except sqlite_library().OperationalError as error:
+            if not is_busy(error):
+                raise
 
     def _reader(self, mode: str) -> sqlite3.Connection:
         try:

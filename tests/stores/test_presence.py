@@ -54,7 +54,7 @@ async def test_a_beat_waits_for_another_processs_beat(path):
 
 
 async def test_a_board_that_stays_locked_is_unavailable(path):
-    board = SqlitePresence.open(path, SetClock(), patience_seconds=0.01)
+    board = SqlitePresence.open(path, SetClock(), patience_seconds=0.0)
     other = sqlite_library().connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
 

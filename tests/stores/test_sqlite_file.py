@@ -1,0 +1,285 @@
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from cueline.errors import FencedError, LogFormatError, LogUnavailableError
+from cueline.events.store import ANY, Write
+from cueline.stores.sqlite import SqliteStore
+from cueline.stores.sqlite_library import sqlite_library
+from cueline.stores.sqlite_schema import FORMAT
+from cueline.testing.event_store_example import (
+    INBOX,
+    SESSION,
+    SetClock,
+    all_of,
+    begin,
+    facts,
+    versions,
+    whole_log,
+)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "log.db"
+
+
+@pytest.fixture
+def readable():
+    """A folder that everybody may look into; the test's own is its owner's."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+        Path(folder).chmod(0o755)
+
+
+@contextlib.contextmanager
+def nobody():
+    """Be nobody for a while: for root, everything may be written."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+async def make(path):
+    store = SqliteStore.open(path, SetClock())
+    await begin(store, events=3)
+    await store.close()
+    return store.log_id
+
+
+def ask(path, *statements):
+    db = sqlite_library().connect(path, isolation_level=None)
+    try:
+        return [db.execute(statement).fetchall() for statement in statements][-1]
+    finally:
+        db.close()
+
+
+async def test_a_log_is_made_with_its_folders(tmp_path):
+    log_id = await make(tmp_path / "a" / "b" / "log.db")
+
+    assert 32 == len(log_id)
+
+
+async def test_a_log_goes_on_where_it_was(path):
+    log_id = await make(path)
+
+    store = SqliteStore.open(path, SetClock(), must_exist=True)
+
+    appended = await store.append([Write(SESSION, facts(1), 3)], key="k")
+    assert ((4,), 4) == (appended.versions, appended.position)
+    assert [1, 2, 3, 4] == versions(await all_of(store, SESSION))
+    assert log_id == store.log_id
+    await store.close()
+
+
+async def test_an_empty_file_becomes_a_log(path):
+    path.touch()
+
+    await make(path)
+
+
+async def test_the_file_is_durable_and_guarded(path):
+    await make(path)
+    store = SqliteStore.open(path, SetClock())
+    db = store._writer._db
+
+    asked = ("journal_mode", "synchronous", "recursive_triggers", "foreign_keys")
+    assert ["wal", 2, 1, 1] == [db.execute(f"PRAGMA {name}").fetchone()[0] for name in asked]
+    await store.close()
+
+
+@pytest.mark.parametrize("how", [{"must_exist": True}, {"read_only": True}])
+async def test_a_log_that_has_to_be_there_is_not_made(path, how):
+    with pytest.raises(LogUnavailableError, match="there is no log"):
+        SqliteStore.open(path, SetClock(), **how)
+
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("content", [b"a letter, not a log", b"SQLite format 3\x00", bytes(8192)])
+async def test_what_is_no_database_is_refused_untouched(path, content):
+    path.write_bytes(content * 40)
+
+    with pytest.raises(LogUnavailableError, match=r"name another file|restore"):
+        SqliteStore.open(path, SetClock())
+
+    assert content * 40 == path.read_bytes()
+
+
+async def test_somebody_elses_database_is_refused_untouched(path):
+    ask(path, "CREATE TABLE letters (text TEXT)")
+    before = path.read_bytes()
+
+    with pytest.raises(LogUnavailableError, match="not a log of cueline"):
+        SqliteStore.open(path, SetClock())
+
+    assert before == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("found", "way"), [(FORMAT + 1, "upgrade cueline"), (FORMAT - 1, "cueline log upgrade")]
+)
+@pytest.mark.parametrize("read_only", [False, True])
+async def test_another_format_is_refused_untouched(path, found, way, read_only):
+    await make(path)
+    ask(path, f"UPDATE meta SET format = {found}")
+    before = path.read_bytes()
+
+    with pytest.raises(LogFormatError, match=way) as caught:
+        SqliteStore.open(path, SetClock(), read_only=read_only)
+
+    assert (str(path), found, FORMAT) == caught.value.args
+    assert before == path.read_bytes()
+
+
+async def test_a_newer_log_in_use_is_refused_untouched(path):
+    await make(path)
+    db = sqlite_library().connect(path, isolation_level=None)
+    db.execute(f"UPDATE meta SET format = {FORMAT + 1}")
+    wal = path.with_name("log.db-wal")
+    before = path.stat().st_mtime_ns, wal.stat().st_size
+
+    with pytest.raises(LogFormatError):
+        SqliteStore.open(path, SetClock())
+
+    assert before == (path.stat().st_mtime_ns, wal.stat().st_size)
+    db.close()
+
+
+async def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").touch()
+
+    with pytest.raises(LogUnavailableError, match="its folder cannot be made"):
+        SqliteStore.open(tmp_path / "file" / "deep" / "log.db", SetClock())
+
+
+async def test_a_folder_is_not_a_log(tmp_path):
+    with pytest.raises(LogUnavailableError):
+        SqliteStore.open(tmp_path, SetClock())
+
+
+async def test_a_folder_that_may_not_be_written_is_named(readable):
+    readable.chmod(0o555)
+
+    with nobody(), pytest.raises(LogUnavailableError, match="may be written"):
+        SqliteStore.open(readable / "log.db", SetClock())
+
+
+async def test_a_log_that_may_not_be_written_is_refused(readable):
+    await make(readable / "log.db")
+    (readable / "log.db").chmod(0o444)
+    readable.chmod(0o777)
+
+    with nobody(), pytest.raises(LogUnavailableError, match="mend its permissions"):
+        SqliteStore.open(readable / "log.db", SetClock())
+
+
+@pytest.mark.parametrize("folder", [0o777, 0o555])
+async def test_who_may_not_write_may_read(readable, folder):
+    await make(readable / "log.db")
+    (readable / "log.db").chmod(0o444)
+    readable.chmod(folder)
+
+    with nobody():
+        store = SqliteStore.open(readable / "log.db", SetClock(), read_only=True)
+        assert 3 == len(await whole_log(store))
+        await store.close()
+
+
+async def test_a_reader_sees_what_a_living_writer_appends(path):
+    writer = SqliteStore.open(path, SetClock())
+    reader = SqliteStore.open(path, SetClock(), read_only=True)
+
+    await begin(writer, events=2)
+
+    assert [1, 2] == versions(await all_of(reader, SESSION))
+    await reader.close()
+    await writer.close()
+
+
+async def test_a_reader_refuses_to_write(path):
+    await make(path)
+    store = SqliteStore.open(path, SetClock(), read_only=True)
+
+    for wish in (
+        store.append([Write(INBOX, facts(1), ANY)], key="k"),
+        store.acquire(SESSION, "host-a", 0),
+        store.put_blob(b"content"),
+        store.collect_blobs(SetClock().now()),
+    ):
+        with pytest.raises(LogUnavailableError, match="opened for reading only"):
+            await wish
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE events SET payload = x'00'",
+        "UPDATE events SET actor = 'user' WHERE version = 2",
+        "UPDATE events SET payload = NULL, salt = NULL, actor = 'user'",
+        "UPDATE events SET salt = NULL",
+        "UPDATE events SET position = position + 10",
+        "DELETE FROM events WHERE version = 3",
+        "INSERT OR REPLACE INTO events SELECT * FROM events WHERE version = 1",
+        "UPDATE appends SET count = 9",
+        "DELETE FROM appends",
+        "DELETE FROM streams",
+        "UPDATE streams SET name = 'session-default/other'",
+        "INSERT OR REPLACE INTO streams (id, name, category, head_hash) VALUES (1, 'a', 'b', 'c')",
+    ],
+)
+async def test_what_is_recorded_cannot_be_changed(path, statement):
+    await make(path)
+
+    with pytest.raises(sqlite_library().IntegrityError):
+        ask(path, "PRAGMA recursive_triggers = ON", statement)
+
+
+async def test_a_payload_can_be_emptied(path):
+    await make(path)
+
+    ask(path, "UPDATE events SET payload = NULL, salt = NULL WHERE version = 2")
+
+    assert [(1,)] == ask(path, "SELECT count(*) FROM events WHERE payload IS NULL")
+
+
+async def test_two_stores_of_one_file_are_equals(path):
+    one, two = (SqliteStore.open(path, SetClock()) for _ in "ab")
+
+    epoch = await one.acquire(SESSION, "host-a", 0)
+    await one.append([Write(SESSION, facts(1), 0, epoch)], key="k")
+    later = await two.acquire(SESSION, "host-b", epoch)
+    await two.append([Write(SESSION, facts(1), 1, later)], key="l")
+
+    with pytest.raises(FencedError):
+        await one.append([Write(SESSION, facts(1), 2, epoch)], key="m")
+    assert [1, 2] == versions(await all_of(one, SESSION))
+    await one.close()
+    await two.close()
+
+
+async def test_a_turn_takes_little_more_than_its_text(path):
+    store = SqliteStore.open(path, SetClock())
+    epoch = await store.acquire(SESSION, "host-a", 0)
+    text, version = facts(1)[0]._replace(payload=b"x" * 205, correlation_id="t"), 0
+    texts = [text._replace(attrs='{"tool":"search"}'), text, text, text, text]
+
+    for turn in range(100):
+        for part, drafts in (("a", texts[:3]), ("b", texts[3:])):
+            key = f"{SESSION}/{turn}.{part}"
+            write = Write(SESSION, drafts, version, epoch)
+            version = (await store.append([write], key)).versions[0]
+    await store.close()
+
+    assert path.stat().st_size / (100 * 5 * 205) < 3.3
