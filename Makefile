@@ -1,11 +1,12 @@
 # Everything runs from .venv, which holds the locked versions; each target makes it first.
+# The peers that bench/ compares with are in .venv-bench, so that nothing else meets them.
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint format types check bench lock clean
 
 BIN := .venv/bin
 READY := .venv/.ready
-BENCH_READY := .venv/.bench-ready
+BENCH_READY := .venv-bench/.ready
 UV := $(shell command -v uv)
 
 # Bytecode is compiled once, here, and not in every process of a cluster.
@@ -35,16 +36,16 @@ types: setup  ## mypy, strict
 
 check: lint types test  ## what a change must pass
 
-bench: $(BENCH_READY)  ## measure the promises of docs/performance.md
-	$(BIN)/python -m bench
+bench: $(READY) $(BENCH_READY)  ## measure the promises of docs/performance.md
+	$(BIN)/python -m bench $(NAMES)
 
 lock:  ## resolve again, after a dependency changed in pyproject.toml (needs uv)
 	uv lock
 	uv export --quiet --locked --no-emit-project --output-file requirements.lock
-	uv export --quiet --locked --no-emit-project --group bench --output-file requirements-bench.lock
+	uv export --quiet --locked --only-group bench --output-file requirements-bench.lock
 
-clean:  ## remove .venv, caches and builds
-	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+clean:  ## remove .venv, .venv-bench, caches and builds
+	rm -rf .venv .venv-bench build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find cueline tests examples bench -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 ifdef UV
@@ -58,7 +59,7 @@ $(READY): pyproject.toml uv.lock
 	@touch $@
 
 $(BENCH_READY): $(READY)
-	$(UV_SYNC) --group bench
+	UV_PROJECT_ENVIRONMENT=.venv-bench $(UV_SYNC) --only-group bench
 	@touch $@
 
 else
@@ -83,7 +84,8 @@ $(READY): pyproject.toml requirements.lock
 	@touch $@
 
 $(BENCH_READY): $(READY) requirements-bench.lock
-	$(PIP) install --require-hashes --requirement requirements-bench.lock
+	$(BIN)/python -m venv .venv-bench
+	$(PIP:.venv/%=.venv-bench/%) install --require-hashes --requirement requirements-bench.lock
 	@touch $@
 
 endif
