@@ -184,8 +184,11 @@ class SqliteStore:
         if self._watch is not None:
             self._watch.cancel()
         if self._writer is not None:
-            await self._writer.close()
+            await self._writer.finish()
         self._reader.close()
+        if self._writer is not None:
+            # Last: who only reads cannot put the WAL back into the file.
+            self._writer.close()
         self._bell.ring()
 
     def _writes(self) -> SqliteWriter:

@@ -20,11 +20,11 @@ _LINE = "SELECT id, name, version, parent, parent_version FROM streams WHERE nam
 _PARENT = "SELECT id, name, version, parent, parent_version FROM streams WHERE id = ?"
 _STREAM_PAGE = f"""
 SELECT ?, {EVENT_COLUMNS} FROM events e
-WHERE e.stream = ? AND e.version > ? AND e.version <= ? ORDER BY e.version LIMIT {PAGE_EVENTS}
+WHERE e.stream = ? AND e.version > ? AND e.version <= ? ORDER BY e.version LIMIT ?
 """  # noqa: S608 - the columns are ours
 _LOG_PAGE = f"""
 SELECT s.name, {EVENT_COLUMNS} FROM events e JOIN streams s ON s.id = e.stream
-WHERE e.position > ? AND e.position <= ? %s ORDER BY e.position
+WHERE e.position > ? AND e.position <= ? %s ORDER BY e.position LIMIT ?
 """  # noqa: S608 - the columns are ours
 _PAYLOAD = RecordedEvent._fields.index("payload")
 _PLACE = "SELECT position FROM events WHERE stream = ? AND version = ?"
@@ -140,23 +140,30 @@ class SqliteReader:
         return row
 
     def _events(
-        self, sql: str, asked: Sequence[object], damaged: Callable[[], StoreError]
+        self,
+        sql: str,
+        asked: Sequence[object],
+        damaged: Callable[[], StoreError],
+        limit: int = PAGE_EVENTS,
     ) -> tuple[list[RecordedEvent], bool]:
         """Return a page's events, and whether they are all that was asked for."""
         events: list[RecordedEvent] = []
         size = 0
         cursor = self._db.cursor()
         try:
-            for row in cursor.execute(sql, asked):
+            for row in cursor.execute(sql, (*asked, limit)):
                 events.append(RecordedEvent._make(row))
                 size += len(row[_PAYLOAD] or b"")
                 if size > PAGE_BYTES:
                     return events, False
         except sqlite_library().Error as error:
-            # What is before a damaged row still loads; the next page fails.
-            if events:
-                return events, False
-            raise (damaged() if is_damage(error) else self._file.error(error)) from error
+            if not is_damage(error):
+                raise self._file.error(error) from error
+            if limit == 1:
+                raise damaged() from error
+            # What is before a damaged row still loads, and Python's SQLite looks
+            # a row ahead: so from here on, one at a time.
+            return self._events(sql, asked, damaged, 1)[0], False
         finally:
             cursor.close()
         return events, True

@@ -110,12 +110,15 @@ class SqliteWriter:
         result: T = await job.done
         return result
 
-    async def close(self) -> None:
-        """Write what is queued, and let go of the file."""
+    async def finish(self) -> None:
+        """Write what is queued, and take no more."""
         self._closed = True
         if self._task is not None:
             await asyncio.wait([self._task])
         self._thread.shutdown()
+
+    def close(self) -> None:
+        """Let go of the file."""
         self._drop()
 
     async def _write(self) -> None:
