@@ -1,3 +1,55 @@
-"""A runtime for LLM agents: event-sourced actors on Ray."""
+"""A runtime for LLM agents: event-sourced actors on Ray.
 
-__all__: list[str] = []
+The names below are the package; everything else may move. They are imported
+when they are first used, so that `cueline --help` is quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cueline.agent import Agent
+    from cueline.clock import SystemClock
+    from cueline.errors import CuelineError
+    from cueline.events.agent import Limits, Policy, RetryPolicy
+    from cueline.library import Runtime, open_runtime
+    from cueline.session import Result, Session
+    from cueline.tools.tool import Tool, ToolContext, tool
+
+__all__ = [
+    "Agent",
+    "CuelineError",
+    "Limits",
+    "Policy",
+    "Result",
+    "RetryPolicy",
+    "Runtime",
+    "Session",
+    "SystemClock",
+    "Tool",
+    "ToolContext",
+    "open_runtime",
+    "tool",
+]
+
+_HOMES = {
+    "Agent": "cueline.agent",
+    "CuelineError": "cueline.errors",
+    "Limits": "cueline.events.agent",
+    "Policy": "cueline.events.agent",
+    "Result": "cueline.session",
+    "RetryPolicy": "cueline.events.agent",
+    "Runtime": "cueline.library",
+    "Session": "cueline.session",
+    "SystemClock": "cueline.clock",
+    "Tool": "cueline.tools.tool",
+    "ToolContext": "cueline.tools.tool",
+    "open_runtime": "cueline.library",
+    "tool": "cueline.tools.tool",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'cueline' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

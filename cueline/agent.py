@@ -9,8 +9,9 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from cueline.actors.presence import machine_name
-from cueline.errors import ConfigError, ToolImportError
+from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec, Limits, Policy, RetryPolicy, Workspace
+from cueline.tools.catalogue import builtin_tools
 from cueline.tools.tool import Tool, load
 
 
@@ -56,6 +57,8 @@ class Agent(BaseModel):
         folder = path.resolve().parent
         if isinstance(table.get("workspace"), str):
             table["workspace"] = folder / table["workspace"]
+        if isinstance(table.get("tools"), list):
+            table["tools"] = [_beside(tool, folder) for tool in table["tools"]]
         if table.get("provider") == "scripted" and isinstance(table.get("model"), str):
             table["model"] = str(folder / table["model"])
         try:
@@ -115,6 +118,13 @@ def secret_values(agent: AgentSpec | None, environ: Mapping[str, str] = os.envir
     return [environ[name] for name in names if environ.get(name)]
 
 
+def _beside(tool: object, folder: Path) -> object:
+    """Return `path.py:name` relative to the agent's file; any other tool as it is."""
+    if isinstance(tool, str) and ".py:" in tool:
+        return str(folder / tool)
+    return tool
+
+
 def _first_problem(error: ValidationError, shape: type[BaseModel]) -> str:
     problem = error.errors()[0]
     key = ".".join(str(part) for part in problem["loc"])
@@ -124,6 +134,3 @@ def _first_problem(error: ValidationError, shape: type[BaseModel]) -> str:
     if problem["type"] == "missing":
         return f"key {key!r} is missing"
     return f"key {key!r}: {problem['msg']}"
-
-
-__all__ = ["Agent", "ToolImportError", "secret_values"]

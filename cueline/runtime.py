@@ -6,9 +6,10 @@ are the same inline and on Ray; only who holds whom differs.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -21,7 +22,7 @@ from cueline.actors.presence import BEAT_SECONDS, ended, find, presence_of
 from cueline.actors.runner import Runner, RunnerPort
 from cueline.actors.session_host import HostPort, SessionHost
 from cueline.actors.tool import ToolExecutor
-from cueline.agent import secret_values
+from cueline.agent import Agent, secret_values
 from cueline.clock import Clock, SystemClock
 from cueline.errors import CuelineError, ToolFailedError
 from cueline.events.agent import AgentSpec, ToolSpec, Workspace
@@ -30,6 +31,8 @@ from cueline.events.codec import Codec
 from cueline.events.journal import Journal
 from cueline.events.message import Cost, Usage
 from cueline.events.store import EventStore, Presence, PresenceBoard
+from cueline.projections.session import due_work, running
+from cueline.projections.views import Views, views_path
 
 DEFAULT_LOG = Path(".cueline/log.db")
 
@@ -38,6 +41,7 @@ DEFAULT_LOG = Path(".cueline/log.db")
 class Log:
     """An open log and what belongs beside it."""
 
+    path: Path
     store: EventStore
     board: PresenceBoard
     clock: Clock
@@ -50,6 +54,26 @@ class Log:
     def journal(self, agent: AgentSpec | None = None) -> Journal:
         """Return the log in facts, cleaned of the secrets of *agent*."""
         return Journal(self.store, Codec(self.redactor(agent)), self.clock.now)
+
+
+def recorded(agent: Agent, environ: Mapping[str, str] = os.environ) -> AgentSpec:
+    """Return *agent* as it will be recorded, checked before anything is.
+
+    A scripted agent's script goes along, so that resuming needs no file.
+
+    Raises:
+        ConfigError: mend the setting, file or variable it names.
+        ToolImportError: make the tool importable where it will run.
+    """
+    from cueline.providers.factory import check_agent
+    from cueline.providers.scripted import record_script
+
+    spec = agent.spec()
+    if spec.provider == "scripted" and "script" not in spec.parameters:
+        parameters = record_script(spec.parameters, Path(spec.model))
+        spec = spec.model_copy(update={"parameters": parameters})
+    check_agent(spec, environ)
+    return spec
 
 
 def check_call(tool: ToolSpec, arguments: Mapping[str, JsonValue]) -> str | None:
@@ -182,6 +206,24 @@ class Inline:
             await self.log.clock.sleep(BEAT_SECONDS)
 
 
+class ViewsIndex:
+    """The work that the read models know of, brought up to date by whoever asks."""
+
+    def __init__(self, views: Views, store: EventStore) -> None:
+        self._views = views
+        self._store = store
+
+    async def due(self, now: datetime) -> Sequence[str]:
+        """See `WorkIndex.due`."""
+        await self._views.catch_up(self._store)
+        return [work.stream for work in due_work(self._views.db, now)]
+
+    async def driven(self) -> Sequence[str]:
+        """See `WorkIndex.driven`."""
+        await self._views.catch_up(self._store)
+        return [work.stream for work in running(self._views.db)]
+
+
 class Place(Protocol):
     """Where sessions are driven: this process, or a cluster."""
 
@@ -193,7 +235,6 @@ class Place(Protocol):
 @asynccontextmanager
 async def inline(
     log: Log,
-    index: WorkIndex,
     *,
     scope: Collection[str] | None,
     on_trouble: Callable[[str, CuelineError], None],
@@ -201,12 +242,14 @@ async def inline(
     """Drive the sessions of *scope* in this process; None means all that nobody drives."""
     from cueline.tools.executor import ProcessToolExecutor
 
-    here = Inline(log, ProcessToolExecutor(), index, on_trouble=on_trouble, scope=scope)
-    await here.start()
-    try:
-        yield here
-    finally:
-        await here.close()
+    with closing(Views(views_path(log.path))) as views:
+        index = ViewsIndex(views, log.store)
+        here = Inline(log, ProcessToolExecutor(), index, on_trouble=on_trouble, scope=scope)
+        await here.start()
+        try:
+            yield here
+        finally:
+            await here.close()
 
 
 @asynccontextmanager
@@ -228,7 +271,7 @@ async def open_log(
         # Never in the log's own file: presence is volatile, and thrown away when damaged.
         board = SqlitePresence.open(path.with_name(f"{path.name}.presence"), used)
         try:
-            yield Log(store=store, board=board, clock=used, environ=os.environ)
+            yield Log(path=path, store=store, board=board, clock=used, environ=os.environ)
         finally:
             await board.close()
     finally:

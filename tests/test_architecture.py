@@ -28,9 +28,10 @@ MAY_IMPORT = {
 }
 MAY_IMPORT |= {
     "runtime": set(MAY_IMPORT),
+    "library": {*MAY_IMPORT, "runtime", "on_ray"},
     "testing": {*MAY_IMPORT, "runtime"},
-    "cli": {*MAY_IMPORT, "runtime"},
-    "cueline": {*MAY_IMPORT, "runtime"} - {"cluster"},
+    "cli": {*MAY_IMPORT, "runtime", "on_ray"},
+    "cueline": {*MAY_IMPORT, "library"} - {"cluster"},
 }
 
 # In actors and runtime only for the type of what is JSON.
