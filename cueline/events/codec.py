@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, cast, get_args, get_origin
@@ -216,6 +217,7 @@ def blobs_in(payload: bytes | None) -> tuple[str, ...]:
         return ()  # `decode` says what is wrong with it
 
 
+@cache
 def _shape_of(fact: type[Fact]) -> _Shape:
     annotations = [field.annotation for field in fact.model_fields.values()]
     return _Shape(

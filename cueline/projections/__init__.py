@@ -1,0 +1,1 @@
+"""What it looks like: read models beside the log, which can be thrown away."""

@@ -1,0 +1,58 @@
+"""The read model `approvals`: what people were asked, and what they said."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar
+
+from sqlite_utils import Database
+
+from cueline.events.store import from_us
+from cueline.projections.row import Names, matching, select
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """One question about exactly one effect."""
+
+    TABLE: ClassVar[str] = "approvals"
+    KEY: ClassVar[Names] = ("stream",)
+    INDEXES: ClassVar[tuple[Names, ...]] = (("id",), ("status", "deadline_us"), ("session",))
+
+    stream: str
+    id: str
+    """What a user sees, and what a decision names."""
+    session: str
+    """The session's stream."""
+    effect: str
+    status: str
+    """`pending`, `granted`, `denied`, `expired` or `superseded`."""
+    question: str
+    tool: str
+    arguments_json: str
+    summary: str
+    rationale: str
+    rule: str
+    digest: str
+    """Of exactly what will run (I9)."""
+    opened_us: int
+    deadline_us: int
+    votes: int = 0
+    by: str = ""
+    note: str = ""
+
+    @property
+    def deadline_at(self) -> datetime:
+        """When it expires."""
+        return from_us(self.deadline_us)
+
+
+def pending_approvals(db: Database, session: str | None = None) -> list[Approval]:
+    """Return the questions that wait for a person, the most urgent first."""
+    where, values = matching([("status = ?", "pending"), ("session = ?", session)])
+    return select(db, Approval, f"{where} ORDER BY deadline_us, stream", values)
+
+
+def find_approval(db: Database, name: str) -> Approval | None:
+    """Return the approval of a stream's name, or of what a user sees of it."""
+    found = select(db, Approval, "WHERE stream = ? OR id = ?", [name, name], 1)
+    return found[0] if found else None

@@ -1,0 +1,63 @@
+"""The read model `events`: the facets of every event in the log."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar
+
+from sqlite_utils import Database
+
+from cueline.events.store import from_us, to_us
+from cueline.projections.row import Names, matching, select
+
+
+@dataclass(frozen=True, slots=True)
+class Facets:
+    """Which event it is, who caused it, and what it is about."""
+
+    TABLE: ClassVar[str] = "events"
+    KEY: ClassVar[Names] = ("position",)
+    INDEXES: ClassVar[tuple[Names, ...]] = (
+        ("session", "position"),
+        ("type", "position"),
+        ("tool", "position"),
+    )
+
+    position: int
+    stream: str
+    version: int
+    type: str
+    actor: str
+    tool: str
+    session: str
+    """The session's stream, also for events of its inbox and its approvals."""
+    recorded_us: int
+
+    @property
+    def recorded_at(self) -> datetime:
+        """When the log took it."""
+        return from_us(self.recorded_us)
+
+
+def audit(
+    db: Database,
+    *,
+    session: str | None = None,
+    type: str | None = None,  # noqa: A002 - the word of the log
+    tool: str | None = None,
+    actor: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int = 1000,
+) -> list[Facets]:
+    """Return the events that fit, in order; *session* is a stream, *actor* may lack its `:name`."""
+    where, values = matching(
+        [
+            ("session = ?", session),
+            ("type = ?", type),
+            ("tool = ?", tool),
+            ("? IN (actor, substr(actor, 1, instr(actor, ':') - 1))", actor),
+            ("recorded_us >= ?", to_us(since) if since else None),
+            ("recorded_us <= ?", to_us(until) if until else None),
+        ]
+    )
+    return select(db, Facets, f"{where} ORDER BY position", values, limit)

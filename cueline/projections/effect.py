@@ -1,0 +1,57 @@
+"""The read model `effects`: the life of each model call and tool call."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sqlite_utils import Database
+
+from cueline.projections.row import Names, select
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One model call or tool call of a session, over all its attempts."""
+
+    TABLE: ClassVar[str] = "effects"
+    KEY: ClassVar[Names] = ("stream", "effect")
+    INDEXES: ClassVar[tuple[Names, ...]] = ()
+
+    stream: str
+    effect: str
+    kind: str
+    """`model` or `tool`."""
+    tool: str = ""
+    declared: str = ""
+    key: str = ""
+    """The idempotency key, the same for every attempt."""
+    status: str = "requested"
+    """`requested`, `started`, `retry`, `in_doubt`; at last `returned`, `failed`,
+    `skipped` or `reconciled`."""
+    attempts: int = 0
+    lost: int = 0
+    """Attempts that were cut off by a crash."""
+    in_doubt: bool = False
+    runner: str = ""
+    requested_version: int = 0
+    started_position: int | None = None
+    """Of its first attempt."""
+    ended_position: int | None = None
+    ended_version: int | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    cost: str = "0"
+    unpriced: int = 0
+    seconds: float = 0.0
+
+
+def effects_of(db: Database, stream: str) -> list[Effect]:
+    """Return the effects of a session, in the order in which they were requested."""
+    return select(db, Effect, "WHERE stream = ? ORDER BY requested_version, rowid", [stream])
+
+
+def in_doubt(db: Database) -> list[Effect]:
+    """Return the tool calls of all sessions whose outcome nobody knows."""
+    there = "stream IN (SELECT stream FROM sessions WHERE in_doubt > 0)"
+    return select(db, Effect, f"WHERE {there} AND in_doubt = 1 ORDER BY stream, requested_version")

@@ -1,0 +1,158 @@
+"""What each fact changes in the rows of effects."""
+
+import json
+
+from cueline.events.session import (
+    LostAttempt,
+    ModelFailed,
+    ModelReplied,
+    ModelRequested,
+    ModelStarted,
+    SessionTakenOver,
+    ToolFailed,
+    ToolInDoubt,
+    ToolReconciled,
+    ToolReturned,
+    ToolSkipped,
+    ToolStarted,
+)
+from cueline.events.store import RecordedEvent
+from cueline.projections.effect import Effect
+from cueline.projections.row import Row, Rows, row_of
+from cueline.projections.spending import spend
+
+_BLANK = row_of(Effect(stream="", effect="", kind=""))
+
+
+class EffectFold:
+    """Follows the effects of sessions through a batch of events."""
+
+    def __init__(self, effects: Rows) -> None:
+        self._effects = effects
+
+    def fold(self, session: Row, recorded: RecordedEvent, fact: object) -> str:
+        """Take one event of *session*, and return the tool that it is about."""
+        match fact:
+            case ModelStarted() | ToolStarted():
+                return self._started(session, recorded, fact)
+            case ModelRequested():
+                self._model_requested(session, recorded, fact)
+            case ModelReplied():
+                self._replied(session, recorded, fact)
+            case ToolReturned() | ToolSkipped() | ModelFailed() | ToolFailed():
+                return self._over(session, recorded, fact)
+            case ToolInDoubt() | ToolReconciled():
+                return self._in_doubt(session, recorded, fact)
+            case SessionTakenOver(lost_attempts=lost):
+                self._lost(session, recorded, lost)
+        return ""
+
+    def _row(self, session: Row, recorded: RecordedEvent, effect: str, kind: str) -> Row:
+        """Return the effect's row; a fork may hear of one that its past requested."""
+        found = self._effects.find(session["stream"], effect)
+        return found or self._new(session, recorded, effect, kind)
+
+    def _new(self, session: Row, recorded: RecordedEvent, effect: str, kind: str) -> Row:
+        stream = session["stream"]
+        return self._effects.add(
+            {
+                **_BLANK,
+                "stream": stream,
+                "effect": effect,
+                "kind": kind,
+                "key": f"{stream}/{effect}",
+                "requested_version": recorded.version,
+            }
+        )
+
+    def _started(
+        self, session: Row, recorded: RecordedEvent, fact: ModelStarted | ToolStarted
+    ) -> str:
+        kind = "tool" if isinstance(fact, ToolStarted) else "model"
+        row = self._row(session, recorded, fact.effect, kind)
+        row["status"] = "started"
+        row["attempts"] = max(row["attempts"], fact.attempt)
+        if row["started_position"] is None:
+            row["started_position"] = recorded.position
+        if isinstance(fact, ToolStarted):
+            row["runner"], row["tool"] = fact.runner, fact.tool
+        return str(row["tool"])
+
+    def _model_requested(self, session: Row, recorded: RecordedEvent, fact: ModelRequested) -> None:
+        # A first attempt is new, and so is a call that a reply requests: looking
+        # for the row would cost as much as all the rest.
+        if fact.attempt == 1:
+            session["turns"] += 1
+            self._new(session, recorded, fact.effect, "model")
+        else:
+            row = self._row(session, recorded, fact.effect, "model")
+            row["status"] = "requested"
+            row["ended_position"] = row["ended_version"] = None
+
+    def _replied(self, session: Row, recorded: RecordedEvent, fact: ModelReplied) -> None:
+        row = self._row(session, recorded, fact.effect, "model")
+        spend(row, fact.usage, fact.cost)
+        row["seconds"] = fact.seconds
+        _end(row, recorded, "returned")
+        if not fact.calls:
+            return
+        declared = json.loads(session["tools_json"])
+        turn = fact.effect.partition(".")[0]
+        for index, call in enumerate(fact.calls):
+            requested = self._new(session, recorded, f"{turn}.{index}", "tool")
+            requested["tool"], requested["declared"] = call.name, declared.get(call.name, "")
+
+    def _over(
+        self,
+        session: Row,
+        recorded: RecordedEvent,
+        fact: ToolReturned | ToolSkipped | ModelFailed | ToolFailed,
+    ) -> str:
+        kind = "model" if isinstance(fact, ModelFailed) else "tool"
+        row = self._row(session, recorded, fact.effect, kind)
+        if isinstance(fact, ToolReturned | ToolFailed):
+            row["seconds"] = fact.seconds
+        if isinstance(fact, ModelFailed) and fact.usage is not None:
+            spend(row, fact.usage, None)
+        if isinstance(fact, ModelFailed | ToolFailed):
+            row["lost"] += fact.kind == "lost"
+        match fact:
+            case ToolReturned():
+                _end(row, recorded, "returned")
+            case ToolSkipped():
+                _end(row, recorded, "skipped")
+            case _ if fact.retry_at is not None:
+                row["status"] = "retry"
+            case _:
+                _end(row, recorded, "failed")
+        return str(row["tool"])
+
+    def _in_doubt(
+        self, session: Row, recorded: RecordedEvent, fact: ToolInDoubt | ToolReconciled
+    ) -> str:
+        row = self._row(session, recorded, fact.effect, "tool")
+        before = row["in_doubt"]
+        if isinstance(fact, ToolInDoubt):
+            row["status"], row["in_doubt"] = "in_doubt", True
+        elif fact.outcome == "did_not_happen":
+            row["status"], row["in_doubt"] = "requested", False
+        elif fact.output:
+            # Without words for the model it stays in doubt, and a person is asked.
+            row["in_doubt"] = False
+            _end(row, recorded, "reconciled")
+        session["in_doubt"] += row["in_doubt"] - before
+        return str(row["tool"])
+
+    def _lost(
+        self, session: Row, recorded: RecordedEvent, attempts: tuple[LostAttempt, ...]
+    ) -> None:
+        for attempt in attempts:
+            kind = "model" if attempt.effect.endswith(".m") else "tool"
+            row = self._row(session, recorded, attempt.effect, kind)
+            row["lost"] += 1
+            row["status"] = "retry"
+
+
+def _end(row: Row, recorded: RecordedEvent, status: str) -> None:
+    row["status"] = status
+    row["ended_position"], row["ended_version"] = recorded.position, recorded.version

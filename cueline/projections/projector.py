@@ -1,0 +1,144 @@
+"""Tells the events of the log to all read models."""
+
+import json
+
+from sqlite_utils import Database
+
+from cueline.events.approval import (
+    ApprovalDenied,
+    ApprovalExpired,
+    ApprovalGranted,
+    ApprovalOpened,
+    ApprovalSuperseded,
+    VoteGiven,
+)
+from cueline.events.session import ModelFailed, ModelReplied, SessionForked
+from cueline.events.store import RecordedEvent, from_us, to_us
+from cueline.events.stream import category_of, shown, sibling
+from cueline.projections.approval import Approval
+from cueline.projections.audit import Facets
+from cueline.projections.effect import Effect
+from cueline.projections.effect_fold import EffectFold
+from cueline.projections.inheritance import inherit
+from cueline.projections.row import Lines, Row, Rows, row_of
+from cueline.projections.session import Session
+from cueline.projections.session_fold import fold_message, fold_session, settle_due
+from cueline.projections.spending import spend
+from cueline.projections.transcript import Line
+from cueline.projections.transcript_fold import lines
+from cueline.projections.usage import DayUsage
+
+
+class Projector:
+    """Projects a batch of events; what it holds is written by `flush`."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._sessions = Rows(db, Session)
+        self._effects = Rows(db, Effect)
+        self._effect_fold = EffectFold(self._effects)
+        self._approvals = Rows(db, Approval)
+        self._usage = Rows(db, DayUsage)
+        self._transcript = Lines(db, Line)
+        self._events = Lines(db, Facets)
+
+    def project(self, recorded: RecordedEvent, fact: object) -> None:
+        """Take one event; a fact that is not there any more, or not known, leaves its facets."""
+        tool, session = "", ""
+        match category_of(recorded.stream):
+            case "session":
+                session = recorded.stream
+                tool = self._project_session(recorded, fact)
+            case "inbox":
+                session = sibling(recorded.stream, "session")
+                fold_message(self._session(session, recorded.recorded_us), recorded, fact)
+            case "approval":
+                tool, session = self._project_approval(recorded, fact)
+        self._events.add(
+            (
+                *(recorded.position, recorded.stream, recorded.version, recorded.type),
+                *(recorded.actor, tool, session, recorded.recorded_us),
+            )
+        )
+
+    def flush(self) -> None:
+        """Write everything that was projected since the last time."""
+        for row in self._sessions.held():
+            settle_due(row)
+        for table in (self._sessions, self._effects, self._approvals, self._usage):
+            table.flush()
+        self._transcript.flush()
+        self._events.flush()
+
+    def _session(self, stream: str, recorded_us: int) -> Row:
+        found = self._sessions.find(stream)
+        if found is not None:
+            return found
+        new = Session(stream, shown(stream), created_us=recorded_us, updated_us=recorded_us)
+        return self._sessions.add(row_of(new))
+
+    def _project_session(self, recorded: RecordedEvent, fact: object) -> str:
+        row = self._session(recorded.stream, recorded.recorded_us)
+        fold_session(row, recorded, fact)
+        tool = self._effect_fold.fold(row, recorded, fact)
+        for line in lines(recorded, fact, tool):
+            self._transcript.add(line)
+        match fact:
+            case ModelReplied() | ModelFailed():
+                self._use(row, recorded, fact)
+            case SessionForked():
+                # What the parent used is summed up from its rows in the file.
+                self.flush()
+                inherit(self._db, self._session(recorded.stream, recorded.recorded_us))
+        return tool
+
+    def _use(self, session: Row, recorded: RecordedEvent, fact: ModelReplied | ModelFailed) -> None:
+        model, cost = session["model"], None
+        if isinstance(fact, ModelReplied):
+            model, cost = fact.model or model, fact.cost
+        day = from_us(recorded.recorded_us).date().isoformat()
+        key = (recorded.stream, session["provider"], model, day)
+        row = self._usage.find(*key) or self._usage.add(row_of(DayUsage(*key)))
+        row["calls" if isinstance(fact, ModelReplied) else "failed"] += 1
+        if fact.usage is not None:
+            spend(row, fact.usage, cost)
+
+    def _project_approval(self, recorded: RecordedEvent, fact: object) -> tuple[str, str]:
+        """Take one event of an approval, and return its tool and its session."""
+        if isinstance(fact, ApprovalOpened):
+            row = self._approvals.add(row_of(_opened(recorded.stream, fact)))
+            return row["tool"], row["session"]
+        found = self._approvals.find(recorded.stream)
+        if found is None:
+            return "", ""
+        match fact:
+            case VoteGiven():
+                found["votes"] += 1
+            case ApprovalGranted(by=by, note=note):
+                found.update(status="granted", by=by, note=note)
+            case ApprovalDenied(by=by, note=note):
+                found.update(status="denied", by=by, note=note)
+            case ApprovalExpired():
+                found.update(status="expired")
+            case ApprovalSuperseded(reason=reason):
+                found.update(status="superseded", note=reason)
+        return found["tool"], found["session"]
+
+
+def _opened(stream: str, fact: ApprovalOpened) -> Approval:
+    return Approval(
+        stream=stream,
+        id=shown(stream),
+        session=fact.session,
+        effect=fact.effect,
+        status="pending",
+        question=fact.question,
+        tool=fact.tool,
+        arguments_json=json.dumps(fact.arguments, ensure_ascii=False),
+        summary=fact.summary,
+        rationale=fact.rationale,
+        rule=fact.rule,
+        digest=fact.digest,
+        opened_us=to_us(fact.opened_at),
+        deadline_us=to_us(fact.deadline_at),
+    )

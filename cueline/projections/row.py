@@ -1,0 +1,141 @@
+"""The rows of a read model, and the dataclass that says what is in them.
+
+A read model is a frozen dataclass: its fields are the columns of its table,
+and what a query returns.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+from functools import cache
+from itertools import starmap
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from sqlite_utils import Database
+
+Names = tuple[str, ...]
+
+
+class ReadModel(Protocol):
+    """A dataclass whose fields are columns."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+    TABLE: ClassVar[str]
+    KEY: ClassVar[Names]
+    INDEXES: ClassVar[tuple[Names, ...]]
+
+
+M = TypeVar("M", bound=ReadModel)
+Row = dict[str, Any]
+
+
+@cache
+def columns(model: type[ReadModel]) -> Names:
+    """Name the columns of *model*, in order."""
+    return tuple(field.name for field in fields(model))
+
+
+def create(db: Database, model: type[ReadModel]) -> None:
+    """Make the table of *model*, and its indexes."""
+    kept_as = {int: int, bool: int, str: str, float: float, int | None: int, str | None: str}
+    typed = {field.name: kept_as[field.type] for field in fields(model)}  # type: ignore[index]  # a column is one of these
+    optional = {name for name, field in typed_fields(model) if "None" in str(field)}
+    table = db.table(model.TABLE)
+    table.create(typed, pk=model.KEY, not_null=typed.keys() - optional, strict=True)
+    for index in model.INDEXES:
+        table.create_index(index)
+
+
+def typed_fields(model: type[ReadModel]) -> Iterator[tuple[str, object]]:
+    """Tell name and type of each column."""
+    return ((field.name, field.type) for field in fields(model))
+
+
+def select(
+    db: Database, model: type[M], where: str, parameters: Sequence[object] = (), limit: int = -1
+) -> list[M]:
+    """Return what the rows that fit say."""
+    wanted = ", ".join(f"{model.TABLE}.{name}" for name in columns(model))
+    sql = f"SELECT {wanted} FROM {model.TABLE} {where} LIMIT ?"  # noqa: S608 - no word of it comes from outside
+    found = db.execute(sql, [*parameters, limit])
+    flags = [n for n, (_, kind) in enumerate(typed_fields(model)) if kind is bool]
+    return list(starmap(model, (_with_flags(row, flags) for row in found)))
+
+
+def _with_flags(row: tuple[Any, ...], flags: list[int]) -> Sequence[Any]:
+    """Return *row* with truth for what SQLite keeps as 0 and 1."""
+    told = list(row)
+    for n in flags:
+        told[n] = bool(told[n])
+    return told
+
+
+def row_of(told: ReadModel) -> Row:
+    """Return what *told* says as a row that can be changed."""
+    return {name: getattr(told, name) for name in columns(type(told))}
+
+
+def matching(asked: Iterable[tuple[str, object]]) -> tuple[str, list[object]]:
+    """Return the condition and the parameters of what was asked: pairs of SQL and value or None."""
+    given = [(sql, value) for sql, value in asked if value is not None]
+    where = f"WHERE {' AND '.join(sql for sql, _ in given)}" if given else ""
+    return where, [value for _, value in given]
+
+
+class Rows:
+    """The rows of one read model that a batch of events changes."""
+
+    def __init__(self, db: Database, model: type[ReadModel]) -> None:
+        self._db = db
+        self._key = model.KEY
+        self._names = columns(model)
+        named, marks = ", ".join(self._names), ", ".join("?" * len(self._names))
+        fits = " AND ".join(f"{name} = ?" for name in self._key)
+        changed = ", ".join(f"{n} = excluded.{n}" for n in self._names if n not in self._key)
+        self._find = f"SELECT {named} FROM {model.TABLE} WHERE {fits}"  # noqa: S608 - as above
+        # An upsert keeps a row's place, so that it makes no difference to the
+        # file where one batch ends and the next begins.
+        self._put = (
+            f"INSERT INTO {model.TABLE} ({named}) VALUES ({marks}) "  # noqa: S608 - as above
+            f"ON CONFLICT ({', '.join(self._key)}) DO UPDATE SET {changed}"
+        )
+        self._held: dict[tuple[object, ...], Row] = {}
+
+    def find(self, *key: object) -> Row | None:
+        """Return the row of *key*, to be changed in place."""
+        held = self._held.get(key)
+        if held is None:
+            found = self._db.execute(self._find, key).fetchone()
+            if found is not None:
+                held = self._held[key] = dict(zip(self._names, found, strict=True))
+        return held
+
+    def add(self, row: Row) -> Row:
+        """Take a new row."""
+        self._held[tuple(row[name] for name in self._key)] = row
+        return row
+
+    def held(self) -> list[Row]:
+        """Return the rows that were found or added since the last flush."""
+        return list(self._held.values())
+
+    def flush(self) -> None:
+        """Write what is held."""
+        rows = [tuple(map(row.__getitem__, self._names)) for row in self._held.values()]
+        self._db.conn.executemany(self._put, rows)
+        self._held.clear()
+
+
+class Lines:
+    """The rows of a read model that are only ever added."""
+
+    def __init__(self, db: Database, model: type[ReadModel]) -> None:
+        self._db = db
+        marks = ", ".join("?" * len(columns(model)))
+        self._put = f"INSERT INTO {model.TABLE} VALUES ({marks})"  # noqa: S608 - as above
+        self._held: list[tuple[object, ...]] = []
+        self.add = self._held.append
+
+    def flush(self) -> None:
+        """Write what is held."""
+        self._db.conn.executemany(self._put, self._held)
+        self._held.clear()

@@ -1,0 +1,177 @@
+"""The read models `sessions` and `work`: one row for each session."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import ClassVar
+
+from sqlite_utils import Database
+
+from cueline.events.store import from_us, to_us
+from cueline.events.stream import stream_name
+from cueline.projections.row import Names, matching, select
+
+TERMINAL = ("completed", "failed", "stopped")
+DRIVEN = ("running", "stopping")
+"""Somebody has to be driving a session in one of these."""
+_PAUSES = ("operator", "budget")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One session, from its inbox and its stream."""
+
+    TABLE: ClassVar[str] = "sessions"
+    KEY: ClassVar[Names] = ("stream",)
+    INDEXES: ClassVar[tuple[Names, ...]] = (
+        ("id",),
+        ("status", "updated_us"),
+        ("updated_us",),
+        ("due_us",),
+    )
+
+    stream: str
+    id: str
+    """What a user sees."""
+    status: str = "created"
+    agent: str = ""
+    provider: str = ""
+    model: str = ""
+    goal: str | None = None
+    open: bool = False
+    attached: bool = False
+    labels_json: str = "{}"
+    tools_json: str = "{}"
+    """For each tool what it declares of doing it twice."""
+    created_us: int = 0
+    started_us: int | None = None
+    updated_us: int = 0
+    version: int = 0
+    epoch: int = 0
+    """Of its last owner."""
+    wait_kind: str | None = None
+    wait_why: str | None = None
+    deadline_us: int | None = None
+    inbox_length: int = 0
+    inbox_read: int = 0
+    due_us: int | None = None
+    """From when on somebody has to look at it: 0 at once, None never."""
+    turns: int = 0
+    tool_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    cost: str = "0"
+    """In US dollars, as an exact decimal."""
+    unpriced: int = 0
+    """Answers whose price nobody knows."""
+    result: str | None = None
+    error: str | None = None
+    error_kind: str | None = None
+    recoverable: bool = False
+    takeovers: int = 0
+    lost_attempts: int = 0
+    in_doubt: int = 0
+    """Tool calls that are in doubt now."""
+    reconciled: int = 0
+    parent: str | None = None
+    """The stream that it was forked from."""
+    parent_version: int = 0
+    inherited_turns: int = 0
+    """What the forked past used; none of it was spent here."""
+    inherited_tool_calls: int = 0
+    inherited_input_tokens: int = 0
+    inherited_output_tokens: int = 0
+    inherited_cache_read_tokens: int = 0
+    inherited_cache_write_tokens: int = 0
+    inherited_cost: str = "0"
+
+    @property
+    def shown_status(self) -> str:
+        """What lists show: a session that waits for a person to go on is `paused`."""
+        paused = self.status == "waiting" and self.wait_kind in _PAUSES
+        return "paused" if paused else self.status
+
+    @property
+    def finished(self) -> bool:
+        """Whether its status is final (I6)."""
+        return self.status in TERMINAL
+
+    @property
+    def usd(self) -> Decimal:
+        """What it cost."""
+        return Decimal(self.cost)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What whoever started it called it."""
+        return dict(json.loads(self.labels_json))
+
+    @property
+    def updated_at(self) -> datetime:
+        """When its last fact was recorded."""
+        return from_us(self.updated_us)
+
+    @property
+    def deadline_at(self) -> datetime | None:
+        """When its wait ends by itself."""
+        return None if self.deadline_us is None else from_us(self.deadline_us)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A session that somebody has to look at."""
+
+    TABLE: ClassVar[str] = "sessions"
+    KEY: ClassVar[Names] = ("stream",)
+    INDEXES: ClassVar[tuple[Names, ...]] = ()
+
+    stream: str
+    status: str
+    epoch: int
+    inbox_length: int
+    inbox_read: int
+    deadline_us: int | None
+
+
+def list_sessions(
+    db: Database, *, status: str | None = None, agent: str | None = None, limit: int = 100
+) -> list[Session]:
+    """Return sessions, the last changed first; *status* may also be `paused`."""
+    paused = status == "paused"
+    where, values = matching(
+        [
+            ("status = ?", "waiting" if paused else status),
+            ("wait_kind IN ('operator', 'budget') = ?", paused or None),
+            ("agent = ?", agent),
+        ]
+    )
+    return select(db, Session, f"{where} ORDER BY updated_us DESC, stream", values, limit)
+
+
+def find_session(db: Database, name: str) -> Session | None:
+    """Return the session of a stream's name, or of what a user sees of it."""
+    found = select(db, Session, "WHERE stream = ? OR id = ?", [name, name], 1)
+    return found[0] if found else None
+
+
+def due_work(db: Database, now: datetime, limit: int = -1) -> list[Work]:
+    """Return the sessions with work, the nearest deadlines first.
+
+    Its inbox is longer than what it has read, or its deadline has passed, or
+    it is `running` or `stopping` (and may well have a living owner).
+    """
+    return select(db, Work, "WHERE due_us <= ? ORDER BY due_us, updated_us", [to_us(now)], limit)
+
+
+def running(db: Database) -> list[Work]:
+    """Return the sessions that somebody has to be driving."""
+    return select(db, Work, "WHERE status IN (?, ?) ORDER BY updated_us", DRIVEN)
+
+
+def session_stream(id: str) -> str:  # noqa: A002 - the word of the log
+    """Return the stream of what a user calls a session."""
+    tenant, _, rest = id.rpartition("/")
+    return stream_name("session", rest, tenant) if tenant else stream_name("session", rest)

@@ -1,0 +1,142 @@
+"""What each fact changes in the row of its session."""
+
+import json
+
+from cueline.events.agent import AgentSpec
+from cueline.events.fact import Fact
+from cueline.events.inbox import StartAsked, StopAsked
+from cueline.events.session import (
+    MessageReceived,
+    MessageRefused,
+    ModelFailed,
+    ModelReplied,
+    ModelRequested,
+    SessionCompleted,
+    SessionContinued,
+    SessionFailed,
+    SessionForked,
+    SessionIdle,
+    SessionStarted,
+    SessionStopped,
+    SessionTakenOver,
+    SessionWaiting,
+    ToolFailed,
+    ToolReconciled,
+)
+from cueline.events.store import RecordedEvent, to_us
+from cueline.projections.row import Row
+from cueline.projections.session import DRIVEN, TERMINAL
+from cueline.projections.spending import spend
+
+
+def fold_message(row: Row, recorded: RecordedEvent, fact: object) -> None:
+    """Take one event of the session's inbox."""
+    row["inbox_length"] = recorded.version
+    if isinstance(fact, StartAsked) and row["started_us"] is None:
+        _describe(row, fact.agent)
+        row["goal"], row["open"], row["attached"] = fact.goal, fact.open, fact.attached
+        row["labels_json"] = json.dumps(fact.labels)
+        if fact.fork_of is not None:
+            row["parent"], row["parent_version"] = fact.fork_of.stream, fact.fork_of.version
+
+
+def fold_session(row: Row, recorded: RecordedEvent, fact: object) -> None:
+    """Take one event of the session's own stream."""
+    row["version"] = recorded.version
+    row["updated_us"] = recorded.recorded_us
+    row["epoch"] = recorded.epoch
+    match fact:
+        case ModelRequested() | SessionContinued():
+            _become(row, "running")
+        case ModelReplied(calls=calls, usage=usage, cost=cost):
+            row["tool_calls"] += len(calls)
+            spend(row, usage, cost)
+        case MessageReceived(inbox_version=read, message=message):
+            row["inbox_read"] = max(row["inbox_read"], read)
+            if isinstance(message, StopAsked):
+                _become(row, "stopping")
+        case MessageRefused(inbox_version=read):
+            row["inbox_read"] = max(row["inbox_read"], read)
+        case SessionWaiting():
+            _wait(row, fact)
+        case SessionIdle(result=result):
+            _become(row, "idle")
+            row["result"] = row["result"] if row["status"] in TERMINAL else result
+        case Fact():
+            _fold_seldom(row, recorded, fact)
+
+
+def _fold_seldom(row: Row, recorded: RecordedEvent, fact: Fact) -> None:
+    match fact:
+        case ModelFailed(kind=kind, usage=usage):
+            row["lost_attempts"] += kind == "lost"
+            if usage is not None:
+                spend(row, usage, None)
+        case ToolFailed(kind="lost"):
+            row["lost_attempts"] += 1
+        case ToolReconciled():
+            row["reconciled"] += 1
+        case SessionTakenOver(lost_attempts=lost):
+            row["takeovers"] += 1
+            row["lost_attempts"] += len(lost)
+            _become(row, "running")
+        case SessionStarted() | SessionForked():
+            _start(row, recorded, fact)
+        case SessionCompleted() | SessionFailed() | SessionStopped() if (
+            row["status"] not in TERMINAL
+        ):
+            _end(row, fact)
+
+
+def settle_due(row: Row) -> None:
+    """Say from when on somebody has to look at the session."""
+    unread = row["inbox_length"] > row["inbox_read"]
+    driven = row["status"] in DRIVEN and row["wait_kind"] is None
+    row["due_us"] = 0 if unread or driven else row["deadline_us"]
+
+
+def _become(row: Row, status: str) -> None:
+    """Leave whatever was waited for; a session that stops goes on stopping."""
+    if row["status"] in TERMINAL:
+        return
+    goes_on = row["status"] == "stopping" and status in {"running", "waiting"}
+    row["status"] = "stopping" if goes_on else status
+    row["wait_kind"] = row["wait_why"] = row["deadline_us"] = None
+
+
+def _wait(row: Row, fact: SessionWaiting) -> None:
+    _become(row, "waiting")
+    if row["status"] not in TERMINAL:
+        row["wait_kind"], row["wait_why"] = fact.kind, fact.why
+        row["deadline_us"] = None if fact.deadline_at is None else to_us(fact.deadline_at)
+
+
+def _start(row: Row, recorded: RecordedEvent, fact: SessionStarted | SessionForked) -> None:
+    _describe(row, fact.agent)
+    row["started_us"] = recorded.recorded_us
+    row["goal"], row["open"], row["attached"] = fact.goal, fact.open, fact.attached
+    row["epoch"] = recorded.epoch
+    row["inbox_read"] = 1
+    if isinstance(fact, SessionStarted):
+        row["labels_json"] = json.dumps(fact.labels)
+    else:
+        row["parent"], row["parent_version"] = fact.parent, fact.version
+    _become(row, "running")
+
+
+def _end(row: Row, fact: SessionCompleted | SessionFailed | SessionStopped) -> None:
+    match fact:
+        case SessionCompleted(result=result):
+            _become(row, "completed")
+            row["result"] = result
+        case SessionFailed(kind=kind, error=error, recoverable=recoverable):
+            _become(row, "failed")
+            row["error_kind"], row["error"], row["recoverable"] = kind, error, recoverable
+        case SessionStopped(by=by, reason=reason):
+            _become(row, "stopped")
+            row["error_kind"], row["error"] = "stopped", f"{reason} ({by})"
+
+
+def _describe(row: Row, agent: AgentSpec) -> None:
+    row["agent"], row["provider"], row["model"] = agent.name, agent.provider, agent.model
+    row["tools_json"] = json.dumps({tool.name: tool.declared for tool in agent.tools})

@@ -1,0 +1,60 @@
+"""The read model `transcript`: what was said and done, line by line."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sqlite_utils import Database
+
+from cueline.projections.row import Names, select
+from cueline.projections.session import find_session
+
+EXCERPT = 2000
+"""What is kept of a text, in characters; the log has the whole of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One thing that was said or done."""
+
+    TABLE: ClassVar[str] = "transcript"
+    KEY: ClassVar[Names] = ("stream", "version", "part")
+    INDEXES: ClassVar[tuple[Names, ...]] = ()
+
+    stream: str
+    version: int
+    part: int
+    """Place among the lines of one event, from 0."""
+    kind: str
+    """`user`, `assistant`, `call`, `result`, `wait`, `takeover` or `end`."""
+    effect: str
+    name: str
+    """Of the tool, the lane of a message, the kind of a wait or of an end."""
+    text: str
+    size: int
+    """Of the whole text, in characters."""
+    failed: bool
+    recorded_us: int
+
+    @property
+    def cut(self) -> bool:
+        """Whether the text goes on in the log."""
+        return self.size > len(self.text)
+
+
+def transcript(db: Database, stream: str) -> list[Line]:
+    """Return what was said and done in a session; a fork's begins with its parent's."""
+    past: list[tuple[str, int]] = []
+    until = -1
+    name: str | None = stream
+    while name is not None and name not in (seen for seen, _ in past):
+        past.insert(0, (name, until))
+        session = find_session(db, name)
+        name = session.parent if session else None
+        if session and name:
+            until = session.parent_version if until < 0 else min(until, session.parent_version)
+    return [line for part in past for line in _lines(db, *part)]
+
+
+def _lines(db: Database, stream: str, until: int) -> list[Line]:
+    fits = "WHERE stream = ? AND (? < 0 OR version <= ?) ORDER BY version, part"
+    return select(db, Line, fits, [stream, until, until])

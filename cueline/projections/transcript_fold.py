@@ -1,0 +1,88 @@
+"""Which lines of a transcript a fact adds."""
+
+import json
+from collections.abc import Iterator
+
+from cueline.events.fact import Fact
+from cueline.events.inbox import MessageSent
+from cueline.events.message import TextBlock
+from cueline.events.session import (
+    MessageReceived,
+    ModelReplied,
+    SessionCompleted,
+    SessionFailed,
+    SessionForked,
+    SessionStarted,
+    SessionStopped,
+    SessionTakenOver,
+    SessionWaiting,
+    ToolFailed,
+    ToolReconciled,
+    ToolReturned,
+    ToolSkipped,
+)
+from cueline.events.store import RecordedEvent
+from cueline.projections.transcript import EXCERPT
+
+Told = tuple[str, str, str, str, bool]
+"""Kind, effect, name, text, and whether it failed."""
+WITHOUT_LINES = frozenset({"ModelRequested", "ModelStarted", "ToolStarted", "SessionContinued"})
+"""The most frequent ones."""
+_JSON = json.JSONEncoder(ensure_ascii=False)
+
+
+def lines(recorded: RecordedEvent, fact: object, tool: str) -> Iterator[tuple[object, ...]]:
+    """Tell the rows of what one event of a session said or did."""
+    if recorded.type in WITHOUT_LINES or not isinstance(fact, Fact):
+        return
+    stream, version, at = recorded.stream, recorded.version, recorded.recorded_us
+    for part, (kind, effect, name, text, failed) in enumerate(_told(fact, tool)):
+        yield (
+            *(stream, version, part, kind, effect, name),
+            *(text[:EXCERPT], len(text), failed, at),
+        )
+
+
+def _told(fact: Fact, tool: str) -> Iterator[Told]:
+    match fact:
+        case ToolReturned(effect=effect, output=output):
+            yield "result", effect, tool, output, False
+        case ModelReplied():
+            yield from _replied(fact)
+        case ToolFailed(effect=effect, kind=kind, message=message, retry_at=None):
+            yield "result", effect, tool, f"{kind}: {message}", True
+        case ToolSkipped(effect=effect, reason=reason):
+            yield "result", effect, tool, reason, True
+        case ToolReconciled(effect=effect, output=output) if output:
+            yield "result", effect, tool, output, fact.outcome != "happened"
+        case MessageReceived(message=MessageSent(lane=lane, text=text)):
+            yield "user", "", lane, text, False
+        case SessionStarted(goal=str(goal)) | SessionForked(goal=str(goal)):
+            yield "user", "", "goal", goal, False
+        case _:
+            yield from _life(fact)
+
+
+def _replied(fact: ModelReplied) -> Iterator[Told]:
+    text = "\n".join(block.text for block in fact.content if isinstance(block, TextBlock))
+    if text:
+        yield "assistant", fact.effect, fact.model, text, False
+    turn = fact.effect.partition(".")[0]
+    for index, call in enumerate(fact.calls):
+        said = call.malformed
+        arguments = _JSON.encode(call.arguments) if said is None else said
+        yield "call", f"{turn}.{index}", call.name, arguments, said is not None
+
+
+def _life(fact: Fact) -> Iterator[Told]:
+    match fact:
+        case SessionWaiting(kind=kind, why=why):
+            yield "wait", "", kind, why, False
+        case SessionTakenOver(lost_attempts=lost):
+            yield "takeover", "", "", ", ".join(attempt.effect for attempt in lost), False
+        case SessionCompleted(result=result):
+            yield "end", "", "completed", result, False
+        case SessionFailed(error=error):
+            yield "end", "", "failed", error, True
+        case SessionStopped(reason=reason):
+            yield "end", "", "stopped", reason, False

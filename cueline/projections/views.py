@@ -1,0 +1,179 @@
+"""The file with the read models, and how it catches up with the log.
+
+Whoever wants to look brings it up to date first. Rows and checkpoint move in
+one transaction that compares the checkpoint, so that several processes may do
+so at once. The file can be deleted at any time: it is filled again from the
+log (I1).
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from sqlite_utils import Database
+from sqlite_utils.db import sqlite3  # type: ignore[attr-defined]  # the library that it chose
+
+from cueline.errors import LogUnavailableError
+from cueline.events.store import EventStore, RecordedEvent, from_us
+from cueline.projections.approval import Approval
+from cueline.projections.audit import Facets
+from cueline.projections.effect import Effect
+from cueline.projections.row import ReadModel, create
+from cueline.projections.session import Session
+from cueline.projections.transcript import Line
+from cueline.projections.usage import DayUsage
+
+VERSION = 1
+"""Raised with every change of a table or of what is put in it; others are filled anew."""
+BATCH = 1000
+"""So many events are projected in one transaction."""
+MODELS: tuple[type[ReadModel], ...] = (Session, Effect, Approval, DayUsage, Line, Facets)
+_PRAGMAS = (
+    "PRAGMA busy_timeout = 10000",
+    "PRAGMA journal_mode = WAL",
+    # A power cut may undo the last transactions here; the log has the events.
+    "PRAGMA synchronous = NORMAL",
+    "PRAGMA cache_size = -32768",
+)
+
+
+class Checkpoint(NamedTuple):
+    """The position that the read models have seen, and the hash of its event."""
+
+    position: int = 0
+    hash: bytes = b""
+
+
+def views_path(log: str | os.PathLike[str]) -> Path:
+    """Return where the read models of *log* are: beside it."""
+    path = Path(log)
+    return path.with_name(f"{path.name}-views.db")
+
+
+class Views:
+    """The read models of one log; queries take its `db`."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        with self._translated():
+            try:
+                self.db = self._open()
+            except sqlite3.OperationalError:
+                raise
+            except sqlite3.DatabaseError:
+                # It is damaged; the log has all that was in it.
+                self._remove()
+                self.db = self._open()
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """How far the read models are."""
+        found = self.db.execute("SELECT position, hash FROM checkpoint").fetchone()
+        return Checkpoint(*found)
+
+    async def catch_up(self, store: EventStore) -> int:
+        """Project what the log holds by now, and return the position.
+
+        Raises:
+            LogUnavailableError: the file cannot be written; mend disk or permissions.
+        """
+        end = await store.last_position()
+        if not await self._belongs_to(store):
+            self.clear()
+        while (seen := self.checkpoint).position < end:
+            batch = await _read_batch(store, seen.position)
+            with self._transaction():
+                # Somebody else may have been here meanwhile: read on from there.
+                if self.checkpoint == seen:
+                    self._advance(seen, batch)
+        return seen.position
+
+    def clear(self) -> None:
+        """Forget everything; the next `catch_up` begins at 0."""
+        with self._transaction():
+            self._create()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.db.close()
+
+    async def _belongs_to(self, store: EventStore) -> bool:
+        """Say whether the log still has, where the checkpoint is, the event that was seen there."""
+        seen = self.checkpoint
+        if not seen.position:
+            return True
+        return [seen.hash] == [e.hash async for e in store.read_all(seen.position - 1, limit=1)]
+
+    def _advance(self, seen: Checkpoint, batch: Sequence[tuple[RecordedEvent, object]]) -> None:
+        # Not at the top: it brings in all facts, and a list that is up to date needs none.
+        from cueline.projections.projector import Projector  # noqa: PLC0415
+
+        projector = Projector(self.db)
+        for position, (recorded, fact) in enumerate(batch, start=seen.position + 1):
+            assert position == recorded.position, f"{position} is missing in the log"
+            projector.project(recorded, fact)
+        projector.flush()
+        last = batch[-1][0]
+        self.db.execute("UPDATE checkpoint SET position = ?, hash = ?", [last.position, last.hash])
+
+    def _open(self) -> Database:
+        db = Database(self.path, execute_plugins=False)
+        self.db = db
+        db.conn.isolation_level = None
+        for pragma in _PRAGMAS:
+            db.execute(pragma)
+        if _version(db) != VERSION:
+            with self._transaction():
+                if _version(db) != VERSION:
+                    self._create()
+        return db
+
+    def _remove(self) -> None:
+        for ending in ("", "-wal", "-shm"):
+            Path(f"{self.path}{ending}").unlink(missing_ok=True)
+
+    def _create(self) -> None:
+        for table in self.db.table_names():
+            self.db.table(table).drop()
+        for model in MODELS:
+            create(self.db, model)
+        checkpoint = self.db.table("checkpoint")
+        checkpoint.create({"position": int, "hash": bytes}, strict=True)
+        checkpoint.insert(Checkpoint()._asdict())
+        self.db.execute(f"PRAGMA user_version = {VERSION}")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._translated():
+            # Not sqlite-utils' atomic(), which begins DEFERRED: two processes
+            # could both compare the checkpoint, and one would fail instead of wait.
+            self.db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self.db.execute("ROLLBACK")
+                raise
+            self.db.execute("COMMIT")
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise LogUnavailableError(str(self.path), str(error)) from error
+
+
+def _version(db: Database) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+async def _read_batch(store: EventStore, after: int) -> Sequence[tuple[RecordedEvent, object]]:
+    """Read and decode the events that follow position *after*."""
+    # As above: only who is behind needs to read facts.
+    from cueline.events.codec import Codec  # noqa: PLC0415
+    from cueline.events.journal import Journal  # noqa: PLC0415
+
+    journal = Journal(store, Codec(), lambda: from_us(0))
+    return [pair async for pair in journal.read_all(after, limit=BATCH)]

@@ -1,0 +1,118 @@
+"""A log in memory, and read models beside it."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from cueline.events.agent import AgentSpec, ToolSpec
+from cueline.events.codec import Codec
+from cueline.events.inbox import StartAsked
+from cueline.events.journal import FactWrite, Journal
+from cueline.events.message import Cost, TextBlock, ToolCall, Usage
+from cueline.events.session import ModelReplied, ModelRequested, ModelStarted, SessionStarted
+from cueline.events.store import ANY
+from cueline.projections.views import Views
+from cueline.stores.memory import MemoryStore
+
+NOW = datetime(2026, 3, 1, 23, 59, 59, tzinfo=UTC)
+TOOL = ToolSpec(
+    name="write_file",
+    description="Write a file.",
+    parameters={},
+    declared="idempotent",
+    target="tools:write_file",
+    digest="d1",
+)
+
+
+class Log:
+    """A log whose clock ticks a second with each append, and its read models."""
+
+    def __init__(self, path) -> None:
+        self.moment = NOW
+        self.path = path
+        self.store = MemoryStore(self)
+        self.journal = Journal(self.store, Codec(), self.now)
+        self.views = Views(path)
+        self.appends = 0
+
+    def now(self):
+        return self.moment
+
+    async def append(self, stream, *facts, expected=ANY, after=None, actor="agent"):
+        self.appends += 1
+        self.moment += timedelta(seconds=1)
+        write = FactWrite(
+            stream=stream, steps=[facts], expected_version=expected, after=after, actor=actor
+        )
+        return await self.journal.append([write], key=f"k{self.appends}")
+
+    async def tell(self, name, *facts):
+        """Append *facts* to a session, and return the read models with them."""
+        await self.append(f"session-default/{name}", *facts)
+        return await self.caught_up()
+
+    async def ask(self, name, *facts):
+        """Append *facts* to a session's inbox, and return the read models with them."""
+        await self.append(f"inbox-default/{name}", *facts, actor="user:ann")
+        return await self.caught_up()
+
+    async def caught_up(self):
+        await self.views.catch_up(self.store)
+        return self.views.db
+
+    def dump(self):
+        """Return all that is in the file, in the order in which it is there."""
+        db = self.views.db
+        tables = {t: list(db.execute(f"SELECT rowid, * FROM {t}")) for t in db.table_names()}
+        return [db.schema, tables]
+
+    def reopen(self):
+        self.views.close()
+        self.views = Views(self.path)
+
+
+class Facts:
+    """Facts to begin with."""
+
+    AGENT = AgentSpec(name="editor", provider="scripted", model="m1", tools=(TOOL,))
+    ASKED = StartAsked(agent=AGENT, goal="Tidy up", labels={"team": "docs"}, asked_at=NOW)
+    STARTED = SessionStarted(
+        agent=AGENT, goal="Tidy up", open=False, attached=False, labels={"team": "docs"}, epoch=1
+    )
+
+    @staticmethod
+    def requested(turn, attempt=1):
+        return ModelRequested(effect=f"{turn}.m", attempt=attempt, digest="aa", prefix_digest="bb")
+
+    @staticmethod
+    def replied(turn, *tools, text="", usd=None, model="m1-0101"):
+        calls = [ToolCall(id=f"c{n}", name=t, arguments={"n": n}) for n, t in enumerate(tools)]
+        return ModelReplied(
+            effect=f"{turn}.m",
+            attempt=1,
+            content=(TextBlock(text=text),) if text else (),
+            calls=tuple(calls),
+            stop_reason="tool_use" if tools else "end_turn",
+            usage=Usage(input=100, output=10, cache_read=7, cache_write=3),
+            cost=Cost(usd=Decimal(usd), prices="list") if usd else None,
+            model=model,
+        )
+
+    def turn(self, number, *tools, **rest):
+        effect = f"{number}.m"
+        started = ModelStarted(effect=effect, attempt=1)
+        return [self.requested(number), started, self.replied(number, *tools, **rest)]
+
+
+@pytest.fixture
+def log(tmp_path):
+    log = Log(tmp_path / "log.db-views.db")
+    yield log
+    log.views.close()
+
+
+@pytest.fixture
+def facts():
+    return Facts()

@@ -1,0 +1,214 @@
+"""The read models catch up with the log, and can be thrown away (I1)."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cueline.errors import LogUnavailableError
+from cueline.events.codec import Codec
+from cueline.events.store import NO_STREAM, Draft, RecordedEvent, Write
+from cueline.projections import views as module
+from cueline.projections.audit import audit
+from cueline.projections.projector import Projector
+from cueline.projections.session import find_session, list_sessions
+from cueline.projections.views import MODELS, Views, views_path
+from cueline.stores.memory import MemoryStore
+
+HISTORY = Path(__file__).parents[1] / "histories/v1/facts.jsonl"
+MET = [json.loads(line) for line in HISTORY.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture
+async def busy(log, facts):
+    """Return a log with two sessions, one of them with four turns."""
+    for name in ("a", "b"):
+        await log.append(f"inbox-default/{name}", facts.ASKED)
+        await log.append(f"session-default/{name}", facts.STARTED)
+    for turn in range(1, 5):
+        await log.append("session-default/a", *facts.turn(turn, "write_file", usd="0.1"))
+    return log
+
+
+def test_the_file_is_beside_the_log():
+    assert Path("/x/log.db-views.db") == views_path("/x/log.db")
+
+
+async def test_an_empty_log_has_empty_read_models(log):
+    assert (0, []) == (await log.views.catch_up(log.store), list_sessions(log.views.db))
+
+
+async def test_the_checkpoint_is_the_last_position(busy):
+    assert await busy.store.last_position() == await busy.views.catch_up(busy.store)
+    assert await busy.store.last_position() == busy.views.checkpoint.position
+
+
+async def test_a_deleted_file_is_filled_again_to_the_byte(busy):
+    await busy.caught_up()
+    before = busy.dump()
+    busy.views.close()
+    busy.path.unlink()
+
+    busy.views = Views(busy.path)
+    await busy.caught_up()
+
+    assert before == busy.dump()
+
+
+@pytest.mark.parametrize("size", [1, 2, 7])
+async def test_it_makes_no_difference_where_batches_end(busy, size, monkeypatch):
+    await busy.caught_up()
+    before = busy.dump()
+
+    monkeypatch.setattr(module, "BATCH", size)
+    busy.views.clear()
+    await busy.caught_up()
+
+    assert before == busy.dump()
+
+
+async def test_events_are_projected_once_whoever_catches_up(busy, monkeypatch):
+    monkeypatch.setattr(module, "BATCH", 2)
+    other = Views(busy.path)
+
+    await asyncio.gather(*(v.catch_up(busy.store) for v in (busy.views, other, busy.views)))
+
+    assert list(range(1, await busy.store.last_position() + 1)) == [
+        e.position for e in audit(other.db)
+    ]
+    assert 4 == find_session(other.db, "a").turns
+    other.close()
+
+
+async def test_rows_and_checkpoint_move_together_or_not_at_all(busy, monkeypatch):
+    def fails(projector, recorded, fact):
+        if recorded.position == 6:
+            raise RuntimeError
+        whole(projector, recorded, fact)
+
+    whole = Projector.project
+    monkeypatch.setattr(module, "BATCH", 4)
+    monkeypatch.setattr(Projector, "project", fails)
+
+    with pytest.raises(RuntimeError):
+        await busy.caught_up()
+
+    assert (4, 4) == (busy.views.checkpoint.position, len(audit(busy.views.db)))
+
+
+async def test_a_gap_in_the_log_is_a_bug(busy, monkeypatch):
+    async def with_gap(store, after, categories=None, limit=None):
+        async for event in whole(store, after, categories, limit):
+            yield event._replace(position=event.position + 1)
+
+    whole = MemoryStore.read_all
+    monkeypatch.setattr(type(busy.store), "read_all", with_gap)
+
+    with pytest.raises(AssertionError, match="1 is missing"):
+        await busy.caught_up()
+
+
+async def test_read_models_of_another_log_are_filled_anew(busy, facts, tmp_path):
+    await busy.caught_up()
+    other = type(busy)(tmp_path / "unused")
+    for n in range(20):
+        await other.append(f"session-default/c{n}", facts.STARTED)
+
+    await busy.views.catch_up(other.store)
+
+    assert {f"c{n}" for n in range(20)} == {s.id for s in list_sessions(busy.views.db)}
+    other.views.close()
+
+
+async def test_a_log_that_was_cut_off_is_projected_anew(busy, facts, tmp_path):
+    await busy.caught_up()
+    shorter = type(busy)(tmp_path / "unused")
+    await shorter.append("session-default/a", facts.STARTED)
+
+    assert 1 == await busy.views.catch_up(shorter.store)
+
+    assert ["a"] == [s.id for s in list_sessions(busy.views.db)]
+    shorter.views.close()
+
+
+async def test_another_version_of_the_tables_is_filled_anew(busy, monkeypatch):
+    await busy.caught_up()
+    before = busy.dump()
+    busy.views.db.execute("UPDATE sessions SET goal = 'as it was told before'")
+    busy.views.db.execute(f"PRAGMA user_version = {module.VERSION + 1}")
+
+    busy.reopen()
+
+    assert [] == list_sessions(busy.views.db)
+    await busy.caught_up()
+    assert before == busy.dump()
+
+
+async def test_a_damaged_file_is_filled_anew(busy):
+    busy.views.close()
+    busy.path.write_bytes(b"this is no database, but it is long enough to look at" * 100)
+
+    busy.views = Views(busy.path)
+    await busy.caught_up()
+
+    assert 2 == len(list_sessions(busy.views.db))
+
+
+def test_a_file_that_cannot_be_made_is_told(tmp_path):
+    with pytest.raises(LogUnavailableError, match="unable to open"):
+        Views(tmp_path / "missing" / "views.db")
+
+
+async def test_an_event_of_a_newer_cueline_leaves_its_facets(busy):
+    newer = Draft(type="ToolJuggled", schema=1, payload=b"{}", occurred_us=1, actor="agent")
+    await busy.store.append([Write("session-default/c", [newer], NO_STREAM)], "n")
+
+    db = await busy.caught_up()
+
+    assert ["ToolJuggled"] == [e.type for e in audit(db, session="session-default/c")]
+    assert 3 == len(list_sessions(db))
+
+
+async def test_an_emptied_event_leaves_its_facets(busy, monkeypatch):
+    async def emptied(store, after=0, categories=None, limit=None):
+        async for event in whole(store, after, categories, limit):
+            yield event._replace(payload=None) if event.type == "ModelReplied" else event
+
+    whole = MemoryStore.read_all
+    monkeypatch.setattr(type(busy.store), "read_all", emptied)
+
+    db = await busy.caught_up()
+
+    assert (4, 0) == (find_session(db, "a").turns, find_session(db, "a").input_tokens)
+    assert 4 == len(audit(db, type="ModelReplied"))
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(order=st.permutations(MET), streams=st.data())
+def test_every_order_of_facts_can_be_projected(log, order, streams):
+    """What is recorded happened, also what no rule would let happen (I13)."""
+    log.views.clear()
+    projector = Projector(log.views.db)
+    names = st.sampled_from(
+        ["session-x/a", "session-x/b", "inbox-x/a", "approval-x/a", "runner-x/r"]
+    )
+
+    for position, line in enumerate(order, start=1):
+        event = RecordedEvent(
+            streams.draw(names), position, position, line["type"], 1, line["payload"].encode(),
+            0, 0, 1, "agent", None, None, None, 0, 0, b"", b"", b"",
+        )  # fmt: skip
+        projector.project(event, Codec().decode(event))
+    projector.flush()
+
+    assert len(order) == len(audit(log.views.db))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_table_is_strict(log, model):
+    assert log.views.db.table(model.TABLE).strict
