@@ -6,7 +6,7 @@ the rows to be written at its end. What it refuses has changed nothing, so a
 losing append costs its neighbours nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from hashlib import sha256
 from os import urandom
@@ -33,7 +33,7 @@ from cueline.events.store import (
     Write,
 )
 from cueline.events.stream import check_stream
-from cueline.stores.tables import First, StreamRow, Tables
+from cueline.stores.tables import EventRow, First, StreamRow, Tables
 
 BLOB_REST = timedelta(hours=24)
 """A blob that nothing names is kept this long after it was put."""
@@ -61,9 +61,9 @@ def check_form(writes: Sequence[Write], key: str) -> int:
             if length > BLOB_LIMIT:
                 raise BlobTooLargeError(length, BLOB_LIMIT)
             size += length + _ROW_BYTES
-            check_text(
-                draft.type, draft.actor, draft.attrs, draft.correlation_id, draft.causation_id
-            )
+            type_, _, _, _, actor, attrs, correlation, causation, _, _ = draft
+            if not f"{type_}{actor}{attrs}{correlation}{causation}".isascii():
+                check_text(type_, actor, attrs, correlation, causation)
     return size
 
 
@@ -73,13 +73,11 @@ def check_text(*texts: str | None) -> None:
     Raises:
         InvalidNameError: a text has lone surrogates; clean it.
     """
-    joined = "".join([text for text in texts if text])
-    if joined.isascii():
-        return
-    try:
-        joined.encode()
-    except UnicodeEncodeError:
-        raise InvalidNameError(repr(joined[:80]), "it cannot be written as UTF-8") from None
+    for text in texts:
+        try:
+            (text or "").encode()
+        except UnicodeEncodeError:
+            raise InvalidNameError(repr(text)[:80], "it cannot be written as UTF-8") from None
 
 
 class Batch:
@@ -91,9 +89,13 @@ class Batch:
         self._position, recorded_us = tables.last()
         # The log's time never goes back, even if the machine's does (I14).
         self._recorded_us = max(now_us, recorded_us)
-        self._events: list[tuple[int, RecordedEvent]] = []
+        self._events: list[EventRow] = []
         self._blobs: list[tuple[str, int]] = []
         self._moved: set[StreamRow] = set()
+
+    def look_up(self, names: Collection[str]) -> None:
+        """Read these streams at once, which is quicker than one by one."""
+        self._streams = {stream.name: stream for stream in self.tables.find_all(names)}
 
     def acquire(self, name: str, owner: str, seen_epoch: int) -> int:
         """See `EventStore.acquire`."""
@@ -224,27 +226,29 @@ class Batch:
             step,
             seq,
         )
-        event = RecordedEvent(
-            stream.name,
-            version,
-            position,
-            type_,
-            schema,
-            payload,
-            occurred_us,
-            self._recorded_us,
-            stream.epoch,
-            actor,
-            attrs,
-            correlation,
-            causation,
-            step,
-            seq,
-            salt,
-            payload_hash,
-            stream.hash,
+        # A tuple of these is made at twice the speed of a `RecordedEvent`.
+        self._events.append(
+            (
+                stream.id,
+                version,
+                position,
+                type_,
+                schema,
+                payload,
+                occurred_us,
+                self._recorded_us,
+                stream.epoch,
+                actor,
+                attrs,
+                correlation,
+                causation,
+                step,
+                seq,
+                salt,
+                payload_hash,
+                stream.hash,
+            )
         )
-        self._events.append((stream.id, event))
         if blobs:
             self._blobs.extend([(blob, position) for blob in set(blobs)])
 

@@ -19,7 +19,7 @@ from cueline.events.store import (
 )
 from cueline.events.stream import category_of
 from cueline.stores.batch import BLOB_REST, Batch, check_form, check_text
-from cueline.stores.tables import First, StreamRow
+from cueline.stores.tables import EventRow, First, StreamRow
 from cueline.stores.waiting import Bell, take_turns
 
 
@@ -70,6 +70,10 @@ class MemoryTables:
         head = kept.events[-1].hash if kept.events else GENESIS
         return StreamRow(kept.id, name, kept.version, kept.epoch, head)
 
+    def find_all(self, names: Collection[str]) -> Sequence[StreamRow]:
+        """See `Tables.find_all`."""
+        return [row for row in map(self.find, names) if row is not None]
+
     def create(self, name: str) -> int:
         """See `Tables.create`."""
         kept = _Stream(len(self.streams) + 1, name)
@@ -111,13 +115,15 @@ class MemoryTables:
 
     def write(
         self,
-        events: Sequence[tuple[int, RecordedEvent]],
+        events: Sequence[EventRow],
         blobs: Sequence[tuple[str, int]],
         moved: Collection[StreamRow],  # noqa: ARG002 - lists know how long they are
     ) -> None:
         """See `Tables.write`."""
-        for stream, event in events:
-            self._by_id[stream].events.append(event)
+        for stream, *fields in events:
+            kept = self._by_id[stream]
+            event = RecordedEvent(kept.name, *fields)
+            kept.events.append(event)
             self.log.append(event)
         self.named.update(blob for blob, _ in blobs)
 

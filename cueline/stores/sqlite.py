@@ -29,6 +29,10 @@ POLL_SECONDS = 0.02
 """How often somebody who follows looks whether another process has appended."""
 
 
+_LOG = ("the log",)
+"""What blobs belong to, when there is no stream to name."""
+
+
 class SqliteStore:
     """A log in one file.
 
@@ -93,14 +97,14 @@ class SqliteStore:
         """
         check_text(owner)
         return await self._writes().do(
-            stream, 0, lambda batch, _: batch.acquire(stream, owner, seen_epoch)
+            [stream], 0, lambda batch, _: batch.acquire(stream, owner, seen_epoch)
         )
 
     async def append(self, writes: Sequence[Write], key: str) -> Appended:
         """See `EventStore.append`."""
         size = check_form(writes, key)
         return await self._writes().do(
-            writes[0].stream, size, lambda batch, _: batch.append(writes, key)
+            [write.stream for write in writes], size, lambda batch, _: batch.append(writes, key)
         )
 
     async def read(
@@ -160,7 +164,7 @@ class SqliteStore:
         blob = sha256(content).hexdigest()
         put_us = to_us(self._clock.now())
         await self._writes().do(
-            "the log", size, lambda _, tables: tables.put_blob(blob, content, put_us)
+            _LOG, size, lambda _, tables: tables.put_blob(blob, content, put_us)
         )
         return blob
 
@@ -175,9 +179,7 @@ class SqliteStore:
     async def collect_blobs(self, now: datetime) -> int:
         """Delete the blobs that nothing names and nobody put for a day; return how many."""
         rested_us = to_us(now - BLOB_REST)
-        return await self._writes().do(
-            "the log", 0, lambda _, tables: tables.collect_blobs(rested_us)
-        )
+        return await self._writes().do(_LOG, 0, lambda _, tables: tables.collect_blobs(rested_us))
 
     async def close(self) -> None:
         """See `EventStore.close`."""

@@ -1,14 +1,20 @@
 """What a batch reads and writes in the log's file."""
 
+import json
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
 
 from cueline.events.store import GENESIS, RecordedEvent
 from cueline.events.stream import category_of
-from cueline.stores.tables import First, StreamRow
+from cueline.stores.tables import EventRow, First, StreamRow
 
 _LAST = "SELECT position, recorded_us FROM events ORDER BY position DESC LIMIT 1"
 _FIND = "SELECT id, name, version, epoch, head_hash FROM streams WHERE name = ?"
+# CROSS keeps the order: each name is looked up, instead of each stream.
+_FIND_ALL = """
+SELECT s.id, s.name, s.version, s.epoch, s.head_hash
+FROM json_each(?) asked CROSS JOIN streams s ON s.name = asked.value
+"""
 _CREATE = "INSERT INTO streams (name, category, head_hash) VALUES (?, ?, ?)"
 _OWN = "UPDATE streams SET epoch = ?, owner = ? WHERE id = ?"
 _BRANCH = "UPDATE streams SET parent = ?, parent_version = ? WHERE id = ?"
@@ -64,6 +70,11 @@ class SqliteTables:
         row = self._ask(_FIND, (name,)).fetchone()
         return StreamRow(*row) if row else None
 
+    def find_all(self, names: Collection[str]) -> Sequence[StreamRow]:
+        """See `Tables.find_all`."""
+        asked = json.dumps(list(names))
+        return [StreamRow(*row) for row in self._ask(_FIND_ALL, (asked,))]
+
     def create(self, name: str) -> int:
         """See `Tables.create`."""
         created = self._ask(_CREATE, (name, category_of(name), GENESIS)).lastrowid
@@ -106,12 +117,12 @@ class SqliteTables:
 
     def write(
         self,
-        events: Sequence[tuple[int, RecordedEvent]],
+        events: Sequence[EventRow],
         blobs: Sequence[tuple[str, int]],
         moved: Collection[StreamRow],
     ) -> None:
         """See `Tables.write`."""
-        self._ask_many(_INSERT, [(stream, *event[1:]) for stream, event in events])
+        self._ask_many(_INSERT, events)
         if blobs:
             self._ask_many(_REFER, blobs)
         self._ask_many(_MOVE, [(row.version, row.hash, row.id) for row in moved])

@@ -47,8 +47,8 @@ Work = Callable[[Batch, SqliteTables], T]
 class Job:
     """Something to do in a transaction, and who waits for it."""
 
-    stream: str
-    """What an unknown outcome is told of."""
+    streams: Sequence[str]
+    """What it reads and writes; an unknown outcome is told of the first."""
     size: int
     work: Work[Any]
     done: asyncio.Future[Any]
@@ -91,24 +91,24 @@ class SqliteWriter:
         self._mean_seconds = 0.0
         self._thread = ThreadPoolExecutor(1, "cueline-log")
 
-    async def do(self, stream: str, size: int, work: Work[T]) -> T:
-        """Do *work* in one of the next transactions, and return its result once durable.
+    def do(self, streams: Sequence[str], size: int, work: Work[T]) -> asyncio.Future[T]:
+        """Do *work* in one of the next transactions; the result comes once it is durable.
+
+        The future raises what *work* raised, and nothing was written; or
 
         Raises:
-            CuelineError: what *work* raised; nothing was written.
             LogUnavailableError: nothing was written; mend the disk, ask again.
             UnknownOutcomeError: it may have been written; ask again, same key.
         """
         if self._closed:
             raise self._file.unavailable("it was closed")
         loop = asyncio.get_running_loop()
-        job = Job(stream, size, work, loop.create_future())
-        self._queue.append(job)
+        done: asyncio.Future[T] = loop.create_future()
+        self._queue.append(Job(streams, size, work, done))
         if self._task is None or self._task.done():
             # It starts when every task that can run now has run and queued.
             self._task = loop.create_task(self._write())
-        result: T = await job.done
-        return result
+        return done
 
     async def finish(self) -> None:
         """Write what is queued, and take no more."""
@@ -129,7 +129,7 @@ class SqliteWriter:
             finally:
                 # Only if this task was cancelled, or a bug ended it.
                 for job in jobs:
-                    job.fail(UnknownOutcomeError(job.stream, "the writer was stopped"))
+                    job.fail(UnknownOutcomeError(job.streams[0], "the writer was stopped"))
 
     def _next_group(self) -> list[Job]:
         jobs = [self._queue.popleft()]
@@ -199,6 +199,8 @@ class SqliteWriter:
     def _run(self, db: sqlite3.Connection, jobs: Sequence[Job]) -> list[Answer]:
         tables = SqliteTables(db)
         batch = Batch(tables, to_us(self._clock.now()))
+        if len(jobs) > SMALL_GROUP:
+            batch.look_up({stream for job in jobs for stream in job.streams})
         answers: list[Answer] = []
         for job in jobs:
             try:
@@ -225,7 +227,7 @@ class SqliteWriter:
         # After any other error it may come back when the file is next opened.
         if is_full(error):
             return self._file.error(error)
-        return UnknownOutcomeError(job.stream, str(error))
+        return UnknownOutcomeError(job.streams[0], str(error))
 
     def _roll_back(self) -> None:
         try:

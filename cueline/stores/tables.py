@@ -1,9 +1,12 @@
 """What the rules of a transaction read and write."""
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from cueline.events.store import RecordedEvent
+
+EventRow = tuple[Any, ...]
+"""The fields of a `RecordedEvent`, with its stream's id in place of the name."""
 
 
 class StreamRow:
@@ -37,6 +40,10 @@ class Tables(Protocol):
 
     def find(self, name: str) -> StreamRow | None:
         """Return the stream of that name."""
+        ...
+
+    def find_all(self, names: Collection[str]) -> Sequence[StreamRow]:
+        """Return those of these streams that are there."""
         ...
 
     def create(self, name: str) -> int:
@@ -73,9 +80,9 @@ class Tables(Protocol):
 
     def write(
         self,
-        events: Sequence[tuple[int, RecordedEvent]],
+        events: Sequence[EventRow],
         blobs: Sequence[tuple[str, int]],
         moved: Collection[StreamRow],
     ) -> None:
-        """Keep events beside their stream's id, who names which blob, and how far streams are."""
+        """Keep events, which blob each position names, and how far streams are."""
         ...

@@ -1,0 +1,176 @@
+"""What an append costs beside the database's own commit.
+
+Bare is SQLite on the same file system: the same columns, the same rows,
+`UNIQUE (stream, version)`, `synchronous = FULL`, its WAL as warm as ours.
+"""
+
+import asyncio
+import os
+import statistics
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+
+from bench.table import Row, plain
+from cueline.clock import SystemClock
+from cueline.events.store import Draft, Write
+from cueline.stores.sqlite import SqliteStore
+from cueline.stores.sqlite_library import sqlite_library
+
+ROUNDS = 7
+SINGLE = 300
+CALLERS = 256
+EACH = 8
+PAYLOAD = b'{"effect":"1.0","output":"' + b"x" * 260 + b'"}'
+TABLE = """
+CREATE TABLE events (
+    position INTEGER PRIMARY KEY, stream INTEGER NOT NULL, version INTEGER NOT NULL,
+    seq INTEGER NOT NULL, step INTEGER NOT NULL, type TEXT NOT NULL, schema INTEGER NOT NULL,
+    occurred_us INTEGER NOT NULL, recorded_us INTEGER NOT NULL, epoch INTEGER NOT NULL,
+    actor TEXT NOT NULL, correlation_id TEXT, causation_id TEXT, attrs TEXT,
+    payload BLOB, salt BLOB, payload_hash BLOB NOT NULL, hash BLOB NOT NULL,
+    UNIQUE (stream, version)
+) STRICT
+"""
+INSERT = f"INSERT INTO events VALUES ({', '.join('?' * 18)})"
+
+
+def draft() -> Draft:
+    """Return an event as a session appends it."""
+    return Draft("ToolReturned", 1, PAYLOAD, 1_795_000_000_000_000, "runner", '{"tool":"search"}')
+
+
+class Bare:
+    """SQLite alone."""
+
+    def __init__(self, path: Path) -> None:
+        self._db = sqlite_library().connect(path, isolation_level=None)
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")
+        self._db.execute(TABLE)
+        self._position = 0
+        self._versions: dict[int, int] = {}
+
+    def row(self, stream: int) -> tuple[object, ...]:
+        """Return the next row of *stream*."""
+        self._position += 1
+        version = self._versions[stream] = self._versions.get(stream, 0) + 1
+        event = draft()
+        return (
+            *(self._position, stream, version, 0, 0, event.type, event.schema),
+            *(event.occurred_us, event.occurred_us, 1, event.actor, None, None, event.attrs),
+            *(event.payload, os.urandom(16), os.urandom(32), os.urandom(32)),
+        )
+
+    def single(self, count: int) -> float:
+        """Return how many inserts a second, each committed, are made."""
+        rows = [self.row(0) for _ in range(count)]
+        began = perf_counter()
+        for row in rows:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute(INSERT, row)
+            self._db.execute("COMMIT")
+        return count / (perf_counter() - began)
+
+    def many(self) -> float:
+        """Return how many inserts a second are made in commits of 100."""
+        rows = [self.row(1 + caller) for _ in range(EACH) for caller in range(CALLERS)]
+        began = perf_counter()
+        for start in range(0, len(rows), 100):
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.executemany(INSERT, rows[start : start + 100])
+            self._db.execute("COMMIT")
+        return len(rows) / (perf_counter() - began)
+
+
+class Ours:
+    """The store, through its port, with every check and the chain."""
+
+    def __init__(self, path: Path) -> None:
+        self._store = SqliteStore.open(path, SystemClock())
+        self._epochs: dict[str, int] = {}
+        self._versions: dict[str, int] = {}
+
+    async def append(self, stream: str) -> None:
+        """Append an event as the owner of *stream*."""
+        if stream not in self._epochs:
+            self._epochs[stream] = await self._store.acquire(stream, "bench", 0)
+        version = self._versions.get(stream, 0)
+        write = Write(stream, [draft()], version, self._epochs[stream])
+        await self._store.append([write], key=f"{version}.0")
+        self._versions[stream] = version + 1
+
+    async def single(self, count: int) -> float:
+        """Return how many appends a second one caller makes."""
+        began = perf_counter()
+        for _ in range(count):
+            await self.append("session-default/single")
+        return count / (perf_counter() - began)
+
+    async def many(self) -> float:
+        """Return how many appends a second all callers make together."""
+
+        async def call(stream: str) -> None:
+            for _ in range(EACH):
+                await self.append(stream)
+
+        began = perf_counter()
+        await asyncio.gather(*(call(f"session-default/{n}") for n in range(CALLERS)))
+        return CALLERS * EACH / (perf_counter() - began)
+
+    async def close(self) -> None:
+        """Let go of the file."""
+        await self._store.close()
+
+
+async def rounds() -> dict[str, list[float]]:
+    """Measure both sides in turn, so that the machine's moods meet both."""
+    figures: dict[str, list[float]] = {name: [] for name in ("bare", "ours", "bulk", "group")}
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        bare, ours = Bare(Path(folder, "bare.db")), Ours(Path(folder, "log.db"))
+        for number in range(ROUNDS + 1):
+            taken = {
+                "bare": bare.single(SINGLE),
+                "ours": await ours.single(SINGLE),
+                "bulk": bare.many(),
+                "group": await ours.many(),
+            }
+            if number:  # the first round warms both up
+                for name, figure in taken.items():
+                    figures[name].append(figure)
+        await ours.close()
+    return figures
+
+
+def measure() -> list[Row]:
+    """Return the rows of this bench."""
+    figures = asyncio.run(rounds())
+    median: Callable[[str], float] = lambda name: statistics.median(figures[name])  # noqa: E731
+    ratio: Callable[[str, str], float] = lambda one, other: statistics.median(  # noqa: E731
+        a / b for a, b in zip(figures[one], figures[other], strict=True)
+    )
+    return [
+        Row(name="bare insert and commit", value=median("bare"), unit="events/s"),
+        Row(
+            name="append, 1 caller",
+            value=median("ours"),
+            unit="events/s",
+            floor="≥ 0.5 ×",
+            ratio=ratio("ours", "bare"),
+            to="bare insert and commit",
+        ),
+        Row(name="bare executemany in commits of 100", value=median("bulk"), unit="events/s"),
+        Row(
+            name="append, 256 callers",
+            value=median("group"),
+            unit="events/s",
+            floor="≥ 0.30 ×",
+            ratio=ratio("group", "bulk"),
+            to="bare executemany",
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    print(plain(measure()))
