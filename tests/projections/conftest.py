@@ -40,6 +40,8 @@ class Log:
     def now(self):
         return self.moment
 
+    write = staticmethod(FactWrite)
+
     async def append(self, stream, *facts, expected=ANY, after=None, actor="agent"):
         self.appends += 1
         self.moment += timedelta(seconds=1)

@@ -1,0 +1,99 @@
+"""What people were asked, and what they said."""
+
+from datetime import timedelta
+
+import pytest
+
+from cueline.events.approval import (
+    ApprovalDenied,
+    ApprovalExpired,
+    ApprovalGranted,
+    ApprovalOpened,
+    ApprovalSuperseded,
+    VoteGiven,
+)
+from cueline.projections.approval import find_approval, pending_approvals
+
+A = "session-default/a"
+
+
+@pytest.fixture
+def opened(log):
+    """Open an approval that expires after so many seconds, and return what facts are told."""
+
+    async def opened(name, *more, seconds=300, session=A):
+        fact = ApprovalOpened(
+            session=session,
+            effect="1.0",
+            digest="d1",
+            question="may_it_run",
+            tool="write_file",
+            arguments={"path": "é"},
+            summary="writes é",
+            rule="sensitive",
+            epoch=1,
+            opened_at=log.moment,
+            deadline_at=log.moment + timedelta(seconds=seconds),
+        )
+        await log.append(f"approval-default/{name}", fact, *more, expected=0)
+        return await log.caught_up()
+
+    return opened
+
+
+async def test_a_question_waits_for_a_person(opened, log):
+    deadline = log.moment + timedelta(seconds=300)
+
+    (approval,) = pending_approvals(await opened("a.1.0.1"))
+
+    assert ("a.1.0.1", A, "1.0", "write_file", "writes é", "d1", deadline) == (
+        approval.id,
+        approval.session,
+        approval.effect,
+        approval.tool,
+        approval.summary,
+        approval.digest,
+        approval.deadline_at,
+    )
+    assert '{"path": "é"}' == approval.arguments_json
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected"),
+    [
+        (ApprovalGranted(by="ann", note="fine"), ("granted", "ann", "fine")),
+        (ApprovalDenied(by="bob"), ("denied", "bob", "")),
+        (ApprovalExpired(at="2026-03-02T00:00:00Z"), ("expired", "", "")),
+        (ApprovalSuperseded(reason="stopped"), ("superseded", "", "stopped")),
+    ],
+)
+async def test_a_verdict_ends_the_wait(verdict, expected, opened):
+    db = await opened("a.1.0.1", verdict)
+
+    found = find_approval(db, "a.1.0.1")
+    assert ([], expected) == (pending_approvals(db), (found.status, found.by, found.note))
+
+
+async def test_a_vote_alone_does_not_end_it(opened, log):
+    vote = VoteGiven(verdict="grant", by="ann", message="inbox-default/a@2", recorded_at=log.moment)
+
+    (approval,) = pending_approvals(await opened("a.1.0.1", vote))
+
+    assert 1 == approval.votes
+
+
+async def test_the_most_urgent_comes_first(opened):
+    await opened("a.1.0.1", seconds=300)
+    db = await opened("b.1.0.1", seconds=10, session="session-default/b")
+
+    assert ["b.1.0.1", "a.1.0.1"] == [approval.id for approval in pending_approvals(db)]
+    assert ["a.1.0.1"] == [approval.id for approval in pending_approvals(db, session=A)]
+
+
+@pytest.mark.parametrize("name", ["a.1.0.1", "approval-default/a.1.0.1"])
+async def test_an_approval_is_found_by_stream_and_by_what_a_user_sees(name, opened):
+    assert "a.1.0.1" == find_approval(await opened("a.1.0.1"), name).id
+
+
+async def test_an_unknown_approval_is_not_found(log):
+    assert find_approval(await log.caught_up(), "nothing") is None

@@ -1,0 +1,440 @@
+"""One row for each session (000-033, 000-036 to 000-049)."""
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from cueline.events.inbox import ForkPoint, MessageSent, PauseAsked, StopAsked
+from cueline.events.message import Usage
+from cueline.events.session import (
+    LostAttempt,
+    MessageReceived,
+    MessageRefused,
+    ModelFailed,
+    ModelRequested,
+    SessionCompleted,
+    SessionContinued,
+    SessionFailed,
+    SessionForked,
+    SessionIdle,
+    SessionStopped,
+    SessionTakenOver,
+    SessionWaiting,
+    ToolFailed,
+    ToolInDoubt,
+    ToolReconciled,
+    ToolReturned,
+)
+from cueline.projections.session import (
+    due_work,
+    find_session,
+    list_sessions,
+    running,
+    session_stream,
+)
+
+A = "session-default/a"
+
+
+def received(version, message, at):
+    return MessageReceived(inbox_version=version, recorded_at=at, message=message)
+
+
+def stopping(log):
+    return received(2, StopAsked(), log.moment)
+
+
+def waiting(kind, deadline_at=None):
+    return SessionWaiting(kind=kind, why=f"for {kind}", deadline_at=deadline_at)
+
+
+async def test_a_session_that_was_asked_for_is_created(log, facts):
+    db = await log.ask("a", facts.ASKED)
+
+    session = find_session(db, "a")
+    assert ("created", "editor", "scripted", "m1") == (
+        session.status,
+        session.agent,
+        session.provider,
+        session.model,
+    )
+    assert ("Tidy up", {"team": "docs"}, None) == (session.goal, session.labels, session.started_us)
+
+
+async def test_a_session_that_was_started_is_running(log, facts):
+    await log.ask("a", facts.ASKED)
+    db = await log.tell("a", facts.STARTED)
+
+    session = find_session(db, "a")
+    assert ("running", 1, 1, log.moment) == (
+        session.status,
+        session.inbox_length,
+        session.inbox_read,
+        session.updated_at,
+    )
+    assert session.created_us < session.started_us == session.updated_us
+
+
+TAKEN = SessionTakenOver(epoch=2, at="2026-03-02T00:00:00Z")
+AGAIN = ModelRequested(effect="2.m", attempt=1, digest="", prefix_digest="")
+ON = SessionContinued(by="message")
+STATUS = [
+    ([waiting("retry")], "waiting", "waiting"),
+    ([waiting("approval")], "waiting", "waiting"),
+    ([waiting("operator")], "waiting", "paused"),
+    ([waiting("budget")], "waiting", "paused"),
+    ([waiting("operator"), ON], "running", "running"),
+    ([waiting("retry"), AGAIN], "running", "running"),
+    ([SessionIdle(result="so far")], "idle", "idle"),
+    ([SessionIdle(), AGAIN], "running", "running"),
+    ([SessionIdle(), TAKEN], "running", "running"),
+    ([SessionCompleted(result="done")], "completed", "completed"),
+    ([SessionFailed(kind="auth", error="no key")], "failed", "failed"),
+    ([SessionStopped(by="ann", reason="enough")], "stopped", "stopped"),
+]
+
+
+@pytest.mark.parametrize(("told", "status", "shown"), STATUS)
+async def test_its_status_follows_its_facts(told, status, shown, log, facts):
+    db = await log.tell("a", facts.STARTED, *told)
+
+    session = find_session(db, "a")
+    assert (status, shown) == (session.status, session.shown_status)
+
+
+async def test_what_a_session_waits_for_is_told_until_it_goes_on(log, facts):
+    deadline = log.moment + timedelta(hours=1)
+    db = await log.tell("a", facts.STARTED, waiting("approval", deadline))
+    session = find_session(db, "a")
+    assert ("approval", "for approval", deadline) == (
+        session.wait_kind,
+        session.wait_why,
+        session.deadline_at,
+    )
+
+    db = await log.tell("a", ON)
+
+    session = find_session(db, "a")
+    assert (None, None, None) == (session.wait_kind, session.wait_why, session.deadline_at)
+
+
+@pytest.mark.parametrize("told", [[], [ON], [AGAIN], [TAKEN], [waiting("runner")]])
+async def test_a_session_that_stops_goes_on_stopping(told, log, facts):
+    db = await log.tell("a", facts.STARTED, stopping(log), *told)
+
+    assert "stopping" == find_session(db, "a").status
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        ON,
+        AGAIN,
+        TAKEN,
+        waiting("retry"),
+        SessionIdle(result="no"),
+        SessionFailed(kind="k", error="e"),
+    ],
+)
+async def test_a_terminal_status_and_its_result_are_final(later, log, facts):
+    """I6."""
+    db = await log.tell("a", facts.STARTED, SessionCompleted(result="done"), later)
+
+    session = find_session(db, "a")
+    assert ("completed", "done", None) == (session.status, session.result, session.error)
+    assert (True, None) == (session.finished, session.wait_kind)
+
+
+async def test_a_failure_is_told_with_its_kind(log, facts):
+    failed = SessionFailed(kind="auth", error="no key", recoverable=True)
+
+    session = find_session(await log.tell("a", facts.STARTED, failed), "a")
+
+    assert ("auth", "no key", True) == (session.error_kind, session.error, session.recoverable)
+
+
+async def test_turns_calls_tokens_and_cost_add_up(log, facts):
+    await log.tell("a", facts.STARTED)
+    for turn in (1, 2, 3):
+        db = await log.tell("a", *facts.turn(turn, "write_file", "read_file", usd="0.1"))
+
+    session = find_session(db, "a")
+    assert (3, 6) == (session.turns, session.tool_calls)
+    assert (300, 30, 21, 9) == (
+        session.input_tokens,
+        session.output_tokens,
+        session.cache_read_tokens,
+        session.cache_write_tokens,
+    )
+    assert (Decimal("0.3"), "0.3", 0) == (session.usd, session.cost, session.unpriced)
+
+
+async def test_answers_without_a_price_are_counted(log, facts):
+    db = await log.tell("a", facts.STARTED, *facts.turn(1), *facts.turn(2, usd="0.5"))
+
+    assert ("0.5", 1) == (find_session(db, "a").cost, find_session(db, "a").unpriced)
+
+
+async def test_a_failed_attempt_may_have_used_something(log, facts):
+    failed = ModelFailed(effect="1.m", attempt=1, kind="k", message="m", usage=Usage(input=5))
+
+    db = await log.tell("a", facts.STARTED, facts.requested(1), failed, facts.requested(1, 2))
+
+    assert (1, 5) == (find_session(db, "a").turns, find_session(db, "a").input_tokens)
+
+
+async def test_what_was_recovered_is_counted(log, facts):
+    lost = SessionTakenOver(
+        epoch=2, lost_attempts=(LostAttempt(effect="1.m", attempt=1),), at=log.moment
+    )
+    gone = ToolFailed(effect="1.0", attempt=1, kind="lost", message="its runner died")
+    doubt = ToolInDoubt(effect="1.1", attempt=1, evidence="exit 137")
+    calls = facts.replied(1, "write_file", "write_file")
+
+    db = await log.tell("a", facts.STARTED, facts.requested(1), lost, calls, gone, doubt)
+    session = find_session(db, "a")
+    assert (1, 2, 1, 0) == (
+        session.takeovers,
+        session.lost_attempts,
+        session.in_doubt,
+        session.reconciled,
+    )
+
+    ruled = ToolReconciled(effect="1.1", outcome="happened", by="ann", output="ok")
+    session = find_session(await log.tell("a", ruled), "a")
+    assert (0, 1) == (session.in_doubt, session.reconciled)
+
+
+async def test_its_epoch_is_its_last_owners(log, facts):
+    await log.store.acquire(A, "host-1", 0)
+    await log.store.acquire(A, "host-2", 1)
+    log.appends += 1
+    write = {"stream": A, "steps": [[facts.STARTED]], "expected_version": 0, "epoch": 2}
+    await log.journal.append([log.write(**write)], "k")
+
+    assert 2 == find_session(await log.caught_up(), "a").epoch
+
+
+@pytest.fixture
+async def forked(log, facts):
+    """Return a log with a session of three turns, and a fork of it after the second."""
+    await log.tell("a", facts.STARTED)
+    for turn in (1, 2, 3):
+        last = await log.append(A, *facts.turn(turn, "write_file", usd="0.1"))
+        if turn == 2:
+            (version,) = last.versions
+    point = ForkPoint(stream=A, version=version, hash="ab")
+    await log.ask("f", facts.ASKED.model_copy(update={"fork_of": point}))
+    fact = SessionForked(
+        parent=A,
+        version=version,
+        hash="ab",
+        agent=facts.AGENT,
+        goal="Go on",
+        open=True,
+        attached=False,
+        note=None,
+        epoch=1,
+    )
+    await log.append("session-default/f", fact, expected=version, after=(A, version))
+    return log
+
+
+async def test_a_fork_has_spent_nothing(forked):
+    session = find_session(await forked.caught_up(), "f")
+
+    assert (0, 0, 0, "0") == (
+        session.turns,
+        session.tool_calls,
+        session.input_tokens,
+        session.cost,
+    )
+    assert ("running", A, "Go on", 1) == (
+        session.status,
+        session.parent,
+        session.goal,
+        session.inbox_read,
+    )
+
+
+async def test_what_a_fork_inherited_is_told_apart(forked):
+    session = find_session(await forked.caught_up(), "f")
+
+    assert (2, 2, 200, 20, 14, 6, "0.2") == (
+        session.inherited_turns,
+        session.inherited_tool_calls,
+        session.inherited_input_tokens,
+        session.inherited_output_tokens,
+        session.inherited_cache_read_tokens,
+        session.inherited_cache_write_tokens,
+        session.inherited_cost,
+    )
+
+
+async def test_a_fork_of_a_fork_inherits_from_both(forked, facts):
+    f = "session-default/f"
+    (version,) = (await forked.append(f, *facts.turn(3, usd="0.4"))).versions
+    fact = SessionForked(
+        parent=f,
+        version=version,
+        hash="ab",
+        agent=facts.AGENT,
+        goal=None,
+        open=True,
+        attached=False,
+        note=None,
+        epoch=1,
+    )
+    await forked.append("session-default/g", fact, expected=version, after=(f, version))
+
+    session = find_session(await forked.caught_up(), "g")
+
+    assert (3, 2, "0.6") == (
+        session.inherited_turns,
+        session.inherited_tool_calls,
+        session.inherited_cost,
+    )
+
+
+async def test_a_fork_that_was_asked_for_names_its_parent(log, facts):
+    point = ForkPoint(stream=A, version=3, hash="ab")
+
+    db = await log.ask("f", facts.ASKED.model_copy(update={"fork_of": point}))
+
+    assert (A, 3) == (find_session(db, "f").parent, find_session(db, "f").parent_version)
+
+
+@pytest.fixture
+async def many(log, facts):
+    """Return read models of a waiting, a paused, a running and a completed session."""
+    for name, fact in [
+        ("w", waiting("retry")),
+        ("p", waiting("operator")),
+        ("r", ON),
+        ("c", SessionCompleted(result="")),
+    ]:
+        db = await log.tell(name, facts.STARTED, fact)
+    return db
+
+
+@pytest.mark.parametrize(
+    ("asked", "ids"),
+    [
+        ({}, ["c", "r", "p", "w"]),
+        ({"limit": 2}, ["c", "r"]),
+        ({"status": "running"}, ["r"]),
+        ({"status": "waiting"}, ["p", "w"]),
+        ({"status": "paused"}, ["p"]),
+        ({"status": "failed"}, []),
+        ({"agent": "editor", "status": "completed"}, ["c"]),
+        ({"agent": "nobody"}, []),
+    ],
+)
+async def test_sessions_are_listed_by_what_is_asked(asked, ids, many):
+    """000-033."""
+    assert ids == [session.id for session in list_sessions(many, **asked)]
+
+
+@pytest.mark.parametrize("name", ["w", "session-default/w"])
+async def test_a_session_is_found_by_stream_and_by_what_a_user_sees(name, many):
+    assert "session-default/w" == find_session(many, name).stream
+
+
+async def test_an_unknown_session_is_not_found(many):
+    assert find_session(many, "nobody") is None
+
+
+async def test_a_session_of_another_tenant_is_shown_with_it(log, facts):
+    await log.append("session-acme/x", facts.STARTED)
+
+    assert "acme/x" == find_session(await log.caught_up(), "session-acme/x").id
+    assert ("session-acme/x", "session-default/x") == (
+        session_stream("acme/x"),
+        session_stream("x"),
+    )
+
+
+async def due(log, seconds=0):
+    db = await log.caught_up()
+    return [work.stream for work in due_work(db, log.moment + timedelta(seconds=seconds))]
+
+
+async def test_a_session_that_was_asked_for_has_work(log, facts):
+    await log.ask("a", facts.ASKED)
+
+    assert [A] == await due(log)
+
+
+@pytest.mark.parametrize("told", [ON, AGAIN, TAKEN])
+async def test_a_running_session_may_have_work(told, log, facts):
+    await log.tell("a", facts.STARTED, told)
+
+    assert [A] == await due(log)
+
+
+async def test_a_stopping_session_may_have_work(log, facts):
+    await log.tell("a", facts.STARTED, waiting("retry"), stopping(log))
+
+    assert [A] == await due(log)
+
+
+@pytest.mark.parametrize("told", [waiting("operator"), SessionIdle(), SessionCompleted(result="")])
+async def test_a_session_at_rest_has_none(told, log, facts):
+    await log.ask("a", facts.ASKED)
+    await log.tell("a", facts.STARTED, told)
+
+    assert [] == await due(log, seconds=10**6)
+
+
+@pytest.mark.parametrize("told", [waiting("operator"), SessionIdle(), SessionCompleted(result="")])
+async def test_a_message_makes_work_until_it_is_answered(told, log, facts):
+    await log.ask("a", facts.ASKED)
+    await log.tell("a", facts.STARTED, told)
+    await log.ask("a", MessageSent(lane="note", text="hello"))
+    assert [A] == await due(log)
+
+    refused = {"inbox_version": 2, "recorded_at": log.moment, "reason": "it has ended"}
+    await log.tell("a", MessageRefused(message=PauseAsked(), **refused))
+
+    assert [] == await due(log)
+
+
+async def test_a_deadline_makes_work_when_it_has_passed(log, facts):
+    deadline = log.moment + timedelta(seconds=60)
+    await log.tell("a", facts.STARTED, waiting("retry", deadline))
+
+    assert [] == await due(log, seconds=58)
+    assert [A] == await due(log, seconds=60)
+
+
+async def test_the_nearest_deadline_comes_first(log, facts):
+    for name, seconds in (("late", 60), ("soon", 30), ("now", 0)):
+        deadline = log.moment + timedelta(seconds=seconds)
+        await log.tell(name, facts.STARTED, waiting("retry", deadline))
+
+    found = await due(log, seconds=100)
+
+    assert ["now", "soon", "late"] == [stream.removeprefix("session-default/") for stream in found]
+
+
+async def test_the_sessions_that_somebody_drives_are_told(many):
+    assert ["session-default/r"] == [work.stream for work in running(many)]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["SELECT stream FROM sessions WHERE due_us <= 1", "SELECT stream FROM sessions WHERE id = 'a'"],
+)
+async def test_work_is_found_by_an_index(query, many):
+    (plan,) = many.execute(f"EXPLAIN QUERY PLAN {query}").fetchall()
+
+    assert "USING INDEX" in plan[3] or "USING COVERING INDEX" in plan[3]
+
+
+async def test_a_tools_outcome_alone_changes_no_status(log, facts):
+    await log.tell("a", facts.STARTED, *facts.turn(1, "write_file"), waiting("operator"))
+
+    db = await log.tell("a", ToolReturned(effect="1.0", attempt=1, output="late"))
+
+    assert "paused" == find_session(db, "a").shown_status

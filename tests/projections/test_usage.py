@@ -1,0 +1,65 @@
+"""Tokens and cost by session, model and day (000-045, 000-046)."""
+
+from decimal import Decimal
+
+import pytest
+
+from cueline.events.session import ModelFailed
+from cueline.projections.usage import usage
+
+A = "session-default/a"
+
+
+@pytest.fixture
+async def used(log, facts):
+    """Return read models of two sessions, the second of which began after midnight."""
+    await log.tell("a", facts.STARTED, *facts.turn(1, usd="0.1"), *facts.turn(2, usd="0.2"))
+    failed = ModelFailed(effect="1.m", attempt=1, kind="overloaded", message="later")
+    await log.tell("b", facts.STARTED, failed, *facts.turn(1, model="m2"))
+    return await log.tell("a", *facts.turn(3, usd="0.1"))
+
+
+async def test_what_was_used_adds_up_by_model_and_day(used):
+    assert [
+        ("a", "m1-0101", "2026-03-02", 3, 0, 300, "0.4", 0),
+        ("b", "m1", "2026-03-02", 0, 1, 0, "0", 0),
+        ("b", "m2", "2026-03-02", 1, 0, 100, "0", 1),
+    ] == [
+        (
+            *(row.stream.removeprefix("session-default/"), row.model, row.day),
+            *(row.calls, row.failed, row.input_tokens, row.cost, row.unpriced),
+        )
+        for row in usage(used)
+    ]
+
+
+async def test_a_day_ends_at_midnight_in_utc(log, facts):
+    log.moment = log.moment.replace(hour=22)
+    await log.tell("a", facts.STARTED, *facts.turn(1))
+    log.moment = log.moment.replace(hour=23, minute=59, second=59)
+    db = await log.tell("a", *facts.turn(2))
+
+    assert ["2026-03-01", "2026-03-02"] == [row.day for row in usage(db)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "rows"),
+    [
+        ({"stream": A}, 1),
+        ({"model": "m2"}, 1),
+        ({"since": "2026-03-02"}, 3),
+        ({"since": "2026-03-03"}, 0),
+        ({"until": "2026-03-01"}, 0),
+        ({"stream": A, "model": "m2"}, 0),
+    ],
+)
+async def test_it_is_told_by_what_is_asked(asked, rows, used):
+    assert rows == len(usage(used, **asked))
+
+
+async def test_costs_are_exact(log, facts):
+    turns = [fact for n in range(1, 11) for fact in facts.turn(n, usd="0.000000000000000001")]
+
+    (row,) = usage(await log.tell("a", facts.STARTED, *turns))
+
+    assert Decimal("0.000000000000000010") == row.usd
