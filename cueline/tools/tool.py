@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, overload
 
@@ -24,6 +25,7 @@ from cueline.tools.target import fetch, locate
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 TIMEOUT_SECONDS = 300.0
+OUTPUT_LIMIT = 100 * 1024 * 1024
 
 Function = Callable[..., object]
 
@@ -238,6 +240,7 @@ def positive(function: Function, seconds: float) -> float:
     return float(seconds)
 
 
+@lru_cache(maxsize=1000)
 def load(target: str) -> Tool:
     """Return the tool that *target* names.
 

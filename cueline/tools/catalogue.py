@@ -1,0 +1,11 @@
+"""The tools that come with cueline."""
+
+from cueline.tools.files import delete_file, list_files, read_file, search_files, write_file
+from cueline.tools.shell import run_command
+from cueline.tools.tool import Tool
+
+
+def builtin_tools() -> dict[str, Tool]:
+    """Return them by the names that an agent's file calls them by."""
+    tools = (read_file, write_file, list_files, search_files, delete_file, run_command)
+    return {tool.name: tool for tool in tools}

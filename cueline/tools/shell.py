@@ -1,0 +1,149 @@
+"""The tool that runs shell commands."""
+
+import os
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from cueline.errors import ToolFailedError
+from cueline.tools.environment import scrubbed
+from cueline.tools.tool import OUTPUT_LIMIT, TIMEOUT_SECONDS, Output, ToolContext, tool
+
+CHUNK = 65_536
+"""All that a pipe holds, so that one look takes everything that was printed."""
+TOLD = 10_000
+# A little less than the tool's own, so that what was printed can still be told.
+LONGEST = TIMEOUT_SECONDS - 10
+
+
+@tool(sensitive=True, needs_workspace=True)
+def run_command(
+    command: str,
+    timeout_seconds: Annotated[float, Field(gt=0, le=LONGEST)] = LONGEST,
+    *,
+    context: ToolContext,
+) -> Output:
+    """Run a shell command in the workspace; return what it prints, and its exit status.
+
+    It is not confined: it can read and change whatever the user can who runs
+    cueline, outside the workspace too. It has no terminal and no input. What it
+    leaves running in the background is killed when the command ends.
+    """
+    if not context.workspace.is_dir():
+        raise ToolFailedError("tool_error", "the workspace is not there")
+    with started(command, context.workspace) as process:
+        printed = Printed()
+        ended = follow(process, printed, time.monotonic() + timeout_seconds)
+    if not ended:
+        reason = f"did not end within {timeout_seconds:g} s and was killed; it may have had effects"
+        raise ToolFailedError("timeout", f"the command {reason}. {printed.tail()}")
+    return printed.output(status(process.returncode))
+
+
+@dataclass(slots=True)
+class Printed:
+    """What a command has printed so far."""
+
+    kept: bytearray = field(default_factory=bytearray)
+    size: int = 0
+
+    def add(self, chunk: bytes) -> None:
+        """Keep *chunk*, if there is room; count it anyway."""
+        self.kept += chunk[: OUTPUT_LIMIT - len(self.kept)]
+        self.size += len(chunk)
+
+    def output(self, status: str) -> Output:
+        """Return the whole, with *status* as its last line."""
+        cut = self.size > len(self.kept)
+        if self.kept and not self.kept.endswith(b"\n"):
+            self.kept += b"\n"
+        if cut:
+            self.kept += f"[the first {OUTPUT_LIMIT:,} of {self.size:,} bytes]\n".encode()
+        self.kept += f"[{status}]".encode()
+        return Output(bytes(self.kept), self.size if cut else None)
+
+    def tail(self) -> str:
+        """Return the end of it, for a model that has to find out what happened."""
+        if not self.kept:
+            return "It printed nothing."
+        return f"The last it printed:\n{self.kept[-TOLD:].decode(errors='replace')}"
+
+
+@contextmanager
+def started(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run *command* in a process group of its own, which is killed in the end."""
+    shell = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
+    process = subprocess.Popen(  # noqa: S603 - to run what the model asks for is the purpose
+        [shell, "-c", command],
+        cwd=folder,
+        env=scrubbed(os.environ),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        process_group=0,
+    )
+    try:
+        yield process
+    except SystemExit:
+        # The worker was told to terminate, and so was the command: let it end in
+        # its own way. The guardian kills both when their time is up.
+        process.wait()
+        raise
+    finally:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def follow(process: subprocess.Popen[bytes], printed: Printed, deadline: float) -> bool:
+    """Collect what *process* prints until it ends; say whether that was in time.
+
+    The end of the process is waited for, not the end of its output: that is
+    held open by whatever it leaves in the background.
+    """
+    assert process.stdout is not None
+    ended, ending = os.pipe()
+    threading.Thread(target=announce, args=(process, ending), daemon=True).start()
+    os.set_blocking(process.stdout.fileno(), False)
+    with selectors.DefaultSelector() as selector, os.fdopen(ended):
+        selector.register(process.stdout, selectors.EVENT_READ)
+        selector.register(ended, selectors.EVENT_READ)
+        while (left := deadline - time.monotonic()) > 0:
+            ready = {key.fd for key, _ in selector.select(left)}
+            if not drain(process.stdout.fileno(), printed) and process.stdout.fileno() in ready:
+                selector.unregister(process.stdout)
+            if ended in ready:
+                return True
+    return False
+
+
+def announce(process: subprocess.Popen[bytes], ending: int) -> None:
+    """Close *ending* when *process* has ended."""
+    process.wait()
+    os.close(ending)
+
+
+def drain(source: int, printed: Printed) -> bool:
+    """Take what is there now; say whether there may be more."""
+    try:
+        chunk = os.read(source, CHUNK)
+    except BlockingIOError:
+        return True
+    printed.add(chunk)
+    return chunk != b""
+
+
+def status(code: int) -> str:
+    """Return in words how a process ended."""
+    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"

@@ -1,0 +1,119 @@
+"""The shell tool: what a command sees, and what is left of it."""
+
+import os
+
+import psutil
+import pytest
+
+from cueline.errors import ToolFailedError
+from cueline.testing.wait import wait_until
+from cueline.tools.environment import scrubbed
+from cueline.tools.shell import run_command
+from cueline.tools.tool import OUTPUT_LIMIT
+
+
+@pytest.fixture
+def run(use):
+    def call(command, **arguments):
+        return use(run_command, command=command, **arguments).content.decode()
+
+    return call
+
+
+def test_output_and_errors_come_in_order_with_the_exit_status(run):
+    assert "a\nb\nc\n[exit status 3]" == run("echo a; echo b >&2; echo c; exit 3")
+
+
+def test_a_command_runs_in_the_workspace(run, workspace):
+    assert f"{workspace}\n[exit status 0]" == run("pwd")
+
+
+def test_a_command_that_prints_nothing_still_says_how_it_ended(run):
+    assert "[exit status 0]" == run("true")
+    assert "[killed by SIGKILL]" == run("kill -KILL $$")
+
+
+def test_a_command_has_no_input(run):
+    assert "[exit status 0]" == run("cat")
+
+
+def test_what_a_command_leaves_in_the_background_is_killed(run):
+    output = run("tail -f /dev/null & echo $!")
+
+    pid = int(output.splitlines()[0])
+    wait_until(lambda: not lives(pid))
+
+
+def lives(pid):
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_what_goes_on_printing_in_the_background_is_not_waited_for(run):
+    daemon = "mkfifo begun; setsid sh -c 'echo >begun; exec yes' &"
+
+    assert run(f"{daemon} cat begun; exit 4").endswith("\n[exit status 4]")
+
+
+def test_a_command_that_takes_too_long_is_killed_and_its_output_told(run):
+    with pytest.raises(ToolFailedError, match="may have had effects") as failed:
+        run("echo begun; tail -f /dev/null", timeout_seconds=0.3)
+
+    assert "timeout" == failed.value.kind
+    assert failed.value.message.endswith("The last it printed:\nbegun\n")
+
+
+def test_more_output_than_is_kept_is_counted(use):
+    output = use(run_command, command=f"head -c {OUTPUT_LIMIT + 5} /dev/zero")
+
+    assert OUTPUT_LIMIT + 5 == output.truncated_from
+    assert output.content.endswith(
+        b"\0\n[the first 104,857,600 of 104,857,605 bytes]\n[exit status 0]"
+    )
+
+
+def test_a_workspace_that_is_not_there_is_told(run, workspace):
+    workspace.rmdir()
+
+    with pytest.raises(ToolFailedError, match="the workspace is not there"):
+        run("true")
+
+
+def test_a_command_sees_no_keys_and_nothing_of_the_cluster(run, monkeypatch):
+    for name in ("ANTHROPIC_API_KEY", "RAY_ADDRESS", "CUELINE_LOG", "OMP_NUM_THREADS"):
+        monkeypatch.setenv(name, "planted")
+
+    assert "planted" not in run("env")
+    assert os.environ["PATH"] in run("env")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "API_KEY",
+        "github_token",
+        "AWS_SECRET_ACCESS_KEY",
+        "CLIENT_SECRET",
+        "DB_PASSWORD",
+        "RAY_AUTH_TOKEN_PATH",
+        "CUELINE_LOG",
+        "PYTHONBREAKPOINT",
+        "OMP_NUM_THREADS",
+        "NAMED_BY_THE_AGENT",
+    ],
+)
+def test_what_no_tool_may_see_is_taken_out(name):
+    assert {"HOME": "h"} == scrubbed({name: "x", "HOME": "h"}, ["NAMED_BY_THE_AGENT"])
+
+
+def test_names_that_only_look_alike_stay():
+    innocent = {"KEYBOARD": "de", "XRAY_MODE": "on", "TOKENIZERS_PARALLELISM": "false"}
+
+    assert innocent == scrubbed(innocent)
+
+
+def test_the_model_is_told_that_a_command_is_not_confined():
+    assert "It is not confined" in run_command.spec().description
+    assert run_command.spec().sensitive
