@@ -2,6 +2,9 @@
 
 import pytest
 
+from cueline.actors.tool import ToolOrder
+from cueline.events.agent import Workspace
+from cueline.tools.executor import ProcessToolExecutor
 from cueline.tools.tool import ToolContext
 
 
@@ -33,3 +36,29 @@ def use(workspace):
         return tool.run(arguments, context)
 
     return call
+
+
+@pytest.fixture
+def order(workspace):
+    def make(tool, **arguments):
+        return ToolOrder(
+            session="session-default/1",
+            effect="1.0",
+            attempt=1,
+            key="session-default/1/1.0",
+            runner="runner-1",
+            epoch=1,
+            tool=tool.spec(),
+            arguments=arguments,
+            workspace=Workspace(machine="here", path=str(workspace)),
+            digest="",
+        )
+
+    return make
+
+
+@pytest.fixture
+async def executor():
+    executor = ProcessToolExecutor(grace_seconds=0.5)
+    yield executor
+    await executor.close()

@@ -1,0 +1,213 @@
+"""Where a runner's tools run: in worker processes, or in its own loop.
+
+Rules. Sync functions run in warm worker processes, one call at a time each.
+Async functions run in the runner's loop, unless they say otherwise. A call that
+ends in any other way than with an answer takes its worker with it.
+"""
+
+import asyncio
+import inspect
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import cast
+
+from cueline.actors.tool import Finding, ToolOrder, ToolOutput
+from cueline.errors import ToolFailedError, ToolImportError
+from cueline.tools.arguments import check_arguments
+from cueline.tools.frame import Head
+from cueline.tools.pool import WorkerPool
+from cueline.tools.result import failure_of, finding_of, output_of
+from cueline.tools.target import LOADING
+from cueline.tools.tool import ToolContext, load_recorded
+
+GRACE_SECONDS = 5.0
+
+Start = Callable[[], object]
+
+
+class ProcessToolExecutor:
+    """See `ToolExecutor`."""
+
+    def __init__(
+        self,
+        workers: int | None = None,
+        *,
+        memory_limit: int | None = None,
+        grace_seconds: float = GRACE_SECONDS,
+    ) -> None:
+        """Start nothing yet.
+
+        Args:
+            workers: how many calls of sync tools run at once.
+            memory_limit: the address space of each tool process, in bytes.
+            grace_seconds: from terminating a tool's processes to killing them.
+
+        Raises:
+            ToolImportError: a file of tools runs an agent when it is imported.
+        """
+        for file in LOADING:
+            reason = (
+                'it runs an agent when it is imported; do that under `if __name__ == "__main__"`'
+            )
+            raise ToolImportError(file, reason)
+        self._pool = WorkerPool(workers or min(4, os.cpu_count() or 1), memory_limit, grace_seconds)
+        self._grace_seconds = grace_seconds
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    async def call(self, order: ToolOrder) -> ToolOutput:
+        """See `ToolExecutor.call`."""
+        check_arguments(order.tool, order.arguments)
+        if order.tool.needs_workspace and order.workspace is None:
+            raise ToolFailedError(
+                "tool_error", f"{order.tool.name} needs a workspace; there is none"
+            )
+        began = time.perf_counter()
+        if order.tool.in_loop:
+            output = output_of(await self._in_loop(order, in_loop(order)))
+            return ToolOutput(output.content, time.perf_counter() - began, output.truncated_from)
+        head, body, seconds = await self._in_worker(order, "run")
+        return ToolOutput(body, seconds, head["truncated_from"])
+
+    async def reconcile(self, order: ToolOrder) -> Finding:
+        """See `ToolExecutor.reconcile`."""
+        try:
+            if order.tool.in_loop:
+                ask = load_recorded(order.tool).reconcile
+                if inspect.iscoroutinefunction(ask):
+                    return finding_of(await self._in_loop(order, lambda: ask(order.key)))
+            head, body, _ = await self._in_worker(order, "reconcile")
+        except ToolImportError as error:
+            raise ToolFailedError("tool_error", str(error)) from error
+        return finding_of((head["outcome"], body))
+
+    async def close(self) -> None:
+        """See `ToolExecutor.close`."""
+        for task in self._tasks:
+            task.cancel()
+        await self._pool.close()
+
+    async def _in_worker(self, order: ToolOrder, verb: str) -> tuple[Head, bytes, float]:
+        async with self._pool.worker(order.secrets) as worker:
+            began = time.perf_counter()
+            try:
+                async with asyncio.timeout(order.tool.timeout_seconds):
+                    reply = await worker.exchange(request_for(order, verb))
+            except TimeoutError:
+                raise timed_out(order) from None
+            seconds = time.perf_counter() - began
+            if reply is None:
+                raise killed(order, await worker.stop(self._grace_seconds))
+        head, body = reply
+        refuse(head)
+        return head, body, seconds
+
+    async def _in_loop(self, order: ToolOrder, start: Start) -> object:
+        # A task of its own: a tool that swallows its cancellation is left behind,
+        # and does not keep the runner.
+        task = asyncio.ensure_future(guarded(start))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        try:
+            done, _ = await asyncio.wait({task}, timeout=order.tool.timeout_seconds)
+        except asyncio.CancelledError:
+            await self._cancel(task)
+            raise
+        if not done:
+            await self._cancel(task)
+            raise timed_out(order)
+        if task.cancelled():
+            raise killed(order, None)
+        return task.result()
+
+    async def _cancel(self, task: asyncio.Task[object]) -> None:
+        task.cancel()
+        await asyncio.wait({task}, timeout=self._grace_seconds)
+
+
+def in_loop(order: ToolOrder) -> Start:
+    """Return what starts the async tool of *order*.
+
+    Raises:
+        ToolImportError: there is no such tool here.
+    """
+    tool = load_recorded(order.tool)
+    context = ToolContext(
+        session=order.session,
+        effect=order.effect,
+        attempt=order.attempt,
+        key=order.key,
+        folder=folder_for(order),
+    )
+    return lambda: tool.run(order.arguments, context)
+
+
+async def guarded(start: Start) -> object:
+    """Await what *start* returns; whatever goes wrong is told to the model.
+
+    Raises:
+        ToolFailedError: it did go wrong.
+    """
+    try:
+        return await cast("Awaitable[object]", start())
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - tools are other people's code
+        # An exit asked for by a tool must not end the runner's loop.
+        raise failure_of(error) from None
+
+
+def request_for(order: ToolOrder, verb: str) -> Head:
+    """Return what the worker has to know of *order*."""
+    folder = folder_for(order)
+    return {
+        "verb": verb,
+        "tool": order.tool.model_dump(mode="json"),
+        "arguments": order.arguments,
+        "session": order.session,
+        "effect": order.effect,
+        "attempt": order.attempt,
+        "key": order.key,
+        "folder": None if folder is None else str(folder),
+    }
+
+
+def folder_for(order: ToolOrder) -> Path | None:
+    """Return the workspace, if the tool says that it needs it."""
+    if order.workspace is None or not order.tool.needs_workspace:
+        return None
+    return Path(order.workspace.path)
+
+
+def refuse(head: Head) -> None:
+    """Do nothing if the worker answered with an outcome.
+
+    Raises:
+        ToolFailedError: the tool did not do what it was asked.
+        ToolImportError: there is no such tool.
+    """
+    match head:
+        case {"kind": "failed", "fault": fault, "message": message}:
+            raise ToolFailedError(fault, message)
+        case {"kind": "missing", "subject": subject, "reason": reason}:
+            raise ToolImportError(subject, reason)
+
+
+def timed_out(order: ToolOrder) -> ToolFailedError:
+    """Return what the model is told of a call that took too long."""
+    reason = f"did not end within {order.tool.timeout_seconds:g} s and was killed"
+    return ToolFailedError("timeout", f"{order.tool.name} {reason}; it may have had effects")
+
+
+def killed(order: ToolOrder, code: int | None) -> ToolFailedError:
+    """Return what the model is told of a call whose process ended under it."""
+    match code:
+        case None:
+            how = "was stopped together with its runner"
+        case _ if code == -signal.SIGKILL:
+            how = "was killed by SIGKILL, perhaps because memory ran out"
+        case _ if code < 0:
+            how = f"was killed by {signal.Signals(-code).name}"
+        case _:
+            how = f"ended its process, with exit status {code}"
+    return ToolFailedError("killed", f"{order.tool.name} {how}; it may have had effects")

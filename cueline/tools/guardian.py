@@ -1,0 +1,225 @@
+"""The process above a worker, which leaves nothing of it behind.
+
+Run as a file of its own, by a runner that may die at any moment and in any way.
+Orphans below it become its children (it is a subreaper), so that also a daemon
+in a session of its own is found. When the runner lets go of the control pipe,
+by closing it or by dying, and when the worker ends, everything below is killed.
+
+It imports little: the worker is forked from it, and both have to start quickly.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+from typing import Any, NoReturn
+
+SET_PDEATHSIG = 1
+SET_CHILD_SUBREAPER = 36
+LINUX = sys.platform == "linux"
+IMPATIENT, PATIENT = 0.02, 1.0
+
+
+def main() -> None:
+    """Leave the runner's children, and guard a worker."""
+    config = json.loads(sys.argv[1])
+    # Ray kills the children of a worker of its own that exits, and would kill the
+    # guardian before it has done anything. An orphan is nobody's child.
+    if os.fork():
+        os._exit(0)
+    if LINUX:
+        prctl(SET_CHILD_SUBREAPER, 1)
+    signals = watch_children()
+    guardian = os.getpid()
+    worker = os.fork()
+    if worker == 0:
+        become_worker(config, guardian)
+    for descriptor in (config["requests"], config["replies"]):
+        os.close(descriptor)
+    silence()
+    for ignored in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)
+    code = guard(worker, config["control"], signals)
+    sweep(signals)
+    with contextlib.suppress(BrokenPipeError):
+        os.write(config["status"], json.dumps({"code": code}).encode())
+    os._exit(0)
+
+
+def guard(worker: int, control: int, signals: int) -> int | None:
+    """Wait for the worker's end and return its status, or for the runner's: None."""
+    poll = select.poll()
+    poll.register(control, select.POLLIN)
+    poll.register(signals, select.POLLIN)
+    while True:
+        ready = {descriptor for descriptor, _ in poll.poll()}
+        if signals in ready:
+            os.read(signals, 4096)
+            ended = reap()
+            if worker in ended:
+                return ended[worker]
+        if control in ready:
+            if os.read(control, 4096) == b"":
+                return None
+            kill_below(signal.SIGTERM)
+
+
+def sweep(signals: int) -> None:
+    """Kill whatever is below, until nothing is."""
+    pause = IMPATIENT
+    poll = select.poll()
+    poll.register(signals, select.POLLIN)
+    while True:
+        # A look at all processes is not one moment: one that was just born can be
+        # missed. So look again, until the system says that there are no children.
+        kill_below(signal.SIGKILL)
+        try:
+            reap()
+        except ChildProcessError:
+            return
+        poll.poll(pause * 1000)
+        with contextlib.suppress(BlockingIOError):
+            os.read(signals, 4096)
+        pause = min(2 * pause, PATIENT)
+
+
+def reap() -> dict[int, int]:
+    """Return the status of each child that has ended.
+
+    Raises:
+        ChildProcessError: there are no children.
+    """
+    ended: dict[int, int] = {}
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            if ended:
+                return ended
+            raise
+        if pid == 0:
+            return ended
+        ended[pid] = os.waitstatus_to_exitcode(status)
+
+
+def kill_below(number: int) -> None:
+    """Send a signal to every process below this one."""
+    parents = parents_by_linux() if LINUX else parents_by_ps()
+    children: dict[int, list[int]] = {}
+    for pid, parent in parents.items():
+        children.setdefault(parent, []).append(pid)
+    found = list(children.get(os.getpid(), ()))
+    for pid in found:
+        found += children.pop(pid, ())
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def parents_by_linux() -> dict[int, int]:
+    """Return the parent of each process."""
+    parents: dict[int, int] = {}
+    with os.scandir("/proc") as entries:
+        names = [entry.name for entry in entries if entry.name.isdigit()]
+    for name in names:
+        with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123 - pathlib is slow to import
+            # The second field is the command in brackets, which may hold anything.
+            parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+    return parents
+
+
+def parents_by_ps() -> dict[int, int]:
+    """Return the parent of each process; elsewhere than on Linux, orphans are lost to it."""
+    listing = subprocess.run(
+        ["/bin/ps", "-A", "-o", "pid=,ppid="], stdout=subprocess.PIPE, check=False
+    )
+    pairs = (line.split() for line in listing.stdout.splitlines())
+    return {int(pid): int(parent) for pid, parent in pairs}
+
+
+def watch_children() -> int:
+    """Return a descriptor that can be read when a child has ended."""
+    source, target = os.pipe()
+    os.set_blocking(source, False)
+    os.set_blocking(target, False)
+    signal.set_wakeup_fd(target, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    return source
+
+
+def become_worker(config: dict[str, Any], guardian: int) -> NoReturn:
+    """Be what tools run in: of a clean state, whatever the runner's is."""
+    code = 1
+    try:
+        if LINUX:
+            prctl(SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != guardian:
+            os._exit(1)
+        for descriptor in (config["control"], config["status"]):
+            os.close(descriptor)
+        for descriptor in (config["requests"], config["replies"]):
+            os.set_inheritable(descriptor, False)  # noqa: FBT003 - os gives it no name
+        silence()
+        reset()
+        limit(config["memory_limit"])
+        sys.path[:] = config["path"]
+        code = serve(config["requests"], config["replies"])
+    except SystemExit as asked:
+        code = asked.code if isinstance(asked.code, int) else 1
+    finally:
+        os._exit(code)
+
+
+def serve(requests: int, replies: int) -> int:
+    """Serve the runner; tell it why, if that cannot even begin."""
+    try:
+        from cueline.tools import worker  # noqa: PLC0415 - the guardian stays small
+    except Exception as error:  # noqa: BLE001 - the path was somebody else's
+        told = json.dumps({"kind": "broken", "reason": f"{type(error).__name__}: {error}"}).encode()
+        os.write(replies, len(told).to_bytes(4) + bytes(8) + told)
+        return 1
+    worker.serve(requests, replies)
+    return 0
+
+
+def silence() -> None:
+    """Let nothing that a tool prints reach the runner's terminal or its logs."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nothing, descriptor)
+    os.close(nothing)
+
+
+def reset() -> None:
+    """Undo what Ray does to its workers: a blocked SIGINT, a low priority."""
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
+    # When memory runs out, the system is to choose the tool and not its guardian.
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123 - as above
+        file.write("1000")
+
+
+def limit(memory: int | None) -> None:
+    """Let the worker, and each process below it, have at most *memory* bytes."""
+    if memory is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+
+
+def prctl(option: int, value: int) -> None:
+    """Set an attribute of this process."""
+    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""The warm workers of one runner."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+
+from cueline.errors import ToolFailedError
+from cueline.tools.process import WorkerProcess
+
+
+class WorkerPool:
+    """At most *size* workers, each started when it is first needed."""
+
+    def __init__(self, size: int, memory_limit: int | None, grace_seconds: float) -> None:
+        self._size = size
+        self._memory_limit = memory_limit
+        self._grace_seconds = grace_seconds
+        self._slots = asyncio.Semaphore(size)
+        self._workers: set[WorkerProcess] = set()
+        self._idle: list[WorkerProcess] = []
+        self._closed = False
+
+    @asynccontextmanager
+    async def worker(self, secrets: Collection[str]) -> AsyncIterator[WorkerProcess]:
+        """Lend a worker that was started without *secrets*; one that has not answered is stopped.
+
+        Raises:
+            ToolFailedError: there is none to be had; no tool has run.
+        """
+        async with self._slots:
+            worker = await self._take(frozenset(name for name in secrets if name in os.environ))
+            try:
+                yield worker
+            finally:
+                await self._give_back(worker)
+
+    async def _take(self, secrets: frozenset[str]) -> WorkerProcess:
+        for worker in reversed(self._idle):  # the one used last is the warmest
+            if not worker.idle:
+                self._forget(worker)
+                worker.kill()
+            elif secrets <= worker.without:
+                self._idle.remove(worker)
+                return worker
+        if len(self._workers) == self._size:  # one of the others has to make room
+            other = self._idle[0]
+            self._forget(other)
+            await other.stop(0)
+        return await self._start(secrets)
+
+    async def _start(self, secrets: frozenset[str]) -> WorkerProcess:
+        self._refuse_when_closed()
+        worker = await WorkerProcess.start(secrets, self._memory_limit)
+        try:
+            self._refuse_when_closed()
+        except ToolFailedError:
+            worker.kill()
+            raise
+        self._workers.add(worker)
+        return worker
+
+    async def _give_back(self, worker: WorkerProcess) -> None:
+        if worker.idle:
+            self._idle.append(worker)
+            return
+        try:
+            if not worker.gone.is_set():
+                await worker.stop(self._grace_seconds)
+        finally:
+            self._workers.discard(worker)
+
+    def _forget(self, worker: WorkerProcess) -> None:
+        self._idle.remove(worker)
+        self._workers.discard(worker)
+
+    def _refuse_when_closed(self) -> None:
+        if self._closed:
+            raise ToolFailedError("killed", "the runner is closing; the tool did not run")
+
+    async def close(self) -> None:
+        """Kill every worker, also those that are lent."""
+        self._closed = True
+        for worker in self._workers:
+            worker.let_go()
+        while self._idle:
+            await self._idle.pop().ended()
+        await asyncio.gather(*(worker.gone.wait() for worker in self._workers))

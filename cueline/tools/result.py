@@ -1,0 +1,73 @@
+"""What a tool's function gave back, in the form that is recorded."""
+
+from typing import Literal, cast, get_args
+
+from pydantic_core import PydanticSerializationError, to_json
+
+from cueline.actors.tool import Finding
+from cueline.errors import ToolFailedError
+from cueline.tools.tool import OUTPUT_LIMIT, Output
+
+MESSAGE_LIMIT = 10_000
+Outcome = Literal["happened", "did_not_happen", "unknown"]
+OUTCOMES = get_args(Outcome)
+
+
+def output_of(value: object) -> Output:
+    """Return *value* as bytes: text and bytes as they are, all else as JSON.
+
+    Raises:
+        ToolFailedError: it has no such form.
+    """
+    if isinstance(value, Output):
+        return value
+    content = content_of(value)
+    if len(content) > OUTPUT_LIMIT:
+        return Output(content[:OUTPUT_LIMIT], len(content))
+    return Output(content)
+
+
+def content_of(value: object) -> bytes:
+    """Return *value* as bytes.
+
+    Raises:
+        ToolFailedError: it has no such form.
+    """
+    match value:
+        case bytes() | bytearray():
+            return bytes(value)
+        case str():
+            # Half a surrogate pair is no text; whoever records this replaces it.
+            return value.encode(errors="surrogatepass")
+        case _:
+            try:
+                return to_json(value)
+            except PydanticSerializationError as error:
+                message = f"it ran, but what it returned is neither text nor JSON: {error}"
+                raise ToolFailedError("tool_error", message) from None
+
+
+def finding_of(value: object) -> Finding:
+    """Return what `reconcile` returned as a finding.
+
+    Raises:
+        ToolFailedError: it is none.
+    """
+    match value:
+        case Finding():
+            return value
+        case str() if value in OUTCOMES:
+            return Finding(cast("Outcome", value))
+        case (str() as outcome, output) if outcome in OUTCOMES:
+            return Finding(cast("Outcome", outcome), content_of(output).decode(errors="replace"))
+        case _:
+            message = f"reconcile returned {value!r:.200}, but not one of {', '.join(OUTCOMES)}"
+            raise ToolFailedError("tool_error", message)
+
+
+def failure_of(error: BaseException) -> ToolFailedError:
+    """Return what the model is told of *error*: its name and its message, no traceback."""
+    if isinstance(error, ToolFailedError):
+        return error
+    text = f"{type(error).__name__}: {error}".removesuffix(": ")
+    return ToolFailedError("tool_error", text[:MESSAGE_LIMIT])

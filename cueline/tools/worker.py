@@ -1,0 +1,96 @@
+"""The process in which tools run, one call at a time."""
+
+import asyncio
+import inspect
+import os
+import signal
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+from cueline.errors import ToolFailedError, ToolImportError
+from cueline.events.agent import ToolSpec
+from cueline.tools.frame import Head, receive, send
+from cueline.tools.result import failure_of, finding_of, output_of
+from cueline.tools.tool import Tool, ToolContext, load_recorded
+
+TERMINATED = 128 + signal.SIGTERM
+
+
+def serve(requests: int, replies: int) -> None:
+    """Answer each request, until the runner is gone."""
+    signal.signal(signal.SIGTERM, terminate)
+    send(replies, {"kind": "ready"})
+    while (request := receive(requests)) is not None:
+        head, body = answer(request)
+        send(replies, head, body)
+
+
+def terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
+    """Let the tool clean up behind itself; what it does not do in time is lost."""
+    # A tool that catches this, too, is killed a little later.
+    signal.signal(signal.SIGTERM, leave)
+    raise SystemExit(TERMINATED)
+
+
+def leave(_signal: int, _frame: FrameType | None) -> NoReturn:
+    """End without delay."""
+    os._exit(TERMINATED)
+
+
+def answer(request: Head) -> tuple[Head, bytes]:
+    """Do what *request* asks for; whatever goes wrong is an answer."""
+    try:
+        return perform(request)
+    except ToolImportError as error:
+        return {"kind": "missing", "subject": error.subject, "reason": error.reason}, b""
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - tools are other people's code
+        if signal.getsignal(signal.SIGTERM) is leave:
+            os._exit(TERMINATED)
+        failure = failure_of(error)
+        return {"kind": "failed", "fault": failure.kind, "message": failure.message}, b""
+
+
+def perform(request: Head) -> tuple[Head, bytes]:
+    """Run the tool, or its `reconcile`, and return the answer."""
+    tool = load_recorded(ToolSpec.model_validate(request["tool"]))
+    if request["verb"] == "reconcile":
+        finding = finding_of(awaited(reconcile(tool, request["key"])))
+        return {"kind": "found", "outcome": finding.outcome}, finding.output.encode()
+    context = context_of(request)
+    output = output_of(awaited(tool.run(request["arguments"], context)))
+    return {"kind": "returned", "truncated_from": output.truncated_from}, output.content
+
+
+def reconcile(tool: Tool, key: str) -> object:
+    """Ask the tool what became of the call with *key*.
+
+    Raises:
+        ToolFailedError: it has nothing to ask.
+    """
+    if tool.reconcile is None:
+        raise ToolFailedError("tool_error", f"{tool.name} declares no reconcile")
+    return tool.reconcile(key)
+
+
+def context_of(request: Head) -> ToolContext:
+    """Return the context that *request* describes."""
+    folder = request["folder"]
+    return ToolContext(
+        session=request["session"],
+        effect=request["effect"],
+        attempt=request["attempt"],
+        key=request["key"],
+        folder=None if folder is None else Path(folder),
+    )
+
+
+def awaited(value: Any) -> object:
+    """Return *value*, or what it comes to when it is awaited."""
+    if not inspect.isawaitable(value):
+        return value
+
+    async def wait() -> object:
+        return await value
+
+    return asyncio.run(wait())

@@ -1,0 +1,179 @@
+"""Tools that do what a tool should not, and some that look at where they run."""
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+from cueline.tools.tool import ToolContext, tool
+
+
+@tool
+def fail() -> None:
+    """Fail as a network does."""
+    raise ConnectionError("network error: timeout")
+
+
+@tool(needs_workspace=True)
+def fail_and_count(*, context: ToolContext) -> None:
+    """Fail, and leave a mark for each time."""
+    with (context.workspace / "journal").open("a") as journal:
+        journal.write(f"{context.key} {context.attempt}\n")
+    raise ConnectionError("network error: timeout")
+
+
+@tool(timeout_seconds=0.3)
+def hang() -> None:
+    """Never return, with a daemon that does not either."""
+    subprocess.Popen(["tail", "-f", "/dev/null"], start_new_session=True)
+    threading.Event().wait()
+
+
+@tool(timeout_seconds=0.3)
+def hang_stubbornly() -> None:
+    """Never return, and take no hint."""
+    while True:
+        try:
+            threading.Event().wait()
+        except BaseException:  # noqa: BLE001 - it is what the test is about
+            continue
+
+
+@tool(needs_workspace=True)
+def hang_and_tidy_up(*, context: ToolContext) -> None:
+    """Never return, but clean up when terminated."""
+    try:
+        (context.workspace / "begun").touch()
+        threading.Event().wait()
+    finally:
+        (context.workspace / "tidy").touch()
+
+
+@tool
+def eat_memory() -> int:
+    """Take more memory than there is."""
+    eaten = []
+    while True:
+        eaten.append(bytearray(50_000_000))
+
+
+@tool
+def leave() -> None:
+    """End the process."""
+    os._exit(3)
+
+
+@tool
+def stop_existing() -> None:
+    """Be killed."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@tool
+def crash() -> None:
+    """Read where nothing is."""
+    ctypes.string_at(0)
+
+
+@tool
+def ask_to_exit() -> None:
+    """Exit politely."""
+    sys.exit("enough")
+
+
+@tool
+def babble() -> str:
+    """Print a lot, in every way there is."""
+    print("x" * 100_000, flush=True)  # noqa: T201 - it is what the test is about
+    os.write(1, b"\0" * 100_000)
+    subprocess.run(["/bin/sh", "-c", "echo y; echo z >&2"], check=True)
+    return "said"
+
+
+@tool(read_only=True)
+def read_input() -> str:
+    """Read the standard input."""
+    return sys.stdin.read()
+
+
+@tool(read_only=True)
+def environment() -> dict[str, str]:
+    """Tell the environment."""
+    return dict(os.environ)
+
+
+@tool(read_only=True)
+def process() -> int:
+    """Tell the process."""
+    return os.getpid()
+
+
+@tool
+def leave_a_fork() -> str:
+    """Leave a copy of the worker behind, which holds all that it holds."""
+    pid = os.fork()
+    if pid == 0:
+        threading.Event().wait()
+    return str(pid)
+
+
+@tool(needs_workspace=True)
+def meet(name: str, *, context: ToolContext) -> str:
+    """Wait until the other one is there, too."""
+    mine, other = ("a", "b") if name == "a" else ("b", "a")
+    flags = {"a": os.O_RDONLY, "b": os.O_WRONLY}
+    os.close(os.open(context.workspace / "door", flags[mine]))
+    return f"met {other}"
+
+
+@tool(read_only=True)
+def huge(size: int) -> bytes:
+    """Return a lot."""
+    return b"\xff\0" * (size // 2)
+
+
+@tool
+def strange() -> object:
+    """Return what is neither text nor JSON."""
+    return threading.Event()
+
+
+@tool
+def half_a_pair() -> str:
+    """Return what is no text."""
+    return "\ud800"
+
+
+@tool(timeout_seconds=0.2)
+async def wait_for_ever() -> None:
+    """Wait in the loop."""
+    await forever()
+
+
+@tool(timeout_seconds=0.2)
+async def swallow_cancellation() -> None:
+    """Wait in the loop, and do not take the first hint."""
+    with contextlib.suppress(asyncio.CancelledError):
+        await forever()
+    await forever()
+
+
+@tool
+async def exit_the_loop() -> None:
+    """Exit politely, from inside the loop."""
+    sys.exit("enough")
+
+
+@tool(in_loop=False)
+async def wait_elsewhere() -> int:
+    """Be async, in a worker."""
+    return os.getpid()
+
+
+async def forever() -> None:
+    """Wait for what never comes."""
+    await asyncio.get_running_loop().create_future()

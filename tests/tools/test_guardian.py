@@ -1,0 +1,90 @@
+"""What a tool started dies with its runner, however the runner dies."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cueline.testing.wait import wait_until
+
+RUNNER = Path(__file__).with_name("runner.py")
+
+DAEMONS = {
+    "in the foreground": "touch begun; sleep 1000",
+    "in the background": "nohup sleep 1000 & touch begun; sleep 1000",
+    "in a session of its own": "setsid sleep 1000 & touch begun; sleep 1000",
+    "orphaned": "(setsid sh -c 'sleep 1000 & sleep 1000' &); touch begun; sleep 1000",
+    "deaf to signals": "trap '' TERM HUP INT; setsid nohup sleep 1000 & touch begun; sleep 1000; :",
+    "without our environment": "setsid env -i sleep 1000.5 & touch begun; sleep 1000",
+    "hopping": 'hop() { setsid bash -c "$(declare -f hop); hop" & }; touch begun; hop; sleep 1000',
+}
+
+
+@pytest.fixture
+def running(workspace):
+    """A runner in the middle of a command, and all that came of both."""
+    started = []
+
+    def start(command, *prefix):
+        mark = str(workspace)
+        process = subprocess.Popen(
+            [*prefix, sys.executable, RUNNER, workspace, command],
+            env=os.environ | {"MARK": mark},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def marked(mark):
+    """Tell the processes that carry the mark, and those that dropped it but sleep as told."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            told = process.environ().get("MARK") == mark or process.cmdline()[-1:] == ["1000.5"]
+            if told and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "death"), [*((kind, signal.SIGKILL) for kind in DAEMONS), ("orphaned", signal.SIGTERM)]
+)
+def test_nothing_survives_the_runner(running, workspace, kind, death):
+    runner = running(DAEMONS[kind])
+    wait_until((workspace / "begun").exists, within=20)
+    assert 3 < len(marked(str(workspace)))
+
+    runner.send_signal(death)
+
+    wait_until(lambda: marked(str(workspace)) == [], within=10)
+
+
+def test_the_guardian_is_no_child_of_its_runner(running, workspace):
+    # Ray kills the children of a worker that exits; the guardian has to outlive it.
+    runner = running("touch begun; sleep 1000")
+    wait_until((workspace / "begun").exists, within=20)
+
+    assert [] == psutil.Process(runner.pid).children()
+
+
+def test_a_tool_has_the_usual_priority_though_its_runner_has_not(running):
+    if os.geteuid():
+        pytest.skip("only root may raise a priority again")
+
+    runner = running("nice; touch begun", "nice", "-n", "15")
+
+    assert "0\n[exit status 0]\n" == runner.communicate()[0]
