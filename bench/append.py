@@ -2,6 +2,7 @@
 
 Bare is SQLite on the same file system: the same columns, the same rows,
 `UNIQUE (stream, version)`, `synchronous = FULL`, its WAL as warm as ours.
+Floors: 0.5 × bare for one caller, 0.30 × for 256 beside commits of 100.
 """
 
 import asyncio

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 _FLOOR = re.compile(r"([≥≤]) ([\d.,]+)( ×)?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """One figure."""
 

@@ -1,0 +1,37 @@
+"""Bytes: what the log takes on disk for a turn, closed and with its WAL written back.
+
+A turn has 1,000 characters of payload text: 500 that the model says, 100 that it asks the tool for,
+400 that the tool answers; names, ids, JSON, hashes, indexes and the inbox are what comes on top.
+The second ratio is to LangGraph, which keeps the same text of 400 turns with `SqliteSaver`.
+Floors: 3.3 × the payload text, and 1/100 of LangGraph's.
+"""
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+from bench.conversation import play
+from bench.peer import peer
+from bench.table import Row
+from bench.text import TEXT
+
+TURNS = 400
+
+
+def stored(path: Path) -> int:
+    """Return the bytes of a database and what lies beside it."""
+    return sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*"))
+
+
+def measure() -> list[Row]:
+    """Return the rows of this bench."""
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        ours, theirs = Path(folder, "log.db"), Path(folder, "peer.db")
+        asyncio.run(play(ours, TURNS))
+        with peer("bench.peer_langgraph") as langgraph:
+            langgraph.run(path=str(theirs), turns=TURNS)
+        a_turn, peers_turn = stored(ours) / TURNS, stored(theirs) / TURNS
+    return [
+        Row("stored bytes a turn", a_turn, "B", "≤ 3.3 ×", a_turn / TEXT, "its text"),
+        Row("beside LangGraph's", a_turn, "B", "≤ 0.01 ×", a_turn / peers_turn, "LangGraph"),
+    ]

@@ -1,0 +1,136 @@
+"""The conversation that the benches hold, as cueline holds it and as it is recorded."""
+
+import asyncio
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.text import ANSWERED, ASKED, SAID, text
+from cueline.actors.approval_gate import ApprovalGate
+from cueline.actors.entity import Entity, Steps
+from cueline.actors.inbox import ask_start
+from cueline.actors.model import ModelReply, ModelRequest
+from cueline.actors.presence import presence_of
+from cueline.actors.runner import Runner
+from cueline.actors.session_host import SessionHost
+from cueline.errors import CuelineError
+from cueline.events.agent import AgentSpec, Limits
+from cueline.events.inbox import StartAsked
+from cueline.events.message import TextBlock, ToolCall, Usage
+from cueline.events.session import (
+    ModelReplied,
+    ModelStarted,
+    SessionStarted,
+    ToolReturned,
+    ToolStarted,
+)
+from cueline.runtime import Log, OneRunner, collaborators, open_log
+from cueline.tools.executor import ProcessToolExecutor
+from cueline.tools.tool import tool
+
+STREAM = "session-default/bench"
+_TURNS_AN_APPEND = 100
+
+
+@tool(read_only=True)
+async def look_up(query: str) -> str:
+    """Look something up."""
+    return text(int(query[:6]), ANSWERED)
+
+
+AGENT = AgentSpec(
+    name="bench",
+    provider="scripted",
+    model="talker",
+    instructions="Look up what you are asked for.",
+    tools=(look_up.spec(),),
+    limits=Limits(max_turns=1_000_000),
+)
+
+
+class Talker:
+    """A model that says the same at the same turn, and ends after so many."""
+
+    def __init__(self, turns: int) -> None:
+        self._turns = turns
+
+    async def reply(self, request: ModelRequest) -> ModelReply:
+        """See `Model.reply`."""
+        calls = (call(request.turn),) if request.turn <= self._turns else ()
+        return ModelReply(
+            content=(TextBlock(text=text(request.turn, SAID)),),
+            calls=calls,
+            stop_reason="tool_use" if calls else "end_turn",
+            usage=Usage(input=1_000, output=200),
+            model="talker",
+        )
+
+    async def close(self) -> None:
+        """See `Model.close`."""
+
+
+def call(turn: int) -> ToolCall:
+    """Return what the model asks for in that turn."""
+    return ToolCall(id=f"call_{turn}", name="look_up", arguments={"query": text(turn, ASKED)})
+
+
+async def play(path: Path, turns: int) -> float:
+    """Hold *turns* turns in a new log, everything durable, and return the seconds."""
+    async with open_log(path) as log:
+        here = presence_of("inline")
+        runner = Runner(here.incarnation, ProcessToolExecutor(), asyncio.get_running_loop().time)
+        directory = OneRunner(runner, here, log.board)
+        parts = collaborators(log, directory, ApprovalGate(log.journal()))
+        parts = replace(parts, models=lambda _: Talker(turns))
+        host = SessionHost(here.incarnation, parts, on_trouble=_refuse)
+        asked = StartAsked(agent=AGENT, goal="Begin.", asked_at=datetime.now(UTC))
+        stream = await ask_start(log.journal(), "bench", asked)
+        began = time.perf_counter()
+        host.activate(stream)
+        await host.settled(stream)
+        seconds = time.perf_counter() - began
+        await host.close()
+        await runner.close()
+        return seconds
+
+
+async def record(log: Log, turns: int) -> None:
+    """Record *turns* turns, five events each, a hundred turns an append."""
+    entity = Entity(STREAM, "bench", log.journal(), log.clock)
+    await entity.load()
+    steps = Steps(entity.state)
+    steps.take(
+        SessionStarted(agent=AGENT, goal="Begin.", open=False, attached=False, epoch=entity.epoch)
+    )
+    for turn in range(1, turns + 1):
+        _take_turn(steps, turn, entity.epoch)
+        if turn % _TURNS_AN_APPEND == 0 or turn == turns:
+            await entity.record(steps)
+            steps = Steps(entity.state)
+
+
+def _take_turn(steps: Steps, turn: int, epoch: int) -> None:
+    model, lookup = f"{turn}.m", f"{turn}.0"
+    steps.take(ModelStarted(effect=model, attempt=1))
+    steps.take(
+        ModelReplied(
+            effect=model,
+            attempt=1,
+            content=(TextBlock(text=text(turn, SAID)),),
+            calls=(call(turn),),
+            stop_reason="tool_use",
+            usage=Usage(input=1_000, output=200),
+            model="talker",
+        )
+    )
+    steps.take(
+        ToolStarted(
+            effect=lookup, attempt=1, tool="look_up", runner="bench", epoch=epoch, rule="read_only"
+        )
+    )
+    steps.take(ToolReturned(effect=lookup, attempt=1, output=text(turn, ANSWERED)))
+
+
+def _refuse(stream: str, error: CuelineError) -> None:
+    raise AssertionError(f"{stream}: {error}")

@@ -1,0 +1,60 @@
+"""Resume: become the owner of a session, read it, and fold its state and its prompt.
+
+That is all a host does before it decides: it acquires (one commit), verifies the chain, decodes,
+and folds twice.
+The ratio is of 30,000 events to 1,000: a resume is a read and a fold, so it stays near 30.
+Floors: 18 ms for 1,000 events; 450 ms for 30,000, and 40 × the 1,000.
+"""
+
+import asyncio
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from uuid import uuid4
+
+from bench.conversation import STREAM, record
+from bench.table import Row
+from cueline.actors.entity import Entity
+from cueline.runtime import Log, open_log
+
+SHORT, LONG = 200, 6_000
+"""Turns, of five events each."""
+ROUNDS = 7
+SHORT_LOADS = 5
+"""In a round; the quickest of them counts, as of few milliseconds noise is a large part."""
+
+
+async def load(log: Log) -> float:
+    """Return the seconds until the session is ready to decide."""
+    entity = Entity(STREAM, uuid4().hex, log.journal(), log.clock)
+    began = time.perf_counter()
+    await entity.load()
+    seconds = time.perf_counter() - began
+    assert len(entity.prompt.messages) >= 2 * SHORT, "the prompt is whole"
+    return seconds
+
+
+async def rounds(folder: Path) -> tuple[list[float], list[float]]:
+    """Return the seconds of short and of long sessions, measured in turn."""
+    async with open_log(folder / "short.db") as short, open_log(folder / "long.db") as long:
+        await record(short, SHORT)
+        await record(long, LONG)
+        briefly, lengthily = [], []
+        for _ in range(ROUNDS):
+            briefly.append(min([await load(short) for _ in range(SHORT_LOADS)]))
+            lengthily.append(await load(long))
+    return briefly, lengthily
+
+
+def measure() -> list[Row]:
+    """Return the rows of this bench."""
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        briefly, lengthily = asyncio.run(rounds(Path(folder)))
+    ratio = median(long / short for short, long in zip(briefly, lengthily, strict=True))
+    long = 1_000 * median(lengthily)
+    return [
+        Row("resume with 1,000 events", 1_000 * median(briefly), "ms", "≤ 18"),
+        Row("resume with 30,000 events", long, "ms", "≤ 450"),
+        Row("resume, how it grows", long, "ms", "≤ 40 ×", ratio, "1,000 events"),
+    ]

@@ -1,0 +1,95 @@
+"""Start-up: how long a whole `cueline` process takes that needs neither Ray nor a model.
+
+`cueline list` is measured with 10,000 sessions in the log and its read model up to date.
+Neither command may import Ray; the last row counts those that do.
+Floors: 0.3 s for `cueline --help`, 0.5 s for `cueline list`.
+"""
+
+import asyncio
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+
+from bench.conversation import AGENT
+from bench.table import Row
+from cueline.events.inbox import StartAsked
+from cueline.events.journal import FactWrite
+from cueline.events.session import SessionCompleted, SessionStarted
+from cueline.events.store import NO_STREAM
+from cueline.events.stream import stream_name
+from cueline.runtime import Log, open_log
+
+SESSIONS = 10_000
+TOGETHER = 500
+ROUNDS = 5
+COMMAND = str(Path(sys.executable).parent / "cueline")
+IMPORTS_RAY = """
+import sys
+from cueline.cli import main
+try:
+    main()
+finally:
+    print("ray" in sys.modules, file=sys.stderr)
+"""
+
+
+async def begin(log: Log, number: int) -> None:
+    """Record a session that was asked for, started and completed."""
+    asked = StartAsked(agent=AGENT, goal=f"Goal {number}.", asked_at=datetime.now(UTC))
+    started = SessionStarted(agent=AGENT, goal=asked.goal, open=False, attached=False, epoch=1)
+    facts = {"inbox": [asked], "session": [started, SessionCompleted(result="Done.")]}
+    writes = [
+        FactWrite(
+            stream=stream_name(category, f"{number:05}"),
+            steps=[steps],
+            expected_version=NO_STREAM,
+        )
+        for category, steps in facts.items()
+    ]
+    await log.journal().append(writes, key="bench")
+
+
+async def fill(path: Path) -> None:
+    """Make a log of many sessions."""
+    async with open_log(path) as log:
+        for first in range(0, SESSIONS, TOGETHER):
+            await asyncio.gather(*(begin(log, first + n) for n in range(TOGETHER)))
+
+
+def seconds(*arguments: str) -> float:
+    """Return how long the whole command takes, in the median."""
+    taken = []
+    for _ in range(ROUNDS + 1):
+        began = time.perf_counter()
+        subprocess.run([COMMAND, *arguments], check=True, stdout=subprocess.DEVNULL)
+        taken.append(time.perf_counter() - began)
+    return median(taken[1:])  # the first brings the read model up to date
+
+
+def imports_ray(*arguments: str) -> bool:
+    """Say whether the command imports Ray."""
+    command = [sys.executable, "-c", IMPORTS_RAY, *arguments]
+    told = subprocess.run(command, check=False, capture_output=True, text=True).stderr
+    return "True" in told.splitlines()[-1]
+
+
+def measure() -> list[Row]:
+    """Return the rows of this bench; none before there is a command line."""
+    if find_spec("cueline.cli") is None:
+        return []
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        path = Path(folder, "log.db")
+        asyncio.run(fill(path))
+        listing = ("list", "--log", str(path))
+        took = seconds(*listing)
+        ray = sum([imports_ray("--help"), imports_ray(*listing)])
+    return [
+        Row("`cueline --help`", seconds("--help"), "s", "≤ 0.3"),
+        Row("`cueline list`, 10,000 sessions", took, "s", "≤ 0.5"),
+        Row("of these, import Ray", ray, "commands", "≤ 0"),
+    ]
