@@ -18,6 +18,9 @@ from cueline.events.approval import (
 )
 from cueline.events.session import Verdict
 
+AUTO_APPROVER = "auto:cli-flag"
+"""Who grants where that was chosen at the start."""
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:

@@ -33,7 +33,7 @@ FORKED_AWAY = "This call belongs to the session this was forked from; it was not
 
 def encode(message: Part) -> bytes:
     """Return a message in canonical JSON."""
-    return message.model_dump_json().encode()
+    return message.__pydantic_serializer__.to_json(message)
 
 
 def opening_digest(agent: AgentSpec) -> str:
@@ -77,9 +77,9 @@ def result_of(
             return f"{kind}: {message}", True
         case ToolSkipped(reason=reason):
             return reason, True
-        case ToolReconciled(outcome="did_not_happen"):
-            return None
-        case ToolReconciled(output=output):
+        case ToolReconciled(outcome="happened", output=output):
+            return output, False
+        case ToolReconciled(outcome="unknown", output=output) if output:
             return output, False
         case _:
             return None
@@ -122,12 +122,13 @@ class Prompt:
             case SessionForked():
                 for effect in self.calls.keys() - self._results.keys():
                     self._close(effect, (FORKED_AWAY, True))
-                self._mail = {1: opening_messages(event)}
+                waiting = [message for messages in self._mail.values() for message in messages]
+                self._mail = {1: [*waiting, *opening_messages(event)]}
             case _:
                 pass
 
     def _close(self, effect: str, result: tuple[str, bool] | None) -> None:
-        if result is not None and effect in self.calls:
+        if result is not None and effect in self.calls and effect not in self._results:
             text, failed = result
             self._results[effect] = tool_message(self.calls[effect].id, text, failed=failed)
 

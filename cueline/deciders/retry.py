@@ -13,6 +13,10 @@ FATAL_MODEL = frozenset({"invalid_request", "context_too_long", "refused", "cont
 """Failures that the same recorded session would meet for ever."""
 LOST = frozenset({"lost", "not_started"})
 """A tool call that went down with its runner, or never began."""
+LONGEST_SECONDS = 86_400.0
+"""No wait for a machine is longer, whatever a provider asks for (I14)."""
+REST_SECONDS = 2.0
+"""A shorter wait is `running`."""
 
 _SPREAD = 2**64 - 1
 
@@ -23,10 +27,12 @@ def delay_seconds(policy: RetryPolicy, key: str, retry: int) -> float:
     min(cap, base * factor**(retry-1)), spread by +/- jitter. The spread is a
     hash of key and retry, so that deciding again gives the same time (I10).
     """
-    plain = min(policy.cap_seconds, policy.base_seconds * policy.factor ** (retry - 1))
+    plain = policy.base_seconds
+    for _ in range(retry - 1):  # a power would overflow
+        plain = min(policy.cap_seconds, plain * policy.factor)
     digest = hashlib.sha256(f"{key}#{retry}".encode()).digest()
     share = int.from_bytes(digest[:8], "big") / _SPREAD
-    return plain * (1 + policy.jitter * (2 * share - 1))
+    return min(policy.cap_seconds, plain) * (1 + policy.jitter * (2 * share - 1))
 
 
 def retry_at(
@@ -35,10 +41,17 @@ def retry_at(
     key: str,
     failures: int,
     failed_at: datetime,
-    retry_after: float | None,
+    retry_after: float | None = None,
 ) -> datetime | None:
     """Return when to try again after *failures* failures; None when it is enough."""
     if failures > policy.max_retries:
         return None
     wait = max(delay_seconds(policy, key, failures), retry_after or 0.0)
-    return failed_at + timedelta(seconds=wait)
+    return failed_at + timedelta(seconds=min(wait, LONGEST_SECONDS))
+
+
+def rests(failed_at: datetime | None, retry_at: datetime | None) -> bool:
+    """Whether a retry is far enough away for the session to rest."""
+    if failed_at is None or retry_at is None:
+        return False
+    return (retry_at - failed_at).total_seconds() >= REST_SECONDS

@@ -6,10 +6,12 @@ stopping`; `waiting → running`; `stopping → stopped`; terminal `completed`,
 """
 
 from cueline.deciders.decider import Decider
+from cueline.deciders.session.call import order_digest
 from cueline.deciders.session.decide import command_of, decide
 from cueline.deciders.session.due import Effect, due, wake_at
-from cueline.deciders.session.evolve import evolve, order_digest
+from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.following import following
+from cueline.deciders.session.permission import allowing_rule
 from cueline.deciders.session.state import TERMINAL, SessionState, Status, session_of
 from cueline.events.session import SessionEvent
 
@@ -21,6 +23,7 @@ __all__ = [
     "Effect",
     "SessionState",
     "Status",
+    "allowing_rule",
     "command_of",
     "decide",
     "due",

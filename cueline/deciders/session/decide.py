@@ -6,13 +6,12 @@ a step's first event holds the whole command, and deciding again on the state
 before it gives the same step (I10); `command_of` gives the command back.
 """
 
-from datetime import datetime
-
-from cueline.deciders.approval import judge
 from cueline.deciders.retry import LOST, TRANSIENT_MODEL, retry_at
 from cueline.deciders.session.evolve import evolve
-from cueline.deciders.session.following import following, startable
-from cueline.deciders.session.state import Call, Question, SessionState, Status
+from cueline.deciders.session.following import settle
+from cueline.deciders.session.permission import allowing_rule, asks, may_start
+from cueline.deciders.session.recovery import again_at, lost
+from cueline.deciders.session.state import Call, SessionState, Status
 from cueline.events.inbox import DecisionGiven, StartAsked
 from cueline.events.session import (
     ApprovalRequested,
@@ -37,15 +36,19 @@ from cueline.events.session import (
     ToolStarted,
 )
 
+__all__ = ["allowing_rule", "command_of", "decide"]
+
+_ENDED_BY_US = frozenset({"lost", "cancelled", "killed"})
+"""How a call ends that a stop cuts off: it may have had effects."""
+
 
 def decide(command: SessionEvent, state: SessionState) -> list[SessionEvent]:
     """Say what *command*, an outside fact, makes happen; `[]` when it changes nothing."""
     opening = _opening(command, state)
     if opening is None:
         return []
-    after = evolve(state, opening)
-    facts = following(after)
-    if isinstance(opening, SessionContinued) and not facts and after == state:
+    facts, after = settle(evolve(state, opening))
+    if isinstance(opening, SessionContinued | SessionWaiting) and after == state:
         return []
     return [opening, *facts]
 
@@ -74,20 +77,23 @@ def _opening(command: SessionEvent, state: SessionState) -> SessionEvent | None:
             return _tool_outcome(command, state)
         case MessageReceived():
             return _message(command, state)
-        case OutcomeCameLate():
+        case OutcomeCameLate() | SessionForked():
             return command
         case SessionStarted():
             return command if state.status is Status.CREATED else None
-        case SessionForked():
-            return command
         case _ if state.finished or state.status is Status.CREATED:
             return None
-        case SessionTakenOver() | SessionFailed() | SessionWaiting():
-            return command
-        case SessionContinued():
+        case SessionTakenOver():
+            driven = state.status in (Status.RUNNING, Status.STOPPING)
+            return command if driven else None
+        case SessionWaiting(kind="runner"):
+            return _unreachable(command, state)
+        case SessionFailed() | SessionWaiting() | SessionContinued():
             return command
         case _ if state.poisoned:
             return None
+        case ToolReconciled():
+            return _reconciled(command, state)
         case _:
             return command if _may(command, state) else None
 
@@ -95,63 +101,32 @@ def _opening(command: SessionEvent, state: SessionState) -> SessionEvent | None:
 def _may(command: SessionEvent, state: SessionState) -> bool:
     """Whether a start, a question or an answer fits the effect it names."""
     match command:
-        case ModelStarted(effect=effect, attempt=attempt):
-            model = state.turn.model
-            free = not state.hold and not state.stop
-            return (
-                free
-                and model is not None
-                and (model.effect, model.attempt, model.phase)
-                == (
-                    effect,
-                    attempt,
-                    "requested",
-                )
-            )
         case ToolStarted(effect=effect, attempt=attempt):
             call = state.call(effect)
             return call is not None and attempt == call.attempt + 1 and may_start(state, call)
-        case ToolReconciled(effect=effect):
-            call = state.call(effect)
-            return call is not None and call.phase == "in_doubt"
+        case ModelStarted():
+            return _may_ask_model(command, state)
         case ApprovalRequested(effect=effect, question=question):
             call = state.call(effect)
             return call is not None and question == asks(state, call)
-        case ApprovalResolved(approval=approval):
-            return state.call_of_approval(approval) is not None
+        case ApprovalResolved(approval=approval, verdict=verdict):
+            call = state.call_of_approval(approval)
+            if call is None or call.phase not in ("requested", "in_doubt"):
+                return False
+            return call.asking or verdict == "superseded"
         case _:
             return False
 
 
-def may_start(state: SessionState, call: Call) -> bool:
-    """Whether the call may be given to a runner now."""
-    free = not state.hold and not state.stop and not state.steered
-    fit = call.phase == "requested" and call.allowed and call.problem is None
-    return free and fit and startable(state, call)
-
-
-def asks(state: SessionState, call: Call) -> Question | None:
-    """Return the question that a person has to be asked about the call, if any."""
-    if call.approval is not None or call.problem is not None or state.hold or state.stop:
-        return None
-    if call.phase == "requested" and call.gated and not state.steered:
-        return "may_it_run"
-    clear = call.declared == "reconcile" and not call.unclear
-    if call.phase == "in_doubt" and not clear and call.ruling is None:
-        return "did_it_happen"
-    return None
-
-
-def allowing_rule(state: SessionState, call: Call) -> str:
-    """Return the rule, or whose grant, lets the call run."""
-    if call.approval is not None and call.approval.granted is not None:
-        return f"granted by {call.approval.granted}"
-    assert state.setup is not None
-    return judge(state.agent.policy, state.setup.tools[call.tool]).rule
+def _may_ask_model(command: ModelStarted, state: SessionState) -> bool:
+    model = state.turn.model
+    if model is None or model.phase != "requested" or state.hold or state.stop:
+        return False
+    return (model.effect, model.attempt) == (command.effect, command.attempt)
 
 
 def _message(command: MessageReceived, state: SessionState) -> SessionEvent | None:
-    """A message always yields a fact (I7), unless it was read before."""
+    """Take a message or refuse it: always a fact, unless it was read before (I7)."""
     if command.inbox_version <= state.inbox_read:
         return None
     reason = _refusal(command, state)
@@ -169,6 +144,8 @@ def _message(command: MessageReceived, state: SessionState) -> SessionEvent | No
 def _refusal(command: MessageReceived, state: SessionState) -> str | None:
     if state.finished:
         return f"the session has ended: {state.status}"
+    if state.status is Status.CREATED:
+        return "the session was never started"
     if isinstance(command.message, StartAsked):
         return "the session was started before"
     if isinstance(command.message, DecisionGiven):
@@ -176,57 +153,72 @@ def _refusal(command: MessageReceived, state: SessionState) -> str | None:
         if answer is None:
             return "there is no such approval"
         return None if answer.accepted else answer.reason
-    return None
+    return "the session is being stopped" if state.stop is not None else None
 
 
-def _model_outcome(command: ModelReplied | ModelFailed, state: SessionState) -> SessionEvent | None:
+def _model_outcome(command: ModelReplied | ModelFailed, state: SessionState) -> SessionEvent:
     model = state.turn.model
-    expected = model is not None and model.phase == "started"
     if (
         model is None
-        or not expected
-        or (model.effect, model.attempt)
-        != (
-            command.effect,
-            command.attempt,
-        )
+        or model.phase != "started"
+        or (model.effect, model.attempt) != (command.effect, command.attempt)
     ):
         return _late(command)
     if isinstance(command, ModelReplied):
         return command
-    if command.kind not in TRANSIENT_MODEL or command.failed_at is None:
-        return command
-    again = retry_at(
-        state.agent.retry,
-        key=f"{state.stream}/{command.effect}",
-        failures=model.failures + 1,
-        failed_at=command.failed_at,
-        retry_after=command.retry_after,
-    )
+    again = None
+    if command.kind in TRANSIENT_MODEL and command.failed_at is not None:
+        again = retry_at(
+            state.agent.retry,
+            key=f"{state.stream}/{command.effect}",
+            failures=model.failures + 1,
+            failed_at=command.failed_at,
+            retry_after=command.retry_after,
+        )
     return command.model_copy(update={"retry_at": again})
 
 
 def _tool_outcome(
     command: ToolReturned | ToolFailed | ToolInDoubt, state: SessionState
 ) -> SessionEvent | None:
-    call = state.call(command.effect)
+    call = None if state.finished else state.call(command.effect)
     if call is None or call.phase != "started" or call.attempt != command.attempt:
         return None if isinstance(command, ToolInDoubt) else _late(command)
     if not isinstance(command, ToolFailed):
         return command
-    unknown = command.kind == "lost" or (command.kind == "cancelled" and state.stop is not None)
+    unknown = command.kind == "lost" or (state.stop is not None and command.kind in _ENDED_BY_US)
     if unknown and not call.repeatable:
         return ToolInDoubt(effect=command.effect, attempt=command.attempt, evidence=command.message)
-    if command.kind in LOST:
-        return command.model_copy(update={"retry_at": _at_once(state, call, command.failed_at)})
-    return command
+    again = again_at(state, call, command.failed_at) if command.kind in LOST else None
+    return command.model_copy(update={"retry_at": again})
 
 
-def _at_once(state: SessionState, call: Call, failed_at: datetime | None) -> datetime | None:
-    """A lost attempt is made again at once, but not for ever."""
-    if call.failures >= state.agent.retry.max_retries or failed_at is None:
+def _unreachable(command: SessionWaiting, state: SessionState) -> SessionEvent:
+    """Wait for a runner; who was waited for in vain is not waited for again (I14)."""
+    affected = [c for c in state.open_calls if c.effect in command.effects or not command.effects]
+    for call in affected:
+        if call.reach is not None and call.reach.phase == "last_try":
+            return _in_vain(state, call, command.why)
+    return command.model_copy(update={"effects": tuple(call.effect for call in affected)})
+
+
+def _in_vain(state: SessionState, call: Call, why: str) -> SessionEvent:
+    assert call.reach is not None, "somebody waited for a runner"
+    if call.phase == "started":
+        return lost(state, call, evidence=why, at=call.reach.until)
+    if call.phase == "in_doubt":
+        return ToolReconciled(effect=call.effect, outcome="unknown", by="tool")
+    return SessionWaiting(kind="operator", why=f"error: {why}")
+
+
+def _reconciled(command: ToolReconciled, state: SessionState) -> SessionEvent | None:
+    """Take a tool's word; that it cannot tell is not an outcome yet."""
+    call = state.call(command.effect)
+    if call is None or call.phase != "in_doubt" or call.asking:
         return None
-    return failed_at
+    if command.outcome == "unknown":
+        return command.model_copy(update={"output": ""})
+    return command
 
 
 def _late(

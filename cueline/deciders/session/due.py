@@ -1,13 +1,17 @@
 """What the shell owes the outside world, as if nobody were working on it.
 
-After a crash the shell asks this again; there is no other recovery.
+After a crash the shell asks this again; there is no other recovery. A call
+that no runner could be reached for is not recovered before its wait is over,
+or `SessionContinued(by="runner")` says that one came; a start may be tried at
+any time.
 """
 
 from dataclasses import dataclass
 from datetime import datetime
 
-from cueline.deciders.session.decide import asks, may_start
+from cueline.deciders.session.permission import asks, may_start
 from cueline.deciders.session.state import Call, Question, SessionState, Status
+from cueline.deciders.session.wait import next_deadline
 from cueline.events.stream import id_of
 
 
@@ -103,7 +107,8 @@ def _owed_for(state: SessionState, call: Call) -> list[Effect]:
     if call.phase == "started":
         assert call.runner is not None, "a started call names its runner"
         recover = RecoverTool(call.effect, call.attempt, key, call.runner)
-        return [recover, Cancel(call.effect, call.attempt)] if state.stop else [recover]
+        owed: list[Effect] = [] if call.unreached else [recover]
+        return [*owed, Cancel(call.effect, call.attempt)] if state.stop else owed
     if call.approval is not None and call.asking:
         return [_closing(state, call)]
     if may_start(state, call):
@@ -113,29 +118,21 @@ def _owed_for(state: SessionState, call: Call) -> list[Effect]:
     if question is not None:
         approval = f"{id_of(state.stream)}.{call.effect}.{call.asked + 1}"
         return [AskApproval(call.effect, approval, call.digest, question)]
-    unasked = call.declared == "reconcile" and not call.unclear and call.ruling is None
-    if call.phase == "in_doubt" and unasked and not state.hold and not state.stop:
-        return [ReconcileTool(call.effect, call.attempt, key)]
+    if call.phase == "in_doubt" and call.reconciles and not (state.hold or state.stop):
+        return [] if call.unreached else [ReconcileTool(call.effect, call.attempt, key)]
     return []
 
 
 def _closing(state: SessionState, call: Call) -> CloseApproval:
-    assert call.approval is not None
+    assert call.approval is not None, "what is closed is open"
     by = "stop" if state.stop else "steer" if state.steered else None
     return CloseApproval(call.effect, call.approval.id, call.approval.deadline_at, by)
 
 
 def wake_at(state: SessionState) -> datetime | None:
-    """Return the next moment at which something is due by itself."""
-    if state.finished or state.poisoned:
-        return None
-    times = [
-        call.approval.deadline_at for call in state.open_calls if call.approval and call.asking
-    ]
-    if not state.hold:
-        times += [call.retry_at for call in state.open_calls if call.retry_at is not None]
-        if state.turn.model is not None and state.turn.model.retry_at is not None:
-            times.append(state.turn.model.retry_at)
-        if state.runner_wait is not None:
-            times.append(state.runner_wait)
-    return min(times, default=None)
+    """Return the next moment at which something is due by itself.
+
+    What is due then is recorded as `SessionContinued(at=now)`; an approval as
+    what the gate makes of it.
+    """
+    return next_deadline(state)

@@ -1,4 +1,7 @@
-"""What the rules of a session remember: open effects, counters, marks, no bodies."""
+"""What the rules of a session remember: open effects, counters, marks, no bodies.
+
+What changes with nearly every fact has no slots: see `decider.replace`.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,7 +32,7 @@ class Status(StrEnum):
 TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.STOPPED})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ModelCall:
     """The model call of the current turn, while it is open."""
 
@@ -59,7 +62,7 @@ class Answer:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Approval:
     """A question to a person that is open, answered, or granted."""
 
@@ -81,10 +84,19 @@ class Ruling:
     by: str
 
 
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """A call for which no runner could be reached."""
+
+    until: datetime
+    """When the wait is over; it is never put off."""
+    phase: Literal["waiting", "trying", "last_try"]
+
+
 Phase = Literal["requested", "started", "retry", "in_doubt", "closed"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Call:
     """One tool call of the current turn."""
 
@@ -112,6 +124,7 @@ class Call:
     """Its `reconcile` could not tell."""
     ruling: Ruling | None = None
     """What a person said of a call in doubt."""
+    reach: Reach | None = None
 
     @property
     def repeatable(self) -> bool:
@@ -122,6 +135,16 @@ class Call:
     def asking(self) -> bool:
         """Whether a person's answer is awaited."""
         return self.approval is not None and self.approval.granted is None
+
+    @property
+    def unreached(self) -> bool:
+        """Whether a runner for it is waited for."""
+        return self.reach is not None and self.reach.phase == "waiting"
+
+    @property
+    def reconciles(self) -> bool:
+        """Whether the tool itself can still be asked what became of it."""
+        return self.declared == "reconcile" and not self.unclear and self.ruling is None
 
     @property
     def allowed(self) -> bool:
@@ -138,22 +161,22 @@ class Mail:
     fingerprints: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Turn:
     """Where the conversation is."""
 
     number: int = 0
     since_user: int = 0
-    """Turns since the last message of a user."""
+    """Turns since the last message of a user came, or was told to the model."""
     model: ModelCall | None = None
     calls: tuple[Call, ...] = ()
-    replied: bool = False
-    """The model answered, and the next request was not made yet."""
+    unanswered: bool = False
+    """The model was asked, and did not answer yet."""
     answer: str = ""
-    """What it said, when it asked for nothing; until the session ends or goes on."""
+    """What it said, when it asked for nothing; until it is asked again."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Marks:
     """Digests that stand for the prompt."""
 
@@ -172,6 +195,8 @@ class Setup:
     open: bool
     attached: bool
     tools: dict[str, ToolSpec]
+    first_turn: int = 0
+    """The number of the turn before its first: a fork goes on counting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +216,7 @@ class Stop:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SessionState:
     """One session, folded."""
 
@@ -206,8 +231,6 @@ class SessionState:
     hold: str | None = None
     """Why a person has to say that it goes on; nothing new starts."""
     waiting: Wait | None = None
-    runner_wait: datetime | None = None
-    """Until when it waits for a runner to be reached."""
     stop: Stop | None = None
     takeovers: int = 0
     """Since the last finished effect."""
@@ -221,6 +244,12 @@ class SessionState:
     def poisoned(self) -> bool:
         """Whether it took down so many hosts that a person has to look at it first."""
         return self.takeovers >= MAX_TAKEOVERS and self.hold is not None
+
+    @property
+    def runner_wait(self) -> datetime | None:
+        """Until when it waits for a runner to be reached."""
+        times = [call.reach.until for call in self.open_calls if call.reach and call.unreached]
+        return min(times, default=None)
 
     @property
     def agent(self) -> AgentSpec:

@@ -1,0 +1,166 @@
+"""What begins a session, lets it rest and go on, moves it and ends it."""
+
+from datetime import datetime
+
+from cueline.deciders import prompt
+from cueline.deciders.decider import replace
+from cueline.deciders.session.call import told
+from cueline.deciders.session.state import (
+    MAX_TAKEOVERS,
+    Call,
+    Mail,
+    Marks,
+    ModelCall,
+    Reach,
+    SessionState,
+    Setup,
+    Status,
+    Wait,
+)
+from cueline.events.session import (
+    SessionForked,
+    SessionStarted,
+    SessionTakenOver,
+    SessionWaiting,
+)
+
+
+def started(state: SessionState, event: SessionStarted) -> SessionState:
+    """Begin."""
+    return replace(
+        state,
+        status=Status.RUNNING,
+        setup=_setup(event, first_turn=0),
+        epoch=event.epoch,
+        mail=_opening_mail(event, ()),
+        marks=Marks(digest=prompt.opening_digest(event.agent)),
+        inbox_read=1,
+    )
+
+
+def forked(state: SessionState, event: SessionForked) -> SessionState:
+    """Go on from another's past. Nothing in flight crosses a fork.
+
+    What was said and not told to the model yet is not in flight: it goes first.
+    """
+    marks = state.marks
+    for call in state.open_calls:
+        marks = told(replace(state, marks=marks), call, prompt.FORKED_AWAY, failed=True)
+    calls = tuple(
+        replace(call, phase="closed", approval=None, retry_at=None, reach=None)
+        for call in state.turn.calls
+    )
+    return SessionState(
+        stream=state.stream,
+        status=Status.RUNNING,
+        setup=_setup(event, first_turn=state.turn.number),
+        epoch=event.epoch,
+        turn=replace(state.turn, model=None, calls=calls, since_user=0),
+        mail=_opening_mail(event, state.mail),
+        marks=marks,
+        inbox_read=1,
+    )
+
+
+def _setup(event: SessionStarted | SessionForked, first_turn: int) -> Setup:
+    return Setup(
+        agent=event.agent,
+        open=event.open,
+        attached=event.attached,
+        tools={tool.name: tool for tool in event.agent.tools},
+        first_turn=first_turn,
+    )
+
+
+def _opening_mail(
+    event: SessionStarted | SessionForked, waiting: tuple[Mail, ...]
+) -> tuple[Mail, ...]:
+    fingerprints = [fingerprint for mail in waiting for fingerprint in mail.fingerprints]
+    fingerprints += map(prompt.fingerprint, prompt.opening_messages(event))
+    return (Mail(1, "note", tuple(fingerprints)),) if fingerprints else ()
+
+
+def idle(state: SessionState) -> SessionState:
+    """Wait for more messages."""
+    return replace(state, status=Status.IDLE, waiting=None)
+
+
+def waited(state: SessionState, event: SessionWaiting) -> SessionState:
+    """Rest."""
+    rested = replace(
+        state,
+        status=Status.STOPPING if state.stop else Status.WAITING,
+        waiting=Wait(event.kind, event.why, event.deadline_at),
+    )
+    if event.kind == "operator" and not state.stop:
+        return replace(rested, hold=state.hold or event.why)
+    if event.kind == "runner" and event.deadline_at is not None:
+        calls = tuple(_unreached(c, event, event.deadline_at) for c in state.turn.calls)
+        return replace(rested, turn=replace(state.turn, calls=calls))
+    return rested
+
+
+def _unreached(call: Call, event: SessionWaiting, deadline_at: datetime) -> Call:
+    if call.phase == "closed" or call.effect not in event.effects:
+        return call
+    return replace(call, reach=Reach(call.reach.until if call.reach else deadline_at, "waiting"))
+
+
+def continued(state: SessionState, by: str, at: datetime | None) -> SessionState:
+    """Leave the wait; what is due at *at* may be tried again."""
+    model = state.turn.model
+    if model is not None and _passed(model.retry_at, at):
+        model = replace(model, retry_at=None, rests=False)
+    calls = tuple(_tried_again(call, by, at) for call in state.turn.calls)
+    status = state.status
+    if state.waiting is not None:
+        status = Status.STOPPING if state.stop else Status.RUNNING
+    return replace(
+        state,
+        status=status,
+        turn=replace(state.turn, model=model, calls=calls),
+        waiting=None,
+    )
+
+
+def _tried_again(call: Call, by: str, at: datetime | None) -> Call:
+    if call.phase == "retry" and _passed(call.retry_at, at):
+        return replace(call, phase="requested", retry_at=None, rests=False)
+    if call.reach is not None and call.unreached:
+        if _passed(call.reach.until, at):
+            return replace(call, reach=Reach(call.reach.until, "last_try"))
+        if by == "runner":
+            return replace(call, reach=Reach(call.reach.until, "trying"))
+    return call
+
+
+def _passed(moment: datetime | None, at: datetime | None) -> bool:
+    return moment is not None and at is not None and moment <= at
+
+
+def taken_over(state: SessionState, event: SessionTakenOver) -> SessionState:
+    """Go on in another host; a model call that was out is a lost attempt."""
+    model = state.turn.model
+    if model is not None and model.phase == "started":
+        model = _lost(model)
+    takeovers = state.takeovers + 1
+    hold = state.hold
+    if takeovers >= MAX_TAKEOVERS and not state.stop:
+        hold = hold or f"error: its host died {takeovers} times in it"
+    return replace(
+        state,
+        epoch=event.epoch,
+        turn=replace(state.turn, model=model),
+        takeovers=takeovers,
+        hold=hold,
+    )
+
+
+def _lost(model: ModelCall) -> ModelCall:
+    return replace(model, phase="retry", retry_at=None, rests=False)
+
+
+def ended(state: SessionState, status: Status) -> SessionState:
+    """End; the calls are kept for a fork, which tells the model what became of them."""
+    over = replace(state.turn, model=None)
+    return replace(state, status=status, turn=over, waiting=None, hold=None, stop=None)

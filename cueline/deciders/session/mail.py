@@ -1,0 +1,76 @@
+"""What a message from the inbox changes."""
+
+from typing import assert_never
+
+from cueline.deciders import prompt
+from cueline.deciders.decider import replace
+from cueline.deciders.session.question import answered
+from cueline.deciders.session.state import Mail, SessionState, Status, Stop
+from cueline.events.inbox import (
+    DecisionGiven,
+    MessageSent,
+    PauseAsked,
+    ResumeAsked,
+    StartAsked,
+    StopAsked,
+)
+from cueline.events.session import MessageReceived
+
+LIMIT = "limit"
+"""How a hold begins that a message lifts; any other ends with a resume."""
+
+
+def received(state: SessionState, event: MessageReceived) -> SessionState:
+    """Take the message in."""
+    if event.gate_answer is not None:
+        state = answered(state, event.gate_answer)
+    state = replace(state, inbox_read=event.inbox_version)
+    match event.message:
+        case MessageSent():
+            return _said(state, event.inbox_version, event.message)
+        case PauseAsked(why=why):
+            return _paused(state, why)
+        case ResumeAsked():
+            return _resumed(state)
+        case StopAsked(reason=reason):
+            return _stopped(state, reason)
+        case DecisionGiven() | StartAsked():
+            return state
+        case _:
+            assert_never(event.message)
+
+
+def _said(state: SessionState, version: int, message: MessageSent) -> SessionState:
+    said = prompt.fingerprint(prompt.user_message(message.text))
+    return replace(
+        state,
+        mail=(*state.mail, Mail(version, message.lane, (said,))),
+        hold=None if _limited(state) else state.hold,
+        turn=replace(state.turn, since_user=0),
+    )
+
+
+def _limited(state: SessionState) -> bool:
+    return state.hold is not None and state.hold.startswith(LIMIT)
+
+
+def _paused(state: SessionState, why: str) -> SessionState:
+    """Hold the session; also one at its limit, which the next message would let go on."""
+    if state.stop is not None or (state.hold and not _limited(state)):
+        return state
+    return replace(state, hold=why)
+
+
+def _stopped(state: SessionState, reason: str) -> SessionState:
+    stop = state.stop or Stop("user", reason)
+    return replace(state, status=Status.STOPPING, stop=stop, hold=None, waiting=None)
+
+
+def _resumed(state: SessionState) -> SessionState:
+    """Go on, and try again what was given up or waits; a fatal failure stays one."""
+    turn = replace(state.turn, since_user=0)
+    model = turn.model
+    if model is not None and model.phase in ("given_up", "retry") and not model.fatal:
+        model = replace(model, phase="retry", failures=0, retry_at=None, rests=False)
+    calls = tuple(replace(call, reach=None) if call.reach else call for call in turn.calls)
+    return replace(state, hold=None, turn=replace(turn, model=model, calls=calls), takeovers=0)

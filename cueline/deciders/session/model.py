@@ -1,0 +1,84 @@
+"""What the facts of a model call change."""
+
+from cueline.deciders import prompt
+from cueline.deciders.decider import replace
+from cueline.deciders.retry import FATAL_MODEL, rests
+from cueline.deciders.session.call import requested_call
+from cueline.deciders.session.state import Marks, ModelCall, SessionState, Status, Turn
+from cueline.events.message import TextBlock
+from cueline.events.session import ModelFailed, ModelReplied, ModelRequested
+
+_LONGEST_ERROR = 500
+_UNCOUNTED = frozenset({"lost", "cancelled"})
+"""Attempts that say nothing of the model."""
+
+
+def model_requested(state: SessionState, event: ModelRequested) -> SessionState:
+    """Begin a turn, or one more attempt at it."""
+    turn, told = state.turn, event.messages
+    again = turn.model is not None and turn.model.effect == event.effect
+    since = 0 if told else turn.since_user
+    model = ModelCall(
+        event.effect,
+        event.attempt,
+        "requested",
+        failures=turn.model.failures if again and turn.model else 0,
+    )
+    return replace(
+        state,
+        status=Status.STOPPING if state.stop else Status.RUNNING,
+        turn=Turn(
+            number=turn.number if again else turn.number + 1,
+            since_user=since if again else since + 1,
+            model=model,
+            unanswered=True,
+        ),
+        mail=tuple(m for m in state.mail if m.inbox_version not in told) if told else state.mail,
+        marks=Marks(event.digest, event.digest),
+        waiting=None,
+    )
+
+
+def model_started(state: SessionState) -> SessionState:
+    """Send the call out."""
+    if state.turn.model is None:
+        return state
+    return replace(
+        state, turn=replace(state.turn, model=replace(state.turn.model, phase="started"))
+    )
+
+
+def model_replied(state: SessionState, event: ModelReplied) -> SessionState:
+    """Take the answer, and the calls that it requests."""
+    said = prompt.fingerprint(prompt.assistant_message(event))
+    number = event.effect.partition(".")[0]
+    calls = tuple(
+        requested_call(state, f"{number}.{index}", call) for index, call in enumerate(event.calls)
+    )
+    answer = ""
+    if not calls:
+        answer = "\n".join(block.text for block in event.content if isinstance(block, TextBlock))
+    return replace(
+        state,
+        turn=replace(state.turn, model=None, calls=calls, unanswered=False, answer=answer),
+        marks=replace(state.marks, digest=prompt.chained(state.marks.digest, said)),
+        takeovers=0,
+    )
+
+
+def model_failed(state: SessionState, event: ModelFailed) -> SessionState:
+    """Note when it is tried again, or that it is given up."""
+    model = state.turn.model
+    if model is None:
+        return state
+    counted = event.kind not in _UNCOUNTED
+    failed = replace(
+        model,
+        phase="retry" if event.retry_at or not counted else "given_up",
+        failures=model.failures + counted,
+        retry_at=event.retry_at,
+        rests=rests(event.failed_at, event.retry_at),
+        error=f"{event.kind}: {event.message}"[:_LONGEST_ERROR],
+        fatal=event.kind in FATAL_MODEL,
+    )
+    return replace(state, turn=replace(state.turn, model=failed))

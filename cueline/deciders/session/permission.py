@@ -1,0 +1,40 @@
+"""What a tool call may do now: start, or have a person asked about it."""
+
+from cueline.deciders.approval import judge
+from cueline.deciders.session.state import Call, Question, SessionState
+
+
+def may_start(state: SessionState, call: Call) -> bool:
+    """Whether the call may be given to a runner now."""
+    free = not state.hold and not state.stop and not state.steered
+    fit = call.phase == "requested" and call.allowed and call.problem is None
+    return free and fit and startable(state, call)
+
+
+def startable(state: SessionState, call: Call) -> bool:
+    """Whether order allows the call to run now: what is not parallel runs alone."""
+    for earlier in state.turn.calls:
+        if earlier.effect == call.effect:
+            return True
+        if earlier.phase != "closed" and not (call.repeatable and earlier.repeatable):
+            return False
+    return False
+
+
+def asks(state: SessionState, call: Call) -> Question | None:
+    """Return the question that a person has to be asked about the call, if any."""
+    if call.approval is not None or call.problem is not None or state.hold or state.stop:
+        return None
+    if call.phase == "requested" and call.gated and not state.steered:
+        return "may_it_run"
+    if call.phase == "in_doubt" and not call.reconciles and call.ruling is None:
+        return "did_it_happen"
+    return None
+
+
+def allowing_rule(state: SessionState, call: Call) -> str:
+    """Return the rule, or whose grant, lets the call run."""
+    if call.approval is not None and call.approval.granted is not None:
+        return f"granted by {call.approval.granted}"
+    assert state.setup is not None, "a call belongs to a session that was started"
+    return judge(state.agent.policy, state.setup.tools[call.tool]).rule

@@ -1,0 +1,83 @@
+"""Whether a session rests, why, and until when."""
+
+from datetime import datetime
+
+from cueline.deciders.session.permission import startable
+from cueline.deciders.session.state import Call, SessionState, Wait
+
+
+def wait_of(state: SessionState) -> Wait | None:
+    """Return what the session waits for; None while something is in hand.
+
+    The kind is the strongest open reason, the deadline the earliest of all.
+    """
+    until = next_deadline(state)
+    if state.hold:
+        return None if _held_in_hand(state) else Wait("operator", state.hold, until)
+    if _in_hand(state):
+        return None
+    asking = [call.approval.id for call in state.open_calls if call.approval and call.asking]
+    if asking:
+        return Wait("approval", ", ".join(asking), until)
+    if state.runner_wait is not None:
+        recorded = state.waiting is not None and state.waiting.kind == "runner"
+        why = state.waiting.why if state.waiting and recorded else "no runner can be reached"
+        return Wait("runner", why, until)
+    if until is not None:
+        return Wait("retry", "a failed attempt is tried again", until)
+    return None
+
+
+def next_deadline(state: SessionState) -> datetime | None:
+    """Return the next moment at which something is due by itself.
+
+    Also while a person is waited for: what passes then is recorded, and starts
+    nothing. A session that takes its hosts down is left alone altogether.
+    """
+    if state.finished or state.poisoned:
+        return None
+    times = [state.runner_wait]
+    if state.turn.model is not None:
+        times.append(state.turn.model.retry_at)
+    for call in state.open_calls:
+        times.append(call.retry_at)
+        if call.approval is not None and call.asking:
+            times.append(call.approval.deadline_at)
+    return min((moment for moment in times if moment is not None), default=None)
+
+
+def in_flight(call: Call) -> bool:
+    """Whether a runner has the call, as far as anybody knows."""
+    return call.phase == "started" and not call.unreached
+
+
+def _held_in_hand(state: SessionState) -> bool:
+    """Whether something is let finish, or a question withdrawn, although a person holds it."""
+    if state.poisoned:
+        return False
+    model = state.turn.model
+    if model is not None and model.phase == "started":
+        return True
+    return any(in_flight(call) or (call.asking and state.steered) for call in state.open_calls)
+
+
+def _in_hand(state: SessionState) -> bool:
+    """Whether there is something to do, or it is being done."""
+    model = state.turn.model
+    if model is not None and (
+        model.phase in ("requested", "started") or (model.phase == "retry" and not model.rests)
+    ):
+        return True
+    return any(_busy(state, call) for call in state.open_calls)
+
+
+def _busy(state: SessionState, call: Call) -> bool:
+    if call.asking:
+        return state.steered
+    if call.unreached:
+        return False
+    if call.phase == "retry":
+        return not call.rests
+    if call.phase == "requested":
+        return not call.allowed or startable(state, call)
+    return True

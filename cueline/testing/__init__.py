@@ -1,0 +1,1 @@
+"""What tests are made of: given/when/then, fakes, contract suites."""

@@ -1,0 +1,178 @@
+"""An agent and the facts of its sessions, for examples in tests."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from cueline.events.agent import AgentSpec, Declared, Limits, Policy, RetryPolicy, ToolSpec
+from cueline.events.inbox import DecisionGiven, InboxMessage, MessageSent
+from cueline.events.message import TextBlock, ToolCall
+from cueline.events.session import (
+    ApprovalRequested,
+    GateAnswer,
+    MessageReceived,
+    ModelFailed,
+    ModelReplied,
+    ModelStarted,
+    SessionEvent,
+    SessionStarted,
+    ToolFailed,
+    ToolReturned,
+    ToolStarted,
+)
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def later(seconds: float) -> datetime:
+    """Return the moment *seconds* after `NOW`."""
+    return NOW + timedelta(seconds=seconds)
+
+
+def tool(name: str, declared: Declared = "nothing", *, sensitive: bool = False) -> ToolSpec:
+    """Return a tool."""
+    return ToolSpec(
+        name=name,
+        description=name,
+        parameters={},
+        declared=declared,
+        sensitive=sensitive,
+        target=f"examples:{name}",
+        digest=name,
+    )
+
+
+TOOLS = (
+    tool("look", "read_only"),
+    tool("put", "idempotent"),
+    tool("pay", "reconcile"),
+    tool("shout"),
+    tool("delete", sensitive=True),
+    tool("burn", "idempotent", sensitive=True),
+    tool("wire", "reconcile", sensitive=True),
+)
+AGENT = AgentSpec(name="example", provider="scripted", model="m", tools=TOOLS)
+
+
+def agent(
+    *,
+    max_turns: int = 50,
+    max_retries: int = 3,
+    base_seconds: float = 1.0,
+    approval: Literal["sensitive", "off"] = "sensitive",
+    in_doubt: Literal["ask", "tell"] = "ask",
+    auto_approve: bool = False,
+) -> AgentSpec:
+    """Return the example agent with other limits and policies."""
+    return AGENT.model_copy(
+        update={
+            "limits": Limits(max_turns=max_turns),
+            "retry": RetryPolicy(max_retries=max_retries, base_seconds=base_seconds, jitter=0),
+            "policy": Policy(
+                approval=approval,
+                in_doubt=in_doubt,
+                auto_approve=auto_approve,
+                approval_seconds=300,
+            ),
+        }
+    )
+
+
+def started(
+    spec: AgentSpec = AGENT,
+    goal: str | None = "Tidy up.",
+    *,
+    open: bool = False,  # noqa: A002 - the fact's own word
+) -> SessionStarted:
+    """Return how a session starts."""
+    return SessionStarted(agent=spec, goal=goal, open=open, attached=False, epoch=1)
+
+
+def asking(turn: int = 1, attempt: int = 1) -> ModelStarted:
+    """Return the start of a model call."""
+    return ModelStarted(effect=f"{turn}.m", attempt=attempt)
+
+
+def saying(*tools: str, turn: int = 1, attempt: int = 1, text: str = "Well.") -> ModelReplied:
+    """Return a reply that calls *tools*; none ends the turn."""
+    calls = tuple(ToolCall(id=f"call-{turn}-{i}", name=name) for i, name in enumerate(tools))
+    return ModelReplied(
+        effect=f"{turn}.m",
+        attempt=attempt,
+        content=(TextBlock(text=text),),
+        calls=calls,
+        stop_reason="tool_use" if tools else "end_turn",
+    )
+
+
+def failing(kind: str, *, turn: int = 1, attempt: int = 1, at: datetime = NOW) -> ModelFailed:
+    """Return the failure of a model call."""
+    return ModelFailed(effect=f"{turn}.m", attempt=attempt, kind=kind, message="no", failed_at=at)
+
+
+def running(effect: str, name: str = "shout", attempt: int = 1) -> ToolStarted:
+    """Return the start of a tool call."""
+    return ToolStarted(
+        effect=effect, attempt=attempt, tool=name, runner="r1", epoch=1, rule="not sensitive"
+    )
+
+
+def returned(effect: str, output: str = "done", attempt: int = 1) -> ToolReturned:
+    """Return a tool's answer."""
+    return ToolReturned(effect=effect, attempt=attempt, output=output)
+
+
+def broken(effect: str, kind: str, attempt: int = 1, at: datetime | None = NOW) -> ToolFailed:
+    """Return the failure of a tool call."""
+    return ToolFailed(effect=effect, attempt=attempt, kind=kind, message="gone", failed_at=at)
+
+
+def received(
+    version: int, message: InboxMessage, gate_answer: GateAnswer | None = None
+) -> MessageReceived:
+    """Return a message as the session reads it."""
+    return MessageReceived(
+        inbox_version=version, recorded_at=NOW, message=message, gate_answer=gate_answer
+    )
+
+
+def said(
+    version: int, text: str = "Hm.", lane: Literal["note", "steer", "followup"] = "note"
+) -> MessageReceived:
+    """Return something that a user said."""
+    return received(version, MessageSent(lane=lane, text=text))
+
+
+def decided(
+    version: int, approval: str, verdict: Literal["granted", "denied"], note: str = ""
+) -> MessageReceived:
+    """Return a person's decision, as the gate took it."""
+    given = DecisionGiven(
+        approval=approval,
+        digest="d",
+        verdict="grant" if verdict == "granted" else "deny",
+        by="ada",
+        note=note,
+    )
+    answer = GateAnswer(approval=approval, verdict=verdict, by="ada", note=note)
+    return received(version, given, answer)
+
+
+def question(
+    effect: str,
+    approval: str,
+    asked: Literal["may_it_run", "did_it_happen"] = "may_it_run",
+    deadline_at: datetime | None = None,
+) -> ApprovalRequested:
+    """Return a question to a person."""
+    return ApprovalRequested(
+        effect=effect,
+        approval=approval,
+        digest="d",
+        deadline_at=deadline_at or later(300),
+        question=asked,
+    )
+
+
+def up_to_reply(*tools: str, spec: AgentSpec = AGENT) -> list[SessionEvent]:
+    """Return the commands that bring a session to a reply that calls *tools*."""
+    return [started(spec), asking(), saying(*tools)]

@@ -1,0 +1,439 @@
+"""A shell in memory that does what is due, badly if told so, and checks every step.
+
+It shares no code with the real one: what it checks are the promises of the
+rules, whatever a shell does and whenever it dies.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Literal
+
+from cueline.deciders.approval import APPROVAL, ApprovalState, Expire, Open, Supersede, Vote
+from cueline.deciders.prompt import Prompt
+from cueline.deciders.session import (
+    SESSION,
+    SessionState,
+    Status,
+    command_of,
+    decide,
+    due,
+    evolve,
+    following,
+    session_of,
+    wake_at,
+)
+from cueline.deciders.session.due import (
+    AskApproval,
+    CallModel,
+    Cancel,
+    CloseApproval,
+    Effect,
+    ReconcileTool,
+    RecoverTool,
+    RunTool,
+)
+from cueline.events.approval import ApprovalOpened
+from cueline.events.inbox import DecisionGiven, InboxMessage, ResumeAsked
+from cueline.events.session import (
+    ApprovalRequested,
+    ApprovalResolved,
+    GateAnswer,
+    MessageReceived,
+    MessageRefused,
+    ModelFailed,
+    ModelRequested,
+    ModelStarted,
+    SessionContinued,
+    SessionEvent,
+    SessionForked,
+    SessionTakenOver,
+    SessionWaiting,
+    ToolFailed,
+    ToolReconciled,
+    ToolReturned,
+    ToolStarted,
+)
+from cueline.testing.given import STREAM, through_codec
+from cueline.testing.session_example import NOW, saying
+
+RUNNER_SECONDS = 600.0
+_ENOUGH = 500
+"""More steps than any example needs to come to an end."""
+
+
+class ToyShell:
+    """One session, its inbox, its gate and its runner."""
+
+    def __init__(self, stream: str = STREAM) -> None:
+        self.now = NOW
+        self.state = session_of(stream)
+        self.prompt = Prompt()
+        self.log: list[list[SessionEvent]] = []
+        self.model: tuple[str, int] | None = None
+        """The model call in hand."""
+        self.tools: dict[str, int] = {}
+        """The tool calls in hand, and their attempts."""
+        self.gate: dict[str, ApprovalState] = {}
+        self.mail = 1
+        self.epoch = 1
+        self._may_have_run: set[str] = set()
+
+    # What comes from outside.
+
+    def take(self, command: SessionEvent) -> list[SessionEvent]:
+        """Decide on *command*, record the step, and check what it promised."""
+        before = self.state
+        step = decide(command, before)
+        if not step:
+            return []
+        assert decide(command_of(step[0]), before) == step, "I10: deciding again differs"
+        for fact in step:
+            through_codec(fact)
+            self._check_start(fact)
+            self.state = evolve(self.state, fact)
+            self._fold(fact)
+        self.log.append(step)
+        self._check(before, step[0])
+        return step
+
+    def _fold(self, fact: SessionEvent) -> None:
+        self.prompt.add(fact)
+        if isinstance(fact, ModelRequested):
+            assert self.prompt.digest == fact.digest, "the prompt is not what was recorded"
+
+    def send(self, message: InboxMessage) -> list[SessionEvent]:
+        """Put a message into the inbox, and have the session read it."""
+        self.mail += 1
+        answer = self._vote(message) if isinstance(message, DecisionGiven) else None
+        received = MessageReceived(
+            inbox_version=self.mail, recorded_at=self.now, message=message, gate_answer=answer
+        )
+        step = self.take(received)
+        assert isinstance(step[0], MessageReceived | MessageRefused), "I7: a message was lost"
+        return step
+
+    def _vote(self, given: DecisionGiven) -> GateAnswer:
+        state = self.gate.get(given.approval, ApprovalState())
+        vote = Vote(given.verdict, given.digest, given.by, given.note, f"m@{self.mail}", self.now)
+        events = APPROVAL.decide(vote, state)
+        self.gate[given.approval] = APPROVAL.replay(events, state)
+        verdict = self.gate[given.approval].verdict
+        return GateAnswer(
+            approval=given.approval,
+            verdict=verdict if events else None,
+            by=given.by,
+            accepted=bool(events),
+            reason="" if events else "too late",
+        )
+
+    def crash(self) -> None:
+        """Lose everything but the log, and go on from it in another host."""
+        live, past = self.state, [fact for step in self.log for fact in step]
+        self.state = SESSION.replay(past, session_of(live.stream))
+        assert self.state == live, "I10: the fold is not the live state"
+        self.prompt = Prompt()
+        for fact in past:
+            self._fold(fact)
+        self.load()
+
+    def load(self) -> None:
+        """Go on from the state as it is, with nothing in hand."""
+        self.model, self.tools = None, {}
+        if self.state.status in (Status.RUNNING, Status.STOPPING):
+            self.epoch += 1
+            self.take(SessionTakenOver(epoch=self.epoch, at=self.now))
+        elif following(self.state):
+            self.take(SessionContinued(by="replay", at=self.now))
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass, and record what is due by then."""
+        self.now += timedelta(seconds=seconds)
+        moment = wake_at(self.state)
+        if moment is not None and moment <= self.now:
+            self.take(SessionContinued(by="deadline", at=self.now))
+
+    # What is due.
+
+    def owed(self) -> list[Effect]:
+        """List what can be done now, and is not in hand."""
+        return [effect for effect in due(self.state) if self._actionable(effect)]
+
+    def _actionable(self, effect: Effect) -> bool:
+        match effect:
+            case CallModel():
+                return self.model is None
+            case RunTool() | RecoverTool() | ReconcileTool():
+                return effect.effect not in self.tools
+            case CloseApproval(superseded_by=None, deadline_at=deadline_at):
+                return self.now >= deadline_at
+            case Cancel():
+                return False
+            case _:
+                return True
+
+    def do(self, effect: Effect, luck: str = "good") -> None:
+        """Do *effect*; *luck* says how it goes."""
+        match effect:
+            case CallModel():
+                if self.take(ModelStarted(effect=effect.effect, attempt=effect.attempt)):
+                    self.model = (effect.effect, effect.attempt)
+            case RunTool():
+                self._run(effect, luck)
+            case RecoverTool():
+                self._recover(effect, luck)
+            case ReconcileTool():
+                self._reconcile(effect, luck)
+            case AskApproval():
+                self._ask(effect)
+            case CloseApproval():
+                self._close(effect)
+            case Cancel():
+                pass
+
+    def _run(self, effect: RunTool, luck: str) -> None:
+        call = self.state.call(effect.effect)
+        assert call is not None, "what is due is in the state"
+        if effect.valid_until is not None and self.now > effect.valid_until:
+            assert call.approval is not None, "a deadline belongs to a grant"
+            self.take(
+                ApprovalResolved(approval=call.approval.id, verdict="superseded", by="deadline")
+            )
+        elif luck == "unreachable":
+            self._wait_for_runner(effect.effect)
+        else:
+            started = ToolStarted(
+                effect=effect.effect,
+                attempt=effect.attempt,
+                tool=call.tool,
+                runner="r1",
+                epoch=self.epoch,
+                rule="",
+            )
+            assert self.take(started), "what is due may start"
+            self.tools[effect.effect] = effect.attempt
+
+    def _recover(self, effect: RecoverTool, luck: str) -> None:
+        if luck == "unreachable":
+            self._wait_for_runner(effect.effect)
+        elif luck in ("lost", "not_started"):
+            self.fail_tool(effect.effect, effect.attempt, luck)
+        else:
+            self.tools[effect.effect] = effect.attempt
+
+    def _reconcile(self, effect: ReconcileTool, luck: str) -> None:
+        if luck == "unreachable":
+            self._wait_for_runner(effect.effect)
+            return
+        outcomes: dict[str, Literal["happened", "did_not_happen", "unknown"]] = {
+            "lost": "did_not_happen",
+            "not_started": "unknown",
+        }
+        outcome = outcomes.get(luck, "happened")
+        self.take(ToolReconciled(effect=effect.effect, outcome=outcome, by="tool", output=""))
+
+    def _wait_for_runner(self, effect: str) -> None:
+        deadline_at = self.now + timedelta(seconds=RUNNER_SECONDS)
+        self.take(
+            SessionWaiting(
+                kind="runner", why="unreachable", deadline_at=deadline_at, effects=(effect,)
+            )
+        )
+
+    def _ask(self, effect: AskApproval) -> None:
+        auto = self.state.agent.policy.auto_approve and effect.question == "may_it_run"
+        opened = ApprovalOpened(
+            session=self.state.stream,
+            effect=effect.effect,
+            digest=effect.digest,
+            question=effect.question,
+            tool="",
+            arguments={},
+            summary="",
+            epoch=self.epoch,
+            opened_at=self.now,
+            deadline_at=self.now + timedelta(seconds=self.state.agent.policy.approval_seconds),
+        )
+        state = self.gate.get(effect.approval, ApprovalState())
+        events = APPROVAL.decide(Open(opened, "auto:cli-flag" if auto else None), state)
+        state = self.gate[effect.approval] = APPROVAL.replay(events, state)
+        assert state.opened is not None, "opening opens"
+        requested = ApprovalRequested(
+            effect=effect.effect,
+            approval=effect.approval,
+            digest=effect.digest,
+            deadline_at=state.opened.deadline_at,
+            question=effect.question,
+        )
+        assert self.take(requested), "what is due may be asked"
+        self._resolve(effect.approval)
+
+    def _close(self, effect: CloseApproval) -> None:
+        by = effect.superseded_by
+        state = self.gate.get(effect.approval, ApprovalState())
+        if state.opened is None:  # a prefix of a log that somebody else's gate was part of
+            self.take(
+                ApprovalResolved(
+                    approval=effect.approval,
+                    verdict="superseded" if by else "expired",
+                    by=by or "clock",
+                )
+            )
+            return
+        events = APPROVAL.decide(Supersede(by) if by else Expire(self.now), state)
+        self.gate[effect.approval] = APPROVAL.replay(events, state)
+        self._resolve(effect.approval)
+
+    def _resolve(self, approval: str) -> None:
+        state = self.gate[approval]
+        if state.verdict is not None:
+            self.take(
+                ApprovalResolved(approval=approval, verdict=state.verdict, by=state.by or "clock")
+            )
+
+    # How what is in hand ends.
+
+    def reply(self, *tools: str) -> None:
+        """Have the model answer, and ask for *tools*."""
+        if self.model is not None:
+            effect, attempt = self.model
+            self.model = None
+            turn = int(effect.partition(".")[0])
+            self.take(saying(*tools, turn=turn, attempt=attempt))
+
+    def fail_model(self, kind: str) -> None:
+        """Have the model call fail."""
+        if self.model is not None:
+            effect, attempt = self.model
+            self.model = None
+            self.take(
+                ModelFailed(
+                    effect=effect, attempt=attempt, kind=kind, message="", failed_at=self.now
+                )
+            )
+
+    def finish_tool(self, index: int, kind: str | None = None) -> None:
+        """Have a tool call in hand return, or fail with *kind*."""
+        if not self.tools:
+            return
+        effect = sorted(self.tools)[index % len(self.tools)]
+        attempt = self.tools.pop(effect)
+        if kind is None:
+            self.take(ToolReturned(effect=effect, attempt=attempt, output=f"of {effect}"))
+        else:
+            self.fail_tool(effect, attempt, kind)
+
+    def fail_tool(self, effect: str, attempt: int, kind: str) -> None:
+        """Have an attempt fail."""
+        step = self.take(
+            ToolFailed(effect=effect, attempt=attempt, kind=kind, message="", failed_at=self.now)
+        )
+        if kind == "not_started" and step and isinstance(step[0], ToolFailed):
+            self._may_have_run.discard(effect)
+
+    def finish(self) -> None:
+        """Let everything go well, until the session has ended or waits for a message."""
+        for _ in range(_ENOUGH):
+            if self.state.finished or self.state.status is Status.IDLE:
+                return
+            self._finish_one()
+        raise AssertionError(f"no end in sight: {self.state!r}")
+
+    def _finish_one(self) -> None:
+        owed = self.owed()
+        asking = [c.approval for c in self.state.open_calls if c.approval and c.asking]
+        if self.model is not None:
+            self.reply()
+        elif self.tools:
+            self.finish_tool(0, "killed" if self.state.stop else None)
+        elif owed:
+            self.do(owed[0])
+        elif self.state.hold:
+            self.send(ResumeAsked())
+        elif asking and asking[0].id in self.gate:
+            approval = asking[0]
+            self.send(
+                DecisionGiven(
+                    approval=approval.id, digest=approval.digest, verdict="grant", by="ada"
+                )
+            )
+        else:
+            moment = wake_at(self.state)
+            assert moment is not None, f"stalled: {self.state!r}"
+            self.pass_time(max((moment - self.now).total_seconds(), 0.0))
+
+    # What is promised.
+
+    def _check_start(self, fact: SessionEvent) -> None:
+        if isinstance(fact, ToolReconciled) and fact.outcome == "did_not_happen":
+            self._may_have_run.discard(fact.effect)
+        if not isinstance(fact, ToolStarted):
+            return
+        call = self.state.call(fact.effect)
+        assert call is not None, "a start names a call"
+        if call.gated:
+            assert call.approval is not None, "I9: started without a grant"
+            assert call.approval.granted is not None, "I9: started without an answer"
+        if not call.repeatable:
+            assert fact.effect not in self._may_have_run, "I5: may run twice"
+            self._may_have_run.add(fact.effect)
+
+    def _check(self, before: SessionState, opening: SessionEvent) -> None:
+        state = self.state
+        if before.finished and not isinstance(opening, SessionForked):
+            assert state.status == before.status, "I6: the end is final"
+            assert state.turn == before.turn, "I6: the result is final"
+        assert following(state) == [], "something more follows"
+        started = [call for call in state.open_calls if call.phase == "started"]
+        alone = all(call.repeatable for call in started) or len(started) == 1
+        assert alone, "an undeclared call runs beside another"
+        self._check_rest(state)
+
+    def _check_rest(self, state: SessionState) -> None:
+        if state.status is Status.WAITING:
+            assert state.waiting is not None, "a wait has a reason"
+            assert state.waiting.deadline_at == wake_at(state), "the deadline is not kept"
+            if state.waiting.kind != "operator":
+                assert wake_at(state) is not None, "I14: it waits for ever"
+                assert not any(isinstance(e, CallModel) for e in due(state)), "work is due"
+        if state.status is Status.IDLE:
+            assert not state.mail, "a message waits, and nobody reads it"
+
+    def check_stall(self) -> None:
+        """Check that a session that does not rest has something to do, or a timer."""
+        state = self.state
+        busy = state.status in (Status.RUNNING, Status.STOPPING) and not state.poisoned
+        if busy and self.model is None and not self.tools:
+            assert self.owed() or wake_at(state) is not None, f"stalled: {state!r}"
+
+    def check_end(self) -> None:
+        """Check what is promised of a whole log."""
+        facts = [fact for step in self.log for fact in step]
+        read = Counter(
+            fact.inbox_version
+            for fact in facts
+            if isinstance(fact, MessageReceived | MessageRefused)
+        )
+        assert read == dict.fromkeys(range(2, self.mail + 1), 1), "I7: not one fact a message"
+        check_pairs([json.loads(message) for message in self.prompt.messages])
+
+
+def check_pairs(messages: Sequence[dict[str, Any]]) -> None:
+    """Check that each reply's calls have their results, in call order, right behind it."""
+    for place, message in enumerate(messages):
+        if message["role"] != "assistant" or place + 1 == len(messages):
+            continue
+        calls = [call["id"] for call in message["calls"]]
+        results = messages[place + 1 : place + 1 + len(calls)]
+        assert calls == [result.get("call") for result in results], "half a tool pair"
+
+
+def load_prefix(facts: Sequence[SessionEvent], stream: str = STREAM) -> ToyShell:
+    """Return a shell that begins with *facts*, and has lost whatever was in hand."""
+    shell = ToyShell(stream)
+    shell.state = SESSION.replay(facts, shell.state)
+    shell.mail = max(shell.state.inbox_read, 1)
+    for fact in facts:
+        shell.prompt.add(fact)
+    return shell
