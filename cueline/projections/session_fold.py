@@ -11,6 +11,7 @@ from cueline.events.session import (
     ModelFailed,
     ModelReplied,
     ModelRequested,
+    ModelStarted,
     SessionCompleted,
     SessionContinued,
     SessionFailed,
@@ -22,6 +23,8 @@ from cueline.events.session import (
     SessionWaiting,
     ToolFailed,
     ToolReconciled,
+    ToolReturned,
+    ToolStarted,
 )
 from cueline.events.store import RecordedEvent, to_us
 from cueline.projections.row import Row
@@ -46,6 +49,8 @@ def fold_session(row: Row, recorded: RecordedEvent, fact: object) -> None:
     row["updated_us"] = recorded.recorded_us
     row["epoch"] = recorded.epoch
     match fact:
+        case ModelStarted() | ToolStarted() | ToolReturned():
+            pass  # the most frequent ones, and what they say is told by effects
         case ModelRequested() | SessionContinued():
             _become(row, "running")
         case ModelReplied(calls=calls, usage=usage, cost=cost):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from sqlite_utils import Database
 from sqlite_utils.db import sqlite3  # type: ignore[attr-defined]  # the library that it chose
 
-from cueline.errors import LogUnavailableError
+from cueline.errors import CorruptEventError, LogUnavailableError
 from cueline.events.store import EventStore, RecordedEvent, from_us
 from cueline.projections.approval import Approval
 from cueline.projections.audit import Facets
@@ -78,6 +78,7 @@ class Views:
 
         Raises:
             LogUnavailableError: the file cannot be written; mend disk or permissions.
+            CorruptEventError: the log is damaged; all before that is projected.
         """
         end = await store.last_position()
         if not await self._belongs_to(store):
@@ -176,4 +177,11 @@ async def _read_batch(store: EventStore, after: int) -> Sequence[tuple[RecordedE
     from cueline.events.journal import Journal  # noqa: PLC0415
 
     journal = Journal(store, Codec(), lambda: from_us(0))
-    return [pair async for pair in journal.read_all(after, limit=BATCH)]
+    batch: list[tuple[RecordedEvent, object]] = []
+    try:
+        async for pair in journal.read_all(after, limit=BATCH):
+            batch.append(pair)  # noqa: PERF401 - what comes before damage counts
+    except CorruptEventError:
+        if not batch:
+            raise
+    return batch

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cueline.errors import LogUnavailableError
+from cueline.errors import CorruptEventError, LogUnavailableError
 from cueline.events.codec import Codec
 from cueline.events.store import NO_STREAM, Draft, RecordedEvent, Write
 from cueline.projections import views as module
@@ -109,6 +109,22 @@ async def test_a_gap_in_the_log_is_a_bug(busy, monkeypatch):
 
     with pytest.raises(AssertionError, match="1 is missing"):
         await busy.caught_up()
+
+
+async def test_everything_before_a_damaged_event_is_projected(busy, monkeypatch):
+    async def damaged(store, after=0, categories=None, limit=None):
+        async for event in whole(store, after, categories, limit):
+            if event.position == 6:
+                raise CorruptEventError("?", 0, 6, "it is damaged")
+            yield event
+
+    whole = MemoryStore.read_all
+    monkeypatch.setattr(type(busy.store), "read_all", damaged)
+
+    with pytest.raises(CorruptEventError, match="position 6"):
+        await busy.caught_up()
+
+    assert 5 == busy.views.checkpoint.position
 
 
 async def test_read_models_of_another_log_are_filled_anew(busy, facts, tmp_path):
