@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "deciders": {"events", "errors"},
     "projections": {"events", "errors"},
     "actors": {"deciders", "events", "errors", "clock"},
-    "cluster": PORTS,
+    "cluster": {"deciders", *PORTS},
     "stores": {"events", "errors", "clock"},
     "providers": PORTS,
     "tools": PORTS,
@@ -28,6 +28,7 @@ MAY_IMPORT = {
 }
 MAY_IMPORT |= {
     "runtime": set(MAY_IMPORT),
+    "on_ray": {*MAY_IMPORT, "runtime"},
     "library": {*MAY_IMPORT, "runtime", "on_ray"},
     "testing": {*MAY_IMPORT, "runtime"},
     "cli": {*MAY_IMPORT, "runtime", "on_ray"},

@@ -1,0 +1,1 @@
+"""Where the actors run: thin wrappers around Ray, proxies, start and stop."""

@@ -1,0 +1,70 @@
+"""The actors of one command: they begin and end with it."""
+
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from uuid import uuid4
+
+from cueline.actors.presence import machine_name
+from cueline.cluster.connection import Connection
+from cueline.cluster.site import Parts, Site, Trouble
+from cueline.cluster.supervisor import Supervisor
+from cueline.events.store import EventStore, PresenceBoard
+
+
+class Command:
+    """Drives the sessions of one command, by actors of its own."""
+
+    def __init__(self, supervisor: Supervisor, address: str) -> None:
+        self._supervisor = supervisor
+        self._address = address
+
+    async def place(self, streams: Collection[str]) -> None:
+        """Give sessions to a host, or have those that live look into their inbox."""
+        await self._supervisor.place(streams)
+
+    def describe(self) -> str:
+        """Say in a few words where sessions are driven."""
+        members = self._supervisor.fleet.members()
+        hosts = sum(member.role == "host" for member in members)
+        runners = len(members) - hosts
+        return f"Ray at {self._address}: {_counted(hosts, 'host')}, {_counted(runners, 'runner')}"
+
+
+@asynccontextmanager
+async def command(
+    connection: Connection,
+    namespace: str,
+    parts: Parts,
+    *,
+    store: EventStore,
+    board: PresenceBoard,
+    scope: Collection[str] | None,
+    on_trouble: Trouble,
+    hosts: int,
+    runners: int,
+) -> AsyncIterator[Command]:
+    """Start actors that drive the sessions of *scope*, and take them down at the end.
+
+    Raises:
+        ClusterError: they do not start; the message says why.
+        LogUnavailableError: the cluster cannot open the log.
+    """
+    site = Site(
+        namespace=namespace,
+        node=connection.node,
+        machine=machine_name(),
+        owner=f"command-{uuid4().hex[:12]}",
+        detached=False,
+        parts=parts,
+    )
+    supervisor = Supervisor(site, store, board, scope=scope, on_trouble=on_trouble)
+    try:
+        await supervisor.start(hosts, runners)
+        yield Command(supervisor, connection.address)
+        await supervisor.drain(0.0)
+    finally:
+        await supervisor.close()
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,125 @@
+"""Being connected to Ray: to a cluster that is there, or to one of our own."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cueline.errors import ClusterError
+
+OBJECT_STORE_BYTES = 100 * 1024 * 1024
+"""Almost nothing of ours goes through it."""
+_TOKEN = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+_QUIET = {
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_DEDUP_LOGS": "0",
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+_OF_OUR_OWN = {
+    # The token is made when there is none; without this Ray says so on the terminal.
+    "RAY_AUTH_MODE": "token",
+    # Else Ray takes the command's folder along whenever `uv run` started it.
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    # Ray's 15 would starve hosts beside anything else on the machine.
+    "RAY_worker_niceness": "0",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Where we are connected to."""
+
+    address: str
+    node: str
+    """Ours: the one on this machine."""
+    ours: bool
+    """Whether the cluster was started here, and ends here."""
+
+
+@contextmanager
+def connected(address: str | None, namespace: str, *, workers: int = 4) -> Iterator[Connection]:
+    """Connect to the cluster at *address*, or start one on this machine and end it afterwards.
+
+    Raises:
+        ClusterError: it cannot be reached from here; the message says what to do.
+    """
+    _prepare(ours=address is None)
+    import ray  # noqa: PLC0415 - it reads the environment when it is imported
+
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        if address is None:
+            ray.init(
+                address="local",
+                namespace=namespace,
+                # Ray starts as many processes ahead as there are CPUs; the
+                # actors move in. They take no CPU, so the number means nothing else.
+                num_cpus=max(workers, os.cpu_count() or 1),
+                include_dashboard=False,
+                configure_logging=False,
+                log_to_driver=False,
+                object_store_memory=OBJECT_STORE_BYTES,
+            )
+            _keep_token()
+        else:
+            ray.init(
+                address=address,
+                namespace=namespace,
+                configure_logging=False,
+                log_to_driver=False,
+            )
+    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        raise _explained(address, error) from error
+    finally:
+        # Ray sets its own, which would end the process before anything is drained.
+        if handler is not None:
+            signal.signal(signal.SIGTERM, handler)
+    try:
+        context = ray.get_runtime_context()
+        yield Connection(context.gcs_address, context.get_node_id(), ours=address is None)
+    finally:
+        ray.shutdown()
+
+
+def _prepare(*, ours: bool) -> None:
+    """Set what Ray reads from the environment, where the user has not."""
+    for name, value in (_QUIET | _OF_OUR_OWN if ours else _QUIET).items():
+        os.environ.setdefault(name, value)
+    if _has_token():
+        # Ray does this by itself only for clusters that it starts.
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+    # Without bytecode each process of the cluster compiles everything again.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def _has_token() -> bool:
+    return any(os.environ.get(name) for name in _TOKEN) or _token_path().exists()
+
+
+def _token_path() -> Path:
+    return Path.home() / ".ray" / "auth_token"
+
+
+def _keep_token() -> None:
+    """Keep the token, which Ray leaves for all to read, to its owner."""
+    path = _token_path()
+    if path.exists() and path.stat().st_uid == os.getuid() and path.stat().st_mode & 0o077:
+        path.chmod(0o600)
+
+
+def _explained(address: str | None, error: Exception) -> ClusterError:
+    if address is None:
+        return ClusterError("Ray", f"it cannot be started on this machine: {error}")
+    token = (
+        "it takes the token in RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token"
+        if os.environ.get("RAY_AUTH_MODE") == "token"
+        else "if it wants a token, put it into ~/.ray/auth_token"
+    )
+    reason = (
+        f"no cluster can be joined there; is one running, on this machine or with a node on it? "
+        f"{token} ({type(error).__name__})"
+    )
+    return ClusterError(address, reason)

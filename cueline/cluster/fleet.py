@@ -1,0 +1,286 @@
+"""The hosts and runners of one dispatcher: started, watched, replaced."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Literal
+from uuid import uuid4
+
+import ray
+
+from cueline.actors.presence import death_of, ended, find
+from cueline.actors.session_host import HostPort
+from cueline.clock import SystemClock
+from cueline.cluster.approval_gate import ApprovalGateActor
+from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
+from cueline.cluster.log_writer import LogWriterActor
+from cueline.cluster.runner import RunnerActor
+from cueline.cluster.runner_directory import RunnerCard, living_nodes
+from cueline.cluster.session_host import RemoteHost, SessionHostActor
+from cueline.cluster.site import VERSION, Site, Trouble
+from cueline.errors import ClusterError, CuelineError
+from cueline.events.store import Presence, PresenceBoard
+
+START_SECONDS = 60.0
+CALL_SECONDS = 5.0
+REST_SECONDS = 5.0
+"""What dies younger is replaced only after so long: it may die of its start."""
+_AGAIN_SECONDS = 0.2
+_REMEMBERED = 1000
+
+Role = Literal["host", "runner"]
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """A host or runner of the fleet."""
+
+    role: Role
+    incarnation: str
+    node: str
+    handle: Handle
+    presence: Presence | None = None
+    """None until it has started."""
+    silent: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def name(self) -> str:
+        """The name of its actor."""
+        return name_of(self.incarnation)
+
+
+def name_of(incarnation: str) -> str:
+    """Return the name of a member's actor."""
+    return f"{incarnation}@{VERSION}"
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """Something about a member that others have to know."""
+
+    what: Literal["joined", "lost", "gone"]
+    """Lost: it takes nothing more. Gone: and what it had begun is over."""
+    member: Member
+    evidence: str = ""
+
+
+class Fleet:
+    """Keeps so many hosts and runners alive. See also `dispatcher.Fleet`."""
+
+    def __init__(
+        self,
+        site: Site,
+        board: PresenceBoard,
+        *,
+        epoch: int,
+        on_trouble: Trouble,
+        on_news: Callable[[News], None],
+    ) -> None:
+        self.site = site
+        self._board = board
+        self._epoch = epoch
+        self._on_trouble = on_trouble
+        self._on_news = on_news
+        self._clock = SystemClock()
+        self._members: dict[str, Member] = {}
+        self._gone: dict[str, str] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._parents: list[Handle] = []
+        self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def start(self, hosts: int, runners: int) -> None:
+        """Start everything, and wait until the log can be written and a host drives.
+
+        Raises:
+            LogUnavailableError: the log cannot be opened on the node that was named.
+            ClusterError: nothing started.
+        """
+        writer = self.site.create(
+            LogWriterActor, self.site.named("writer"), self.site.parts, restarts=True
+        )
+        nodes = await self._nodes()
+        for number in range(max(hosts, runners)):
+            node = nodes[number % len(nodes)]
+            if number < hosts:
+                self._spawn(self._keep("host", node))
+            if number < runners:
+                self._spawn(self._keep("runner", node))
+        try:
+            await call(writer.start.remote(), START_SECONDS)
+        except (*DEAD, *UNCLEAR) as error:
+            raise ClusterError("the cluster", "the log's writer does not start") from error
+        gate = self.site.create(
+            ApprovalGateActor, self.site.named("gate"), self.site, restarts=True
+        )
+        self._parents = [writer, gate]
+        await self._ready
+
+    async def hosts(self) -> dict[str, HostPort]:
+        """See `dispatcher.Fleet`."""
+        return {
+            member.incarnation: RemoteHost(member.handle, self._epoch)
+            for member in self._members.values()
+            if member.role == "host" and member.presence is not None
+        }
+
+    def members(self) -> Sequence[Member]:
+        """Return who takes something."""
+        return list(self._members.values())
+
+    async def look(self) -> None:
+        """Find those that live and say nothing: frozen, or out of reach."""
+        present = await self._board.all()
+        now = self._clock.now()
+        for member in self._members.values():
+            presence = find(present, member.incarnation)
+            if member.presence is not None and presence and death_of(presence, now):
+                member.silent.set()
+
+    async def drain(self, seconds: float) -> None:
+        """Have the hosts let go of everything within *seconds*; replace nobody any more."""
+        for task in self._tasks:
+            task.cancel()
+        hosts = [m for m in self._members.values() if m.role == "host" and m.presence]
+        await asyncio.gather(*(self._drain(member, seconds) for member in hosts))
+
+    async def close(self) -> None:
+        """Take down all that was started here."""
+        for task in self._tasks:
+            task.cancel()
+        members, self._members = list(self._members.values()), {}
+        await asyncio.gather(*(self._end(member) for member in members))
+        for handle in self._parents:
+            ray.kill(handle)
+
+    async def _nodes(self) -> list[str]:
+        others = await living_nodes() - {self.site.node}
+        return [self.site.node, *sorted(others)]
+
+    def _spawn(self, work: object) -> None:
+        task = asyncio.ensure_future(work)  # type: ignore[call-overload]
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _keep(self, role: Role, node: str) -> None:
+        """Have one member of *role* alive, always."""
+        while True:
+            began = asyncio.get_running_loop().time()
+            member = self._create(role, node)
+            evidence = await self._live(member)
+            self._members.pop(member.incarnation, None)
+            await self._lose(member, evidence)
+            if asyncio.get_running_loop().time() - began < REST_SECONDS:
+                await self._clock.sleep(REST_SECONDS)
+
+    def _create(self, role: Role, node: str) -> Member:
+        incarnation = f"{role}-{uuid4().hex[:12]}"
+        actor = SessionHostActor if role == "host" else RunnerActor
+        name = name_of(incarnation)
+        handle = self.site.create(actor, name, self.site, incarnation, node=node)
+        member = Member(role, incarnation, node, handle)
+        self._members[incarnation] = member
+        return member
+
+    async def _live(self, member: Member) -> str:
+        """Start *member*, and return once it is lost, with the evidence."""
+        try:
+            arguments = [self._cards()] if member.role == "host" else []
+            starting = member.handle.start.remote(self._epoch, *arguments)
+            if member.role == "runner":
+                # Hosts may name it in a call before its process is up.
+                await self._tell_hosts()
+            member.presence = await call(starting, START_SECONDS)
+        except (*DEAD, *UNCLEAR, CuelineError) as error:
+            if member.role == "host" and not self._ready.done():
+                reason = f"no session host starts: {error}"
+                self._ready.set_exception(ClusterError("the cluster", reason))
+            return f"it did not start: {type(error).__name__}"
+        if member.role == "host" and not self._ready.done():
+            self._ready.set_result(None)
+        await self._tell_hosts()
+        self._on_news(News("joined", member))
+        return await self._watch(member)
+
+    async def _watch(self, member: Member) -> str:
+        silence = asyncio.create_task(member.silent.wait())
+        watching = asyncio.create_task(self._hang(member))
+        try:
+            await asyncio.wait({silence, watching}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            silence.cancel()
+            watching.cancel()
+        if watching.done() and not watching.cancelled():
+            return watching.result()
+        return "it is silent"
+
+    async def _hang(self, member: Member) -> str:
+        """Keep one call hanging in *member*: it breaks within milliseconds of its death."""
+        while True:
+            try:
+                if member.role == "host":
+                    for stream, error in await poll(member.handle.troubles):
+                        self._on_trouble(stream, error)
+                else:
+                    await poll(member.handle.ping, self._epoch)
+            except DEAD:
+                return "Ray reports the exit of its process"
+            except UNCLEAR:
+                if member.presence is not None and (evidence := ended(member.presence)):
+                    return evidence
+                await self._clock.sleep(_AGAIN_SECONDS)
+
+    async def _lose(self, member: Member, evidence: str) -> None:
+        """Tell the others that *member* takes nothing more, and what is known of its end."""
+        over = await self._is_over(member)
+        if over is not None:
+            evidence = over
+            self._gone[member.incarnation] = evidence
+            if len(self._gone) > _REMEMBERED:
+                del self._gone[next(iter(self._gone))]
+            with suppress(CuelineError):
+                await self._board.leave(member.incarnation)
+        await self._tell_hosts()
+        self._on_news(News("lost" if over is None else "gone", member, evidence))
+
+    async def _is_over(self, member: Member) -> str | None:
+        """Return the evidence that the process has ended; silence is none."""
+        if member.presence is not None and (evidence := ended(member.presence)):
+            return evidence
+        try:
+            await call(member.handle.__ray_ready__.remote(), _AGAIN_SECONDS)
+        except DEAD:
+            if member.node in await living_nodes():
+                return "Ray reports the exit of its process"
+        except UNCLEAR:
+            pass
+        return None
+
+    def _cards(self) -> list[RunnerCard]:
+        runners = [m for m in self._members.values() if m.role == "runner"]
+        return [RunnerCard(m.incarnation, m.name, m.node, self._machine(m)) for m in runners]
+
+    def _machine(self, member: Member) -> str | None:
+        if member.presence is not None:
+            return member.presence.machine
+        return self.site.machine if member.node == self.site.node else None
+
+    async def _tell_hosts(self) -> None:
+        cards, gone = self._cards(), dict(self._gone)
+        hosts = [m for m in self._members.values() if m.role == "host" and m.presence]
+        told = (m.handle.know.remote(self._epoch, cards, gone) for m in hosts)
+        await asyncio.gather(*(self._try(ref) for ref in told))
+
+    async def _drain(self, member: Member, seconds: float) -> None:
+        await self._try(member.handle.drain.remote(self._epoch, seconds), seconds + CALL_SECONDS)
+
+    async def _end(self, member: Member) -> None:
+        if member.presence is not None and member.role == "runner":
+            await self._try(member.handle.close.remote(self._epoch))
+        with suppress(CuelineError):
+            await self._board.leave(member.incarnation)
+        ray.kill(member.handle)
+
+    async def _try(self, ref: object, seconds: float = CALL_SECONDS) -> None:
+        with suppress(*DEAD, *UNCLEAR, CuelineError):
+            await call(ref, seconds)

@@ -1,0 +1,181 @@
+"""The log's writer on a cluster: the one actor that appends, beside the file."""
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from cueline.cluster.site import Parts
+from cueline.errors import CuelineError
+from cueline.events.store import (
+    NO_STREAM,
+    PAGE_BYTES,
+    EventStore,
+    Head,
+    Presence,
+    PresenceBoard,
+    RecordedEvent,
+    Write,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """See `EventStore.append`."""
+
+    writes: Sequence[Write]
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Acquire:
+    """See `EventStore.acquire`."""
+
+    stream: str
+    owner: str
+    seen_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class PutBlob:
+    """See `EventStore.put_blob`."""
+
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """See `PresenceBoard.beat`."""
+
+    presence: Presence
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """See `PresenceBoard.leave`."""
+
+    incarnation: str
+
+
+Wish = Append | Acquire | PutBlob | Beat | Leave
+"""Something to be written; each may be asked for twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of one of many things asked for in one call."""
+
+    value: object = None
+    error: CuelineError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some events, and whether there may be more."""
+
+    events: Sequence[RecordedEvent]
+    more: bool
+
+
+class LogWriterActor:
+    """Holds the log's file for the processes of a cluster.
+
+    Ray restarts it when it dies; two of them would do no harm, since the file
+    has the only lock. It opens the log when it is first asked for something.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._opened: tuple[EventStore, PresenceBoard, str] | None = None
+
+    async def start(self) -> str:
+        """Open the log and return its id.
+
+        Raises:
+            LogUnavailableError: it cannot be opened here; the message says why.
+        """
+        return self._log()[2]
+
+    async def write(self, wishes: Sequence[Wish]) -> list[Answer]:
+        """Do all of *wishes*; each succeeds or fails by itself."""
+        return await asyncio.gather(*(self._answer(wish) for wish in wishes))
+
+    async def head(self, stream: str) -> Head:
+        """See `EventStore.head`."""
+        return await self._store().head(stream)
+
+    async def last_position(self) -> int:
+        """See `EventStore.last_position`."""
+        return await self._store().last_position()
+
+    async def read(self, stream: str, after: int, until: int | None) -> Page:
+        """Return the first events that `EventStore.read` yields."""
+        return await page_of(self._store().read(stream, after, until))
+
+    async def read_all(
+        self, after: int, categories: Collection[str] | None, limit: int | None
+    ) -> Page:
+        """Return the first events that `EventStore.read_all` yields."""
+        return await page_of(self._store().read_all(after, categories, limit))
+
+    async def grown(self, after: int, seconds: float) -> int:
+        """Return the last position, once it is above *after* or when *seconds* are over."""
+        try:
+            async with asyncio.timeout(seconds):
+                async for recorded in self._store().follow(after):
+                    return recorded.position
+        except TimeoutError:
+            pass
+        return after
+
+    async def get_blob(self, blob: str) -> bytes:
+        """See `EventStore.get_blob`."""
+        return await self._store().get_blob(blob)
+
+    async def present(self) -> Sequence[Presence]:
+        """See `PresenceBoard.all`."""
+        return await self._log()[1].all()
+
+    async def _answer(self, wish: Wish) -> Answer:
+        try:
+            return Answer(await self._grant(wish))
+        except CuelineError as error:
+            return Answer(error=error)
+
+    async def _grant(self, wish: Wish) -> object:
+        store, board, _ = self._log()
+        match wish:
+            case Append(writes, key):
+                return await store.append(writes, key)
+            case Acquire(stream, owner, seen_epoch):
+                return await store.acquire(stream, owner, seen_epoch)
+            case PutBlob(content):
+                return await store.put_blob(content)
+            case Beat(presence):
+                await board.beat(presence)
+                return None
+            case Leave(incarnation):
+                await board.leave(incarnation)
+                return None
+            case _:
+                assert_never(wish)
+
+    def _store(self) -> EventStore:
+        return self._log()[0]
+
+    def _log(self) -> tuple[EventStore, PresenceBoard, str]:
+        if self._opened is None:
+            self._opened = self._parts.log()
+        return self._opened
+
+
+async def page_of(events: AsyncIterator[RecordedEvent]) -> Page:
+    """Return the first of *events*, about `PAGE_BYTES` of them."""
+    page: list[RecordedEvent] = []
+    size = NO_STREAM
+    async for event in events:
+        page.append(event)
+        size += len(event.payload or b"")
+        if size > PAGE_BYTES:
+            return Page(page, more=True)
+    return Page(page, more=False)

@@ -1,0 +1,151 @@
+"""A runner as a session host sees it: many orders in one call, one long poll for all reports."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Literal, cast
+
+from cueline.actors.runner import CallName, ToolReport
+from cueline.actors.tool import Finding, ToolOrder
+from cueline.clock import SystemClock
+from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
+from cueline.cluster.runner import Errand, Report
+from cueline.cluster.site import Site
+from cueline.errors import ClusterError, CuelineError, RunnerGoneError
+
+START_SECONDS = 30.0
+"""How long a runner may take from its name to its first answer."""
+_AGAIN_SECONDS = 0.2
+_PATIENCE = 10
+"""So many polls may fail one after the other before the runner counts as out of reach."""
+
+Verb = Literal["execute", "outcome", "cancel", "forget", "reconcile"]
+
+
+class RemoteRunner:
+    """See `RunnerPort`."""
+
+    def __init__(self, site: Site, incarnation: str, name: str, caller: str) -> None:
+        self.incarnation = incarnation
+        self.died = False
+        """Ray says that the actor is no more; what that proves is for others to say."""
+        self._site = site
+        self._clock = SystemClock()
+        self._name = name
+        self._caller = caller
+        self._handle: Handle = None
+        self._numbers = 0
+        self._outbox: list[Errand] = []
+        self._waiting: dict[int, asyncio.Future[object]] = {}
+        self._received: list[int] = []
+        self._sending: asyncio.Task[None] | None = None
+        self._listening: asyncio.Task[None] | None = None
+
+    @property
+    def load(self) -> int:
+        """How many answers are awaited here."""
+        return len(self._waiting)
+
+    async def execute(self, order: ToolOrder) -> ToolReport:
+        """See `RunnerPort.execute`."""
+        return cast("ToolReport", await self._ask("execute", order))
+
+    async def outcome(self, name: CallName) -> ToolReport | None:
+        """See `RunnerPort.outcome`."""
+        return cast("ToolReport | None", await self._ask("outcome", name))
+
+    async def cancel(self, name: CallName) -> None:
+        """See `RunnerPort.cancel`."""
+        await self._ask("cancel", name)
+
+    async def forget(self, name: CallName) -> None:
+        """See `RunnerPort.forget`. It goes with the next order: nothing depends on it."""
+        self._numbers += 1
+        self._outbox.append(Errand(self._numbers, "forget", name))
+
+    async def reconcile(self, order: ToolOrder) -> Finding:
+        """See `RunnerPort.reconcile`."""
+        return cast("Finding", await self._ask("reconcile", order))
+
+    def lose(self, reason: str) -> None:
+        """Tell everybody who waits that the runner cannot be reached."""
+        waiting, self._waiting = self._waiting, {}
+        for answered in waiting.values():
+            if not answered.done():
+                answered.set_exception(RunnerGoneError(self.incarnation, reason))
+
+    async def _ask(self, verb: Verb, about: ToolOrder | CallName) -> object:
+        if self.died:
+            raise RunnerGoneError(self.incarnation, "its process has ended")
+        loop = asyncio.get_running_loop()
+        self._numbers += 1
+        number = self._numbers
+        answered: asyncio.Future[object] = loop.create_future()
+        self._waiting[number] = answered
+        self._outbox.append(Errand(number, verb, about))
+        if self._sending is None or self._sending.done():
+            # It starts when every task that can run now has run and ordered.
+            self._sending = loop.create_task(self._send())
+        if self._listening is None or self._listening.done():
+            self._listening = loop.create_task(self._listen())
+        try:
+            return await answered
+        finally:
+            self._waiting.pop(number, None)
+
+    async def _send(self) -> None:
+        while self._outbox:
+            errands, self._outbox = self._outbox, []
+            try:
+                runner = await self._found()
+                await call(runner.take.remote(self._caller, errands), START_SECONDS)
+            except DEAD:
+                self._die()
+            except (*UNCLEAR, ClusterError):
+                self._lose_some(errands, "an order may not have arrived")
+
+    async def _listen(self) -> None:
+        failures = 0
+        while self._waiting and failures < _PATIENCE:
+            received = self._received
+            try:
+                runner = await self._found()
+                reports = await poll(runner.reports, self._caller, received)
+            except DEAD:
+                self._die()
+                return
+            except (*UNCLEAR, ClusterError):
+                failures += 1
+                await self._clock.sleep(_AGAIN_SECONDS)
+                continue
+            failures = 0
+            self._received = []
+            self._deliver(reports)
+        if failures:
+            self.lose("it does not answer")
+
+    def _deliver(self, reports: Sequence[Report]) -> None:
+        for report in reports:
+            self._received.append(report.number)
+            answered = self._waiting.pop(report.number, None)
+            if answered is None or answered.done():
+                continue
+            if report.answer.error is not None:
+                answered.set_exception(report.answer.error)
+            else:
+                answered.set_result(report.answer.value)
+
+    def _lose_some(self, errands: Sequence[Errand], reason: str) -> None:
+        for errand in errands:
+            answered = self._waiting.pop(errand.number, None)
+            if answered is not None and not answered.done():
+                error: CuelineError = RunnerGoneError(self.incarnation, reason)
+                answered.set_exception(error)
+
+    def _die(self) -> None:
+        self.died = True
+        self.lose("its process has ended")
+
+    async def _found(self) -> Handle:
+        if self._handle is None:
+            self._handle = await self._site.find(self._name, START_SECONDS)
+        return self._handle

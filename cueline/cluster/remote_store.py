@@ -1,0 +1,224 @@
+"""The log as a process of a cluster has it: written by an actor, read from the file if it is here.
+
+Whatever was asked for within one turn of the event loop goes in one call. While
+that is under way the next gathers: under load the calls themselves are the delay.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Collection, Sequence
+from typing import Any, cast
+
+from cueline.clock import SystemClock
+from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
+from cueline.cluster.log_writer import Acquire, Answer, Append, Beat, Leave, Page, PutBlob, Wish
+from cueline.cluster.site import Site
+from cueline.errors import (
+    ClusterError,
+    CuelineError,
+    FencedError,
+    LogUnavailableError,
+    UnknownOutcomeError,
+)
+from cueline.events.store import (
+    NO_STREAM,
+    Appended,
+    EventStore,
+    Head,
+    Presence,
+    RecordedEvent,
+    Write,
+)
+
+PATIENCE_SECONDS = 20.0
+"""How long a writer that died is asked again; it is back within two seconds."""
+CALL_SECONDS = 30.0
+BATCH = 256
+_AGAIN_SECONDS = 0.05
+
+
+class RemoteStore:
+    """See `EventStore` and `PresenceBoard`."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._clock = SystemClock()
+        self._writer: Handle = None
+        self._reader: EventStore | None = None
+        self._looked = False
+        self._wishes: list[tuple[Wish, asyncio.Future[object]]] = []
+        self._sending: asyncio.Task[None] | None = None
+
+    async def head(self, stream: str) -> Head:
+        """See `EventStore.head`."""
+        if reader := self._file():
+            return await reader.head(stream)
+        return cast("Head", await self._ask("head", stream))
+
+    async def acquire(self, stream: str, owner: str, seen_epoch: int) -> int:
+        """See `EventStore.acquire`."""
+        try:
+            return cast("int", await self._wish(Acquire(stream, owner, seen_epoch)))
+        except FencedError:
+            head = await self.head(stream)
+            # Perhaps by a call of ours of which no answer came.
+            if (head.owner, head.epoch) == (owner, seen_epoch + 1):
+                return head.epoch
+            raise
+
+    async def append(self, writes: Sequence[Write], key: str) -> Appended:
+        """See `EventStore.append`."""
+        return cast("Appended", await self._wish(Append(writes, key)))
+
+    async def read(
+        self, stream: str, after: int = NO_STREAM, until: int | None = None
+    ) -> AsyncIterator[RecordedEvent]:
+        """See `EventStore.read`."""
+        if reader := self._file():
+            async for event in reader.read(stream, after, until):
+                yield event
+            return
+        more = True
+        while more:
+            page = cast("Page", await self._ask("read", stream, after, until))
+            for event in page.events:
+                yield event
+                after = event.version
+            more = page.more
+
+    async def read_all(
+        self,
+        after: int = 0,
+        categories: Collection[str] | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[RecordedEvent]:
+        """See `EventStore.read_all`."""
+        if reader := self._file():
+            async for event in reader.read_all(after, categories, limit):
+                yield event
+            return
+        more = True
+        while more:
+            page = cast("Page", await self._ask("read_all", after, categories, limit))
+            for event in page.events:
+                yield event
+                after = event.position
+            limit = None if limit is None else limit - len(page.events)
+            more = page.more and limit != 0
+
+    async def follow(
+        self, after: int, categories: Collection[str] | None = None
+    ) -> AsyncIterator[RecordedEvent]:
+        """See `EventStore.follow`."""
+        if reader := self._file():
+            async for event in reader.follow(after, categories):
+                yield event
+            return
+        while True:
+            end = await self.last_position()
+            async for event in self.read_all(after, categories):
+                yield event
+                end = max(end, event.position)
+            after = max(after, end)
+            await self._growth(after)
+
+    async def last_position(self) -> int:
+        """See `EventStore.last_position`."""
+        if reader := self._file():
+            return await reader.last_position()
+        return cast("int", await self._ask("last_position"))
+
+    async def put_blob(self, content: bytes) -> str:
+        """See `EventStore.put_blob`."""
+        return cast("str", await self._wish(PutBlob(content)))
+
+    async def get_blob(self, blob: str) -> bytes:
+        """See `EventStore.get_blob`."""
+        if reader := self._file():
+            return await reader.get_blob(blob)
+        return cast("bytes", await self._ask("get_blob", blob))
+
+    async def beat(self, presence: Presence) -> None:
+        """See `PresenceBoard.beat`."""
+        await self._wish(Beat(presence))
+
+    async def leave(self, incarnation: str) -> None:
+        """See `PresenceBoard.leave`."""
+        await self._wish(Leave(incarnation))
+
+    async def all(self) -> Sequence[Presence]:
+        """See `PresenceBoard.all`."""
+        return cast("Sequence[Presence]", await self._ask("present"))
+
+    async def close(self) -> None:
+        """See `EventStore.close`."""
+        if self._sending is not None:
+            await asyncio.wait([self._sending])
+        if self._reader is not None:
+            await self._reader.close()
+
+    def _file(self) -> EventStore | None:
+        """Return the log as this process reads it; None where its file is elsewhere."""
+        if not self._looked:
+            self._reader = self._site.parts.reader()
+            self._looked = True
+        return self._reader
+
+    async def _wish(self, wish: Wish) -> object:
+        loop = asyncio.get_running_loop()
+        granted: asyncio.Future[object] = loop.create_future()
+        self._wishes.append((wish, granted))
+        if self._sending is None or self._sending.done():
+            # It starts when every task that can run now has run and wished.
+            self._sending = loop.create_task(self._send())
+        return await granted
+
+    async def _send(self) -> None:
+        while self._wishes:
+            batch, self._wishes = self._wishes[:BATCH], self._wishes[BATCH:]
+            try:
+                answers = await self._ask("write", [wish for wish, _ in batch])
+            except Exception as error:  # noqa: BLE001 - whatever it was, nobody may wait for ever
+                answers = [Answer(error=_unknown(wish, error)) for wish, _ in batch]
+            for (_, granted), answer in zip(batch, answers, strict=True):
+                if granted.done():
+                    continue
+                if answer.error is None:
+                    granted.set_result(answer.value)
+                else:
+                    granted.set_exception(answer.error)
+
+    async def _ask(self, method: str, *asked: object) -> Any:
+        """Ask the writer, again and again while it is away: all of it may be asked twice.
+
+        Raises:
+            LogUnavailableError: it stayed away; ask again later.
+        """
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                writer = await self._found()
+                return await call(getattr(writer, method).remote(*asked), CALL_SECONDS)
+            except (*DEAD, *UNCLEAR, ClusterError) as error:
+                if isinstance(error, DEAD):
+                    self._writer = None
+                if time.monotonic() > deadline:
+                    raise LogUnavailableError("the log", "its writer cannot be reached") from error
+            await self._clock.sleep(_AGAIN_SECONDS)
+
+    async def _growth(self, after: int) -> None:
+        try:
+            await poll((await self._found()).grown, after)
+        except (*DEAD, *UNCLEAR, ClusterError):
+            await self._clock.sleep(_AGAIN_SECONDS)
+
+    async def _found(self) -> Handle:
+        if self._writer is None:
+            self._writer = await self._site.find(self._site.named("writer"), PATIENCE_SECONDS)
+        return self._writer
+
+
+def _unknown(wish: Wish, error: Exception) -> CuelineError:
+    """Return what whoever wished is told when no answer came."""
+    stream = wish.writes[0].stream if isinstance(wish, Append) else "the log"
+    return UnknownOutcomeError(stream, str(error))

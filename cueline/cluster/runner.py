@@ -1,0 +1,217 @@
+"""A runner in an actor of its own.
+
+Its callers never park a call for each tool call: they hand over orders, and
+fetch what came of them with one long poll each.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from cueline.actors.effect import RUNNER_SECONDS
+from cueline.actors.presence import BEAT_SECONDS, presence_of
+from cueline.actors.runner import CallName, Runner
+from cueline.actors.tool import ToolOrder
+from cueline.clock import SystemClock
+from cueline.cluster.log_writer import Answer
+from cueline.cluster.order import Orders
+from cueline.cluster.remote_store import RemoteStore
+from cueline.cluster.site import Site
+from cueline.errors import ClusterError, CuelineError
+from cueline.events.store import PAGE_BYTES, Presence
+
+DEAF_SECONDS = RUNNER_SECONDS / 2
+"""After so long without a word from anybody a runner ends: nobody counts it as gone before."""
+_LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """Something that a runner is asked, under a number that its caller chose."""
+
+    number: int
+    verb: Literal["execute", "outcome", "cancel", "forget", "reconcile"]
+    about: ToolOrder | CallName
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of an errand."""
+
+    number: int
+    answer: Answer
+
+
+@dataclass(slots=True)
+class Desk:
+    """What is kept for one caller until it says that it has it."""
+
+    errands: dict[int, asyncio.Task[None]] = field(default_factory=dict)
+    reports: dict[int, Report] = field(default_factory=dict)
+    bell: asyncio.Event = field(default_factory=asyncio.Event)
+    polled_at: float = 0.0
+
+
+def boot_seconds() -> float:
+    """Return a time that also passes while the machine sleeps."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class RunnerActor:
+    """A process with a `Runner` in it; what it started dies with it."""
+
+    def __init__(self, site: Site, incarnation: str) -> None:
+        self._site = site
+        self._incarnation = incarnation
+        self._orders = Orders(incarnation)
+        self._desks: dict[str, Desk] = {}
+        self._started = asyncio.Event()
+        self._runner: Runner | None = None
+        self._heard_at = self._beat_at = boot_seconds()
+
+    async def start(self, epoch: int) -> Presence:
+        """Begin to take calls; asked twice, it is one beginning."""
+        self._hear()
+        self._orders.check(epoch)
+        if self._runner is None:
+            self.presence = replace(presence_of("runner"), incarnation=self._incarnation)
+            executor = self._site.parts.executor()
+            self._runner = Runner(self._incarnation, executor, boot_seconds)
+            self._store = RemoteStore(self._site)
+            self._tasks = [asyncio.create_task(each) for each in (self._beat(), self._watch())]
+            self._started.set()
+        return self.presence
+
+    async def ping(self, epoch: int, seconds: float) -> int:
+        """Say how many calls run, after *seconds*; hangs while we live."""
+        self._hear()
+        self._orders.check(epoch)
+        clock = SystemClock()
+        await clock.sleep(seconds)
+        return self._runner.busy if self._runner else 0
+
+    async def take(self, caller: str, errands: Sequence[Errand]) -> None:
+        """Begin *errands*; `reports` brings what came of them."""
+        self._hear()
+        await self._started.wait()
+        desk = self._desk(caller)
+        for errand in errands:
+            if errand.number not in desk.errands and errand.number not in desk.reports:
+                desk.errands[errand.number] = asyncio.create_task(self._run(desk, errand))
+
+    async def reports(
+        self, caller: str, received: Sequence[int], seconds: float
+    ) -> Sequence[Report]:
+        """Return what came of errands, once there is something; *received* is not kept longer."""
+        self._hear()
+        desk = self._desk(caller)
+        for number in received:
+            desk.reports.pop(number, None)
+        if not desk.reports:
+            desk.bell.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await desk.bell.wait()
+        return first_of(list(desk.reports.values()))
+
+    async def drain(self, epoch: int) -> None:
+        """Begin nothing new."""
+        self._hear()
+        self._orders.check(epoch)
+        if self._runner is not None:
+            await self._runner.drain()
+
+    async def close(self, epoch: int) -> None:
+        """Kill what runs, and say that this incarnation has ended."""
+        self._orders.check(epoch)
+        await self._end()
+
+    async def _run(self, desk: Desk, errand: Errand) -> None:
+        try:
+            answer = Answer(await self._do(errand))
+        except CuelineError as error:
+            answer = Answer(error=error)
+        except Exception as error:  # noqa: BLE001 - a tool's bug may not leave its caller waiting
+            reason = f"{type(error).__name__}: {error}"
+            answer = Answer(error=ClusterError(self._incarnation, reason))
+        desk.reports[errand.number] = Report(errand.number, answer)
+        desk.errands.pop(errand.number, None)
+        desk.bell.set()
+
+    async def _do(self, errand: Errand) -> object:
+        runner = self._runner
+        assert runner is not None, "orders wait for the start"
+        match errand:
+            case Errand(verb="execute", about=ToolOrder() as order):
+                return await runner.execute(order)
+            case Errand(verb="reconcile", about=ToolOrder() as order):
+                return await runner.reconcile(order)
+            case Errand(verb="outcome", about=CallName() as name):
+                return await runner.outcome(name)
+            case Errand(verb="cancel", about=CallName() as name):
+                await runner.cancel(name)
+            case Errand(verb="forget", about=CallName() as name):
+                await runner.forget(name)
+            case _:
+                raise ClusterError(self._incarnation, f"an errand nobody knows: {errand.verb}")
+        return None
+
+    def _desk(self, caller: str) -> Desk:
+        now = boot_seconds()
+        for name, desk in list(self._desks.items()):
+            if not desk.errands and now - desk.polled_at > RUNNER_SECONDS:
+                del self._desks[name]
+        desk = self._desks.setdefault(caller, Desk())
+        desk.polled_at = now
+        return desk
+
+    def _hear(self) -> None:
+        """Note that somebody is there; but after too long a silence it is too late for that."""
+        if self._is_deaf():
+            # What was sent to us before the silence must not begin now: by its
+            # end, others may count this incarnation as gone.
+            os._exit(1)
+        self._heard_at = boot_seconds()
+
+    def _is_deaf(self) -> bool:
+        # Both: that somebody speaks to us does not mean that our beats arrive,
+        # and by these others judge.
+        return boot_seconds() - min(self._heard_at, self._beat_at) > DEAF_SECONDS
+
+    async def _beat(self) -> None:
+        clock = SystemClock()
+        while True:
+            began = boot_seconds()
+            with suppress(CuelineError):
+                await self._store.beat(self.presence)
+                self._beat_at = began
+            await clock.sleep(BEAT_SECONDS)
+
+    async def _watch(self) -> None:
+        clock = SystemClock()
+        while not self._is_deaf():
+            await clock.sleep(_LOOK_SECONDS)
+        await self._end()
+        os._exit(1)
+
+    async def _end(self) -> None:
+        if self._runner is not None:
+            self._tasks[0].cancel()
+            await self._runner.close()
+            with suppress(CuelineError):
+                async with asyncio.timeout(1):
+                    await self._store.leave(self._incarnation)
+
+
+def first_of(reports: Sequence[Report]) -> Sequence[Report]:
+    """Return the first of *reports*, at least one, of about `PAGE_BYTES`."""
+    size = 0
+    for count, report in enumerate(reports):
+        size += len(getattr(report.answer.value, "content", b""))
+        if size > PAGE_BYTES:
+            return reports[: count + 1]
+    return reports

@@ -1,0 +1,108 @@
+"""Which runners a session host may send calls to, and which are gone."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import ray
+
+from cueline.actors.effect import RUNNER_SECONDS
+from cueline.actors.presence import ended, find
+from cueline.actors.runner import RunnerPort
+from cueline.clock import SystemClock
+from cueline.cluster.remote_runner import RemoteRunner
+from cueline.cluster.site import Site
+from cueline.events.agent import ToolSpec, Workspace
+from cueline.events.store import Presence, PresenceBoard, to_us
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerCard:
+    """A runner as its dispatcher tells hosts of it, perhaps before its process is up."""
+
+    incarnation: str
+    name: str
+    """Of its actor."""
+    node: str
+    """The Ray node where it lives."""
+    machine: str | None
+    """As workspaces name it; None until it has said so."""
+
+
+class Directory:
+    """See `RunnerDirectory`. It knows what the dispatcher tells it."""
+
+    def __init__(self, site: Site, caller: str, board: PresenceBoard) -> None:
+        self._site = site
+        self._caller = caller
+        self._board = board
+        self._cards: dict[str, RunnerCard] = {}
+        """All we ever heard of."""
+        self._able: Sequence[RunnerCard] = ()
+        self._gone: dict[str, str] = {}
+        self._ports: dict[str, RemoteRunner] = {}
+
+    def know(self, cards: Sequence[RunnerCard], gone: Mapping[str, str]) -> None:
+        """Take *cards* for all the runners that take calls, and *gone* with the evidence."""
+        self._able = cards
+        self._cards.update({card.incarnation: card for card in cards})
+        self._gone.update(gone)
+        for card in cards:
+            if card.incarnation not in self._ports:
+                self._ports[card.incarnation] = RemoteRunner(
+                    self._site, card.incarnation, card.name, self._caller
+                )
+        for incarnation, evidence in gone.items():
+            if port := self._ports.pop(incarnation, None):
+                port.died = True
+                port.lose(evidence)
+
+    def choose(self, tool: ToolSpec, workspace: Workspace | None) -> str | None:
+        """See `RunnerDirectory.choose`."""
+        machine = workspace.machine if tool.needs_workspace and workspace else None
+        ports = [
+            self._ports[card.incarnation]
+            for card in self._able
+            if card.incarnation in self._ports and (machine is None or card.machine == machine)
+        ]
+        able = [port for port in ports if not port.died]
+        return min(able, key=lambda port: port.load).incarnation if able else None
+
+    def find(self, incarnation: str) -> RunnerPort | None:
+        """See `RunnerDirectory.find`."""
+        port = self._ports.get(incarnation)
+        return None if port is None or port.died else port
+
+    async def gone(self, incarnation: str) -> str | None:
+        """See `RunnerDirectory.gone`."""
+        if incarnation in self._gone:
+            return self._gone[incarnation]
+        presence = find(await self._board.all(), incarnation)
+        if presence is None:
+            # One of ours may not have beaten yet.
+            return None if incarnation in self._ports else f"runner {incarnation} has left"
+        return ended(presence) or await self._reported(incarnation) or _silent(presence)
+
+    async def _reported(self, incarnation: str) -> str | None:
+        """Return the word of Ray that the process has exited, while its node lives."""
+        port, card = self._ports.get(incarnation), self._cards.get(incarnation)
+        if port is None or card is None or not port.died:
+            return None
+        if card.node in await living_nodes():
+            return f"Ray reports that the process of runner {incarnation} has exited"
+        # A node that Ray declares dead may still run.
+        return None
+
+
+async def living_nodes() -> set[str]:
+    """Return the nodes of the cluster that Ray believes alive."""
+    nodes = await asyncio.to_thread(ray.nodes)
+    return {node["NodeID"] for node in nodes if node["Alive"]}
+
+
+def _silent(presence: Presence) -> str | None:
+    seconds = (to_us(SystemClock().now()) - presence.beat_us) / 1_000_000
+    if seconds < RUNNER_SECONDS:
+        return None
+    # It has killed its calls and ended itself long before.
+    return f"runner {presence.incarnation} is silent for {seconds:.0f} s"

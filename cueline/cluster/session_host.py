@@ -1,0 +1,116 @@
+"""A session host in an actor of its own, and as its dispatcher sees it."""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from cueline.actors.presence import BEAT_SECONDS, presence_of
+from cueline.actors.session_host import SessionHost
+from cueline.clock import SystemClock
+from cueline.cluster.approval_gate import RemoteGate
+from cueline.cluster.call import DEAD, UNCLEAR, Handle, call
+from cueline.cluster.order import Orders
+from cueline.cluster.remote_store import RemoteStore
+from cueline.cluster.runner_directory import Directory, RunnerCard
+from cueline.cluster.site import Site
+from cueline.errors import CuelineError
+from cueline.events.store import Presence
+
+CALL_SECONDS = 5.0
+Told = tuple[str, CuelineError]
+
+
+class SessionHostActor:
+    """A process with a `SessionHost` in it; every method hands on to the plain class."""
+
+    def __init__(self, site: Site, incarnation: str) -> None:
+        self._site = site
+        self._incarnation = incarnation
+        self._orders = Orders(incarnation)
+        self._host: SessionHost | None = None
+        self._told: list[Told] = []
+        self._telling = asyncio.Event()
+
+    async def start(self, epoch: int, runners: Sequence[RunnerCard]) -> Presence:
+        """Begin to live; asked twice, it is one beginning."""
+        self._orders.check(epoch)
+        if self._host is None:
+            self.presence = replace(presence_of("host"), incarnation=self._incarnation)
+            self._store = RemoteStore(self._site)
+            self._directory = Directory(self._site, self._incarnation, self._store)
+            self._host = self._site.parts.host(
+                self._incarnation,
+                store=self._store,
+                board=self._store,
+                runners=self._directory,
+                gate=RemoteGate(self._site),
+                on_trouble=self._tell,
+            )
+            self._beating = asyncio.create_task(self._beat())
+        self._directory.know(runners, {})
+        return self.presence
+
+    async def drive(self, epoch: int, streams: list[str]) -> None:
+        """See `HostPort.drive`."""
+        self._orders.check(epoch)
+        await self._living().drive(streams)
+
+    async def active(self) -> list[str]:
+        """See `HostPort.active`."""
+        return await self._living().active()
+
+    async def know(self, epoch: int, runners: Sequence[RunnerCard], gone: dict[str, str]) -> None:
+        """Learn which runners there are, and which are gone, with the evidence."""
+        self._orders.check(epoch)
+        self._directory.know(runners, gone)
+
+    async def troubles(self, seconds: float) -> list[Told]:
+        """Return what went wrong since the last time, once something did; hangs while we live."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._telling.wait()
+        self._telling.clear()
+        told, self._told = self._told, []
+        return told
+
+    async def drain(self, epoch: int, seconds: float) -> None:
+        """Take nothing on, and let go of everything within *seconds*."""
+        self._orders.check(epoch)
+        await self._living().drain(seconds)
+
+    def _living(self) -> SessionHost:
+        assert self._host is not None, "a host is started before it is given anything"
+        return self._host
+
+    def _tell(self, stream: str, error: CuelineError) -> None:
+        self._told.append((stream, error))
+        self._telling.set()
+
+    async def _beat(self) -> None:
+        clock = SystemClock()
+        while True:
+            with suppress(CuelineError):
+                await self._store.beat(self.presence)
+            await clock.sleep(BEAT_SECONDS)
+
+
+class RemoteHost:
+    """See `HostPort`."""
+
+    def __init__(self, handle: Handle, epoch: int) -> None:
+        self._handle = handle
+        self._epoch = epoch
+
+    async def drive(self, streams: list[str]) -> None:
+        """See `HostPort.drive`; of a host that dies over it, the next look for work takes care."""
+        with suppress(*DEAD, *UNCLEAR):
+            await call(self._handle.drive.remote(self._epoch, streams), CALL_SECONDS)
+
+    async def active(self) -> list[str]:
+        """See `HostPort.active`."""
+        try:
+            living: Collection[str] = await call(self._handle.active.remote(), CALL_SECONDS)
+        except (*DEAD, *UNCLEAR):
+            return []
+        return list(living)

@@ -1,0 +1,108 @@
+"""What a dispatcher does on a cluster, wherever it runs: look, follow, replace."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+
+from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher
+from cueline.clock import SystemClock
+from cueline.cluster.fleet import Fleet, News
+from cueline.cluster.site import Site, Trouble
+from cueline.errors import ClusterError, CuelineError
+from cueline.events.store import EventStore, PresenceBoard
+
+AGAIN_SECONDS = 0.5
+
+
+class Supervisor:
+    """A dispatcher with its fleet; its loops never end by themselves."""
+
+    def __init__(
+        self,
+        site: Site,
+        store: EventStore,
+        board: PresenceBoard,
+        *,
+        epoch: int = 0,
+        scope: Collection[str] | None,
+        on_trouble: Trouble,
+        on_news: Callable[[News], None] | None = None,
+    ) -> None:
+        self._clock = SystemClock()
+        self._on_trouble = on_trouble
+        self._on_news = on_news
+        self._look_now = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self.fleet = Fleet(site, board, epoch=epoch, on_trouble=on_trouble, on_news=self._hear_of)
+        self._dispatcher = Dispatcher(
+            store=store,
+            index=site.parts.index(store),
+            fleet=self.fleet,
+            board=board,
+            clock=self._clock,
+            scope=scope,
+        )
+
+    async def start(self, hosts: int, runners: int) -> None:
+        """Start the fleet and begin to look for work.
+
+        Raises:
+            ClusterError: nothing starts; the message says what.
+            LogUnavailableError: the cluster cannot open the log.
+        """
+        await self.fleet.start(hosts, runners)
+        loops = (
+            self._always("looking for work", self._look),
+            self._always("following inboxes", self._dispatcher.follow_inboxes),
+            self._always("watching the fleet", self._watch),
+        )
+        self._tasks = [asyncio.create_task(loop) for loop in loops]
+
+    async def place(self, streams: Collection[str]) -> None:
+        """Give sessions to hosts, or have those that live look into their inbox."""
+        await self._dispatcher.place(streams)
+
+    async def drain(self, seconds: float) -> None:
+        """Stop looking, and have the hosts let go within *seconds*."""
+        await self._stop()
+        await self.fleet.drain(seconds)
+
+    async def close(self) -> None:
+        """Take the fleet down."""
+        await self._stop()
+        await self.fleet.close()
+
+    async def _stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _hear_of(self, news: News) -> None:
+        # Whatever a lost host had, or waits for this runner, need not wait for the second.
+        self._look_now.set()
+        if self._on_news is not None:
+            self._on_news(news)
+
+    async def _look(self) -> None:
+        await self._dispatcher.tick()
+        try:
+            async with asyncio.timeout(TICK_SECONDS):
+                await self._look_now.wait()
+        except TimeoutError:
+            pass
+        self._look_now.clear()
+
+    async def _watch(self) -> None:
+        await self.fleet.look()
+        await self._clock.sleep(TICK_SECONDS)
+
+    async def _always(self, what: str, step: Callable[[], Awaitable[None]]) -> None:
+        """Do *step* again and again, whatever becomes of it."""
+        while True:
+            try:
+                await step()
+            except CuelineError as error:
+                self._on_trouble(what, error)
+                await self._clock.sleep(AGAIN_SECONDS)
+            except Exception as error:  # noqa: BLE001 - a loop that ended would take nobody over
+                self._on_trouble(what, ClusterError(what, f"{type(error).__name__}: {error}"))
+                await self._clock.sleep(AGAIN_SECONDS)

@@ -1,0 +1,205 @@
+"""Where the parts are put together on Ray; `runtime` does it in one process.
+
+What is handed to the actors is pickled: names and paths, never an open file.
+"""
+
+import json
+import os
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol, Self, cast
+
+from cueline.actors.approval_gate import ApprovalGate, GatePort
+from cueline.actors.dispatcher import WorkIndex
+from cueline.actors.effect import RunnerDirectory
+from cueline.actors.presence import ended, machine_name, presence_of
+from cueline.actors.session_host import SessionHost
+from cueline.actors.tool import ToolExecutor
+from cueline.clock import SystemClock
+from cueline.errors import CuelineError
+from cueline.events.journal import Journal
+from cueline.events.store import EventStore, Presence, PresenceBoard
+from cueline.projections.views import Views, views_path
+from cueline.runtime import Log, Place, ViewsIndex, collaborators, open_log
+from cueline.stores import MemoryPresence, SqlitePresence, SqliteStore
+from cueline.tools.executor import ProcessToolExecutor
+
+Trouble = Callable[[str, CuelineError], None]
+"""Is told of a session that cannot be driven, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """See `cluster.site.Parts`."""
+
+    path: str
+    """The log's, absolute."""
+    log_id: str
+    machine: str
+    """Where the log's file is."""
+
+    def log(self) -> tuple[EventStore, PresenceBoard, str]:
+        """See `cluster.site.Parts`."""
+        clock = SystemClock()
+        store = SqliteStore.open(self.path, clock, must_exist=True)
+        return store, SqlitePresence.open(f"{self.path}.presence", clock), store.log_id
+
+    def reader(self) -> EventStore | None:
+        """See `cluster.site.Parts`."""
+        if machine_name() != self.machine or not Path(self.path).exists():
+            return None
+        return SqliteStore.open(self.path, SystemClock(), read_only=True)
+
+    def journal(self, store: EventStore) -> Journal:
+        """See `cluster.site.Parts`."""
+        return self._log(store).journal()
+
+    def host(
+        self,
+        incarnation: str,
+        *,
+        store: EventStore,
+        board: PresenceBoard,
+        runners: RunnerDirectory,
+        gate: GatePort,
+        on_trouble: Trouble,
+    ) -> SessionHost:
+        """See `cluster.site.Parts`."""
+        log = self._log(store, board)
+        return SessionHost(incarnation, collaborators(log, runners, gate), on_trouble=on_trouble)
+
+    def gate(self, store: EventStore) -> ApprovalGate:
+        """See `cluster.site.Parts`."""
+        return ApprovalGate(self.journal(store))
+
+    def executor(self) -> ToolExecutor:
+        """See `cluster.site.Parts`."""
+        return ProcessToolExecutor()
+
+    def index(self, store: EventStore) -> WorkIndex:
+        """See `cluster.site.Parts`."""
+        return ViewsIndex(Views(views_path(self.path)), store)
+
+    def _log(self, store: EventStore, board: PresenceBoard | None = None) -> Log:
+        clock = SystemClock()
+        return Log(
+            path=Path(self.path),
+            store=store,
+            board=board or MemoryPresence(clock),
+            clock=clock,
+            environ=os.environ,
+        )
+
+
+class OnRay(Place, Protocol):
+    """Where sessions are driven: a cluster of Ray."""
+
+    def describe(self) -> str:
+        """Say in a few words where that is."""
+        ...
+
+
+@asynccontextmanager
+async def on_ray(
+    log_path: Path,
+    *,
+    scope: Collection[str] | None,
+    address: str | None = None,
+    on_trouble: Trouble,
+    hosts: int = 1,
+    runners: int = 1,
+) -> AsyncIterator[OnRay]:
+    """Drive the sessions of *scope* on a Ray cluster.
+
+    Raises:
+        ClusterError: the cluster cannot be used; the message says what to do.
+        LogUnavailableError: the log cannot be used here or there.
+    """
+    # First of all: Ray reads the environment when it is imported.
+    from cueline.cluster.connection import connected  # noqa: PLC0415 - as said
+
+    async with AsyncExitStack() as stack:
+        log = await stack.enter_async_context(open_log(absolute(log_path)))
+        parts = parts_of(log)
+        namespace = f"cueline-{parts.log_id}"
+        where = address or os.environ.get("RAY_ADDRESS")
+        connection = stack.enter_context(connected(where, namespace))
+
+        from cueline.cluster.command import command  # noqa: PLC0415 - it imports Ray
+
+        yield await stack.enter_async_context(
+            command(
+                connection,
+                namespace,
+                parts,
+                store=log.store,
+                board=log.board,
+                scope=scope,
+                on_trouble=on_trouble,
+                hosts=hosts,
+                runners=runners,
+            )
+        )
+
+
+def parts_of(log: Log) -> Parts:
+    """Return what makes the actors of *log*, which is on this machine."""
+    log_id = cast("SqliteStore", log.store).log_id
+    return Parts(str(absolute(log.path)), log_id, machine_name())
+
+
+def absolute(path: Path) -> Path:
+    """Return *path* as other processes can use it."""
+    return path.absolute()
+
+
+def find_up(log_path: Path) -> "UpRecord | None":
+    """Return the `cueline up` that drives the log's sessions, if its process lives here."""
+    record = UpRecord.read(absolute(log_path))
+    return record if record is not None and record.lives else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpRecord:
+    """The note beside a log that says where a running `cueline up` of it is.
+
+    It is a hint: whoever reads it asks the machine whether the process lives.
+    """
+
+    address: str
+    namespace: str
+    version: str
+    keeper: Presence
+    """The process that was started by `cueline up`; the cluster may end with it."""
+    dispatcher: str
+    """The incarnation of its dispatcher."""
+
+    @classmethod
+    def read(cls, log: Path) -> Self | None:
+        """Return the note beside *log*, if there is one that can be read."""
+        try:
+            told: Mapping[str, Any] = json.loads(record_path(log).read_text())
+            return cls(**{**told, "keeper": Presence(**told["keeper"])})
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+
+    def write(self, log: Path) -> None:
+        """Leave the note beside *log*, whole or not at all."""
+        path = record_path(log)
+        draft = path.with_name(f"{path.name}.{os.getpid()}")
+        draft.write_text(json.dumps(asdict(self), indent=2) + "\n")
+        draft.replace(path)
+
+    @property
+    def lives(self) -> bool:
+        """Whether the process is there, by the word of this machine."""
+        here = presence_of("cli")
+        ours, theirs = ((each.boot_id, each.pid_namespace) for each in (here, self.keeper))
+        return ours == theirs and ended(self.keeper) is None
+
+
+def record_path(log: Path) -> Path:
+    """Return where the note of *log* is."""
+    return log.with_name(f"{log.name}-up.json")
