@@ -50,6 +50,7 @@ _MARK = b'$blob"'
 _WHOLE = "whole"
 """The field that names a blob on its own account."""
 _TYPE = {"type"}
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +245,7 @@ def _facets(fact: Fact, names: tuple[str, ...]) -> str | None:
 
 
 def _write(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return _JSON.encode(value).encode()
 
 
 def _outline(value: Any, blobs: dict[str, bytes]) -> Any:
