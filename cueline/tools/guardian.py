@@ -165,24 +165,24 @@ def become_worker(config: dict[str, Any], guardian: int) -> NoReturn:
             os.set_inheritable(descriptor, False)  # noqa: FBT003 - os gives it no name
         silence()
         reset()
-        limit(config["memory_limit"])
-        sys.path[:] = config["path"]
-        code = serve(config["requests"], config["replies"])
+        code = serve(config)
     except SystemExit as asked:
         code = asked.code if isinstance(asked.code, int) else 1
     finally:
         os._exit(code)
 
 
-def serve(requests: int, replies: int) -> int:
+def serve(config: dict[str, Any]) -> int:
     """Serve the runner; tell it why, if that cannot even begin."""
     try:
+        limit(config["memory_limit"])
+        sys.path[:] = config["path"]
         from cueline.tools import worker  # noqa: PLC0415 - the guardian stays small
-    except Exception as error:  # noqa: BLE001 - the path was somebody else's
+    except Exception as error:  # noqa: BLE001 - path and limit are somebody else's
         told = json.dumps({"kind": "broken", "reason": f"{type(error).__name__}: {error}"}).encode()
-        os.write(replies, len(told).to_bytes(4) + bytes(8) + told)
+        os.write(config["replies"], len(told).to_bytes(4) + bytes(8) + told)
         return 1
-    worker.serve(requests, replies)
+    worker.serve(config["requests"], config["replies"])
     return 0
 
 

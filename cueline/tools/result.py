@@ -20,7 +20,7 @@ def output_of(value: object) -> Output:
         ToolFailedError: it has no such form.
     """
     if isinstance(value, Output):
-        return value
+        return Output(content_of(value.content), value.truncated_from)
     content = content_of(value)
     if len(content) > OUTPUT_LIMIT:
         return Output(content[:OUTPUT_LIMIT], len(content))

@@ -262,8 +262,8 @@ def load_recorded(spec: ToolSpec) -> Tool:
             another version; restore the recorded one, or start a new session.
     """
     found = load(spec.target)
-    here = (found.name, found.declared, found.version)
-    recorded = (spec.name, spec.declared, spec.version)
+    here = (found.name, found.declared, found.version, found.in_loop)
+    recorded = (spec.name, spec.declared, spec.version, spec.in_loop)
     if here != recorded:
         raise ToolImportError(spec.target, f"recorded as {recorded}, but here it is {here}")
     return found

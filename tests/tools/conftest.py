@@ -1,11 +1,17 @@
 """What the tests of the tools share."""
 
+from pathlib import Path
+
 import pytest
+import pytest_asyncio
 
 from cueline.actors.tool import ToolOrder
+from cueline.errors import ToolFailedError
 from cueline.events.agent import Workspace
 from cueline.tools.executor import ProcessToolExecutor
-from cueline.tools.tool import ToolContext
+from cueline.tools.tool import ToolContext, load
+
+HERE = Path(__file__).parent
 
 
 @pytest.fixture
@@ -41,6 +47,9 @@ def use(workspace):
 @pytest.fixture
 def order(workspace):
     def make(tool, **arguments):
+        """Order a tool, or one of a file beside this one: `examples:double`."""
+        if isinstance(tool, str):
+            tool = load(f"{HERE}/{tool.replace(':', '.py:')}")
         return ToolOrder(
             session="session-default/1",
             effect="1.0",
@@ -62,3 +71,21 @@ async def executor():
     executor = ProcessToolExecutor(grace_seconds=0.5)
     yield executor
     await executor.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def warm_executor():
+    """One for all tests of a file, in which no tool takes its worker along."""
+    executor = ProcessToolExecutor(workers=1)
+    yield executor
+    await executor.close()
+
+
+@pytest.fixture
+def failure():
+    async def failure_of(call):
+        with pytest.raises(ToolFailedError) as failed:
+            await call
+        return failed.value
+
+    return failure_of

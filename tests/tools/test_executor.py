@@ -4,26 +4,15 @@ import asyncio
 import os
 import signal
 from dataclasses import replace
-from pathlib import Path
 
 import psutil
 import pytest
 
-from cueline.errors import ToolFailedError, ToolImportError
+from cueline.errors import ToolImportError
 from cueline.testing.wait import await_until
 from cueline.tools.executor import ProcessToolExecutor
 from cueline.tools.shell import run_command
 from cueline.tools.tool import load
-
-HERE = Path(__file__).parent
-
-
-def example(name):
-    return load(f"{HERE}/examples.py:{name}")
-
-
-def misbehaving(name):
-    return load(f"{HERE}/misbehaving.py:{name}")
 
 
 @pytest.fixture
@@ -45,114 +34,24 @@ def survivors(mark):
     return found
 
 
-async def failure(call):
-    with pytest.raises(ToolFailedError) as failed:
-        await call
-    return failed.value
-
-
-async def test_a_sync_tool_runs_in_another_process(executor, order):
-    output = await executor.call(order(misbehaving("process")))
-
-    assert os.getpid() != int(output.content)
-
-
 async def test_an_async_tool_runs_in_the_loop(executor, order):
-    output = await executor.call(order(example("greet"), name="Ada"))
+    output = await executor.call(order("examples:greet", name="Ada"))
 
     assert b"hello Ada" == output.content
     assert [] == psutil.Process().children(recursive=True)
 
 
-async def test_an_async_tool_may_run_in_a_worker(executor, order):
-    output = await executor.call(order(misbehaving("wait_elsewhere")))
-
-    assert os.getpid() != int(output.content)
-
-
-async def test_workers_stay_warm(executor, order):
-    pids = [(await executor.call(order(misbehaving("process")))).content for _ in range(3)]
-
-    assert 1 == len(set(pids))
-
-
-async def test_the_tool_is_told_its_key(executor, order):
-    output = await executor.call(order(example("order_tea"), kind="green", cups=2))
-
-    assert b"2 of green, session-default/1/1.0" == output.content
-
-
-async def test_arguments_that_do_not_fit_start_nothing(executor, order, marked):
-    failed = await failure(executor.call(order(example("double"), number="three")))
+async def test_arguments_that_do_not_fit_start_nothing(executor, order, marked, failure):
+    failed = await failure(executor.call(order("examples:double", number="three")))
 
     assert "invalid_arguments" == failed.kind
     assert [] == marked()
 
 
-async def test_a_tool_that_cannot_be_imported_is_named(executor, order):
-    spec = example("double").spec().model_copy(update={"target": "no.such.module:double"})
-
-    with pytest.raises(ToolImportError, match=r"no\.such\.module:double: ModuleNotFoundError"):
-        await executor.call(replace(order(example("double"), number=1), tool=spec))
-
-
-async def test_a_tool_without_its_workspace_does_not_run(executor, order):
-    lost = replace(order(run_command, command="true"), workspace=None)
-
-    assert "needs a workspace" in (await failure(executor.call(lost))).message
-
-
-async def test_fifty_megabytes_come_whole_while_the_loop_goes_on(executor, order):
-    big = asyncio.create_task(executor.call(order(misbehaving("huge"), size=50_000_000)))
-    meanwhile = 0
-    while not big.done():
-        await executor.call(order(example("greet"), name="Ada"))
-        meanwhile += 1
-
-    assert b"\xff\0" * 25_000_000 == (await big).content
-    assert 10 < meanwhile
-
-
-async def test_more_than_is_kept_is_cut_and_counted(executor, order):
-    output = await executor.call(order(misbehaving("huge"), size=110_000_000))
-
-    assert 110_000_000 == output.truncated_from
-    assert 100 * 1024 * 1024 == len(output.content)
-
-
-async def test_what_a_tool_prints_does_not_mix_with_what_it_returns(executor, order):
-    assert b"said" == (await executor.call(order(misbehaving("babble")))).content
-    assert b"said" == (await executor.call(order(misbehaving("babble")))).content
-
-
-async def test_a_tool_has_no_input(executor, order):
-    assert b"" == (await executor.call(order(misbehaving("read_input")))).content
-
-
-async def test_half_a_surrogate_pair_comes_as_bytes(executor, order):
-    assert b"\xed\xa0\x80" == (await executor.call(order(misbehaving("half_a_pair")))).content
-
-
-async def test_what_is_neither_text_nor_json_is_told(executor, order):
-    failed = await failure(executor.call(order(misbehaving("strange"))))
-
-    assert "it ran, but what it returned is neither text nor JSON" in failed.message
-
-
-async def test_an_exception_is_told_by_name_and_without_a_traceback(executor, order):
-    failed = await failure(executor.call(order(misbehaving("fail"))))
-
-    assert "tool_error: ConnectionError: network error: timeout" == str(failed)
-
-
-async def test_a_failure_that_looks_transient_is_not_tried_again(executor, order, workspace):  # D9
-    await failure(executor.call(order(misbehaving("fail_and_count"))))
-
-    assert "session-default/1/1.0 1\n" == (workspace / "journal").read_text()
-
-
-async def test_a_tool_that_never_returns_is_killed_with_its_daemon(executor, order, marked):
-    failed = await failure(executor.call(order(misbehaving("hang"))))
+async def test_a_tool_that_never_returns_is_killed_with_its_daemon(
+    executor, order, marked, failure
+):
+    failed = await failure(executor.call(order("misbehaving:hang")))
 
     assert "timeout: hang did not end within 0.3 s and was killed; it may have had effects" == str(
         failed
@@ -160,21 +59,21 @@ async def test_a_tool_that_never_returns_is_killed_with_its_daemon(executor, ord
     assert [] == marked()
 
 
-async def test_a_tool_that_takes_no_hint_is_killed(executor, order, marked):
-    failed = await failure(executor.call(order(misbehaving("hang_stubbornly"))))
+async def test_a_tool_that_takes_no_hint_is_killed(executor, order, marked, failure):
+    failed = await failure(executor.call(order("misbehaving:hang_stubbornly")))
 
     assert "timeout" == failed.kind
     assert [] == marked()
 
 
-async def test_the_next_call_gets_a_new_worker(executor, order):
-    await failure(executor.call(order(misbehaving("hang"))))
+async def test_the_next_call_gets_a_new_worker(executor, order, failure):
+    await failure(executor.call(order("misbehaving:hang")))
 
-    assert b"6" == (await executor.call(order(example("double"), number=3))).content
+    assert b"6" == (await executor.call(order("examples:double", number=3))).content
 
 
 async def test_cancelling_lets_a_tool_tidy_up(executor, order, workspace, marked):
-    call = asyncio.create_task(executor.call(order(misbehaving("hang_and_tidy_up"))))
+    call = asyncio.create_task(executor.call(order("misbehaving:hang_and_tidy_up")))
     await await_until((workspace / "begun").exists)
 
     call.cancel()
@@ -214,13 +113,13 @@ async def test_cancelling_twice_kills_at_once(order, workspace, marked):
     await executor.close()
 
 
-async def test_a_tool_that_eats_memory_does_not_take_the_runner_along(order, marked):
+async def test_a_tool_that_eats_memory_does_not_take_the_runner_along(order, marked, failure):
     executor = ProcessToolExecutor(memory_limit=500_000_000)
 
-    failed = await failure(executor.call(order(misbehaving("eat_memory"))))
+    failed = await failure(executor.call(order("misbehaving:eat_memory")))
 
     assert "tool_error: MemoryError" == str(failed)
-    assert b"6" == (await executor.call(order(example("double"), number=3))).content
+    assert b"6" == (await executor.call(order("examples:double", number=3))).content
     await executor.close()
     assert [] == marked()
 
@@ -233,24 +132,18 @@ async def test_a_tool_that_eats_memory_does_not_take_the_runner_along(order, mar
         ("crash", "was killed by SIGSEGV"),
     ],
 )
-async def test_a_tool_that_ends_its_process_is_told(executor, order, name, how):
-    failed = await failure(executor.call(order(misbehaving(name))))
+async def test_a_tool_that_ends_its_process_is_told(executor, order, name, how, failure):
+    failed = await failure(executor.call(order(f"misbehaving:{name}")))
 
     assert f"killed: {name} {how}; it may have had effects" == str(failed)
 
 
-async def test_a_tool_that_exits_is_a_tool_that_failed(executor, order):
-    assert "tool_error: SystemExit: enough" == str(
-        await failure(executor.call(order(misbehaving("ask_to_exit"))))
-    )
-
-
 async def test_a_worker_killed_while_idle_is_replaced(executor, order):
-    pid = int((await executor.call(order(misbehaving("process")))).content)
+    pid = int((await executor.call(order("misbehaving:process"))).content)
     os.kill(pid, signal.SIGKILL)
     await await_until(lambda: not psutil.pid_exists(pid))
 
-    assert b"6" == (await executor.call(order(example("double"), number=3))).content
+    assert b"6" == (await executor.call(order("examples:double", number=3))).content
 
 
 async def test_calls_run_side_by_side(order, workspace):
@@ -258,7 +151,7 @@ async def test_calls_run_side_by_side(order, workspace):
     os.mkfifo(workspace / "door")
 
     met = await asyncio.gather(
-        *(executor.call(order(misbehaving("meet"), name=n)) for n in ("a", "b"))
+        *(executor.call(order("misbehaving:meet", name=n)) for n in ("a", "b"))
     )
 
     assert [b"met b", b"met a"] == [output.content for output in met]
@@ -268,8 +161,8 @@ async def test_calls_run_side_by_side(order, workspace):
 async def test_a_call_waits_for_a_worker_and_its_time_does_not_count(order):
     executor = ProcessToolExecutor(workers=1)
     slow = executor.call(order(run_command, command="timeout 0.5 tail -f /dev/null"))
-    spec = example("double").spec().model_copy(update={"timeout_seconds": 0.4})
-    brief = replace(order(example("double"), number=3), tool=spec)
+    spec = order("examples:double").tool.model_copy(update={"timeout_seconds": 0.4})
+    brief = replace(order("examples:double", number=3), tool=spec)
 
     _, output = await asyncio.gather(slow, executor.call(brief))
 
@@ -280,8 +173,8 @@ async def test_a_call_waits_for_a_worker_and_its_time_does_not_count(order):
 async def test_no_tool_sees_what_the_agent_calls_secret(executor, order, monkeypatch):
     monkeypatch.setenv("DATABASE", "planted")
     monkeypatch.setenv("GITHUB_TOKEN", "planted")
-    plain = order(misbehaving("environment"))
-    secretive = replace(order(misbehaving("environment")), secrets=("DATABASE",))
+    plain = order("misbehaving:environment")
+    secretive = replace(order("misbehaving:environment"), secrets=("DATABASE",))
 
     assert b'"DATABASE":"planted"' in (await executor.call(plain)).content
     assert b"planted" not in (await executor.call(secretive)).content
@@ -290,9 +183,9 @@ async def test_no_tool_sees_what_the_agent_calls_secret(executor, order, monkeyp
 async def test_secrets_keep_to_the_number_of_workers(order, monkeypatch, marked):
     monkeypatch.setenv("DATABASE", "planted")
     executor = ProcessToolExecutor(workers=1)
-    secretive = replace(order(misbehaving("environment")), secrets=("DATABASE",))
+    secretive = replace(order("misbehaving:environment"), secrets=("DATABASE",))
 
-    await executor.call(order(misbehaving("environment")))
+    await executor.call(order("misbehaving:environment"))
     await executor.call(secretive)
 
     assert 2 == len([p for p in marked() if p.pid != os.getpid()])  # a worker and its guardian
@@ -309,7 +202,7 @@ async def test_signals_that_the_runner_blocks_reach_the_tools(executor, order):
     assert b"[killed by SIGINT]" == output.content
 
 
-async def test_closing_kills_what_runs(executor, order, workspace, marked):
+async def test_closing_kills_what_runs(executor, order, workspace, marked, failure):
     call = asyncio.create_task(
         executor.call(order(run_command, command="touch begun; tail -f /dev/null"))
     )
@@ -321,38 +214,40 @@ async def test_closing_kills_what_runs(executor, order, workspace, marked):
     assert [] == marked()
 
 
-async def test_a_closed_executor_starts_nothing(executor, order, marked):
+async def test_a_closed_executor_starts_nothing(executor, order, marked, failure):
     await executor.close()
 
-    failed = await failure(executor.call(order(example("double"), number=3)))
+    failed = await failure(executor.call(order("examples:double", number=3)))
 
     assert "the tool did not run" in failed.message
     assert [] == marked()
 
 
 async def test_a_fork_that_a_tool_left_behind_dies_with_its_worker(executor, order, marked):
-    await executor.call(order(misbehaving("leave_a_fork")))
+    await executor.call(order("misbehaving:leave_a_fork"))
 
     await executor.close()
 
     assert [] == marked()
 
 
-async def test_a_tool_in_the_loop_is_cancelled_when_its_time_is_up(executor, order):
-    failed = await failure(executor.call(order(misbehaving("wait_for_ever"))))
+async def test_a_tool_in_the_loop_is_cancelled_when_its_time_is_up(executor, order, failure):
+    failed = await failure(executor.call(order("misbehaving:wait_for_ever")))
 
     assert "timeout" == failed.kind
     assert 1 == len(asyncio.all_tasks())
 
 
-async def test_a_tool_in_the_loop_that_swallows_cancellation_is_left_behind(executor, order):
-    failed = await failure(executor.call(order(misbehaving("swallow_cancellation"))))
+async def test_a_tool_in_the_loop_that_swallows_cancellation_is_left_behind(
+    executor, order, failure
+):
+    failed = await failure(executor.call(order("misbehaving:swallow_cancellation")))
 
     assert "timeout" == failed.kind
 
 
 async def test_a_tool_in_the_loop_is_cancelled_with_its_call(executor, order):
-    call = asyncio.create_task(executor.call(order(misbehaving("wait_for_ever"))))
+    call = asyncio.create_task(executor.call(order("misbehaving:wait_for_ever")))
     await await_until(lambda: len(asyncio.all_tasks()) == 3)
 
     call.cancel()
@@ -360,12 +255,6 @@ async def test_a_tool_in_the_loop_is_cancelled_with_its_call(executor, order):
         await call
 
     assert 1 == len(asyncio.all_tasks())
-
-
-async def test_a_tool_in_the_loop_cannot_end_the_runner(executor, order):
-    assert "tool_error: SystemExit: enough" == str(
-        await failure(executor.call(order(misbehaving("exit_the_loop"))))
-    )
 
 
 async def test_a_file_that_runs_an_agent_when_imported_is_refused(tmp_path):

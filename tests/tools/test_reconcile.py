@@ -3,38 +3,34 @@
 import json
 import os
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from cueline.actors.tool import Finding
 from cueline.errors import ToolFailedError
-from cueline.tools.tool import load
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 KEY = "session-default/1/1.0"
 
 
-def reconcilable(name):
-    return load(f"{Path(__file__).parent}/reconcilable.py:{name}")
-
-
 @pytest.mark.parametrize("name", ["known", "known_by_sync"])
-async def test_a_sync_reconcile_is_asked_with_the_key_in_a_worker(executor, order, name):
-    finding = await executor.reconcile(order(reconcilable(name)))
+async def test_a_sync_reconcile_is_asked_with_the_key_in_a_worker(warm_executor, order, name):
+    finding = await warm_executor.reconcile(order(f"reconcilable:{name}"))
 
     told = json.loads(finding.output)
     assert ("happened", KEY) == (finding.outcome, told["key"])
     assert os.getpid() != int(told["pid"])
 
 
-async def test_an_async_reconcile_of_an_async_tool_is_asked_in_the_loop(executor, order):
-    assert Finding("happened", f"{KEY} in {os.getpid()}") == await executor.reconcile(
-        order(reconcilable("known_in_loop"))
+async def test_an_async_reconcile_of_an_async_tool_is_asked_in_the_loop(warm_executor, order):
+    assert Finding("happened", f"{KEY} in {os.getpid()}") == await warm_executor.reconcile(
+        order("reconcilable:known_in_loop")
     )
 
 
-async def test_an_async_reconcile_of_a_sync_tool_is_asked_in_a_worker(executor, order):
-    finding = await executor.reconcile(order(reconcilable("known_by_async")))
+async def test_an_async_reconcile_of_a_sync_tool_is_asked_in_a_worker(warm_executor, order):
+    finding = await warm_executor.reconcile(order("reconcilable:known_by_async"))
 
     assert finding.output.startswith(f"{KEY} in ")
     assert not finding.output.endswith(str(os.getpid()))
@@ -43,8 +39,8 @@ async def test_an_async_reconcile_of_a_sync_tool_is_asked_in_a_worker(executor, 
 @pytest.mark.parametrize(
     ("name", "outcome"), [("undone", "did_not_happen"), ("doubtful", "unknown")]
 )
-async def test_a_word_is_a_finding(executor, order, name, outcome):
-    assert Finding(outcome) == await executor.reconcile(order(reconcilable(name)))
+async def test_a_word_is_a_finding(warm_executor, order, name, outcome):
+    assert Finding(outcome) == await warm_executor.reconcile(order(f"reconcilable:{name}"))
 
 
 @pytest.mark.parametrize(
@@ -55,13 +51,13 @@ async def test_a_word_is_a_finding(executor, order, name, outcome):
         ("undeclared", "undeclared declares no reconcile"),
     ],
 )
-async def test_what_is_no_finding_is_a_failure(executor, order, name, reason):
+async def test_what_is_no_finding_is_a_failure(warm_executor, order, name, reason, failure):
     with pytest.raises(ToolFailedError, match=reason):
-        await executor.reconcile(order(reconcilable(name)))
+        await warm_executor.reconcile(order(f"reconcilable:{name}"))
 
 
-async def test_a_tool_that_is_gone_cannot_say(executor, order):
-    spec = reconcilable("known").spec().model_copy(update={"target": "no.such:tool"})
+async def test_a_tool_that_is_gone_cannot_say(warm_executor, order):
+    spec = order("reconcilable:known").tool.model_copy(update={"target": "no.such:tool"})
 
     with pytest.raises(ToolFailedError, match="ModuleNotFoundError"):
-        await executor.reconcile(replace(order(reconcilable("known")), tool=spec))
+        await warm_executor.reconcile(replace(order("reconcilable:known"), tool=spec))
