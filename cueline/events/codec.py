@@ -121,19 +121,19 @@ class Codec:
         payload = self._payload(fact, shape)
         blobs: dict[str, bytes] = {}
         if len(payload) > INLINE_LIMIT or _MARK in payload:
-            payload = _write(_outline(json.loads(payload), blobs))
+            payload, blobs = _outlined(payload)
         whole = getattr(fact, _WHOLE) if shape.names_blob else None
         draft = Draft(
-            type=fact.type,
-            schema=shape.schema,
-            payload=payload,
-            occurred_us=occurred_us,
-            actor=actor,
-            attrs=_facets(fact, shape.facets) if shape.facets else None,
-            correlation_id=correlation_id,
-            causation_id=causation_id,
-            step=step,
-            blobs=(*blobs, whole) if whole else tuple(blobs),
+            fact.type,
+            shape.schema,
+            payload,
+            occurred_us,
+            actor,
+            _facets(fact, shape.facets) if shape.facets else None,
+            correlation_id,
+            causation_id,
+            step,
+            (*blobs, whole) if whole else tuple(blobs),
         )
         return Encoded(draft, blobs)
 
@@ -246,6 +246,11 @@ def _facets(fact: Fact, names: tuple[str, ...]) -> str | None:
 
 def _write(value: object) -> bytes:
     return _JSON.encode(value).encode()
+
+
+def _outlined(payload: bytes) -> tuple[bytes, dict[str, bytes]]:
+    blobs: dict[str, bytes] = {}
+    return _write(_outline(json.loads(payload), blobs)), blobs
 
 
 def _outline(value: Any, blobs: dict[str, bytes]) -> Any:

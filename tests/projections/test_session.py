@@ -5,18 +5,16 @@ from decimal import Decimal
 
 import pytest
 
-from cueline.events.inbox import ForkPoint, MessageSent, PauseAsked, StopAsked
+from cueline.events.inbox import StopAsked
 from cueline.events.message import Usage
 from cueline.events.session import (
     LostAttempt,
     MessageReceived,
-    MessageRefused,
     ModelFailed,
     ModelRequested,
     SessionCompleted,
     SessionContinued,
     SessionFailed,
-    SessionForked,
     SessionIdle,
     SessionStopped,
     SessionTakenOver,
@@ -27,7 +25,6 @@ from cueline.events.session import (
     ToolReturned,
 )
 from cueline.projections.session import (
-    due_work,
     find_session,
     list_sessions,
     running,
@@ -217,95 +214,6 @@ async def test_its_epoch_is_its_last_owners(log, facts):
 
 
 @pytest.fixture
-async def forked(log, facts):
-    """Return a log with a session of three turns, and a fork of it after the second."""
-    await log.tell("a", facts.STARTED)
-    for turn in (1, 2, 3):
-        last = await log.append(A, *facts.turn(turn, "write_file", usd="0.1"))
-        if turn == 2:
-            (version,) = last.versions
-    point = ForkPoint(stream=A, version=version, hash="ab")
-    await log.ask("f", facts.ASKED.model_copy(update={"fork_of": point}))
-    fact = SessionForked(
-        parent=A,
-        version=version,
-        hash="ab",
-        agent=facts.AGENT,
-        goal="Go on",
-        open=True,
-        attached=False,
-        note=None,
-        epoch=1,
-    )
-    await log.append("session-default/f", fact, expected=version, after=(A, version))
-    return log
-
-
-async def test_a_fork_has_spent_nothing(forked):
-    session = find_session(await forked.caught_up(), "f")
-
-    assert (0, 0, 0, "0") == (
-        session.turns,
-        session.tool_calls,
-        session.input_tokens,
-        session.cost,
-    )
-    assert ("running", A, "Go on", 1) == (
-        session.status,
-        session.parent,
-        session.goal,
-        session.inbox_read,
-    )
-
-
-async def test_what_a_fork_inherited_is_told_apart(forked):
-    session = find_session(await forked.caught_up(), "f")
-
-    assert (2, 2, 200, 20, 14, 6, "0.2") == (
-        session.inherited_turns,
-        session.inherited_tool_calls,
-        session.inherited_input_tokens,
-        session.inherited_output_tokens,
-        session.inherited_cache_read_tokens,
-        session.inherited_cache_write_tokens,
-        session.inherited_cost,
-    )
-
-
-async def test_a_fork_of_a_fork_inherits_from_both(forked, facts):
-    f = "session-default/f"
-    (version,) = (await forked.append(f, *facts.turn(3, usd="0.4"))).versions
-    fact = SessionForked(
-        parent=f,
-        version=version,
-        hash="ab",
-        agent=facts.AGENT,
-        goal=None,
-        open=True,
-        attached=False,
-        note=None,
-        epoch=1,
-    )
-    await forked.append("session-default/g", fact, expected=version, after=(f, version))
-
-    session = find_session(await forked.caught_up(), "g")
-
-    assert (3, 2, "0.6") == (
-        session.inherited_turns,
-        session.inherited_tool_calls,
-        session.inherited_cost,
-    )
-
-
-async def test_a_fork_that_was_asked_for_names_its_parent(log, facts):
-    point = ForkPoint(stream=A, version=3, hash="ab")
-
-    db = await log.ask("f", facts.ASKED.model_copy(update={"fork_of": point}))
-
-    assert (A, 3) == (find_session(db, "f").parent, find_session(db, "f").parent_version)
-
-
-@pytest.fixture
 async def many(log, facts):
     """Return read models of a waiting, a paused, a running and a completed session."""
     for name, fact in [
@@ -353,69 +261,6 @@ async def test_a_session_of_another_tenant_is_shown_with_it(log, facts):
         session_stream("acme/x"),
         session_stream("x"),
     )
-
-
-async def due(log, seconds=0):
-    db = await log.caught_up()
-    return [work.stream for work in due_work(db, log.moment + timedelta(seconds=seconds))]
-
-
-async def test_a_session_that_was_asked_for_has_work(log, facts):
-    await log.ask("a", facts.ASKED)
-
-    assert [A] == await due(log)
-
-
-@pytest.mark.parametrize("told", [ON, AGAIN, TAKEN])
-async def test_a_running_session_may_have_work(told, log, facts):
-    await log.tell("a", facts.STARTED, told)
-
-    assert [A] == await due(log)
-
-
-async def test_a_stopping_session_may_have_work(log, facts):
-    await log.tell("a", facts.STARTED, waiting("retry"), stopping(log))
-
-    assert [A] == await due(log)
-
-
-@pytest.mark.parametrize("told", [waiting("operator"), SessionIdle(), SessionCompleted(result="")])
-async def test_a_session_at_rest_has_none(told, log, facts):
-    await log.ask("a", facts.ASKED)
-    await log.tell("a", facts.STARTED, told)
-
-    assert [] == await due(log, seconds=10**6)
-
-
-@pytest.mark.parametrize("told", [waiting("operator"), SessionIdle(), SessionCompleted(result="")])
-async def test_a_message_makes_work_until_it_is_answered(told, log, facts):
-    await log.ask("a", facts.ASKED)
-    await log.tell("a", facts.STARTED, told)
-    await log.ask("a", MessageSent(lane="note", text="hello"))
-    assert [A] == await due(log)
-
-    refused = {"inbox_version": 2, "recorded_at": log.moment, "reason": "it has ended"}
-    await log.tell("a", MessageRefused(message=PauseAsked(), **refused))
-
-    assert [] == await due(log)
-
-
-async def test_a_deadline_makes_work_when_it_has_passed(log, facts):
-    deadline = log.moment + timedelta(seconds=60)
-    await log.tell("a", facts.STARTED, waiting("retry", deadline))
-
-    assert [] == await due(log, seconds=58)
-    assert [A] == await due(log, seconds=60)
-
-
-async def test_the_nearest_deadline_comes_first(log, facts):
-    for name, seconds in (("late", 60), ("soon", 30), ("now", 0)):
-        deadline = log.moment + timedelta(seconds=seconds)
-        await log.tell(name, facts.STARTED, waiting("retry", deadline))
-
-    found = await due(log, seconds=100)
-
-    assert ["now", "soon", "late"] == [stream.removeprefix("session-default/") for stream in found]
 
 
 async def test_the_sessions_that_somebody_drives_are_told(many):

@@ -1,0 +1,94 @@
+"""Which sessions somebody has to look at."""
+
+from datetime import timedelta
+
+import pytest
+
+from cueline.events.inbox import MessageSent, PauseAsked, StopAsked
+from cueline.events.session import (
+    MessageReceived,
+    MessageRefused,
+    ModelRequested,
+    SessionCompleted,
+    SessionContinued,
+    SessionIdle,
+    SessionTakenOver,
+    SessionWaiting,
+)
+from cueline.projections.session import due_work
+
+A = "session-default/a"
+TAKEN = SessionTakenOver(epoch=2, at="2026-03-02T00:00:00Z")
+AGAIN = ModelRequested(effect="2.m", attempt=1, digest="", prefix_digest="")
+ON = SessionContinued(by="message")
+
+
+def waiting(kind, deadline_at=None):
+    return SessionWaiting(kind=kind, why=f"for {kind}", deadline_at=deadline_at)
+
+
+def stopping(log):
+    return MessageReceived(inbox_version=2, recorded_at=log.moment, message=StopAsked())
+
+
+async def due(log, seconds=0):
+    db = await log.caught_up()
+    return [work.stream for work in due_work(db, log.moment + timedelta(seconds=seconds))]
+
+
+async def test_a_session_that_was_asked_for_has_work(log, facts):
+    await log.ask("a", facts.ASKED)
+
+    assert [A] == await due(log)
+
+
+@pytest.mark.parametrize("told", [ON, AGAIN, TAKEN])
+async def test_a_running_session_may_have_work(told, log, facts):
+    await log.tell("a", facts.STARTED, told)
+
+    assert [A] == await due(log)
+
+
+async def test_a_stopping_session_may_have_work(log, facts):
+    await log.tell("a", facts.STARTED, waiting("retry"), stopping(log))
+
+    assert [A] == await due(log)
+
+
+@pytest.mark.parametrize("told", [waiting("operator"), SessionIdle(), SessionCompleted(result="")])
+async def test_a_session_at_rest_has_none(told, log, facts):
+    await log.ask("a", facts.ASKED)
+    await log.tell("a", facts.STARTED, told)
+
+    assert [] == await due(log, seconds=10**6)
+
+
+@pytest.mark.parametrize("told", [waiting("operator"), SessionIdle(), SessionCompleted(result="")])
+async def test_a_message_makes_work_until_it_is_answered(told, log, facts):
+    await log.ask("a", facts.ASKED)
+    await log.tell("a", facts.STARTED, told)
+    await log.ask("a", MessageSent(lane="note", text="hello"))
+    assert [A] == await due(log)
+
+    refused = {"inbox_version": 2, "recorded_at": log.moment, "reason": "it has ended"}
+    await log.tell("a", MessageRefused(message=PauseAsked(), **refused))
+
+    assert [] == await due(log)
+
+
+async def test_a_deadline_makes_work_when_it_has_passed(log, facts):
+    deadline = log.moment + timedelta(seconds=60)
+    await log.tell("a", facts.STARTED, waiting("retry", deadline))
+
+    assert [] == await due(log, seconds=58)
+    assert [A] == await due(log, seconds=60)
+
+
+async def test_the_nearest_deadline_comes_first(log, facts):
+    for name, seconds in (("late", 60), ("soon", 30), ("now", 0)):
+        deadline = log.moment + timedelta(seconds=seconds)
+        await log.tell(name, facts.STARTED, waiting("retry", deadline))
+
+    found = await due(log, seconds=100)
+
+    assert ["now", "soon", "late"] == [stream.removeprefix("session-default/") for stream in found]
