@@ -1,0 +1,73 @@
+"""The command line: one module a concept, put together here.
+
+A command imports what it needs when it runs, so that `--help` and `list` are
+quick and Ray is loaded only where sessions run on it.
+"""
+
+import typer
+
+from cueline.cli import (
+    approve,
+    audit,
+    doctor,
+    export,
+    fork,
+    listing,
+    message,
+    replay,
+    resume,
+    run,
+    show,
+    tail,
+)
+from cueline.cli.failure import Commands
+
+_HELP = """Run LLM agents that cannot be lost.
+
+Every turn and tool call is an event in a log before anything acts on it; to
+resume is to replay.
+
+\b
+Start a session and watch it:
+  cueline run "Tidy the notes" --agent agent.toml --workspace notes --inline
+See what there is, and go on with one that was cut off:
+  cueline list
+  cueline resume 7f3a
+"""
+
+_EPILOG = (
+    "Exit codes: 0 completed, idle or detached; 1 failed, stopped, or a check that failed; "
+    "2 usage, or refused; 3 waiting or paused; 130 left by a second Ctrl-C."
+)
+
+app = typer.Typer(
+    cls=Commands,
+    help=_HELP,
+    epilog=_EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_GROUPS = (
+    run,
+    resume,
+    message,
+    listing,
+    show,
+    tail,
+    approve,
+    replay,
+    fork,
+    export,
+    audit,
+    doctor,
+)
+for each in _GROUPS:
+    each.register(app)
+
+
+def main() -> None:
+    """Run the command that was typed."""
+    app(prog_name="cueline")

@@ -1,0 +1,204 @@
+"""`cueline pending`, `approve` and `deny`: what waits for a person, and the answer."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from cueline.cli import opened
+from cueline.cli.failure import Exit
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.cli.terminal import who
+from cueline.errors import CuelineError, InvalidNameError, NotPendingError
+
+if TYPE_CHECKING:
+    from cueline.deciders.approval import ApprovalState
+    from cueline.projections.approval import Approval
+    from cueline.runtime import Log
+
+_PENDING = """List what waits for a person's decision, the most urgent first.
+
+\b
+Examples:
+  cueline pending
+  cueline pending --json | jq -r '.[].id'
+"""
+_APPROVE = """Allow exactly one call of a tool, as it was shown.
+
+It works from any shell on the machine, also while nothing runs: the decision
+waits in the log. What is not pending (any more) is refused at once. Asked
+"did it happen?", to approve is to say yes.
+
+\b
+Example:
+  cueline approve 7f3a.3.0.1 --note "checked the list"
+"""
+_DENY = """Refuse one call of a tool; the agent is told, with the reason, and goes on.
+
+Asked "did it happen?", to deny is to say no: the call is run again.
+
+\b
+Example:
+  cueline deny 7f3a.3.0.1 --reason "use the copy in backup/"
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("pending", help=_PENDING, short_help="List the approvals that wait.")(pending)
+    app.command("approve", help=_APPROVE, short_help="Allow one call of a tool.")(approve)
+    app.command("deny", help=_DENY, short_help="Refuse one call of a tool.")(deny)
+
+
+def complete_approval(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the pending approvals that begin with what was typed, for the shell."""
+    log = Path(ctx.params.get("log") or DEFAULT_LOG)
+    try:
+        return [each.id for each in opened.run(_find(log)) if each.id.startswith(incomplete)]
+    except CuelineError:
+        return []
+
+
+ApprovalArgument = Annotated[
+    str,
+    typer.Argument(
+        help="The approval, as `cueline pending` names it.",
+        metavar="APPROVAL",
+        autocompletion=complete_approval,
+    ),
+]
+
+
+def pending(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
+    """List approvals."""
+    waiting = opened.run(_find(log))
+    if as_json:
+        typer.echo(json.dumps([_document(each) for each in waiting], indent=2, ensure_ascii=False))
+    elif waiting:
+        _print(waiting)
+    else:
+        typer.echo("nothing waits for a decision")
+
+
+def approve(
+    approval: ApprovalArgument,
+    *,
+    note: Annotated[str, typer.Option(help="Recorded with the decision.")] = "",
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """Grant."""
+    raise typer.Exit(opened.run(_decide(log, approval, "grant", note, as_json=as_json)))
+
+
+def deny(
+    approval: ApprovalArgument,
+    *,
+    reason: Annotated[str, typer.Option(help="Recorded, and told to the agent.")] = "",
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """Refuse."""
+    raise typer.Exit(opened.run(_decide(log, approval, "deny", reason, as_json=as_json)))
+
+
+async def _find(log: Path) -> list["Approval"]:
+    from cueline.projections.approval import pending_approvals
+
+    async with opened.looking(log) as store, opened.views_of(log, store) as views:
+        return pending_approvals(views.db)
+
+
+def _document(approval: "Approval") -> dict[str, Any]:
+    from cueline.events.stream import shown
+
+    return {
+        "id": approval.id,
+        "session": shown(approval.session),
+        "effect": approval.effect,
+        "question": approval.question,
+        "tool": approval.tool,
+        "arguments": json.loads(approval.arguments_json),
+        "summary": approval.summary,
+        "deadline_at": approval.deadline_at.isoformat(),
+    }
+
+
+def _print(waiting: list["Approval"]) -> None:
+    from cueline.console.table import print_table
+    from cueline.console.text import arguments, duration
+    from cueline.events.stream import shown
+
+    now = datetime.now(UTC)
+    rows = []
+    for each in waiting:
+        left = (each.deadline_at - now).total_seconds()
+        time = duration(left) if left > 0 else "over"
+        asked = "did it happen?" if each.question == "did_it_happen" else "may it run?"
+        given = arguments(json.loads(each.arguments_json), 80)
+        rows.append((each.id, shown(each.session), asked, time, f"{each.tool} {given}"))
+    print_table(("approval", "session", "question", "time left", "call"), rows)
+
+
+async def _decide(
+    path: Path, name: str, verdict: Literal["grant", "deny"], note: str, *, as_json: bool
+) -> Exit:
+    from cueline.actors.inbox import post
+    from cueline.cli.running import is_taken_up, when_it_counts
+    from cueline.events.clean import clean
+    from cueline.events.inbox import DecisionGiven
+    from cueline.events.stream import shown
+    from cueline.runtime import open_log
+
+    async with open_log(path, must_exist=True) as log:
+        state = await _approval(log, name)
+        opened_ = _pending_or_refused(name, state)
+        by = who()
+        decision = DecisionGiven(
+            approval=name, digest=opened_.digest, verdict=verdict, by=by, note=note
+        )
+        kept, _ = clean(decision, log.redactor(None))
+        await post(log.journal(), opened_.session, kept, by=f"user:{by}")
+        driven = await is_taken_up(log, path, opened_.session)
+    session = shown(opened_.session)
+    if as_json:
+        typer.echo(
+            json.dumps({"id": name, "session": session, "verdict": verdict, "driven": driven})
+        )
+        return Exit.DONE
+    done = "granted" if verdict == "grant" else "denied"
+    later = when_it_counts(path, session, driven=driven)
+    typer.echo(f"{name}: {done}{later}")
+    return Exit.DONE
+
+
+async def _approval(log: "Log", name: str) -> "ApprovalState":
+    """Fold the approval that *name* stands for."""
+    from cueline.deciders.approval import APPROVAL
+    from cueline.events.codec import Emptied
+    from cueline.events.stream import stream_name
+
+    state = APPROVAL.initial_state
+    tenant, slash, rest = name.rpartition("/")
+    try:
+        stream = stream_name("approval", rest, tenant) if slash else stream_name("approval", name)
+    except InvalidNameError:
+        return state
+    async for _, fact in log.journal().read(stream):
+        if not isinstance(fact, Emptied):
+            state = APPROVAL.evolve(state, fact)  # type: ignore[arg-type]  # an approval's stream holds these
+    return state
+
+
+def _pending_or_refused(name: str, state: "ApprovalState") -> Any:
+    if state.opened is None:
+        raise NotPendingError(name, "there is no such approval; `cueline pending` lists what waits")
+    if state.verdict is not None:
+        by = f" by {state.by}" if state.by else ""
+        raise NotPendingError(name, f"it does not wait any more: {state.verdict}{by}")
+    if state.opened.deadline_at < datetime.now(UTC):
+        passed = f"{state.opened.deadline_at:%Y-%m-%d %H:%M:%S} UTC"
+        raise NotPendingError(name, f"its deadline passed at {passed}")
+    return state.opened

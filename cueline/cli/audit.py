@@ -1,0 +1,155 @@
+"""`cueline audit`: who did what and when, and whether anybody changed the log since."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cueline.cli import opened
+from cueline.cli.failure import Exit
+from cueline.cli.naming import complete_session
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+
+if TYPE_CHECKING:
+    from cueline.projections.audit import Facets
+
+_HELP = """List events by session, type, tool, actor and time.
+
+`cueline audit verify` checks the hash chain of every stream.
+
+\b
+Examples:
+  cueline audit --session 7f3a --type ApprovalResolved
+  cueline audit --tool delete_file --since 2026-01-01 --json
+  cueline audit --actor user:ada
+  cueline audit verify
+"""
+_VERIFY = """Check every event of the log against the hash chain of its stream.
+
+It fails with exit code 1 and names the first row that is not what was
+appended, in each stream that has one.
+
+\b
+Example:
+  cueline audit verify --log work/log.db
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(
+        help=_HELP, short_help="List events; check the chains.", rich_markup_mode=None
+    )
+    group.callback(invoke_without_command=True)(audit)
+    group.command("verify", help=_VERIFY, short_help="Check every chain.")(verify)
+    app.add_typer(group, name="audit")
+
+
+def audit(
+    ctx: typer.Context,
+    *,
+    session: Annotated[
+        str | None,
+        typer.Option(help="Only of this session.", autocompletion=complete_session),
+    ] = None,
+    kind: Annotated[str | None, typer.Option("--type", help="Only of this type.")] = None,
+    tool: Annotated[str | None, typer.Option(help="Only about this tool.")] = None,
+    actor: Annotated[
+        str | None, typer.Option(help="Only by user, agent, runner or system, perhaps `user:ada`.")
+    ] = None,
+    since: Annotated[datetime | None, typer.Option(help="Local time.")] = None,
+    until: Annotated[datetime | None, typer.Option(help="Local time.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 1000,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """List events."""
+    if ctx.invoked_subcommand is not None:
+        return
+    wanted = {
+        "type": kind,
+        "tool": tool,
+        "actor": actor,
+        "since": since.astimezone() if since else None,
+        "until": until.astimezone() if until else None,
+        "limit": limit,
+    }
+    found = opened.run(_find(log, session, wanted))
+    if as_json:
+        for each in found:
+            typer.echo(json.dumps(_document(each), ensure_ascii=False))
+    else:
+        _print(found)
+
+
+async def _find(log: Path, session: str | None, wanted: dict[str, Any]) -> list["Facets"]:
+    from cueline.cli.naming import find_session
+    from cueline.projections.audit import audit as events
+
+    async with opened.looking(log) as store, opened.views_of(log, store) as views:
+        stream = await find_session(store, log, session) if session else None
+        return events(views.db, session=stream, **wanted)
+
+
+def _document(facets: "Facets") -> dict[str, Any]:
+    from cueline.events.stream import shown
+
+    return {
+        "position": facets.position,
+        "recorded_at": facets.recorded_at.isoformat(),
+        "stream": facets.stream,
+        "version": facets.version,
+        "session": shown(facets.session) if facets.session else None,
+        "type": facets.type,
+        "tool": facets.tool or None,
+        "actor": facets.actor,
+    }
+
+
+def _print(found: list["Facets"]) -> None:
+    from cueline.console.table import print_table
+    from cueline.console.text import date_time
+    from cueline.events.stream import category_of, shown
+
+    rows = [
+        (
+            str(each.position),
+            date_time(each.recorded_at),
+            f"{category_of(each.stream)} {shown(each.stream)}@{each.version}",
+            each.type,
+            each.tool,
+            each.actor,
+        )
+        for each in found
+    ]
+    print_table(("position", "recorded", "stream", "type", "tool", "actor"), rows)
+
+
+def verify(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
+    """Check every chain."""
+    raise typer.Exit(opened.run(_verify(log, as_json=as_json)))
+
+
+async def _verify(log: Path, *, as_json: bool) -> Exit:
+    from cueline.cli.verifying import Verifying
+
+    async with opened.looking(log) as store:
+        checked = Verifying(store)
+        await checked.run()
+    if as_json:
+        document = {
+            "events": checked.events,
+            "streams": checked.streams,
+            "bad": [each._asdict() for each in checked.bad],
+        }
+        typer.echo(json.dumps(document, indent=2))
+    elif checked.bad:
+        for each in checked.bad:
+            typer.echo(f"{each.stream}@{each.version} (position {each.position}): {each.reason}")
+    else:
+        typer.echo(
+            f"{checked.events:,} events in {checked.streams:,} streams: every chain is intact"
+        )
+    return Exit.FAILED if checked.bad else Exit.DONE

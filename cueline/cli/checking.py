@@ -1,0 +1,68 @@
+"""Decides a session's steps again, and compares (I10)."""
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from typing import NamedTuple
+
+from cueline.cli.following import Past
+from cueline.deciders.session import SESSION, command_of, decide, session_of
+from cueline.events.session import SessionEvent
+from cueline.events.store import RecordedEvent
+
+Step = list[tuple[RecordedEvent, SessionEvent | None]]
+
+
+class Difference(NamedTuple):
+    """The first event that deciding anew does not give."""
+
+    version: int
+    recorded: str
+    decided: str
+
+
+def first_difference(stream: str, past: Past, *, whole: bool) -> tuple[int, Difference | None]:
+    """Return how many steps were decided again, and the first difference.
+
+    What a fork inherited is its parent's to check. Without the *whole* past
+    the last step may be cut, and is left out; so is one with an emptied event.
+    """
+    state = session_of(stream)
+    checked = 0
+    steps = list(steps_of(past))
+    for number, step in enumerate(steps, start=1):
+        facts = [fact for _, fact in step if fact is not None]
+        complete = len(facts) == len(step) and (whole or number < len(steps))
+        if complete and step[0][0].stream == stream:
+            found = _compare(step, list(decide(command_of(facts[0]), state)))
+            if found is not None:
+                return checked, found
+            checked += 1
+        for fact in facts:
+            state = SESSION.evolve(state, fact)
+    return checked, None
+
+
+def steps_of(past: Past) -> Iterator[Step]:
+    """Part the past into steps: each one outside fact and what follows from it."""
+    step: Step = []
+    for recorded, fact in past:
+        # The first of an append has place 0 in it; within one, steps are numbered.
+        if step and (recorded.seq == 0 or recorded.step != step[-1][0].step):
+            yield step
+            step = []
+        step.append((recorded, fact))
+    if step:
+        yield step
+
+
+def _compare(step: Step, decided: list[SessionEvent]) -> Difference | None:
+    last = step[-1][0].version
+    for pair, fact in zip_longest(step, decided):
+        if pair is None or pair[1] != fact:
+            version = last if pair is None else pair[0].version
+            return Difference(version, _told(pair[1] if pair else None), _told(fact))
+    return None
+
+
+def _told(fact: SessionEvent | None) -> str:
+    return "nothing" if fact is None else f"{fact.type} {fact.model_dump_json(exclude={'type'})}"

@@ -1,0 +1,56 @@
+"""`cueline doctor`: whether this machine can run agents, and what to do if not."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from cueline.cli.failure import Exit
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+
+if TYPE_CHECKING:
+    from cueline.cli.examination import Finding
+
+_HELP = """Check this machine: Python, SQLite, the log's disk, Ray, keys; say what to do.
+
+Keys are never shown. The exit code is 1 when something has to be mended.
+
+\b
+Examples:
+  cueline doctor
+  cueline doctor --log /data/log.db --json
+"""
+_MARKS = {"good": "✓", "warn": "!", "bad": "✗"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("doctor", help=_HELP, short_help="Check this machine; say what to do.")(doctor)
+
+
+def doctor(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
+    """Check this machine."""
+    findings = list(_look(log))
+    if as_json:
+        typer.echo(json.dumps([each._asdict() for each in findings], indent=2, ensure_ascii=False))
+    else:
+        for each in findings:
+            typer.echo(f"{_MARKS[each.verdict]} {each.subject}: {each.found}")
+            if each.advice:
+                typer.echo(f"    {each.advice}")
+    bad = any(each.verdict == "bad" for each in findings)
+    raise typer.Exit(Exit.FAILED if bad else Exit.DONE)
+
+
+def _look(log: Path) -> Iterator["Finding"]:
+    from cueline.cli import examination
+
+    yield examination.python()
+    yield examination.sqlite()
+    yield from examination.disk(log)
+    yield examination.log(log)
+    yield examination.temporary()
+    yield from examination.ray()
+    yield from examination.keys()

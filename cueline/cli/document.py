@@ -1,0 +1,210 @@
+"""A session as JSON: one document, or event by event (000-032, 000-036 to 000-049)."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel
+
+from cueline.cli.following import Followed, Past
+from cueline.console.tally import Tally
+from cueline.console.telling import Telling
+from cueline.deciders.prompt import Prompt
+from cueline.deciders.session import SessionState
+from cueline.events.session import (
+    ModelReplied,
+    SessionCompleted,
+    SessionEvent,
+    SessionFailed,
+    SessionForked,
+    SessionIdle,
+    SessionStarted,
+    ToolFailed,
+    ToolInDoubt,
+    ToolReconciled,
+    ToolReturned,
+    ToolSkipped,
+    ToolStarted,
+)
+from cueline.events.store import RecordedEvent
+from cueline.events.stream import shown
+
+
+def event_document(recorded: RecordedEvent, fact: SessionEvent | None) -> dict[str, Any]:
+    """Return one event with its place in the log."""
+    return {
+        "position": recorded.position,
+        "stream": recorded.stream,
+        "version": recorded.version,
+        "type": recorded.type,
+        "schema": recorded.schema,
+        "occurred_at": recorded.occurred_at.isoformat(),
+        "recorded_at": recorded.recorded_at.isoformat(),
+        "epoch": recorded.epoch,
+        "actor": recorded.actor,
+        "step": recorded.step,
+        "hash": recorded.hash.hex(),
+        "fact": None if fact is None else fact.model_dump(mode="json", exclude={"type"}),
+    }
+
+
+def document(followed: Followed, past: Past) -> dict[str, Any]:
+    """Return a session whole: status, messages, tool calls, metrics, limits, error, position."""
+    telling = Telling()
+    prompt = Prompt()
+    ends: dict[str, Any] = {"result": None, "error": None}
+    context: dict[str, Any] = {"labels": {}, "parent": None}
+    calls: dict[str, dict[str, Any]] = {}
+    for recorded, fact in past:
+        if fact is None:
+            continue
+        telling.learn(fact, recorded.recorded_at)
+        prompt.add(fact)
+        _note_call(calls, recorded, fact)
+        _note_end(ends, context, fact)
+    return {
+        "id": shown(followed.stream),
+        **_setup(followed.state),
+        "started": _iso(telling.tally.began_at),
+        "lastUpdated": _iso(telling.tally.updated_at),
+        "status": str(followed.state.status),
+        "waiting": plain(followed.state.waiting),
+        "context": context,
+        "messages": [json.loads(message) for message in prompt.messages],
+        "toolCalls": list(calls.values()),
+        "metrics": _metrics(telling.tally),
+        **ends,
+        "position": {
+            "version": followed.version,
+            "turn": followed.state.turn.number,
+            "inboxRead": followed.state.inbox_read,
+        },
+    }
+
+
+def plain(value: Any) -> Any:
+    """Return *value* in what JSON can say; what is not set is left out of agents."""
+    match value:
+        case datetime():
+            told: Any = value.isoformat()
+        case BaseModel():
+            told = value.model_dump(mode="json", exclude_defaults=True)
+        case _ if is_dataclass(value):
+            told = {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+        case Mapping():
+            told = {str(key): plain(item) for key, item in value.items()}
+        case tuple() | list():
+            told = [plain(item) for item in value]
+        case _:
+            told = value
+    return told
+
+
+def tree(value: Mapping[str, Any], indent: int = 0) -> Iterator[str]:
+    """Tell nested values line by line; empty ones are left out."""
+    from cueline.console.text import one_line
+
+    for key, item in value.items():
+        if item in (None, "", [], {}):
+            continue
+        if isinstance(item, Mapping):
+            yield f"{' ' * indent}{key}:"
+            yield from tree(item, indent + 2)
+        elif isinstance(item, list) and isinstance(item[0], Mapping):
+            for number, each in enumerate(item):
+                yield f"{' ' * indent}{key}[{number}]:"
+                yield from tree(each, indent + 2)
+        else:
+            told = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
+            yield f"{' ' * indent}{key}: {one_line(told, 200)}"
+
+
+def _setup(state: SessionState) -> dict[str, Any]:
+    if state.setup is None:
+        return {}
+    agent = state.agent
+    limits = {**agent.limits.model_dump(), "sources": agent.limit_sources}
+    place = agent.workspace.model_dump() if agent.workspace else None
+    return {
+        "agent": agent.name,
+        "provider": agent.provider,
+        "model": agent.model,
+        "limits": limits,
+        "policy": agent.policy.model_dump(),
+        "workspace": place,
+    }
+
+
+def _metrics(tally: Tally) -> dict[str, Any]:
+    past = tally.inherited
+    return {
+        "tokensUsed": tally.usage.model_dump(),
+        "estimatedCost": str(tally.cost),
+        "unpricedTurns": tally.unpriced,
+        "turnCount": tally.turns,
+        "toolCallCount": tally.tool_calls,
+        "takeovers": tally.takeovers,
+        "lostAttempts": tally.lost_attempts,
+        "inherited": None if past is None else _metrics(past),
+    }
+
+
+def _note_call(
+    calls: dict[str, dict[str, Any]], recorded: RecordedEvent, fact: SessionEvent
+) -> None:
+    if isinstance(fact, ModelReplied):
+        turn = fact.effect.partition(".")[0]
+        for index, call in enumerate(fact.calls):
+            calls[f"{turn}.{index}"] = {
+                "effect": f"{turn}.{index}",
+                "tool": call.name,
+                "arguments": call.arguments,
+                "requestedAt": _iso(recorded.recorded_at),
+                "status": "requested",
+                "attempts": 0,
+            }
+    known = calls.get(getattr(fact, "effect", ""))
+    if known is not None and (change := _change(fact)) is not None:
+        known.update(change, changedAt=_iso(recorded.recorded_at))
+
+
+def _change(fact: SessionEvent) -> dict[str, Any] | None:
+    change: dict[str, Any] | None = None
+    match fact:
+        case ToolStarted(attempt=attempt, rule=rule):
+            change = {"status": "started", "attempts": attempt, "rule": rule}
+        case ToolReturned(output=output, seconds=seconds, whole=whole):
+            change = {"status": "returned", "output": output, "seconds": seconds, "whole": whole}
+        case ToolFailed(kind=kind, message=message, retry_at=retry_at):
+            status = "failed" if retry_at is None else "retry"
+            change = {"status": status, "kind": kind, "message": message}
+        case ToolSkipped(reason=reason):
+            change = {"status": "skipped", "message": reason}
+        case ToolInDoubt(evidence=evidence):
+            change = {"status": "in doubt", "message": evidence}
+        case ToolReconciled(outcome=outcome, by=by, output=output):
+            change = {"status": "reconciled", "outcome": outcome, "by": by, "output": output}
+        case _:
+            pass
+    return change
+
+
+def _note_end(ends: dict[str, Any], context: dict[str, Any], fact: SessionEvent) -> None:
+    match fact:
+        case SessionStarted(labels=labels, parent=parent):
+            context.update(labels=labels, parent=shown(parent) if parent else None)
+        case SessionForked(parent=parent, version=version):
+            context.update(labels={}, parent=shown(parent), forkedAt=version)
+            ends.update(result=None, error=None)
+        case SessionCompleted(result=result) | SessionIdle(result=result):
+            ends["result"] = result
+        case SessionFailed(kind=kind, error=error, recoverable=recoverable):
+            ends["error"] = {"message": error, "kind": kind, "recoverable": recoverable}
+        case _:
+            pass
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment else None

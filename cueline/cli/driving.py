@@ -1,0 +1,80 @@
+"""Drives one session and shows it, until only a person can make it go on."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cueline.cli.running import is_up
+from cueline.cli.signals import Interrupts
+from cueline.cli.watching import Watch
+from cueline.console.screen import Screen
+from cueline.errors import CuelineError
+from cueline.runtime import Log, Place, inline
+
+OnTrouble = Callable[[str, CuelineError], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """Where a session is to be driven."""
+
+    log: Path
+    inline: bool
+    address: str | None = None
+
+
+class Elsewhere:
+    """A running `cueline up`: it sees every inbox, and needs no word from us."""
+
+    async def place(self, streams: Collection[str]) -> None:
+        """See `Place.place`."""
+
+
+@asynccontextmanager
+async def placed(
+    log: Log, stream: str, where: Where, on_trouble: OnTrouble
+) -> AsyncIterator[Place]:
+    """Start what drives *stream*, and it alone: here, or on Ray.
+
+    Raises:
+        ClusterError: Ray is not usable; the message says what to do.
+    """
+    if where.inline:
+        async with inline(log, scope={stream}, on_trouble=on_trouble) as here:
+            yield here
+        return
+    if is_up(where.log):
+        yield Elsewhere()
+        return
+    from cueline.on_ray import on_ray
+
+    async with on_ray(
+        where.log, scope={stream}, address=where.address, on_trouble=on_trouble
+    ) as there:
+        yield there
+
+
+async def drive(
+    log: Log, stream: str, where: Where, *, screen: Screen, attended: bool, show_past: bool
+) -> tuple[Watch, bool]:
+    """Drive *stream* until it rests, and return what was seen, and whether it rested.
+
+    Raises:
+        CuelineError: it cannot be driven, or not be read.
+    """
+    watch = Watch(log, stream, screen, attended=attended)
+    loop = asyncio.get_running_loop()
+
+    def pause() -> None:
+        loop.call_soon_threadsafe(watch.pause)
+
+    with Interrupts(pause, watch.let_go) as interrupts:
+        await watch.catch_up(show=show_past)
+        async with placed(log, stream, where, watch.stuck) as place:
+            # Ray takes SIGTERM for itself when it starts.
+            interrupts.install()
+            await place.place([stream])
+            rested = await watch.until_it_rests()
+    return watch, rested

@@ -1,0 +1,87 @@
+"""How a driven session was left: its summary, the way to go on, the exit code."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from cueline.cli.failure import Exit
+from cueline.cli.running import command
+from cueline.cli.watching import Watch
+from cueline.console.screen import Screen
+from cueline.console.summary import summary
+from cueline.console.telling import Line
+from cueline.deciders.session import SessionState, Status
+from cueline.events.stream import shown
+
+
+def exit_of_state(state: SessionState) -> Exit:
+    """Return the exit code that says how a session stands."""
+    match state.status:
+        case Status.COMPLETED | Status.IDLE:
+            return Exit.DONE
+        case Status.FAILED | Status.STOPPED:
+            return Exit.FAILED
+        case _:
+            return Exit.WAITING
+
+
+def shown_status(state: SessionState) -> str:
+    """Return the status as lists show it: who waits for a person to go on is `paused`."""
+    paused = state.waiting is not None and state.waiting.kind in ("operator", "budget")
+    return "paused" if paused else str(state.status)
+
+
+def report(watch: Watch, screen: Screen, log: Path, *, rested: bool, as_json: bool) -> Exit:
+    """Say how the session was left, and return the exit code."""
+    state, id = watch.state, shown(watch.state.stream)  # noqa: A001 - the word of the log
+    if as_json:
+        typer.echo(json.dumps(_document(watch, id), indent=2, ensure_ascii=False))
+        return exit_of_state(state)
+    screen.show([Line("dim", ""), *summary(id, shown_status(state), watch.telling.tally)])
+    screen.show(Line("note", line) for line in _way_on(state, id, log, rested=rested))
+    return exit_of_state(state)
+
+
+def _way_on(state: SessionState, id: str, log: Path, *, rested: bool) -> list[str]:  # noqa: A002 - the word of the log
+    resume = f"  {command(log, 'resume', id)}"
+    if not rested:
+        return ["left while something was in flight; go on with", resume]
+    if state.status is Status.IDLE:
+        return ["say more, and go on, with", f"  {command(log, 'send', id, 'TEXT')}", resume]
+    if state.waiting is None:
+        return []
+    asking = [call.approval.id for call in state.open_calls if call.approval and call.asking]
+    if asking and state.waiting.kind == "approval":
+        decide = [f"  {command(log, 'approve', each)}" for each in asking]
+        until = f" (until {state.waiting.deadline_at:%Y-%m-%d %H:%M} UTC)"
+        return [
+            f"a person has to decide{until}: approve, or deny likewise, then resume",
+            *decide,
+            resume,
+        ]
+    return [f"paused: {state.waiting.why}; go on with", resume]
+
+
+def _document(watch: Watch, id: str) -> dict[str, Any]:  # noqa: A002 - the word of the log
+    state, tally = watch.state, watch.telling.tally
+    waiting = state.waiting
+    return {
+        "id": id,
+        "status": str(state.status),
+        "result": watch.result,
+        "waiting": None
+        if waiting is None
+        else {
+            "kind": waiting.kind,
+            "why": waiting.why,
+            "deadline_at": waiting.deadline_at.isoformat() if waiting.deadline_at else None,
+            "approvals": [c.approval.id for c in state.open_calls if c.approval and c.asking],
+        },
+        "turns": tally.turns,
+        "tool_calls": tally.tool_calls,
+        "tokens": tally.usage.model_dump(),
+        "cost_usd": str(tally.cost),
+        "version": watch.version,
+    }

@@ -1,0 +1,153 @@
+"""What `cueline doctor` looks at, one thing a function."""
+
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from statistics import median
+from typing import Literal, NamedTuple
+
+from cueline.cli import opened
+from cueline.errors import CuelineError
+
+_PYTHON = (3, 11)
+_FSYNCS = 20
+_FAST_MS = 0.02
+"""A disk that syncs faster than this very likely does not sync at all."""
+_SLOW_MS = 30.0
+_ROOM = 1_000_000_000
+_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    subject: str
+    verdict: Literal["good", "warn", "bad"]
+    found: str
+    advice: str = ""
+
+
+def python() -> Finding:
+    """Look at the Python that runs this."""
+    found = f"{platform.python_version()} ({platform.system()} {platform.machine()})"
+    if sys.version_info[:2] < _PYTHON:
+        return Finding("Python", "bad", found, "install Python 3.11 to 3.14")
+    return Finding("Python", "good", found)
+
+
+def sqlite() -> Finding:
+    """Look at the SQLite library that is chosen."""
+    from cueline.stores.sqlite_library import sqlite_library
+
+    try:
+        library = sqlite_library()
+    except CuelineError as error:
+        return Finding("SQLite", "bad", str(error))
+    return Finding("SQLite", "good", f"{library.sqlite_version} ({library.__name__})")
+
+
+def disk(log: Path) -> Iterator[Finding]:
+    """Look at the file system that the log is on, or would be."""
+    from cueline.stores.file_system import refuse_network
+
+    folder = _existing(log.absolute().parent)
+    try:
+        refuse_network(log)
+    except CuelineError as error:
+        yield Finding("disk", "bad", str(error))
+        return
+    free = shutil.disk_usage(folder).free
+    found = f"{folder}, {free / 1e9:,.1f} GB free"
+    if not os.access(folder, os.W_OK):
+        yield Finding("disk", "bad", f"{found}, not writable", "mend its permissions, or use --log")
+        return
+    advice = "make room: a log on a full disk takes nothing more" if free < _ROOM else ""
+    yield Finding("disk", "warn" if advice else "good", found, advice)
+    yield _sync_time(folder)
+
+
+def _sync_time(folder: Path) -> Finding:
+    with tempfile.TemporaryFile(dir=folder) as file:
+        times = []
+        for _ in range(_FSYNCS):
+            began = time.perf_counter()
+            os.write(file.fileno(), b"x" * 4096)
+            os.fsync(file.fileno())
+            times.append((time.perf_counter() - began) * 1000)
+    found = f"{median(times):.2f} ms"
+    if median(times) < _FAST_MS:
+        advice = "so fast that it may not reach the disk (tmpfs, or a cache that lies)"
+        return Finding("fsync", "warn", found, f"{advice}; a power cut could lose the last events")
+    if median(times) > _SLOW_MS:
+        return Finding("fsync", "warn", found, "each turn waits twice for it; use a faster disk")
+    return Finding("fsync", "good", found)
+
+
+def log(path: Path) -> Finding:
+    """Look at the log itself, where there is one."""
+    if not path.exists():
+        return Finding("log", "good", f"none at {path} yet; `cueline run` makes it")
+    try:
+        last = opened.run(_last_position(path))
+    except CuelineError as error:
+        return Finding("log", "bad", str(error))
+    size = path.stat().st_size / 1e6
+    return Finding("log", "good", f"{path}, {last:,} events, {size:,.1f} MB")
+
+
+async def _last_position(path: Path) -> int:
+    async with opened.looking(path) as store:
+        return await store.last_position()
+
+
+def temporary() -> Finding:
+    """Look at the folder for temporary files, which Ray fills."""
+    folder = Path(tempfile.gettempdir())
+    free = shutil.disk_usage(folder).free
+    found = f"{folder}, {free / 1e9:,.1f} GB free"
+    if free < _ROOM:
+        return Finding("tmp", "warn", found, "make room, or point TMPDIR elsewhere: Ray needs it")
+    return Finding("tmp", "good", found)
+
+
+def ray() -> Iterator[Finding]:
+    """Look at the Ray that is installed, without loading it."""
+    try:
+        found = version("ray")
+    except PackageNotFoundError:
+        advice = "install it, or run with --inline"
+        yield Finding("Ray", "warn", "not installed", advice)
+        return
+    yield Finding("Ray", "good", found)
+    mode = os.environ.get("RAY_AUTH_MODE", "")
+    address = os.environ.get("RAY_ADDRESS", "")
+    if mode == "token":
+        known = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
+        there = bool(known) or (Path.home() / ".ray" / "auth_token").exists()
+        advice = "" if there else "set RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH"
+        yield Finding("Ray auth", "good" if there else "bad", "token", advice)
+    elif address:
+        advice = "whoever reaches its ports runs code there; set RAY_AUTH_MODE=token on every node"
+        yield Finding("Ray auth", "warn", f"off, and RAY_ADDRESS is {address}", advice)
+    else:
+        yield Finding("Ray auth", "good", "off; a Ray that cueline starts is this machine's own")
+
+
+def keys() -> Iterator[Finding]:
+    """Look for the providers' keys; they are never shown."""
+    present = [name for name in _KEYS if os.environ.get(name)]
+    if present:
+        yield Finding("keys", "good", f"{', '.join(present)} set")
+        return
+    advice = "set ANTHROPIC_API_KEY for agents of provider `anthropic`; `scripted` ones need none"
+    yield Finding("keys", "warn", "none set", advice)
+
+
+def _existing(folder: Path) -> Path:
+    return folder if folder.exists() else _existing(folder.parent)

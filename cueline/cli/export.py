@@ -1,0 +1,53 @@
+"""`cueline export`: a session as JSON."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cueline.cli import opened
+from cueline.cli.failure import Exit
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
+
+_HELP = """Print a session as one JSON document, or with --events as JSON lines.
+
+The document holds status, messages, tool calls, metrics, limits, error and
+position. A row that cannot be read is named on stderr, what is before it is
+printed, and the exit code is 1.
+
+\b
+Examples:
+  cueline export 7f3a > 7f3a.json
+  cueline export 7f3a --events | jq -r .type
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("export", help=_HELP, short_help="Print a session as JSON.")(export)
+
+
+def export(
+    session: SessionArgument,
+    *,
+    events: Annotated[bool, typer.Option("--events", help="One JSON object an event.")] = False,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = True,  # noqa: ARG001 - every command takes it; this one prints nothing else
+) -> None:
+    """Export a session."""
+    raise typer.Exit(opened.run(_export(log, session, events=events)))
+
+
+async def _export(log: Path, name: str, *, events: bool) -> Exit:
+    from cueline.cli.document import document, event_document
+    from cueline.cli.reading import past_of, session_in
+
+    async with session_in(log, name) as followed:
+        past, code = await past_of(followed)
+        if events:
+            for recorded, fact in past:
+                typer.echo(json.dumps(event_document(recorded, fact), ensure_ascii=False))
+        else:
+            typer.echo(json.dumps(document(followed, past), indent=2, ensure_ascii=False))
+        return code

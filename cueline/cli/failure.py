@@ -1,0 +1,103 @@
+"""How a command that cannot do what was asked ends: a message, a hint, a code.
+
+This is the one place that does so. A mistake of a user is never a traceback.
+"""
+
+import sys
+from enum import IntEnum
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from cueline.errors import (
+    ClusterError,
+    CorruptEventError,
+    CuelineError,
+    LogFormatError,
+    LogUnavailableError,
+    MissingBlobError,
+    RejectedError,
+    SessionFinishedError,
+    SessionOwnedError,
+    UnknownEventTypeError,
+    UnknownSessionError,
+)
+
+
+class Exit(IntEnum):
+    """How a command ended."""
+
+    DONE = 0
+    """Completed, idle, detached."""
+    FAILED = 1
+    """Failed, stopped, a check that failed."""
+    REFUSED = 2
+    """Usage, or refused."""
+    WAITING = 3
+    """Waiting, paused."""
+    LEFT = 130
+    """A second Ctrl-C."""
+
+
+_HINTS: tuple[tuple[type[CuelineError], str], ...] = (
+    (
+        UnknownSessionError,
+        "`cueline list` shows the sessions of this log; --log names another log",
+    ),
+    (
+        SessionFinishedError,
+        "go on from its past with `cueline fork {0} --at VERSION`, or start another",
+    ),
+    (
+        SessionOwnedError,
+        "watch it with `cueline tail -f {0}`, or have it rest with `cueline pause {0}`",
+    ),
+    (CorruptEventError, "restore the log from a backup; what is before this event still loads"),
+    (MissingBlobError, "restore the log from a backup; what is before this event still loads"),
+    (UnknownEventTypeError, "a newer cueline wrote it; upgrade this one"),
+)
+_NO_LOG = "--log or CUELINE_LOG names one; `cueline run` makes one"
+_REFUSALS = (RejectedError, LogUnavailableError, LogFormatError, ClusterError)
+
+
+def exit_of(error: CuelineError) -> Exit:
+    """Return the exit code of a command that ended with *error*."""
+    return Exit.REFUSED if isinstance(error, _REFUSALS) else Exit.FAILED
+
+
+def hint_of(error: CuelineError) -> str | None:
+    """Return what to do about *error*, where its own message does not say it."""
+    if isinstance(error, LogUnavailableError) and error.reason.startswith("there is no log"):
+        return _NO_LOG
+    subject = error.args[0] if error.args else ""
+    return next((hint.format(subject) for kind, hint in _HINTS if isinstance(error, kind)), None)
+
+
+def tell(error: CuelineError) -> None:
+    """Say on stderr what went wrong, and what to do."""
+    typer.echo(f"error: {error}", err=True)
+    if (hint := hint_of(error)) is not None:
+        typer.echo(f"hint: {hint}", err=True)
+
+
+class Commands(TyperGroup):
+    """Commands whose errors end in a message and the right exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command.
+
+        Raises:
+            Exit: with the code for what happened.
+        """
+        try:
+            return super().invoke(ctx)
+        except CuelineError as error:
+            tell(error)
+            raise typer.Exit(exit_of(error)) from error
+        except KeyboardInterrupt:
+            raise typer.Exit(Exit.LEFT) from None
+        except BrokenPipeError:
+            # Whoever read this has seen enough: `cueline list | head`.
+            sys.stdout = None
+            raise typer.Exit(Exit.DONE) from None

@@ -1,0 +1,170 @@
+"""`cueline fork`: a new session that shares another's past, and goes on from there."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cueline.cli import opened
+from cueline.cli.failure import Exit
+from cueline.cli.option import (
+    DEFAULT_LOG,
+    AddressOption,
+    DetachOption,
+    InlineOption,
+    JsonOption,
+    LogOption,
+    SessionArgument,
+)
+from cueline.cli.terminal import is_attended
+from cueline.errors import ConfigError, RejectedError
+
+if TYPE_CHECKING:
+    from cueline.cli.starting import Wish
+    from cueline.events.agent import AgentSpec
+    from cueline.events.inbox import ForkPoint
+
+_HELP = """Start a session that shares another's past up to a version, and goes on from there.
+
+Nothing in flight crosses the fork. Its workspace is a copy, made now, in a
+folder beside the original; the model is told so. `cueline tail -n 50` shows
+the versions.
+
+\b
+Examples:
+  cueline fork 7f3a --at 12 --goal "Try it without the cache"
+  cueline fork 7f3a --at 12 --inline
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What a fork goes on from."""
+
+    point: "ForkPoint"
+    agent: "AgentSpec"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("fork", help=_HELP, short_help="Go on from another session's past.")(fork)
+
+
+def fork(
+    session: SessionArgument,
+    *,
+    at: Annotated[
+        int, typer.Option(min=1, help="The last version of the shared past.", metavar="VERSION")
+    ],
+    goal: Annotated[str | None, typer.Option(help="What it is told to do from there.")] = None,
+    inline: InlineOption = False,
+    detach: DetachOption = False,
+    address: AddressOption = None,
+    name: Annotated[
+        str | None, typer.Option("--id", help="The new session's id, instead of a random one.")
+    ] = None,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """Fork a session."""
+    from cueline.actors.inbox import new_id
+    from cueline.cli.starting import Wish
+
+    if inline and detach:
+        raise typer.BadParameter("an inline run ends with this command; leave one of them out")
+    wish = Wish(
+        log=log,
+        id=name or new_id(),
+        inline=inline,
+        detach=detach,
+        address=address,
+        attended=is_attended() and not detach and not as_json,
+        as_json=as_json,
+    )
+    raise typer.Exit(opened.run(_fork(session, at, goal, wish)))
+
+
+async def _fork(name: str, at: int, goal: str | None, wish: "Wish") -> Exit:
+    from cueline.cli.starting import check_recorded, seconds_to_answer, start
+    from cueline.events.inbox import StartAsked
+
+    past = await _past(wish.log, name, at)
+    check_recorded(past.agent)
+    assert wish.id is not None, "a fork's folder is named after it"
+    with copied(past.agent, wish.id, wish.log) as (agent, note):
+        seconds = seconds_to_answer(wish.attended)
+        policy = agent.policy.model_copy(update={"approval_seconds": seconds})
+        asked = StartAsked(
+            agent=agent.model_copy(update={"policy": policy}),
+            goal=goal,
+            attached=wish.attended,
+            fork_of=past.point,
+            note=note,
+            asked_at=datetime.now(UTC),
+        )
+        return await start(asked, wish)
+
+
+async def _past(log: Path, name: str, at: int) -> Past:
+    """Read the past up to version *at*, each event checked.
+
+    Raises:
+        RejectedError: it has no such version.
+    """
+    from cueline.cli.reading import session_in
+    from cueline.events.inbox import ForkPoint
+    from cueline.events.stream import shown
+
+    async with session_in(log, name) as followed:
+        found = None
+        async for recorded, _ in followed.past(at):
+            found = recorded
+        if found is None or found.version < at or followed.state.setup is None:
+            last = (await followed.store.head(followed.stream)).version
+            raise RejectedError(
+                shown(followed.stream), f"there is no version {at}; its last is {last}"
+            )
+        point = ForkPoint(stream=followed.stream, version=at, hash=found.hash.hex())
+        return Past(point, followed.state.agent)
+
+
+@contextmanager
+def copied(agent: "AgentSpec", id: str, log: Path) -> Iterator[tuple["AgentSpec", str | None]]:  # noqa: A002 - the word of the log
+    """Give the fork a copy of the workspace, and the note that says so.
+
+    Raises:
+        ConfigError: the folder is on another machine, or cannot be copied.
+    """
+    import shutil
+
+    from cueline.actors.presence import machine_name
+
+    place = agent.workspace
+    if place is None:
+        yield agent, None
+        return
+    if place.machine != machine_name():
+        raise ConfigError("the workspace", f"{place.path} is on {place.machine}; fork it there")
+    source, copy = Path(place.path), Path(f"{place.path}-{id}")
+    left_out = shutil.ignore_patterns(f"{log.name}*") if _inside(log, source) else None
+    try:
+        shutil.copytree(source, copy, symlinks=True, ignore=left_out)
+    except (OSError, shutil.Error) as error:
+        raise ConfigError(
+            str(source), f"the workspace cannot be copied to {copy}: {error}"
+        ) from error
+    note = (
+        "This session was forked from another. Its workspace is a copy of that session's "
+        "folder, made at the fork from the files as they were then; they may differ from "
+        "what was said before."
+    )
+    moved = place.model_copy(update={"path": str(copy)})
+    yield agent.model_copy(update={"workspace": moved}), note
+
+
+def _inside(log: Path, folder: Path) -> bool:
+    return log.resolve().is_relative_to(folder)

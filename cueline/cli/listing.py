@@ -1,0 +1,126 @@
+"""`cueline list`: the sessions of a log."""
+
+import json
+from dataclasses import asdict
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cueline.cli import opened
+from cueline.cli.failure import Exit
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.cli.running import owner_of
+
+if TYPE_CHECKING:
+    from cueline.projections.session import Session
+
+_HELP = """List the sessions of the log, the last changed first.
+
+`running` needs somebody who drives it; where nobody does, the list says so,
+and `cueline resume` goes on with it. `paused` waits for a person.
+
+\b
+Examples:
+  cueline list
+  cueline list --status paused --agent clerk --json
+"""
+_STATUSES = (
+    "created",
+    "running",
+    "idle",
+    "waiting",
+    "paused",
+    "stopping",
+    "completed",
+    "failed",
+    "stopped",
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("list", help=_HELP, short_help="List the sessions of the log.")(list_)
+
+
+def list_(
+    *,
+    status: Annotated[
+        str | None,
+        typer.Option(help=f"Only these: {', '.join(_STATUSES)}.", autocompletion=lambda: _STATUSES),
+    ] = None,
+    agent: Annotated[str | None, typer.Option(help="Only those of this agent.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """List sessions."""
+    if status is not None and status not in _STATUSES:
+        raise typer.BadParameter(f"{status!r} is no status; they are {', '.join(_STATUSES)}")
+    sessions, abandoned = opened.run(_find(log, status, agent, limit))
+    if as_json:
+        documents = [_document(each, abandoned) for each in sessions]
+        typer.echo(json.dumps(documents, indent=2, ensure_ascii=False))
+    elif sessions:
+        _print(sessions, abandoned)
+    else:
+        fitting = " that fit" if status or agent else ""
+        typer.echo(f"no sessions{fitting} in {log}; `cueline run` starts one")
+    raise typer.Exit(Exit.DONE)
+
+
+async def _find(
+    log: Path, status: str | None, agent: str | None, limit: int
+) -> tuple[list["Session"], set[str]]:
+    """Return the sessions, and which of them nobody drives although somebody should."""
+    from cueline.projections.session import DRIVEN, list_sessions
+
+    async with (
+        opened.looking(log) as store,
+        opened.views_of(log, store) as views,
+        opened.board_of(log) as board,
+    ):
+        sessions = list_sessions(views.db, status=status, agent=agent, limit=limit)
+        driven = [each.stream for each in sessions if each.status in DRIVEN]
+        return sessions, {s for s in driven if await owner_of(store, board, s) is None}
+
+
+def _document(session: "Session", abandoned: set[str]) -> dict[str, Any]:
+    from cueline.events.store import from_us
+
+    told = asdict(session)
+    times = {
+        name.removesuffix("_us") + "_at": from_us(value).isoformat() if value else None
+        for name, value in told.items()
+        if name.endswith("_us") and name != "due_us"
+    }
+    kept = {n: v for n, v in told.items() if not n.endswith(("_us", "_json"))}
+    driven = session.stream not in abandoned if session.status in ("running", "stopping") else None
+    return {
+        **kept,
+        **times,
+        "shown_status": session.shown_status,
+        "labels": session.labels,
+        "driven": driven,
+    }
+
+
+def _print(sessions: list["Session"], abandoned: set[str]) -> None:
+    from cueline.console.table import print_table
+    from cueline.console.text import duration, money, one_line
+
+    now = datetime.now(UTC)
+    rows = []
+    for each in sessions:
+        status = (
+            f"{each.shown_status}, nobody drives it"
+            if each.stream in abandoned
+            else each.shown_status
+        )
+        age = duration((now - each.updated_at).total_seconds())
+        cost = money(Decimal(each.cost))
+        goal = one_line(each.goal or "", 60)
+        rows.append((each.id, status, each.agent, age, str(each.turns), cost, goal))
+    print_table(("session", "status", "agent", "changed", "turns", "cost", "goal"), rows)

@@ -1,0 +1,214 @@
+"""`cueline send`, `pause` and `stop`: what is said to a session, through its inbox."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cueline.cli import opened
+from cueline.cli.failure import Exit
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
+from cueline.cli.terminal import text_or_stdin, who
+
+if TYPE_CHECKING:
+    from cueline.deciders.session import SessionState
+    from cueline.events.agent import AgentSpec
+    from cueline.events.inbox import InboxMessage, Lane
+    from cueline.runtime import Log
+
+_SEND = """Say something to a session: it goes to its inbox, and counts even if nothing runs.
+
+A note is told with the next model call. A steer ends what is left of the turn:
+calls that have not started are skipped. A followup waits until the session
+would otherwise be done.
+
+\b
+Examples:
+  cueline send 7f3a "The deadline is Friday"
+  cueline send 7f3a --steer "Stop editing; only report"
+  git diff | cueline send 7f3a --followup -
+"""
+_PAUSE = """Ask a session to pause: nothing new starts, what is in flight finishes.
+
+Asking twice is asking once. `cueline resume` goes on.
+
+\b
+Example:
+  cueline pause 7f3a
+"""
+_STOP = """Ask a session to end. Tools get 5 s, are terminated, and killed 5 s later.
+
+Asking twice is asking once. If nothing runs, it ends when it is next driven.
+
+\b
+Example:
+  cueline stop 7f3a --reason "wrong folder"
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("send", help=_SEND, short_help="Say something to a session.")(send)
+    app.command("pause", help=_PAUSE, short_help="Ask a session to pause.")(pause)
+    app.command("stop", help=_STOP, short_help="Ask a session to end.")(stop)
+
+
+def send(
+    session: SessionArgument,
+    text: Annotated[str, typer.Argument(help="What to say; `-` reads it from stdin.")],
+    *,
+    note: Annotated[
+        bool, typer.Option("--note", help="With the next model call (default).")
+    ] = False,
+    steer: Annotated[
+        bool, typer.Option("--steer", help="Instead of the rest of the turn.")
+    ] = False,
+    followup: Annotated[bool, typer.Option("--followup", help="When it would be done.")] = False,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """Send a message."""
+    from cueline.events.inbox import MessageSent
+
+    asked: tuple[tuple[Lane, bool], ...] = (
+        ("note", note),
+        ("steer", steer),
+        ("followup", followup),
+    )
+    lanes = [lane for lane, chosen in asked if chosen]
+    if len(lanes) > 1:
+        raise typer.BadParameter(f"--{lanes[0]} and --{lanes[1]} exclude each other")
+    message = MessageSent(lane=lanes[0] if lanes else "note", text=text_or_stdin(text))
+    raise typer.Exit(opened.run(_tell(log, session, message, as_json=as_json)))
+
+
+def pause(
+    session: SessionArgument, *, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False
+) -> None:
+    """Ask for a pause."""
+    from cueline.events.inbox import PauseAsked
+
+    raise typer.Exit(opened.run(_tell(log, session, PauseAsked(), as_json=as_json)))
+
+
+def stop(
+    session: SessionArgument,
+    *,
+    reason: Annotated[
+        str, typer.Option(help="Recorded, and shown.")
+    ] = "Session was manually stopped",
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask for the end."""
+    from cueline.events.inbox import StopAsked
+
+    raise typer.Exit(opened.run(_tell(log, session, StopAsked(reason=reason), as_json=as_json)))
+
+
+@dataclass(frozen=True, slots=True)
+class Addressed:
+    """A session that something is said to."""
+
+    log: "Log"
+    stream: str
+    state: "SessionState"
+    waiting: "list[InboxMessage]"
+    """What is in its inbox, and was not read."""
+    agent: "AgentSpec"
+
+
+@asynccontextmanager
+async def addressed(path: Path, name: str) -> AsyncIterator[Addressed]:
+    """Open the log to write, and look up the session that *name* stands for.
+
+    Raises:
+        UnknownSessionError: there is none; the message names some that are like it.
+    """
+    from cueline.cli.following import Followed
+    from cueline.cli.naming import find_session
+    from cueline.cli.reading import journal_of
+    from cueline.events.inbox import StartAsked
+    from cueline.events.stream import sibling
+    from cueline.runtime import open_log
+
+    async with open_log(path, must_exist=True) as log:
+        stream = await find_session(log.store, path, name)
+        followed = Followed(stream, journal_of(log.store))
+        async for _ in followed.past():
+            pass
+        inbox = [fact async for _, fact in log.journal().read(sibling(stream, "inbox"))]
+        first = inbox[0]
+        assert isinstance(first, StartAsked), "an inbox begins with the wish for its session"
+        agent = followed.state.agent if followed.state.setup else first.agent
+        unread = inbox[max(followed.state.inbox_read, 1) :]
+        yield Addressed(log, stream, followed.state, unread, agent)  # type: ignore[arg-type]  # an inbox holds messages
+
+
+async def _tell(path: Path, name: str, message: "InboxMessage", *, as_json: bool) -> Exit:
+    from cueline.cli.running import is_taken_up, when_it_counts
+    from cueline.errors import SessionFinishedError
+    from cueline.events.inbox import StopAsked
+    from cueline.events.stream import shown
+
+    async with addressed(path, name) as to:
+        id = shown(to.stream)  # noqa: A001 - the word of the log
+        if to.state.finished and not isinstance(message, StopAsked):
+            raise SessionFinishedError(id, f"the session has ended: {to.state.status}")
+        said = _already(to, message)
+        if said is None:
+            await _post(to, message)
+        driven = to.state.finished or await is_taken_up(to.log, path, to.stream)
+        note = said or _what_happens(message)
+        later = when_it_counts(path, id, driven=driven)
+        if as_json:
+            document = {
+                "id": id,
+                "message": message.type,
+                "recorded": said is None,
+                "driven": driven,
+            }
+            typer.echo(json.dumps(document))
+        else:
+            typer.echo(f"{id}: {note}{later}")
+        return Exit.DONE
+
+
+async def _post(to: Addressed, message: "InboxMessage") -> None:
+    from cueline.actors.inbox import post
+    from cueline.events.clean import clean
+
+    kept, _ = clean(message, to.log.redactor(to.agent))
+    await post(to.log.journal(to.agent), to.stream, kept, by=f"user:{who()}")
+
+
+def _already(to: Addressed, message: "InboxMessage") -> str | None:
+    """Say why there is nothing to record; None when there is."""
+    from cueline.events.inbox import PauseAsked, ResumeAsked, StopAsked
+
+    if isinstance(message, StopAsked):
+        if to.state.finished:
+            return f"it has ended already: {to.state.status}"
+        if to.state.stop is not None or any(isinstance(m, StopAsked) for m in to.waiting):
+            return "it was asked to stop before"
+    if isinstance(message, PauseAsked):
+        last = [m for m in to.waiting if isinstance(m, PauseAsked | ResumeAsked)][-1:]
+        paused = isinstance(last[0], PauseAsked) if last else to.state.hold is not None
+        return (
+            f"it is paused already{f': {to.state.hold}' if to.state.hold else ''}"
+            if paused
+            else None
+        )
+    return None
+
+
+def _what_happens(message: "InboxMessage") -> str:
+    from cueline.events.inbox import MessageSent
+
+    if isinstance(message, MessageSent):
+        return f"sent as a {message.lane}"
+    return "asked to pause" if message.type == "PauseAsked" else "asked to stop"

@@ -1,0 +1,87 @@
+"""Which session, approval or log a user means."""
+
+import os
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from cueline.errors import InvalidNameError, UnknownSessionError
+from cueline.events.stream import category_of, check_stream, shown, sibling, stream_name
+
+if TYPE_CHECKING:
+    from cueline.events.store import EventStore
+
+_MOST = 8
+"""So many ids are named in a message, and no more."""
+
+
+def stream_of(name: str) -> str:
+    """Return the session stream that *name* says: a stream, `tenant/id` or an id.
+
+    Raises:
+        InvalidNameError: it says none.
+    """
+    if "/" not in name:
+        return stream_name("session", name)
+    full = name if category_of(name) in ("session", "inbox") else f"session-{name}"
+    check_stream(full)
+    return sibling(full, "session")
+
+
+async def find_session(store: "EventStore", log: Path, name: str) -> str:
+    """Return the stream of the session that *name* stands for, or begins.
+
+    Raises:
+        UnknownSessionError: there is none, or more than one; the message names some.
+    """
+    try:
+        stream = stream_of(name)
+        if (await store.head(sibling(stream, "inbox"))).version:
+            return stream
+    except InvalidNameError:
+        pass
+    known = await known_sessions(store, log)
+    found = [each for each in known if each.startswith(name)] if name else []
+    if len(found) == 1:
+        return stream_of(found[0])
+    if found:
+        raise UnknownSessionError(name, f"more than one session begins so: {_some(found)}")
+    beginnings = {each[: len(name) + 1]: each for each in reversed(known)}
+    near = get_close_matches(name.lower(), [*known, *beginnings], n=3, cutoff=0.6)
+    close = list(dict.fromkeys(beginnings.get(each, each) for each in near))
+    meant = f"; did you mean {_some(close)}?" if close else ""
+    raise UnknownSessionError(name, f"there is no such session in {log}{meant}")
+
+
+async def known_sessions(store: "EventStore", log: Path) -> list[str]:
+    """Return the ids of all sessions, the last changed first."""
+    from cueline.cli.opened import views_of
+
+    async with views_of(log, store) as views:
+        rows = views.db.execute("SELECT stream FROM sessions ORDER BY updated_us DESC")
+        return [shown(stream) for (stream,) in rows]
+
+
+def complete_session(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the ids that begin with what was typed, for the shell."""
+    from cueline.cli.opened import looking, run
+    from cueline.cli.option import DEFAULT_LOG
+    from cueline.errors import CuelineError
+
+    log = Path(ctx.params.get("log") or os.environ.get("CUELINE_LOG") or DEFAULT_LOG)
+
+    async def find() -> list[str]:
+        async with looking(log) as store:
+            return await known_sessions(store, log)
+
+    try:
+        return [each for each in run(find()) if each.startswith(incomplete)]
+    except CuelineError:
+        return []
+
+
+def _some(ids: list[str]) -> str:
+    more = f" and {len(ids) - _MOST} more" if len(ids) > _MOST else ""
+    return ", ".join(ids[:_MOST]) + more

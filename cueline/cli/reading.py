@@ -1,0 +1,47 @@
+"""Reads one session for a command that looks, up to where it can be read."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cueline.cli import opened
+from cueline.cli.failure import Exit, tell
+from cueline.cli.following import Followed, Past
+from cueline.cli.naming import find_session
+from cueline.errors import CorruptEventError, MissingBlobError, UnknownEventTypeError
+from cueline.events.codec import Codec
+from cueline.events.journal import Journal
+from cueline.events.store import EventStore
+
+UNREADABLE = (CorruptEventError, MissingBlobError, UnknownEventTypeError)
+
+
+def journal_of(store: EventStore) -> Journal:
+    """Return the log in facts, to be read."""
+    return Journal(store, Codec(), lambda: datetime.now(UTC))
+
+
+@asynccontextmanager
+async def session_in(log: Path, name: str) -> AsyncIterator[Followed]:
+    """Open the session that *name* stands for.
+
+    Raises:
+        UnknownSessionError: there is none; the message names some that are like it.
+        LogUnavailableError: the log cannot be read.
+    """
+    async with opened.looking(log) as store:
+        stream = await find_session(store, log, name)
+        yield Followed(stream, journal_of(store))
+
+
+async def past_of(followed: Followed, until: int | None = None) -> tuple[Past, Exit]:
+    """Return what has happened, as far as it can be read; what cannot is told on stderr."""
+    past: Past = []
+    try:
+        async for recorded, fact in followed.past(until):
+            past.append((recorded, fact))
+    except UNREADABLE as error:
+        tell(error)
+        return past, Exit.FAILED
+    return past, Exit.DONE

@@ -1,0 +1,91 @@
+"""`cueline replay`: rebuild a session's state from the log, and check its decisions."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cueline.cli import opened
+from cueline.cli.failure import Exit
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
+
+if TYPE_CHECKING:
+    from cueline.cli.checking import Difference
+    from cueline.cli.following import Followed
+
+_HELP = """Rebuild a session's state from the log, and print it.
+
+With --check, each step is decided again on the state before it, and must give
+the events that were recorded; the first difference is named, with exit code 1.
+
+\b
+Examples:
+  cueline replay 7f3a --to 12
+  cueline replay 7f3a --check
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("replay", help=_HELP, short_help="Rebuild a session's state, and check it.")(replay)
+
+
+def replay(
+    session: SessionArgument,
+    *,
+    to: Annotated[
+        int | None, typer.Option(min=1, help="Up to this version.", metavar="VERSION")
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Decide each step again.")] = False,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """Replay a session."""
+    raise typer.Exit(opened.run(_replay(log, session, to, check=check, as_json=as_json)))
+
+
+async def _replay(log: Path, name: str, to: int | None, *, check: bool, as_json: bool) -> Exit:
+    from cueline.cli.checking import first_difference
+    from cueline.cli.reading import past_of, session_in
+    from cueline.errors import RejectedError
+    from cueline.events.stream import shown
+
+    async with session_in(log, name) as followed:
+        past, code = await past_of(followed, to)
+        if to is not None and followed.version < to and code is Exit.DONE:
+            raise RejectedError(shown(followed.stream), f"its last version is {followed.version}")
+        if not check:
+            _print_state(followed, as_json=as_json)
+            return code
+        steps, difference = first_difference(followed.stream, past, whole=to is None)
+        _print_check(followed, steps, difference, as_json=as_json)
+        return Exit.FAILED if difference else code
+
+
+def _print_state(followed: "Followed", *, as_json: bool) -> None:
+    from cueline.cli.document import plain, tree
+
+    state = {"version": followed.version, **plain(followed.state)}
+    typer.echo(
+        json.dumps(state, indent=2, ensure_ascii=False) if as_json else "\n".join(tree(state))
+    )
+
+
+def _print_check(
+    followed: "Followed", steps: int, difference: "Difference | None", *, as_json: bool
+) -> None:
+    from cueline.events.stream import shown
+
+    if as_json:
+        found = None if difference is None else difference._asdict()
+        document = {"version": followed.version, "steps": steps, "difference": found}
+        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    elif difference is None:
+        typer.echo(f"{shown(followed.stream)}: {steps} steps decided again, each as recorded")
+    else:
+        typer.echo(
+            f"{shown(followed.stream)}@{difference.version}: decided anew, this step differs"
+        )
+        typer.echo(f"  recorded: {difference.recorded}")
+        typer.echo(f"  decided:  {difference.decided}")

@@ -1,0 +1,101 @@
+"""`cueline run`: start a session, and watch it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cueline.cli import opened
+from cueline.cli.option import (
+    DEFAULT_LOG,
+    AddressOption,
+    DetachOption,
+    InlineOption,
+    JsonOption,
+    LogOption,
+)
+from cueline.cli.terminal import is_attended, text_or_stdin
+
+_HELP = """Start a session, and watch it until it ends, rests, or waits for a person.
+
+It runs on Ray unless --inline says otherwise. Everything is checked before
+anything is recorded. Ctrl-C once asks it to pause, and says how to go on;
+twice leaves at once, and nothing that was recorded is lost.
+
+\b
+Examples:
+  cueline run "Tidy the notes" --agent agent.toml --workspace notes
+  cueline run "Answer the mail" --agent clerk.toml --inline --require-approval
+  cueline run "Index everything" --agent indexer.toml --detach --label team=search
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("run", help=_HELP, short_help="Start a session, and watch it.")(run)
+
+
+def run(
+    goal: Annotated[str, typer.Argument(help="What the agent is to do; `-` reads it from stdin.")],
+    agent: Annotated[
+        Path, typer.Option("--agent", "-a", help="The agent's TOML file.", metavar="FILE")
+    ],
+    *,
+    workspace: Annotated[
+        Path | None,
+        typer.Option(help="The folder of its files, instead of the agent's own.", metavar="DIR"),
+    ] = None,
+    inline: InlineOption = False,
+    detach: DetachOption = False,
+    stay_open: Annotated[
+        bool, typer.Option("--open", help="Stay open for more messages when the goal is reached.")
+    ] = False,
+    auto_approve: Annotated[
+        bool, typer.Option("--auto-approve", help="Grant every request, and record it so.")
+    ] = False,
+    require_approval: Annotated[
+        bool,
+        typer.Option(
+            "--require-approval", help="Ask before sensitive calls, even if the file says `off`."
+        ),
+    ] = False,
+    max_turns: Annotated[
+        int | None, typer.Option(min=1, help="Model calls before it waits for a person.")
+    ] = None,
+    address: AddressOption = None,
+    name: Annotated[
+        str | None, typer.Option("--id", help="The session's id, instead of a random one.")
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option("--label", help="Something to find it by; repeatable.", metavar="KEY=VALUE"),
+    ] = None,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """Start a session."""
+    from cueline.cli.starting import Changes, Wish, labels_of, prepared, start
+
+    if inline and detach:
+        raise typer.BadParameter("an inline run ends with this command; leave one of them out")
+    attended = is_attended() and not detach and not as_json
+    changes = Changes(
+        workspace=workspace,
+        auto_approve=auto_approve,
+        require_approval=require_approval,
+        max_turns=max_turns,
+        attended=attended,
+    )
+    wish = Wish(
+        log=log,
+        id=name,
+        inline=inline,
+        detach=detach,
+        address=address,
+        attended=attended,
+        as_json=as_json,
+    )
+    asked = prepared(
+        agent, text_or_stdin(goal), changes, labels_of(label or ()), stay_open=stay_open
+    )
+    raise typer.Exit(opened.run(start(asked, wish)))

@@ -1,0 +1,70 @@
+"""Whether anything runs that takes up a session."""
+
+import json
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING
+
+import typer
+
+from cueline.cli.failure import Exit
+from cueline.cli.option import DEFAULT_LOG
+
+if TYPE_CHECKING:
+    from cueline.events.store import EventStore, Presence, PresenceBoard
+    from cueline.runtime import Log
+
+_ROLES = ("host", "inline")
+
+
+async def owner_of(store: "EventStore", board: "PresenceBoard", stream: str) -> "Presence | None":
+    """Return the living process that acquired *stream* last."""
+    from cueline.actors.presence import death_of, find
+    from cueline.clock import SystemClock
+
+    presence = find(await board.all(), (await store.head(stream)).owner)
+    if presence is None or death_of(presence, SystemClock().now()) is not None:
+        return None
+    return presence
+
+
+async def is_taken_up(log: "Log", path: Path, stream: str) -> bool:
+    """Whether somebody reads the session's inbox now."""
+    if await owner_of(log.store, log.board, stream) is not None:
+        return True
+    return is_up(path)
+
+
+def is_up(path: Path) -> bool:
+    """Whether a `cueline up` takes the sessions of the log at *path*."""
+    from cueline.on_ray import find_up
+
+    return find_up(path) is not None
+
+
+def command(log: Path, *words: str) -> str:
+    """Return a command on this log, to be typed or pasted."""
+    named = () if log == DEFAULT_LOG else ("--log", str(log))
+    return " ".join(quote(word) for word in ("cueline", *words, *named))
+
+
+def when_it_counts(log: Path, id: str, *, driven: bool) -> str:  # noqa: A002 - the word of the log
+    """Return what to add to the news that something was put into a session's inbox."""
+    if driven:
+        return ""
+    return (
+        f"; nothing drives it now, it counts when it is next driven: `{command(log, 'resume', id)}`"
+    )
+
+
+def note_detached(path: Path, id: str, *, as_json: bool) -> Exit:  # noqa: A002 - the word of the log
+    """Print the id of a session that was recorded, and say who takes it up."""
+    up = is_up(path)
+    if as_json:
+        typer.echo(json.dumps({"id": id, "status": "created", "up": up}))
+        return Exit.DONE
+    typer.echo(id)
+    if not up:
+        up_command = command(path, "up")
+        typer.echo(f"it is recorded; nothing runs that would take it up: `{up_command}`", err=True)
+    return Exit.DONE

@@ -1,0 +1,77 @@
+"""`cueline show`: one session, from its beginning."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cueline.cli import opened
+from cueline.cli.failure import Exit
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
+
+_HELP = """Show what was said and done in a session, and how it stands.
+
+It is read from the log, each event checked. A row that cannot be read is
+named, everything before it is shown, and the exit code is 1.
+
+\b
+Examples:
+  cueline show 7f3a
+  cueline show 7f3a --full --log work/log.db
+"""
+_ALL = 1_000_000
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("show", help=_HELP, short_help="Show one session, whole.")(show)
+
+
+def show(
+    session: SessionArgument,
+    *,
+    full: Annotated[bool, typer.Option("--full", help="Show tool results whole.")] = False,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a session."""
+    raise typer.Exit(opened.run(_show(log, session, full=full, as_json=as_json)))
+
+
+async def _show(log: Path, name: str, *, full: bool, as_json: bool) -> Exit:
+    from cueline.cli.document import document
+    from cueline.cli.ending import shown_status
+    from cueline.cli.reading import past_of, session_in
+    from cueline.cli.running import owner_of
+    from cueline.console.screen import Screen
+    from cueline.console.summary import summary
+    from cueline.console.telling import RESULT_LINES, Line, Telling
+    from cueline.events.stream import shown
+
+    async with session_in(log, name) as followed, opened.board_of(log) as board:
+        past, code = await past_of(followed)
+        if as_json:
+            typer.echo(json.dumps(document(followed, past), indent=2, ensure_ascii=False))
+            return code
+        screen = Screen()
+        telling = Telling(result_lines=_ALL if full else RESULT_LINES)
+        for recorded, fact in past:
+            if fact is None:
+                screen.show([Line("dim", f"  version {recorded.version} was emptied")])
+            else:
+                screen.show(telling.tell(recorded, fact))
+        state = followed.state
+        if not past:
+            screen.show([Line("note", "it was asked for, and nobody has taken it up yet")])
+        screen.show([Line("dim", "")])
+        screen.show(summary(shown(followed.stream), shown_status(state), telling.tally))
+        owner = await owner_of(followed.store, board, followed.stream)
+        if state.status in ("running", "stopping"):
+            driven = (
+                f"process {owner.pid} on {owner.machine}"
+                if owner
+                else "nobody; `cueline resume` goes on"
+            )
+            screen.show([Line("note", f"driven by {driven}")])
+        return code

@@ -1,0 +1,184 @@
+"""Starts a session: everything is checked before anything is recorded."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import typer
+
+from cueline.actors.inbox import ask_start, new_id
+from cueline.agent import Agent
+from cueline.cli.driving import Where, drive
+from cueline.cli.ending import report
+from cueline.cli.failure import Exit
+from cueline.cli.running import note_detached
+from cueline.cli.terminal import who
+from cueline.console.screen import Screen
+from cueline.errors import ConfigError
+from cueline.events.agent import AgentSpec
+from cueline.events.clean import clean
+from cueline.events.inbox import StartAsked
+from cueline.events.stream import stream_name
+from cueline.runtime import Log, open_log, recorded
+
+ATTENDED_SECONDS = 300.0
+"""How long a person at the terminal has for an answer."""
+LATER_SECONDS = 86_400.0
+"""How long anybody has, where nobody watches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What the command line says of the agent, over its file."""
+
+    workspace: Path | None
+    auto_approve: bool
+    require_approval: bool
+    max_turns: int | None
+    attended: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """Where a session is to be recorded and driven, and who watches."""
+
+    log: Path
+    id: str | None
+    inline: bool
+    detach: bool
+    address: str | None
+    attended: bool
+    as_json: bool
+
+
+def prepared(
+    file: Path, goal: str, changes: Changes, labels: dict[str, str], *, stay_open: bool
+) -> StartAsked:
+    """Return what is asked for, checked.
+
+    Raises:
+        ConfigError: mend the file, flag or variable that it names.
+        ToolImportError: make the tool importable.
+    """
+    agent = _changed(Agent.from_file(file), changes)
+    spec = recorded(agent)
+    check_workspace(spec)
+    sources = dict.fromkeys(sorted(agent.limits.model_fields_set), file.name)
+    if changes.max_turns is not None:
+        sources["max_turns"] = "--max-turns"
+    return StartAsked(
+        agent=spec.model_copy(update={"limit_sources": sources}),
+        goal=goal,
+        open=stay_open,
+        attached=changes.attended,
+        labels=labels,
+        asked_at=datetime.now(UTC),
+    )
+
+
+def _changed(agent: Agent, changes: Changes) -> Agent:
+    policy = agent.policy
+    limits = agent.limits
+    if "approval_seconds" not in policy.model_fields_set:
+        policy = policy.model_copy(update={"approval_seconds": seconds_to_answer(changes.attended)})
+    if changes.require_approval:
+        policy = policy.model_copy(update={"approval": "sensitive"})
+    if changes.auto_approve:
+        policy = policy.model_copy(update={"auto_approve": True})
+    if changes.max_turns is not None:
+        limits = limits.model_copy(update={"max_turns": changes.max_turns})
+    workspace = changes.workspace or agent.workspace
+    return agent.model_copy(update={"policy": policy, "limits": limits, "workspace": workspace})
+
+
+def seconds_to_answer(attended: bool) -> float:  # noqa: FBT001 - the one thing that it depends on
+    """Return how long an approval waits."""
+    return ATTENDED_SECONDS if attended else LATER_SECONDS
+
+
+def check_workspace(spec: AgentSpec) -> None:
+    """Refuse an agent whose tools have no folder to work in.
+
+    Raises:
+        ConfigError: name or make the folder.
+    """
+    needing = [tool.name for tool in spec.tools if tool.needs_workspace]
+    if spec.workspace is None:
+        if needing:
+            tools = ", ".join(needing)
+            raise ConfigError(
+                spec.name,
+                f"it has no workspace, and {tools} need one; "
+                "name a folder with --workspace, or with `workspace` in its file",
+            )
+        return
+    if not Path(spec.workspace.path).is_dir():
+        raise ConfigError(spec.workspace.path, "the workspace is not a folder; make it first")
+
+
+def check_recorded(agent: AgentSpec) -> None:
+    """Refuse to go on with an agent that cannot run here (any more).
+
+    Raises:
+        ConfigError: mend the setting or variable that it names.
+        ToolImportError: make the tool importable again.
+    """
+    from cueline.providers.factory import check_agent
+    from cueline.tools.tool import load_recorded
+
+    check_agent(agent, os.environ)
+    for tool in agent.tools:
+        load_recorded(tool)
+
+
+def labels_of(given: Iterable[str]) -> dict[str, str]:
+    """Return the labels of `key=value` words.
+
+    Raises:
+        ConfigError: one has another form.
+    """
+    labels = {}
+    for label in given:
+        key, equals, value = label.partition("=")
+        if not (key and equals):
+            raise ConfigError("--label", f"{label!r} is not KEY=VALUE")
+        labels[key] = value
+    return labels
+
+
+async def start(asked: StartAsked, wish: Wish) -> Exit:
+    """Record the wish, and drive and show the session, unless it is detached.
+
+    Raises:
+        RejectedError: the id is taken, or has a form that ids do not have.
+        LogUnavailableError: the log cannot be used; nothing was recorded.
+    """
+    id = wish.id or new_id()  # noqa: A001 - the word of the log
+    stream_name("session", id)
+    async with open_log(wish.log) as log:
+        stream = await record(log, id, asked)
+        if wish.detach:
+            return note_detached(wish.log, id, as_json=wish.as_json)
+        screen = Screen(quiet=wish.as_json)
+        warn_of_log(asked.agent, wish.log)
+        where = Where(log=wish.log, inline=wish.inline, address=wish.address)
+        watch, rested = await drive(
+            log, stream, where, screen=screen, attended=wish.attended, show_past=True
+        )
+        return report(watch, screen, wish.log, rested=rested, as_json=wish.as_json)
+
+
+async def record(log: Log, id: str, asked: StartAsked) -> str:  # noqa: A002 - the word of the log
+    """Put the wish into the log, without secrets, and return the session's stream."""
+    kept, _ = clean(asked, log.redactor(asked.agent))
+    return await ask_start(log.journal(asked.agent), id, kept, by=f"user:{who()}")
+
+
+def warn_of_log(agent: AgentSpec, log: Path) -> None:
+    """Say so where the agent's tools can reach the log itself."""
+    place = agent.workspace
+    if place is not None and log.resolve().is_relative_to(Path(place.path)):
+        where = f"the log {log} is inside the workspace, where tools can damage it"
+        typer.echo(f"warning: {where}; --log names another place", err=True)

@@ -1,0 +1,87 @@
+"""`cueline tail`: a session's events, one a line."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cueline.cli import opened
+from cueline.cli.failure import Exit
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
+
+if TYPE_CHECKING:
+    from cueline.events.session import SessionEvent
+    from cueline.events.store import RecordedEvent
+
+_HELP = """Print a session's last events, one a line, and with -f those that come.
+
+To look is not to own: it disturbs nobody. With -f it ends when the session
+has ended, with that session's exit code; Ctrl-C ends it before.
+
+\b
+Examples:
+  cueline tail 7f3a -n 20
+  cueline tail -f 7f3a
+  cueline tail -f 7f3a --json | jq .type
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("tail", help=_HELP, short_help="Print a session's events, also as they come.")(tail)
+
+
+def tail(
+    session: SessionArgument,
+    *,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Go on with what comes, until it has ended.")
+    ] = False,
+    last: Annotated[int, typer.Option("-n", "--last", min=0, help="So many of its past.")] = 10,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """Print events."""
+    raise typer.Exit(opened.run(_tail(log, session, last, follow=follow, as_json=as_json)))
+
+
+async def _tail(log: Path, name: str, last: int, *, follow: bool, as_json: bool) -> Exit:
+    from cueline.cli.ending import exit_of_state
+    from cueline.cli.reading import past_of, session_in
+
+    async with session_in(log, name) as followed:
+        past, code = await past_of(followed)
+        for recorded, fact in past[-last:] if last else []:
+            _print(recorded, fact, as_json=as_json)
+        if not follow or code is not Exit.DONE:
+            return code
+        if not followed.state.finished:
+            async for batch in followed.onward():
+                for recorded, fact in batch:
+                    _print(recorded, fact, as_json=as_json)
+                if followed.state.finished:
+                    break
+        return exit_of_state(followed.state)
+
+
+def _print(recorded: "RecordedEvent", fact: "SessionEvent | None", *, as_json: bool) -> None:
+    from cueline.cli.document import event_document
+    from cueline.console.text import clock_time, one_line
+
+    if as_json:
+        typer.echo(json.dumps(event_document(recorded, fact), ensure_ascii=False))
+        return
+    what = "emptied" if fact is None else _fields(fact)
+    when = clock_time(recorded.recorded_at)
+    typer.echo(f"{recorded.version:>5}  {when}  {recorded.type:<18} {one_line(what, 200)}")
+
+
+def _fields(fact: "SessionEvent") -> str:
+    told = fact.model_dump(mode="json", exclude={"type", "agent"}, exclude_defaults=True)
+    words = (f"{key}={_word(value)}" for key, value in told.items())
+    return " ".join(words)
+
+
+def _word(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,74 @@
+"""Checks the whole log: positions, the chain of every stream, and the blobs they name."""
+
+from typing import NamedTuple
+
+from cueline.errors import CorruptEventError, MissingBlobError
+from cueline.events.chain import Chain
+from cueline.events.codec import blobs_in
+from cueline.events.store import EventStore, RecordedEvent
+
+
+class Bad(NamedTuple):
+    """The first row of a stream that is not what was appended."""
+
+    stream: str
+    version: int
+    position: int
+    reason: str
+
+
+class Verifying:
+    """One pass over the log; a stream with a bad row is not looked at any further."""
+
+    def __init__(self, store: EventStore) -> None:
+        self.events = 0
+        self.bad: list[Bad] = []
+        self._store = store
+        self._chains: dict[str, Chain] = {}
+        self._broken: set[str] = set()
+
+    @property
+    def streams(self) -> int:
+        """How many streams there are."""
+        return len(self._chains) + len(self._broken - self._chains.keys())
+
+    async def run(self) -> None:
+        """Check every event, then that no stream ends early."""
+        expected = 1
+        async for event in self._store.read_all():
+            self.events += 1
+            if event.position != expected:
+                self._note(event, f"expected position {expected}: events are missing before it")
+            expected = event.position + 1
+            if event.stream not in self._broken:
+                await self._check(event)
+        for stream, chain in self._chains.items():
+            head = await self._store.head(stream)
+            if stream not in self._broken and head.version != chain.version:
+                reason = f"its last event is {chain.version}, {head.version} were appended"
+                self.bad.append(Bad(stream, chain.version, 0, reason))
+
+    async def _check(self, event: RecordedEvent) -> None:
+        try:
+            chain = self._chains.get(event.stream)
+            if chain is None:
+                chain = self._chains[event.stream] = await self._beginning(event)
+            chain.check(event)
+            for blob in blobs_in(event.payload):
+                await self._store.get_blob(blob)
+        except CorruptEventError as error:
+            self._note(event, error.reason)
+        except MissingBlobError as error:
+            self._note(event, f"the long value {error.blob} is missing, or not what was put")
+
+    async def _beginning(self, first: RecordedEvent) -> Chain:
+        """Return the chain that *first* goes on from: a fork's is its parent's."""
+        async for before in self._store.read(
+            first.stream, max(first.version - 2, 0), first.version - 1
+        ):
+            return Chain(before.version, before.hash)
+        return Chain()
+
+    def _note(self, event: RecordedEvent, reason: str) -> None:
+        self._broken.add(event.stream)
+        self.bad.append(Bad(event.stream, event.version, event.position, reason))

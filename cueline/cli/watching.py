@@ -1,0 +1,196 @@
+"""Watches one session from the log: shows it, asks what it asks, says when to leave."""
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import nullcontext
+from typing import Any
+
+from cueline.actors.inbox import post
+from cueline.cli.following import Followed
+from cueline.cli.terminal import who
+from cueline.console.prompt import Prompts, Question, Verdict
+from cueline.console.screen import Screen
+from cueline.console.telling import Line, Telling
+from cueline.deciders.session import SessionState, Status
+from cueline.errors import CuelineError
+from cueline.events.inbox import DecisionGiven, InboxMessage, PauseAsked
+from cueline.events.session import (
+    ApprovalRequested,
+    ApprovalResolved,
+    SessionCompleted,
+    SessionEvent,
+    SessionForked,
+    SessionIdle,
+    SessionWaiting,
+)
+from cueline.events.store import RecordedEvent
+from cueline.events.stream import shown
+from cueline.runtime import Log
+
+DRAIN_SECONDS = 6.0
+"""What is in flight may finish for 5 s, and is then cancelled; a second more to record it."""
+
+
+class Watch:
+    """One session on one screen. It drives nothing, and holds nothing up."""
+
+    def __init__(self, log: Log, stream: str, screen: Screen, *, attended: bool) -> None:
+        self.telling = Telling()
+        self.result = ""
+        """What the agent said last, when it was done."""
+        self._log = log
+        self._journal = log.journal()
+        self._stream = stream
+        self._screen = screen
+        self._attended = attended
+        self._followed = Followed(stream, self._journal)
+        self._questions: dict[str, Question] = {}
+        self._prompts = Prompts(screen, log.clock.now, self._answer)
+        self._leaving = asyncio.Event()
+        self._trouble: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def state(self) -> SessionState:
+        """The session, as far as it was read."""
+        return self._followed.state
+
+    @property
+    def version(self) -> int:
+        """How far it was read."""
+        return self._followed.version
+
+    async def catch_up(self, *, show: bool) -> None:
+        """Read the past, and *show* it, or only keep it in mind."""
+        async for recorded, fact in self._followed.past():
+            self._take(recorded, fact, show=show)
+
+    async def until_it_rests(self) -> bool:
+        """Show what happens until only a person can make it go on; False if it was left before.
+
+        Raises:
+            CuelineError: it cannot be driven, or not be read.
+        """
+        listening = self._prompts.listening() if self._attended else nullcontext()
+        with listening:
+            for question in self._questions.values():
+                self._ask(question)
+            following = asyncio.create_task(self._follow())
+            leaving = asyncio.create_task(self._leaving.wait())
+            waits: set[asyncio.Future[Any]] = {following, leaving, self._trouble}
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for wait in waits:
+                wait.cancel()
+        if following.done() and not following.cancelled():
+            following.result()
+            return True
+        if self._trouble.done() and not self._trouble.cancelled():
+            self._trouble.result()
+        return False
+
+    def stuck(self, stream: str, error: CuelineError) -> None:
+        """Hear that a session cannot be driven."""
+        if stream == self._stream and not self._trouble.done():
+            self._trouble.set_exception(error)
+
+    def pause(self) -> None:
+        """Ask the session to pause, and leave when it does, or when time is up."""
+        note = "pausing; what is in flight may finish (Ctrl-C again leaves at once)"
+        self._screen.show([Line("note", note)])
+        self._soon(self._post(PauseAsked(why="signal")))
+        asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._leaving.set)
+
+    def let_go(self) -> None:
+        """Give the terminal back as it was."""
+        self._prompts.restore()
+
+    async def _follow(self) -> None:
+        if await self._rests():
+            return
+        async for batch in self._followed.onward():
+            for recorded, fact in batch:
+                # What a fork inherited has been seen in its parent.
+                self._take(recorded, fact, show=recorded.stream == self._stream)
+            if await self._rests():
+                return
+
+    async def _rests(self) -> bool:
+        state = self.state
+        if state.finished:
+            return True
+        if state.waiting is not None:
+            kind = state.waiting.kind
+            person = kind in ("operator", "budget") or (kind == "approval" and not self._attended)
+        else:
+            person = state.status is Status.IDLE
+        return person and not await self._followed.unread()
+
+    def _take(self, recorded: RecordedEvent, fact: SessionEvent | None, *, show: bool) -> None:
+        if fact is None:
+            return
+        lines = self.telling.tell(recorded, fact)
+        if show and not self._is_asked(fact):
+            self._screen.show(lines)
+        match fact:
+            case ApprovalRequested() if not self._automatic:
+                self._question(fact, ask=show and self._attended)
+            case ApprovalResolved(approval=approval):
+                self._withdraw(approval)
+            case SessionForked():
+                for approval in list(self._questions):
+                    self._withdraw(approval)
+            case SessionCompleted(result=result) | SessionIdle(result=result):
+                self.result = result
+            case _:
+                pass
+
+    def _is_asked(self, fact: SessionEvent) -> bool:
+        """Whether the question to the person here says it already."""
+        if not self._attended or self._automatic:
+            return False
+        waits = isinstance(fact, SessionWaiting) and fact.kind == "approval"
+        return waits or isinstance(fact, ApprovalRequested)
+
+    @property
+    def _automatic(self) -> bool:
+        return self.state.setup is not None and self.state.agent.policy.auto_approve
+
+    def _question(self, fact: ApprovalRequested, *, ask: bool) -> None:
+        call = self.telling.calls.get(fact.effect)
+        question = Question(
+            approval=fact.approval,
+            digest=fact.digest,
+            session=shown(self._stream),
+            tool=call.name if call else fact.effect,
+            arguments=call.arguments if call else {},
+            deadline_at=fact.deadline_at,
+            happened=fact.question == "did_it_happen",
+        )
+        self._questions[question.approval] = question
+        if ask:
+            self._ask(question)
+
+    def _ask(self, question: Question) -> None:
+        if self._attended:
+            self._prompts.ask(question)
+
+    def _withdraw(self, approval: str) -> None:
+        self._questions.pop(approval, None)
+        self._prompts.withdraw(approval)
+
+    async def _answer(self, question: Question, verdict: Verdict) -> None:
+        decision = DecisionGiven(
+            approval=question.approval, digest=question.digest, verdict=verdict, by=who()
+        )
+        await self._post(decision)
+
+    async def _post(self, message: InboxMessage) -> None:
+        try:
+            await post(self._journal, self._stream, message, by=f"user:{who()}")
+        except CuelineError as error:
+            self.stuck(self._stream, error)
+
+    def _soon(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,189 @@
+"""The question to a person: what will run, and the time left to answer.
+
+The prompt is a client of the log like any other: what was answered goes into
+the session's inbox, as `cueline approve` puts it there.
+"""
+
+import asyncio
+import os
+import sys
+import termios
+import tty
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from rich.box import ROUNDED
+from rich.panel import Panel
+from rich.text import Text
+
+from cueline.console.screen import Screen
+from cueline.console.telling import Line
+from cueline.console.text import capped, count, json_of, visible
+
+Verdict = Literal["grant", "deny"]
+_LINES_OF_A_VALUE = 12
+_ENTER = ("\r", "\n")
+_ERASERS = ("\x7f", "\b")
+_MINUTE = 60
+_TICK_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One approval that waits for this person."""
+
+    approval: str
+    digest: str
+    session: str
+    """As a user calls it."""
+    tool: str
+    arguments: Mapping[str, object]
+    deadline_at: datetime
+    happened: bool = False
+    """It is asked whether a call in doubt took effect, not whether it may run."""
+
+
+Answer = Callable[[Question, Verdict], Awaitable[None]]
+
+
+class Prompts:
+    """The questions that wait, asked one after another beneath what is shown."""
+
+    def __init__(self, screen: Screen, now: Callable[[], datetime], answer: Answer) -> None:
+        self._screen = screen
+        self._now = now
+        self._answer = answer
+        self._waiting: dict[str, Question] = {}
+        self._drawn: str | None = None
+        self._typed = ""
+        self._before: list[Any] | None = None
+        """How the keyboard was set."""
+        self._tasks: set[asyncio.Future[None]] = set()
+
+    @property
+    def empty(self) -> bool:
+        """Whether nobody has to be asked."""
+        return not self._waiting
+
+    def ask(self, question: Question) -> None:
+        """Add *question*; it is shown when those before it are answered."""
+        self._waiting[question.approval] = question
+        self._refresh()
+
+    def withdraw(self, approval: str) -> None:
+        """Forget a question: it was answered, here or elsewhere, or it expired."""
+        if self._waiting.pop(approval, None) is not None:
+            self._typed = ""
+            self._refresh()
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Read keys as they are pressed, without holding anything up."""
+        loop, keyboard = asyncio.get_running_loop(), sys.stdin.fileno()
+        self._before = termios.tcgetattr(keyboard)
+        tty.setcbreak(keyboard)
+        loop.add_reader(keyboard, self._read)
+        self._tick(loop)
+        try:
+            yield
+        finally:
+            self._ticking.cancel()
+            loop.remove_reader(keyboard)
+            self._waiting.clear()
+            self._screen.keep_last("")
+            self.restore()
+
+    def restore(self) -> None:
+        """Give the keyboard back as it was."""
+        if self._before is not None:
+            termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, self._before)
+
+    def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._refresh()
+        self._ticking = loop.call_later(_TICK_SECONDS, self._tick, loop)
+
+    def _read(self) -> None:
+        typed = os.read(sys.stdin.fileno(), 1024)
+        for key in typed.decode(errors="ignore"):
+            self._press(key)
+        self._refresh()
+
+    def _press(self, key: str) -> None:
+        question = self._current
+        if question is None:
+            return
+        if key in _ENTER:
+            self._decide(question, self._typed.strip().lower())
+            self._typed = ""
+        elif key in _ERASERS:
+            self._typed = self._typed[:-1]
+        elif key.isprintable():
+            self._typed += key
+
+    def _decide(self, question: Question, typed: str) -> None:
+        yes, no = typed in ("y", "yes"), typed in ("n", "no")
+        if question.happened and not (yes or no):
+            # Neither answer is harmless: a "no" has the call run again.
+            self._screen.show([Line("bad", "please answer y or n: only you can find out")])
+            return
+        del self._waiting[question.approval]
+        self._screen.keep_last("")
+        shown = f"{_asks(question)} {visible(typed) or '(no answer)'}"
+        self._screen.show([Line("dim", shown)])
+        task = asyncio.ensure_future(self._answer(question, "grant" if yes else "deny"))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    @property
+    def _current(self) -> Question | None:
+        return next(iter(self._waiting.values()), None)
+
+    def _refresh(self) -> None:
+        question = self._current
+        if question is None:
+            self._drawn = None
+            self._screen.keep_last("")
+            return
+        if self._drawn != question.approval:
+            self._drawn = question.approval
+            self._typed = ""
+            # What was typed before the question could be seen is no answer to it.
+            with suppress(termios.error, ValueError):
+                termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+            self._screen.draw(box(question))
+        left = (question.deadline_at - self._now()).total_seconds()
+        others = len(self._waiting) - 1
+        more = f" ({count(others, 'more')} after this)" if others else ""
+        line = f"{_asks(question)} (timeout: {time_left(left)}){more} {visible(self._typed)}"
+        self._screen.keep_last(line)
+
+
+def box(question: Question) -> Panel:
+    """Return what a person is asked about, in a box."""
+    rows = [f"Action: {visible(question.tool)}"]
+    for key, value in question.arguments.items():
+        text = value if isinstance(value, str) else json_of(value)
+        first, *rest = capped(text, _LINES_OF_A_VALUE, 400)
+        rows += [f"{visible(key).capitalize()}: {first}", *(f"  {line}" for line in rest)]
+    rows += [f"Session: {question.session}", f"Approval: {question.approval}"]
+    title = "⚠️  OUTCOME UNKNOWN" if question.happened else "⚠️  APPROVAL REQUIRED"
+    return Panel(
+        Text("\n".join(rows)), title=title, title_align="left", box=ROUNDED, border_style="yellow"
+    )
+
+
+def time_left(seconds: float) -> str:
+    """Return the time left to answer, as `5m`, `4m 59s` or `9s`."""
+    whole = max(int(seconds + 0.5), 0)
+    if whole < _MINUTE:
+        return f"{whole}s"
+    if whole >= 60 * _MINUTE:
+        return f"{whole // 3600}h {whole % 3600 // _MINUTE}m"
+    return f"{whole // _MINUTE}m" + (f" {whole % _MINUTE}s" if whole % _MINUTE else "")
+
+
+def _asks(question: Question) -> str:
+    return "Did it take effect? [y/n]" if question.happened else "Approve? [y/N]"

@@ -1,0 +1,78 @@
+"""Where lines are written: colours on a terminal, plain text elsewhere."""
+
+import sys
+from collections.abc import Iterable
+from typing import TextIO
+
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from cueline.console.telling import Line, Tone
+
+_STYLES: dict[Tone, str] = {
+    "said": "bold",
+    "agent": "",
+    "doing": "cyan",
+    "good": "green",
+    "bad": "red",
+    "note": "yellow",
+    "dim": "dim",
+}
+_ERASE = "\r\x1b[2K"
+
+
+class Screen:
+    """Writes lines above one that stays last: the question that waits for an answer."""
+
+    def __init__(self, out: TextIO | None = None, *, quiet: bool = False) -> None:
+        self.console = console_for(out)
+        self._quiet = quiet
+        self._last = ""
+
+    @property
+    def live(self) -> bool:
+        """Whether a line can be written over."""
+        return self.console.is_terminal
+
+    def show(self, lines: Iterable[Line]) -> None:
+        """Write *lines* above the last line."""
+        told = list(lines)
+        if not told or self._quiet:
+            return
+        self._erase()
+        for line in told:
+            self.console.print(Text(line.text, _STYLES[line.tone]), soft_wrap=True)
+        self._write_last()
+
+    def draw(self, what: RenderableType) -> None:
+        """Write something larger, a box or a table, above the last line."""
+        if self._quiet:
+            return
+        self._erase()
+        self.console.print(what)
+        self._write_last()
+
+    def keep_last(self, text: str) -> None:
+        """Have *text* stay the last line, with the cursor behind it; empty for none."""
+        if not self.live or text == self._last:
+            return
+        self._erase()
+        self._last = text
+        self._write_last()
+
+    def _erase(self) -> None:
+        if self._last:
+            self.console.file.write(_ERASE)
+
+    def _write_last(self) -> None:
+        if self._last:
+            # One row only: what wraps could not be erased.
+            self.console.file.write(self._last[: self.console.width - 1])
+            self.console.file.flush()
+
+
+def console_for(out: TextIO | None = None) -> Console:
+    """Return a console that shows text as it is; it respects `NO_COLOR`."""
+    return Console(
+        file=out or sys.stdout, markup=False, highlight=False, emoji=False, soft_wrap=False
+    )

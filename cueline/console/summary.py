@@ -1,0 +1,51 @@
+"""How a session ended, in a few lines."""
+
+from collections.abc import Iterator
+
+from cueline.console.tally import Tally
+from cueline.console.telling import Line, Tone
+from cueline.console.text import count, duration, money
+
+_TONES: dict[str, Tone] = {
+    "completed": "good",
+    "idle": "good",
+    "failed": "bad",
+    "stopped": "bad",
+}
+
+
+def summary(id: str, status: str, tally: Tally) -> Iterator[Line]:  # noqa: A002 - the word of the log
+    """Tell status, turns, calls, tokens, cost, and what was recovered."""
+    usage = tally.usage
+    sent = usage.input + usage.cache_read + usage.cache_write
+    unpriced = f" and {count(tally.unpriced, 'unpriced turn')}" if tally.unpriced else ""
+    parts = [
+        f"session {id}: {status}",
+        count(tally.turns, "turn"),
+        count(tally.tool_calls, "tool call"),
+        f"{sent:,} in + {usage.output:,} out tokens",
+        money(tally.cost) + unpriced,
+    ]
+    if tally.began_at and tally.updated_at:
+        parts.append(duration((tally.updated_at - tally.began_at).total_seconds()))
+    yield Line(_TONES.get(status, "note"), " · ".join(parts))
+    if recovered := _recovered(tally):
+        yield Line("dim", f"  recovered: {recovered}")
+    if tally.inherited is not None:
+        past = tally.inherited
+        yield Line("dim", f"  inherited: {count(past.turns, 'turn')}, {money(past.cost)}")
+
+
+def _recovered(tally: Tally) -> str:
+    found = [
+        (tally.takeovers, "takeover"),
+        (tally.lost_attempts, "lost attempt"),
+        (tally.retries, "retry"),
+        (tally.in_doubt, "call in doubt"),
+    ]
+    words = {"retry": "retries", "call in doubt": "calls in doubt"}
+    return ", ".join(
+        f"{number} {words.get(noun, noun + 's') if number > 1 else noun}"
+        for number, noun in found
+        if number
+    )

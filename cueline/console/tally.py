@@ -1,0 +1,80 @@
+"""What a session has used and what was recovered in it, counted from its facts."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+
+from cueline.events.fact import Fact
+from cueline.events.message import Usage
+from cueline.events.session import (
+    ModelFailed,
+    ModelReplied,
+    SessionForked,
+    SessionTakenOver,
+    ToolFailed,
+    ToolInDoubt,
+    ToolReconciled,
+    ToolSkipped,
+)
+
+
+@dataclass
+class Tally:
+    """The sums of one session; those that a fork inherited are apart."""
+
+    turns: int = 0
+    tool_calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost: Decimal = Decimal(0)
+    unpriced: int = 0
+    """Replies whose price nobody knows."""
+    retries: int = 0
+    failed_calls: int = 0
+    skipped_calls: int = 0
+    takeovers: int = 0
+    lost_attempts: int = 0
+    in_doubt: int = 0
+    """Calls that were ever in doubt."""
+    reconciled: int = 0
+    began_at: datetime | None = None
+    updated_at: datetime | None = None
+    inherited: "Tally | None" = None
+    """What the past that a fork shares has used; none of it was spent here."""
+
+    def after(self, fact: Fact, recorded_at: datetime) -> "Tally":
+        """Count one fact, and return the tally that goes on: a fork begins a new one."""
+        tally = Tally(inherited=self) if isinstance(fact, SessionForked) else self
+        tally.began_at = tally.began_at or recorded_at
+        tally.updated_at = recorded_at
+        tally.count(fact)
+        return tally
+
+    def count(self, fact: Fact) -> None:
+        """Add what *fact* says."""
+        match fact:
+            case ModelReplied():
+                self._replied(fact)
+            case ModelFailed() | ToolFailed() if fact.retry_at is not None:
+                self.retries += 1
+            case ToolFailed():
+                self.failed_calls += 1
+            case ToolSkipped():
+                self.skipped_calls += 1
+            case ToolInDoubt():
+                self.in_doubt += 1
+            case ToolReconciled():
+                self.reconciled += 1
+            case SessionTakenOver():
+                self.takeovers += 1
+                self.lost_attempts += len(fact.lost_attempts)
+            case _:
+                pass
+
+    def _replied(self, replied: ModelReplied) -> None:
+        self.turns += 1
+        self.tool_calls += len(replied.calls)
+        self.usage += replied.usage
+        if replied.cost is None:
+            self.unpriced += 1
+        else:
+            self.cost += replied.cost.usd

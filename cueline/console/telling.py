@@ -1,0 +1,234 @@
+"""What happens in a session, told line by line from its facts."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+from cueline.console.tally import Tally
+from cueline.console.text import (
+    arguments,
+    capped,
+    clock_time,
+    count,
+    duration,
+    money,
+    one_line,
+    visible,
+)
+from cueline.events.fact import Fact
+from cueline.events.inbox import DecisionGiven, MessageSent, PauseAsked, ResumeAsked, StopAsked
+from cueline.events.message import TextBlock, ToolCall
+from cueline.events.session import (
+    ApprovalRequested,
+    ApprovalResolved,
+    MessageReceived,
+    MessageRefused,
+    ModelFailed,
+    ModelReplied,
+    OutcomeCameLate,
+    PromptPrefixChanged,
+    SessionCompleted,
+    SessionFailed,
+    SessionForked,
+    SessionIdle,
+    SessionStarted,
+    SessionStopped,
+    SessionTakenOver,
+    SessionWaiting,
+    ToolFailed,
+    ToolInDoubt,
+    ToolReconciled,
+    ToolReturned,
+    ToolSkipped,
+    ToolStarted,
+)
+from cueline.events.store import RecordedEvent
+from cueline.events.stream import shown
+
+Tone = Literal["said", "agent", "doing", "good", "bad", "note", "dim"]
+RESULT_LINES = 6
+"""So many lines of a tool's output are shown; the log has all of it."""
+WIDTH = 160
+
+
+class Line(NamedTuple):
+    """One line, and how it is meant."""
+
+    tone: Tone
+    text: str
+
+
+class Telling:
+    """Tells facts in order; it remembers what they refer to."""
+
+    def __init__(self, *, result_lines: int = RESULT_LINES) -> None:
+        self.tally = Tally()
+        self.calls: dict[str, ToolCall] = {}
+        """Every call so far, by effect."""
+        self._result_lines = result_lines
+
+    def learn(self, fact: Fact, at: datetime) -> None:
+        """Take in a fact without telling it."""
+        self.tally = self.tally.after(fact, at)
+        if isinstance(fact, ModelReplied):
+            turn = fact.effect.partition(".")[0]
+            self.calls.update({f"{turn}.{i}": call for i, call in enumerate(fact.calls)})
+
+    def tell(self, recorded: RecordedEvent, fact: Fact) -> list[Line]:
+        """Take in a fact and return what it says to a reader."""
+        self.learn(fact, recorded.recorded_at)
+        return list(self._lines(fact, recorded.stream))
+
+    def _lines(self, fact: Fact, stream: str) -> Iterator[Line]:
+        match fact:
+            case SessionStarted() | SessionForked():
+                yield from _begun(fact, shown(stream))
+            case MessageReceived() | MessageRefused():
+                yield from _message(fact)
+            case ModelReplied() | ModelFailed():
+                yield from self._model(fact)
+            case ToolStarted() | ToolReturned() | ToolFailed() | ToolSkipped():
+                yield from self._tool(fact)
+            case ToolInDoubt() | ToolReconciled():
+                yield from self._doubt(fact)
+            case ApprovalRequested() | ApprovalResolved():
+                yield from self._approval(fact)
+            case _:
+                yield from _course(fact)
+
+    def _model(self, fact: ModelReplied | ModelFailed) -> Iterator[Line]:
+        if isinstance(fact, ModelFailed):
+            again = f"; tried again at {clock_time(fact.retry_at)}" if fact.retry_at else ""
+            said = one_line(fact.message, WIDTH)
+            yield Line("bad", f"! the model did not answer ({fact.kind}): {said}{again}")
+            return
+        for block in fact.content:
+            if isinstance(block, TextBlock) and block.text.strip():
+                yield from (Line("agent", line) for line in _paragraph(block.text))
+        for call in fact.calls:
+            if call.problem:
+                yield Line("bad", f"✗ {call.name}: {one_line(call.problem, WIDTH)}")
+        yield Line("dim", self._cost_line(fact))
+
+    def _cost_line(self, fact: ModelReplied) -> str:
+        usage = fact.usage
+        cached = f" ({usage.cache_read:,} cached)" if usage.cache_read else ""
+        sent = usage.input + usage.cache_read + usage.cache_write
+        cost = money(fact.cost.usd) if fact.cost else "price unknown"
+        parts = [
+            f"turn {fact.effect.partition('.')[0]}",
+            f"{sent:,} in{cached} + {usage.output:,} out tokens",
+            f"{cost}, {money(self.tally.cost)} so far",
+            duration(fact.seconds),
+        ]
+        return "  " + " · ".join(parts)
+
+    def _tool(self, fact: ToolStarted | ToolReturned | ToolFailed | ToolSkipped) -> Iterator[Line]:
+        call = self.calls.get(fact.effect)
+        name = call.name if call else fact.effect
+        match fact:
+            case ToolStarted(attempt=attempt):
+                given = arguments(call.arguments, WIDTH) if call else ""
+                again = f" (attempt {attempt})" if attempt > 1 else ""
+                yield Line("doing", f"▸ {fact.effect} {name} {given}{again}".rstrip())
+            case ToolReturned(seconds=seconds, output=output):
+                size = f" · {fact.size:,} bytes, kept whole in the log" if fact.size else ""
+                yield Line("good", f"✓ {fact.effect} {name} · {duration(seconds)}{size}")
+                if output:
+                    yield from self._output(output)
+            case ToolFailed(kind=kind, message=message, retry_at=retry_at):
+                again = f"; tried again at {clock_time(retry_at)}" if retry_at else ""
+                yield Line("bad", f"✗ {fact.effect} {name} failed ({kind}){again}")
+                yield from self._output(message)
+            case ToolSkipped(reason=reason):
+                yield Line("bad", f"✗ {fact.effect} {name} was not run")
+                yield from self._output(reason)
+
+    def _output(self, text: str) -> Iterator[Line]:
+        yield from (Line("dim", f"    {line}") for line in capped(text, self._result_lines, WIDTH))
+
+    def _doubt(self, fact: ToolInDoubt | ToolReconciled) -> Iterator[Line]:
+        call = self.calls.get(fact.effect)
+        name = f"{fact.effect} {call.name if call else ''}".rstrip()
+        if isinstance(fact, ToolInDoubt):
+            why = one_line(fact.evidence, WIDTH)
+            yield Line("bad", f"? {name} is in doubt: it may or may not have run ({why})")
+            return
+        outcome = {"happened": "took effect", "did_not_happen": "did not take effect"}
+        said = outcome.get(fact.outcome, "stays unknown, and the agent is told so")
+        yield Line("note", f"? {name} {said} (says {fact.by})")
+
+    def _approval(self, fact: ApprovalRequested | ApprovalResolved) -> Iterator[Line]:
+        if isinstance(fact, ApprovalResolved):
+            tone: Tone = "good" if fact.verdict == "granted" else "bad"
+            by = f" by {one_line(fact.by, 60)}" if fact.by else ""
+            note = f": {one_line(fact.note, WIDTH)}" if fact.note else ""
+            yield Line(tone, f"approval {fact.approval} {fact.verdict}{by}{note}")
+            return
+        call = self.calls.get(fact.effect)
+        name = call.name if call else fact.effect
+        what = "did it happen" if fact.question == "did_it_happen" else "may it run"
+        until = clock_time(fact.deadline_at)
+        yield Line("note", f"approval {fact.approval}: {what}? {name} (until {until})")
+
+
+def _begun(fact: SessionStarted | SessionForked, id: str) -> Iterator[Line]:  # noqa: A002 - the word of the log
+    agent = fact.agent
+    model = one_line(agent.model.rpartition("/")[2], 60)
+    if isinstance(fact, SessionForked):
+        yield Line("note", f"forked from {shown(fact.parent)} at version {fact.version}")
+    yield Line("note", f"session {id} · {agent.name} · {agent.provider} {model}")
+    if fact.goal:
+        yield from _said("you", fact.goal)
+
+
+def _message(fact: MessageReceived | MessageRefused) -> Iterator[Line]:
+    if isinstance(fact, MessageRefused):
+        why = one_line(fact.reason, WIDTH)
+        yield Line("bad", f"! a message was refused ({fact.message.type}): {why}")
+        return
+    match fact.message:
+        case MessageSent(lane=lane, text=text):
+            yield from _said("you" if lane == "note" else f"you ({lane})", text)
+        case PauseAsked(why=why):
+            yield Line("note", "pause asked" + (" by Ctrl-C or a signal" * (why == "signal")))
+        case ResumeAsked():
+            yield Line("note", "resume asked")
+        case StopAsked(reason=reason):
+            yield Line("note", f"stop asked: {one_line(reason, WIDTH)}")
+        case DecisionGiven() | _:
+            pass
+
+
+def _course(fact: Fact) -> Iterator[Line]:
+    match fact:
+        case SessionWaiting(kind=kind, why=why, deadline_at=deadline_at):
+            until = f" until {clock_time(deadline_at)}" if deadline_at else ""
+            yield Line("note", f"waiting ({kind}){until}: {one_line(why, WIDTH)}")
+        case SessionTakenOver(epoch=epoch, lost_attempts=lost):
+            again = f"; {count(len(lost), 'lost attempt')}" if lost else ""
+            yield Line("note", f"taken over by a new owner, epoch {epoch}{again}")
+        case OutcomeCameLate(effect=effect, outcome=outcome):
+            yield Line("dim", f"  {effect}: {outcome} came late and changes nothing")
+        case PromptPrefixChanged(reason=reason):
+            yield Line("dim", f"  the prompt's beginning changed: {one_line(reason, WIDTH)}")
+        case SessionCompleted():
+            yield Line("good", "completed")
+        case SessionIdle():
+            yield Line("good", "idle: it stays open for more messages")
+        case SessionFailed(kind=kind, error=error):
+            yield Line("bad", f"failed ({kind}): {one_line(error, WIDTH)}")
+        case SessionStopped(by=by, reason=reason):
+            yield Line("bad", f"stopped by {by}: {one_line(reason, WIDTH)}")
+        case _:
+            pass
+
+
+def _said(who: str, text: str) -> Iterator[Line]:
+    first, *rest = _paragraph(text) or [""]
+    yield Line("said", f"{who}: {first}")
+    yield from (Line("said", f"     {line}") for line in rest)
+
+
+def _paragraph(text: str) -> Sequence[str]:
+    return visible(text.strip("\n")).split("\n")

@@ -1,0 +1,83 @@
+"""Words and numbers as a terminal shows them.
+
+What an agent or a tool says may hold anything: it never moves the cursor,
+changes colours, or turns the direction of what a person is asked to allow.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+)
+_MINUTE = 60
+_HOUR = 3600
+_DAY = 86_400
+_CENT = Decimal("0.01")
+
+
+def visible(text: str) -> str:
+    """Return *text* with everything that a terminal would obey, or hide, spelt out."""
+    plain = text.replace("\r\n", "\n").expandtabs(4)
+    return _UNSEEN.sub(lambda found: f"\\x{ord(found[0]):02x}", plain)
+
+
+def one_line(text: str, width: int) -> str:
+    """Return the beginning of *text* on one line."""
+    line = " ".join(visible(text).split())
+    return line if len(line) <= width else line[: max(width - 1, 0)] + "…"
+
+
+def capped(text: str, lines: int, width: int) -> list[str]:
+    """Return the first *lines* of *text*, and how much more there is."""
+    every = visible(text).rstrip("\n").split("\n")
+    shown = [line if len(line) <= width else line[: width - 1] + "…" for line in every[:lines]]
+    left = len(every) - lines
+    return [*shown, f"… {left:,} more line{'s' if left > 1 else ''}"] if left > 0 else shown
+
+
+def arguments(given: Mapping[str, object], width: int) -> str:
+    """Return a call's arguments on one line."""
+    return one_line(" ".join(f"{key}={json_of(value)}" for key, value in given.items()), width)
+
+
+def json_of(value: object) -> str:
+    """Return *value* as JSON, in its own script."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def duration(seconds: float) -> str:
+    """Return a span of time, in its largest two units."""
+    whole = int(seconds)
+    if seconds < _MINUTE:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"  # noqa: PLR2004 - a digit is enough
+    if whole < _HOUR:
+        return f"{whole // 60}m {whole % 60:02}s"
+    if whole < _DAY:
+        return f"{whole // _HOUR}h {whole % _HOUR // 60:02}m"
+    return f"{whole // _DAY}d {whole % _DAY // _HOUR}h"
+
+
+def money(usd: Decimal) -> str:
+    """Return a cost; small ones with as many digits as they need."""
+    if usd == 0:
+        return "$0"
+    return f"${usd:.2f}" if usd >= _CENT * 100 else f"${usd:.4f}"
+
+
+def clock_time(moment: datetime) -> str:
+    """Return the time of day where the reader is."""
+    return moment.astimezone().strftime("%H:%M:%S")
+
+
+def date_time(moment: datetime) -> str:
+    """Return date and time where the reader is."""
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def count(number: int, noun: str) -> str:
+    """Return *number* with its noun."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
