@@ -1,0 +1,285 @@
+"""Tool calls: order, lost attempts, doubt (I5)."""
+
+import pytest
+
+from cueline.deciders.session import due, wake_at
+from cueline.deciders.session.due import AskApproval, ReconcileTool, RecoverTool, RunTool
+from cueline.deciders.session.recovery import UNKNOWN_OUTCOME
+from cueline.events.inbox import ResumeAsked
+from cueline.events.session import (
+    ApprovalRequested,
+    ApprovalResolved,
+    MessageReceived,
+    ModelRequested,
+    OutcomeCameLate,
+    SessionContinued,
+    SessionWaiting,
+    ToolFailed,
+    ToolInDoubt,
+    ToolReconciled,
+    ToolReturned,
+)
+from cueline.testing.given import given
+from cueline.testing.session_example import (
+    agent,
+    broken,
+    decided,
+    later,
+    question,
+    received,
+    returned,
+    running,
+    said,
+    up_to_reply,
+)
+
+RUNNER = SessionWaiting(kind="runner", why="unreachable", deadline_at=later(600))
+
+
+def owed(past):
+    return [type(effect) for effect in due(past.state)]
+
+
+def runs(past):
+    return [effect.effect for effect in due(past.state) if isinstance(effect, RunTool)]
+
+
+def test_repeatable_calls_run_in_parallel_and_any_other_alone():
+    past = given().when(*up_to_reply("look", "put", "shout", "look"))
+
+    assert ["1.0", "1.1"] == runs(past)
+    past.when(running("1.0", "look"), running("1.1", "put"), returned("1.0"))
+    assert [] == runs(past)
+    past.when(returned("1.1"))
+    assert ["1.2"] == runs(past)
+    past.when(running("1.2"))
+    assert [] == runs(past)
+
+
+def test_a_call_out_of_order_does_not_start():
+    given().when(*up_to_reply("shout", "look"), running("1.1", "look")).then_nothing()
+
+
+def test_every_attempt_has_the_same_key():
+    past = given().when(*up_to_reply("put"))
+    first = due(past.state)[0]
+
+    past.when(running("1.0", "put"), broken("1.0", "lost"))
+
+    second = due(past.state)[0]
+    assert (first.key, 1, 2) == (second.key, first.attempt, second.attempt)
+    assert "session-default/1/1.0" == first.key
+
+
+def test_a_started_call_is_recovered_after_a_crash():
+    past = given().when(*up_to_reply("shout"), running("1.0"))
+
+    assert [RecoverTool("1.0", 1, "session-default/1/1.0", "r1")] == due(past.state)
+
+
+@pytest.mark.parametrize("name", ["look", "put"])
+def test_a_repeatable_call_that_was_lost_runs_again_at_once(name):
+    past = given().when(*up_to_reply(name), running("1.0", name), broken("1.0", "lost"))
+
+    assert ["1.0"] == runs(past)
+
+
+def test_a_call_that_keeps_getting_lost_is_told_to_the_model():
+    past = given().when(*up_to_reply("look", spec=agent(max_retries=2, base_seconds=0)))
+    for attempt in (1, 2, 3):
+        past.when(running("1.0", "look", attempt), broken("1.0", "lost", attempt))
+        past.when(SessionContinued(by="deadline", at=later(0)))
+
+    assert ["2.m"] == [effect.effect for effect in due(past.state)]
+
+
+def test_the_second_lost_attempt_is_waited_out():
+    past = given().when(*up_to_reply("look", spec=agent(base_seconds=5)))
+
+    past.when(running("1.0", "look"), broken("1.0", "lost"))
+    past.when(running("1.0", "look", 2), broken("1.0", "lost", 2)).then(ToolFailed, SessionWaiting)
+    assert later(5) == wake_at(past.state)
+    past.when(SessionContinued(by="deadline", at=later(5))).then(SessionContinued)
+    assert ["1.0"] == runs(past)
+
+
+def test_a_call_that_never_began_is_started_anew_whatever_it_declares():
+    past = given().when(*up_to_reply("shout"), running("1.0"), broken("1.0", "not_started"))
+
+    past.then(ToolFailed)
+    assert ["1.0"] == runs(past)
+
+
+def test_an_undeclared_call_that_was_lost_is_in_doubt_and_a_person_asked():
+    past = given().when(*up_to_reply("shout"), running("1.0"), broken("1.0", "lost"))
+
+    past.then(ToolInDoubt(effect="1.0", attempt=1, evidence="gone"))
+    assert [AskApproval] == owed(past)
+
+
+def test_a_call_in_doubt_is_told_as_unknown_where_policy_says_so():
+    spec = agent(in_doubt="tell")
+
+    past = given().when(*up_to_reply("shout", spec=spec), running("1.0"), broken("1.0", "lost"))
+
+    past.then(ToolInDoubt, ToolReconciled, ModelRequested)
+    assert (UNKNOWN_OUTCOME, "policy") == (past.facts[1].output, past.facts[1].by)
+
+
+def in_doubt(name, **policy):
+    spec = agent(approval="off", **policy)
+    return given().when(*up_to_reply(name, spec=spec), running("1.0", name), broken("1.0", "lost"))
+
+
+def asked_whether_it_happened():
+    return in_doubt("shout").when(question("1.0", "1.1.0.1", "did_it_happen"))
+
+
+def test_a_person_may_say_that_it_happened():
+    past = asked_whether_it_happened().when(decided(2, "1.1.0.1", "granted"))
+
+    past.then(MessageReceived, ApprovalResolved, ToolReconciled, ModelRequested)
+    assert "happened" == past.facts[2].outcome
+
+
+def test_a_person_who_says_that_it_did_not_happen_has_it_run_again():
+    past = asked_whether_it_happened().when(decided(2, "1.1.0.1", "denied"))
+
+    assert "did_not_happen" == past.facts[2].outcome
+    assert ["1.0"] == runs(past)
+
+
+def test_a_steer_withdraws_the_question_and_tells_that_the_outcome_is_unknown():
+    past = asked_whether_it_happened().when(said(2, lane="steer"))
+
+    assert "steer" == due(past.state)[0].superseded_by
+    superseded = ApprovalResolved(approval="1.1.0.1", verdict="superseded", by="steer")
+    past.when(superseded).then(ApprovalResolved, ToolReconciled, ModelRequested)
+
+
+def test_a_tool_that_reconciles_is_asked_first():
+    assert [ReconcileTool] == owed(in_doubt("pay"))
+
+
+@pytest.mark.parametrize("output", ["paid", ""])
+def test_what_a_tool_says_happened_is_the_result(output):
+    reconciled = ToolReconciled(effect="1.0", outcome="happened", by="tool", output=output)
+
+    in_doubt("pay").when(reconciled).then(ToolReconciled, ModelRequested)
+
+
+def test_what_a_tool_says_did_not_happen_runs_again():
+    past = in_doubt("pay").when(ToolReconciled(effect="1.0", outcome="did_not_happen", by="tool"))
+
+    assert ["1.0"] == runs(past)
+
+
+# I9: the grant was for one effect, once.
+def test_a_sensitive_call_that_did_not_happen_is_asked_for_again():
+    past = given().when(*up_to_reply("wire"), question("1.0", "1.1.0.1"))
+    past.when(decided(2, "1.1.0.1", "granted"), running("1.0", "wire"), broken("1.0", "lost"))
+
+    past.when(ToolReconciled(effect="1.0", outcome="did_not_happen", by="tool"))
+
+    assert [("1.1.0.2", "may_it_run")] == [(e.approval, e.question) for e in due(past.state)]
+
+
+@pytest.mark.parametrize("output", ["", "perhaps"])
+def test_a_tool_that_cannot_tell_leaves_it_to_a_person(output):
+    unknown = ToolReconciled(effect="1.0", outcome="unknown", by="tool", output=output)
+
+    past = in_doubt("pay").when(unknown).then(ToolReconciled)
+
+    assert [AskApproval] == owed(past)
+
+
+# I14
+def test_a_runner_that_cannot_be_reached_is_waited_for():
+    past = given().when(*up_to_reply("shout"), running("1.0"), RUNNER).then(SessionWaiting)
+
+    assert later(600) == past.state.runner_wait == wake_at(past.state)
+    assert [] == due(past.state)
+
+
+def test_a_wait_for_a_runner_is_never_put_off():
+    past = given().when(*up_to_reply("shout"), running("1.0"), RUNNER)
+
+    past.when(RUNNER.model_copy(update={"deadline_at": later(900)})).then_nothing()
+
+
+def test_a_runner_that_comes_back_is_asked_before_the_deadline():
+    past = given().when(*up_to_reply("shout"), running("1.0"), RUNNER)
+
+    past.when(SessionContinued(by="runner")).then(SessionContinued)
+
+    assert [RecoverTool] == owed(past)
+
+
+@pytest.mark.parametrize(
+    ("name", "fact"), [("shout", ToolInDoubt), ("look", ToolFailed)], ids=["undeclared", "reads"]
+)
+def test_a_call_whose_runner_was_waited_for_in_vain_is_lost(name, fact):
+    past = given().when(*up_to_reply(name), running("1.0", name), RUNNER)
+
+    past.when(SessionContinued(by="deadline", at=later(600)))
+    assert [RecoverTool] == owed(past)
+    past.when(RUNNER.model_copy(update={"deadline_at": later(1200)})).then(fact)
+
+
+def test_a_call_that_no_runner_takes_ends_in_a_question_to_the_operator():
+    past = given().when(*up_to_reply("shout"), RUNNER)
+    past.when(SessionContinued(by="deadline", at=later(600)))
+
+    past.when(RUNNER).then(SessionWaiting)
+
+    assert "error: unreachable" == past.state.hold
+    past.when(received(2, ResumeAsked()))
+    assert ["1.0"] == runs(past)
+    assert past.when(RUNNER).state.runner_wait is not None
+
+
+def test_a_tool_that_cannot_be_asked_what_happened_leaves_it_to_a_person():
+    past = in_doubt("pay").when(RUNNER, SessionContinued(by="deadline", at=later(600)), RUNNER)
+
+    past.then(ToolReconciled)
+    assert [AskApproval] == owed(past)
+
+
+# D15
+def test_an_outcome_that_nobody_waits_for_changes_nothing():
+    past = given().when(*up_to_reply("look"), running("1.0", "look"), returned("1.0"))
+    before = past.state
+
+    past.when(returned("1.0")).then(
+        OutcomeCameLate(effect="1.0", attempt=1, outcome="ToolReturned")
+    )
+
+    assert before == past.state
+
+
+def test_an_outcome_of_an_older_attempt_comes_late():
+    past = given().when(*up_to_reply("look"), running("1.0", "look"), broken("1.0", "lost"))
+
+    past.when(running("1.0", "look", 2), returned("1.0", attempt=1)).then(OutcomeCameLate)
+
+
+def test_a_question_that_is_not_due_is_not_asked():
+    given().when(*up_to_reply("look"), question("1.0", "1.1.0.1")).then_nothing()
+    in_doubt("pay").when(question("1.0", "1.1.0.1", "did_it_happen")).then_nothing()
+
+
+def test_a_call_in_doubt_is_asked_about_once():
+    past = asked_whether_it_happened().then(ApprovalRequested, SessionWaiting)
+
+    past.when(question("1.0", "1.1.0.2", "did_it_happen")).then_nothing()
+
+
+def test_parallel_results_are_presented_in_call_order():
+    past = given().when(*up_to_reply("look", "put"), running("1.0", "look"))
+    past.when(running("1.1", "put"), returned("1.1", "second"), returned("1.0", "first"))
+
+    other = given().when(*up_to_reply("look", "put"), running("1.0", "look"))
+    other.when(running("1.1", "put"), returned("1.0", "first"), returned("1.1", "second"))
+
+    past.then(ToolReturned, ModelRequested)
+    assert past.facts[1].digest == other.facts[1].digest
