@@ -1,12 +1,14 @@
 """The dispatcher: finds sessions with work and no living owner, gives them to a host."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
+from hashlib import sha256
 from typing import Protocol
 
-from cueline.actors.presence import death_of, find
+from cueline.actors.presence import death_of
 from cueline.actors.session_host import HostPort
 from cueline.clock import Clock
+from cueline.errors import CuelineError
 from cueline.events.store import EventStore, PresenceBoard
 from cueline.events.stream import sibling
 
@@ -49,6 +51,7 @@ class Dispatcher:
         board: PresenceBoard,
         clock: Clock,
         scope: Collection[str] | None = None,
+        on_trouble: Callable[[CuelineError], None] | None = None,
     ) -> None:
         self._store = store
         self._index = index
@@ -56,61 +59,78 @@ class Dispatcher:
         self._board = board
         self._clock = clock
         self._scope = scope
-        self._placed: dict[str, str] = {}
-        """Which of our hosts a session was given to last; a hint."""
+        self._on_trouble = on_trouble
+        self._in_trouble = False
 
     async def run(self) -> None:
-        """Look for work every second, for ever."""
+        """Look for work every second, for ever; what fails now is tried again."""
         while True:
-            await self.tick()
+            try:
+                await self.tick()
+            except CuelineError as error:
+                self._tell(error)
+            else:
+                self._in_trouble = False
             await self._clock.sleep(TICK_SECONDS)
 
     async def follow_inboxes(self) -> None:
         """Pass every new message on at once, for ever; `tick` finds what this misses."""
+        while True:
+            try:
+                await self._follow()
+            except CuelineError as error:
+                self._tell(error)
+                await self._clock.sleep(TICK_SECONDS)
+
+    async def tick(self) -> None:
+        """Give every session with work and no living owner to a host."""
+        hosts = await self._fleet.hosts()
+        active = {stream for host in hosts.values() for stream in await host.active()}
+        due = await self._index.due(self._clock.now())
+        driven = [stream for stream in await self._index.driven() if stream not in active]
+        await self.place([s for s in dict.fromkeys([*due, *driven]) if self._cares(s)])
+
+    async def place(self, streams: Collection[str]) -> None:
+        """Give *streams* to hosts, unless somebody else's host drives them."""
+        hosts = await self._fleet.hosts() if streams else {}
+        if not hosts:
+            return
+        living = await self._living()
+        batches: dict[str, list[str]] = {}
+        for stream in streams:
+            owner = (await self._store.head(stream)).owner
+            if owner not in hosts:
+                if owner in living:
+                    continue
+                owner = _host_for(stream, hosts)
+            batches.setdefault(owner, []).append(stream)
+        for incarnation, batch in batches.items():
+            await hosts[incarnation].drive(batch)
+
+    async def _follow(self) -> None:
         after = await self._store.last_position()
         async for recorded in self._store.follow(after, {"inbox"}):
             stream = sibling(recorded.stream, "session")
             if self._cares(stream):
                 await self.place([stream])
 
-    async def tick(self) -> None:
-        """Give every session with work and no living owner to a host."""
-        due = [s for s in await self._index.due(self._clock.now()) if self._cares(s)]
-        driven = [s for s in await self._index.driven() if self._cares(s)]
-        await self.place(dict.fromkeys([*due, *driven]))
-
-    async def place(self, streams: Collection[str]) -> None:
-        """Give *streams* to hosts, unless somebody else's host drives them."""
-        if not streams:
-            return
-        hosts = await self._fleet.hosts()
-        if not hosts:
-            return
-        batches: dict[str, list[str]] = {}
-        for stream in streams:
-            owner = (await self._store.head(stream)).owner
-            if owner is not None and owner not in hosts and await self._lives(owner):
-                continue
-            batches.setdefault(self._host_for(stream, owner, hosts), []).append(stream)
-        for incarnation, batch in batches.items():
-            await hosts[incarnation].drive(batch)
-
-    def _host_for(self, stream: str, owner: str | None, hosts: dict[str, HostPort]) -> str:
-        """Return the host that has the session, or the one with the fewest of ours."""
-        for candidate in (owner, self._placed.get(stream)):
-            if candidate in hosts:
-                return candidate
-        loads = dict.fromkeys(hosts, 0)
-        for host in self._placed.values():
-            if host in loads:
-                loads[host] += 1
-        chosen = min(loads, key=lambda host: loads[host])
-        self._placed[stream] = chosen
-        return chosen
-
     def _cares(self, stream: str) -> bool:
         return self._scope is None or stream in self._scope
 
-    async def _lives(self, incarnation: str) -> bool:
-        presence = find(await self._board.all(), incarnation)
-        return presence is not None and death_of(presence, self._clock.now()) is None
+    async def _living(self) -> set[str]:
+        now = self._clock.now()
+        return {p.incarnation for p in await self._board.all() if death_of(p, now) is None}
+
+    def _tell(self, error: CuelineError) -> None:
+        """Report the first of a row of failures."""
+        if self._on_trouble is not None and not self._in_trouble:
+            self._on_trouble(error)
+        self._in_trouble = True
+
+
+def _host_for(stream: str, hosts: Collection[str]) -> str:
+    """Return the host of a session that no living one has had; the same every time.
+
+    When a host comes or goes, only sessions that it gets or had change places.
+    """
+    return max(hosts, key=lambda host: sha256(f"{host} {stream}".encode()).digest())

@@ -17,17 +17,26 @@ the prompt is folded beside it from the same facts. There is no recovery code:
 a crash is an entity that was dropped, and the next one asks `due`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import cast
 
+from cueline.actors.author import author_of
+from cueline.actors.outfit import Outfit
 from cueline.clock import Clock
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import SessionState, decide, evolve, session_of
-from cueline.errors import LogUnavailableError, UnknownOutcomeError
+from cueline.errors import (
+    CuelineError,
+    LogUnavailableError,
+    UnknownOutcomeError,
+    UnknownSessionError,
+)
 from cueline.events.codec import Emptied
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.session import SessionEvent
 from cueline.events.store import NO_STREAM
+from cueline.events.stream import shown, sibling
 
 RETRY_SECONDS = 0.2
 """How long to wait before an append that failed is asked again."""
@@ -53,34 +62,70 @@ class Steps:
 class Entity:
     """A session that this process owns, as long as the store agrees."""
 
-    def __init__(self, stream: str, owner: str, journal: Journal, clock: Clock) -> None:
+    __slots__ = (
+        "_after",
+        "_clock",
+        "_owner",
+        "_report",
+        "epoch",
+        "journal",
+        "prompt",
+        "state",
+        "stream",
+        "version",
+    )
+
+    def __init__(
+        self,
+        stream: str,
+        owner: str,
+        journal: Journal,
+        clock: Clock,
+        report: Callable[[CuelineError], None],
+    ) -> None:
         self.stream = stream
         self.state = session_of(stream)
         self.prompt = Prompt()
         self.epoch = 0
         self.version = NO_STREAM
         self.journal = journal
-        """Replaced once the agent, and so its secrets, are known."""
+        """The agent's own, once it is known."""
         self._after: tuple[str, int] | None = None
         self._owner = owner
         self._clock = clock
+        self._report = report
 
     async def load(self) -> None:
         """Become the owner and fold the past.
 
         Raises:
+            UnknownSessionError: nobody asked for this session.
             FencedError: somebody else was quicker.
             CorruptEventError: the past cannot be read; an operator restores it.
             UnknownEventTypeError: the past needs a newer cueline.
         """
-        head = await self.journal.store.head(self.stream)
-        self.epoch = await self.journal.store.acquire(self.stream, self._owner, head.epoch)
+        store = self.journal.store
+        head = await store.head(self.stream)
+        if (
+            head.version == NO_STREAM
+            and (await store.head(sibling(self.stream, "inbox"))).version == NO_STREAM
+        ):
+            # Not acquired: that would make a stream of a name that means nothing.
+            raise UnknownSessionError(shown(self.stream), "there is no such session in this log")
+        self.epoch = await store.acquire(self.stream, self._owner, head.epoch)
         await self._fold(self.stream, None)
 
     async def inherit(self, parent: str, version: int) -> None:
         """Fold a parent's past up to *version*: this session goes on from there."""
         await self._fold(parent, version)
         self._after = (parent, version)
+
+    def share(self, outfit: Outfit) -> None:
+        """Have the agent, and what belongs to it, in memory once for all its sessions."""
+        self.journal = outfit.journal
+        if self.state.setup is not None:
+            setup = replace(self.state.setup, agent=outfit.agent, tools=outfit.tools)
+            self.state = replace(self.state, setup=setup)
 
     async def record(self, steps: Steps) -> None:
         """Append *steps* and make their state the state.
@@ -97,6 +142,7 @@ class Entity:
             expected_version=self.version,
             epoch=self.epoch,
             after=self._after,
+            actor=author_of,
         )
         await self._append(write)
         self.version += sum(len(facts) for facts in steps.steps)
@@ -108,11 +154,15 @@ class Entity:
 
     async def _append(self, write: FactWrite) -> None:
         key = f"{self.epoch}.{self.version}"
+        told = False
         while True:
             try:
                 await self.journal.append([write], key)
-            except (UnknownOutcomeError, LogUnavailableError):
+            except (UnknownOutcomeError, LogUnavailableError) as error:
                 # What is known stays in memory until the log takes it.
+                if not told:
+                    self._report(error)
+                    told = True
                 await self._clock.sleep(RETRY_SECONDS)
             else:
                 return

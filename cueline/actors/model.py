@@ -1,7 +1,7 @@
 """The port to whoever thinks."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from cueline.events.agent import AgentSpec
@@ -31,7 +31,7 @@ class ModelReply:
     calls: tuple[ToolCall, ...] = ()
     stop_reason: str
     """`end_turn`, `tool_use`, `max_tokens` …"""
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     model: str = ""
     """The model that answered, as the provider names it."""
 

@@ -26,7 +26,7 @@ def machine_name() -> str:
 
 
 def presence_of(role: str, pid: int | None = None) -> Presence:
-    """Return the presence of process *pid* on this machine, or of this one, as a new incarnation."""
+    """Return a new incarnation's presence: of process *pid* on this machine, or of this one."""
     number = os.getpid() if pid is None else pid
     return Presence(
         incarnation=f"{role}-{uuid4().hex[:12]}",
@@ -41,11 +41,8 @@ def presence_of(role: str, pid: int | None = None) -> Presence:
 
 def death_of(presence: Presence, now: datetime) -> str | None:
     """Return the evidence that a process is dead; None while it may live."""
-    here = (presence.boot_id, presence.pid_namespace) == (_boot_id(), _pid_namespace())
-    if here and presence.boot_id:
-        if _started(presence.pid) == presence.process_started:
-            return None if not _silent(presence, now) else _silence(presence, now)
-        return f"process {presence.pid} on {presence.machine} has ended"
+    if (end := ended(presence)) is not None:
+        return end
     return _silence(presence, now) if _silent(presence, now) else None
 
 

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from cueline.actors.tool import Finding, ToolExecutor, ToolOrder
 from cueline.deciders.session import order_digest
 from cueline.errors import (
+    CuelineError,
     PathEscapeError,
     RunnerBusyError,
     StaleOrderError,
@@ -27,6 +28,9 @@ class ToolReport:
     message: str = ""
     seconds: float = 0.0
     truncated_from: int | None = None
+
+
+NOT_BEGUN = ToolReport("failed", kind="not_started", message="it was stopped before it began")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,16 @@ class RunnerPort(Protocol):
         ...
 
 
-_Key = tuple[str, int]
+@dataclass(slots=True)
+class _Served:
+    """What the runner remembers of one session."""
+
+    epoch: int = 0
+    """The highest it has seen."""
+    turn: int = 0
+    """The latest; whatever belongs to an earlier one is over."""
+    calls: dict[tuple[str, int], "asyncio.Task[ToolReport] | None"] = field(default_factory=dict)
+    """Of that turn, by key and attempt; None: its result is recorded, or it is barred."""
 
 
 class Runner:
@@ -82,6 +95,10 @@ class Runner:
     Only the incarnation that `ToolStarted` names may be sent the call, and no
     epoch below the highest one seen for its session. So "never seen" also
     promises "and never will".
+
+    It remembers an epoch for each session while it lives, and the calls of its
+    latest turn: a session begins a turn when all calls of the one before have
+    an outcome in the log.
     """
 
     def __init__(
@@ -91,64 +108,55 @@ class Runner:
         self._executor = executor
         self._now = now
         self._slots = asyncio.Semaphore(slots)
-        self._epochs: dict[str, int] = {}
-        self._running: dict[_Key, asyncio.Task[ToolReport]] = {}
-        self._seen: set[_Key] = set()
+        self._served: dict[str, _Served] = {}
+        self._running: set[asyncio.Task[ToolReport]] = set()
         self._draining = False
-        self.heard_at = now()
-        """When somebody last sent it something, in its own seconds."""
 
     @property
     def busy(self) -> int:
         """How many calls run."""
-        return sum(not task.done() for task in self._running.values())
+        return len(self._running)
 
     async def execute(self, order: ToolOrder) -> ToolReport:
         """See `RunnerPort.execute`."""
+        name = CallName(order.session, order.key, order.attempt, order.runner, order.epoch)
+        calls = self._check(name).calls
         key = (order.key, order.attempt)
-        self._check(order.session, order.runner, order.epoch)
-        if key not in self._running:
+        if key not in calls:
             if self._draining:
                 raise RunnerBusyError(self.incarnation)
-            if key in self._seen:
-                # Barred by `outcome`, or forgotten because its result is recorded.
-                raise StaleOrderError(
-                    self.incarnation, order.session, order.epoch, self._epochs[order.session]
-                )
-            self._seen.add(key)
-            self._running[key] = asyncio.create_task(self._run(order))
-        # The caller may go away; the call goes on, and is asked for by its key.
-        return await asyncio.shield(self._running[key])
+            calls[key] = self._begin(order)
+        task = calls[key]
+        if task is None:
+            # Barred by `outcome`, or forgotten because its result is recorded.
+            raise StaleOrderError(self.incarnation, order.session, order.epoch, order.epoch)
+        return await _report_of(task)
 
     async def outcome(self, name: CallName) -> ToolReport | None:
         """See `RunnerPort.outcome`."""
-        self._check(name.session, name.runner, name.epoch)
-        key = (name.key, name.attempt)
-        if key not in self._running:
-            self._seen.add(key)
-            return None
-        return await asyncio.shield(self._running[key])
+        task = self._check(name).calls.setdefault((name.key, name.attempt), None)
+        return None if task is None else await _report_of(task)
 
     async def cancel(self, name: CallName) -> None:
         """See `RunnerPort.cancel`."""
-        self._check(name.session, name.runner, name.epoch)
-        task = self._running.get((name.key, name.attempt))
+        task = self._check(name).calls.get((name.key, name.attempt))
         if task is not None:
             task.cancel()
 
     async def forget(self, name: CallName) -> None:
         """See `RunnerPort.forget`."""
-        self._check(name.session, name.runner, name.epoch)
-        key = (name.key, name.attempt)
-        if key in self._running and self._running[key].done():
-            del self._running[key]
+        calls = self._check(name).calls
+        task = calls.get((name.key, name.attempt))
+        if task is not None and task.done():
+            calls[name.key, name.attempt] = None
 
     async def reconcile(self, order: ToolOrder) -> Finding:
         """See `RunnerPort.reconcile`."""
-        self._check(order.session, None, order.epoch)
+        # Any runner may be asked, so the order names none.
+        self._check(CallName(order.session, order.key, 0, self.incarnation, order.epoch))
         try:
             return await self._executor.reconcile(order)
-        except (ToolFailedError, ToolImportError) as error:
+        except CuelineError as error:
             return Finding("unknown", str(error))
 
     async def drain(self) -> None:
@@ -158,46 +166,81 @@ class Runner:
     async def close(self) -> None:
         """Kill what runs, and end."""
         self._draining = True
-        for task in self._running.values():
+        for task in self._running:
             task.cancel()
         await self._executor.close()
 
-    def _check(self, session: str, runner: str | None, epoch: int) -> None:
-        """Refuse another incarnation's orders, and those of a former owner."""
-        self.heard_at = self._now()
-        highest = self._epochs.get(session, 0)
-        if (runner is not None and runner != self.incarnation) or epoch < highest:
-            raise StaleOrderError(self.incarnation, session, epoch, highest)
-        self._epochs[session] = epoch
+    def _check(self, name: CallName) -> _Served:
+        """Refuse another incarnation's orders, those of a former owner, and those of the past."""
+        served = self._served.get(name.session)
+        if served is None:
+            served = self._served[name.session] = _Served()
+        turn = _turn(name.key)
+        if name.runner != self.incarnation or name.epoch < served.epoch or turn < served.turn:
+            raise StaleOrderError(self.incarnation, name.session, name.epoch, served.epoch)
+        served.epoch = name.epoch
+        if turn > served.turn:
+            served.turn, served.calls = turn, {}
+        return served
+
+    def _begin(self, order: ToolOrder) -> "asyncio.Task[ToolReport]":
+        task = asyncio.create_task(self._run(order))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return task
 
     async def _run(self, order: ToolOrder) -> ToolReport:
-        started = self._now()
-        place = order.workspace
-        digest = order_digest(
-            session=order.session,
-            effect=order.effect,
-            tool=order.tool.name,
-            tool_digest=order.tool.digest,
-            arguments=order.arguments,
-            workspace=(place.machine, place.path) if place else None,
-        )
-        if digest != order.digest:
+        if _digest(order) != order.digest:
             # I9: what would run is not what was asked for.
             return ToolReport("failed", kind="not_granted", message="the call was changed")
         try:
-            async with self._slots:
-                output = await self._executor.call(order)
+            await self._slots.acquire()
         except asyncio.CancelledError:
-            spent = self._now() - started
-            return ToolReport("failed", kind="cancelled", message="it was stopped", seconds=spent)
+            return NOT_BEGUN
+        began = self._now()
+        try:
+            return await self._called(order)
+        except asyncio.CancelledError:
+            kind, message = "cancelled", "it was stopped"
         except ToolFailedError as error:
-            spent = self._now() - started
-            return ToolReport("failed", kind=error.kind, message=error.message, seconds=spent)
+            kind, message = error.kind, error.message
         except (ToolImportError, PathEscapeError) as error:
-            return ToolReport("failed", kind="tool_error", message=str(error))
+            kind, message = "tool_error", str(error)
+        except Exception as error:  # noqa: BLE001 - an executor's bug is this call's failure
+            kind, message = "tool_error", f"{type(error).__name__}: {error}"
+        finally:
+            self._slots.release()
+        return ToolReport("failed", kind=kind, message=message, seconds=self._now() - began)
+
+    async def _called(self, order: ToolOrder) -> ToolReport:
+        output = await self._executor.call(order)
         return ToolReport(
             "returned",
             content=output.content,
             seconds=output.seconds,
             truncated_from=output.truncated_from,
         )
+
+
+async def _report_of(task: "asyncio.Task[ToolReport]") -> ToolReport:
+    """Wait for the call; who waits may go away, the call goes on and is asked for by its key."""
+    await asyncio.wait([task])
+    # Cancelled before its first step, it never came to say so itself.
+    return NOT_BEGUN if task.cancelled() else task.result()
+
+
+def _turn(key: str) -> int:
+    """Return the turn of the call with the idempotency key `<stream>/<turn>.<index>`."""
+    return int(key.rpartition("/")[2].partition(".")[0])
+
+
+def _digest(order: ToolOrder) -> str:
+    place = order.workspace
+    return order_digest(
+        session=order.session,
+        effect=order.effect,
+        tool=order.tool.name,
+        tool_digest=order.tool.digest,
+        arguments=order.arguments,
+        workspace=(place.machine, place.path) if place else None,
+    )

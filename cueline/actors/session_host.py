@@ -4,19 +4,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from cueline.actors.drive import Drive, Models
+from cueline.actors.drive import Drive
 from cueline.actors.effect import Collaborators
 from cueline.actors.entity import Entity
-from cueline.errors import (
-    CorruptEventError,
-    CuelineError,
-    FencedError,
-    MissingBlobError,
-    UnknownEventTypeError,
-    WrongExpectedVersionError,
-)
-from cueline.events.store import Head
-from cueline.events.stream import sibling
+from cueline.actors.outfit import Outfits
+from cueline.actors.receipt import Receipts
+from cueline.errors import CuelineError, FencedError, UnknownSessionError, WrongExpectedVersionError
+from cueline.events.stream import shown, sibling
 
 ACTIVATIONS = 50
 """So many sessions are brought to life at a time."""
@@ -49,12 +43,14 @@ class SessionHost:
     ) -> None:
         self.incarnation = incarnation
         self._parts = parts
-        self._models = Models(parts.models)
+        self._journal = parts.journal(None)
+        self._outfits = Outfits(parts.journal, parts.redactor, parts.models)
+        self._receipts = Receipts(parts.runners.find)
         self._drives: dict[str, Drive] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._loading = asyncio.Semaphore(ACTIVATIONS)
         self._set_aside: set[str] = set()
-        """Sessions that this code cannot read; each fails alone."""
+        """Sessions that this code cannot drive; each fails alone."""
         self._on_trouble = on_trouble
         self._most = most
         self._draining = False
@@ -77,9 +73,7 @@ class SessionHost:
         full = len(self._tasks) >= self._most
         if self._draining or full or stream in self._set_aside:
             return
-        task = asyncio.create_task(self._live(stream))
-        self._tasks[stream] = task
-        task.add_done_callback(lambda _: self._tasks.pop(stream, None))
+        self._tasks[stream] = asyncio.create_task(self._live(stream))
 
     async def settled(self, stream: str) -> None:
         """Wait until *stream* does not live here (any more)."""
@@ -100,7 +94,8 @@ class SessionHost:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._models.close()
+        self._receipts.close()
+        await self._outfits.close()
 
     async def _live(self, stream: str) -> None:
         """Drive one session until it rests, and again when a message came meanwhile."""
@@ -109,26 +104,39 @@ class SessionHost:
                 pass
         except (FencedError, WrongExpectedVersionError):
             # Somebody else owns it now; whatever we meant to do is theirs to do.
-            return
-        except (CorruptEventError, MissingBlobError, UnknownEventTypeError) as error:
-            self._set_aside.add(stream)
-            self._on_trouble(stream, error)
+            pass
         except CuelineError as error:
-            self._on_trouble(stream, error)
+            self._fail(stream, error)
+        except Exception as error:  # noqa: BLE001 - one session's trouble is not its neighbours'
+            bug = CuelineError(f"{shown(stream)}: {type(error).__name__}: {error}")
+            bug.__cause__ = error
+            self._fail(stream, bug)
         finally:
+            # At once, not in a callback: a message that comes from now on
+            # finds no session here, and brings it to life.
             self._drives.pop(stream, None)
+            self._tasks.pop(stream, None)
+
+    def _fail(self, stream: str, error: CuelineError) -> None:
+        """Report; what will not pass by itself is not tried again in this process."""
+        if not error.retryable and not isinstance(error, UnknownSessionError):
+            self._set_aside.add(stream)
+        self._on_trouble(stream, error)
 
     async def _drive_once(self, stream: str) -> bool:
+        """Drive the session until it rests, and say whether there is something new for it."""
+        entity = Entity(
+            stream, self.incarnation, self._journal, self._parts.clock, self._report(stream)
+        )
+        drive = Drive(entity, self._parts, self._outfits, self._receipts)
+        self._drives[stream] = drive
         async with self._loading:
-            journal = self._parts.journal(None)
-            entity = Entity(stream, self.incarnation, journal, self._parts.clock)
-            drive = Drive(entity, self._parts, self._models)
-            self._drives[stream] = drive
             await drive.load()
         await drive.run()
-        read = entity.state.inbox_read
-        del self._drives[stream]
-        # Dropped first, compared afterwards: a message that came in between is
-        # either seen here or nudges a session that is not there any more.
-        inbox: Head = await journal.store.head(sibling(stream, "inbox"))
-        return inbox.version > max(read, 1)
+        # Compared after the wait was recorded: a message that came in between
+        # is seen here, or nudges the session, or finds it gone.
+        inbox = await self._journal.store.head(sibling(stream, "inbox"))
+        return inbox.version > max(entity.state.inbox_read, 1) or drive.nudged
+
+    def _report(self, stream: str) -> Callable[[CuelineError], None]:
+        return lambda error: self._on_trouble(stream, error)

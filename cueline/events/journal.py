@@ -38,8 +38,8 @@ class FactWrite:
     epoch: int | None = None
     after: tuple[str, int] | None = None
     """On a stream's first append: the stream and version that it forks from."""
-    actor: str = "agent"
-    """Who: `user`, `agent`, `runner` or `system`, perhaps with `:name`."""
+    actor: str | Callable[[Fact], str] = "agent"
+    """Who: `user`, `agent`, `runner` or `system`, perhaps with `:name`; or who, fact by fact."""
     correlation_id: str | None = None
     causation_id: str | None = None
 
@@ -128,11 +128,12 @@ class Journal:
 
     def _prepare(self, write: FactWrite, occurred_us: int, blobs: dict[str, bytes]) -> Write:
         drafts = []
+        actor = write.actor
         for step, facts in enumerate(write.steps):
             for fact in facts:
                 encoded = self._codec.encode(
                     fact,
-                    actor=write.actor,
+                    actor=actor if isinstance(actor, str) else actor(fact),
                     occurred_us=occurred_us,
                     step=step,
                     correlation_id=write.correlation_id,

@@ -1,0 +1,40 @@
+"""Who is behind each fact of a session, as the audit tells it."""
+
+from cueline.deciders.approval import AUTO_APPROVER
+from cueline.events.fact import Fact
+from cueline.events.inbox import DecisionGiven
+from cueline.events.session import (
+    ApprovalResolved,
+    MessageReceived,
+    MessageRefused,
+    ModelFailed,
+    ModelReplied,
+    ToolFailed,
+    ToolReconciled,
+    ToolReturned,
+    ToolStarted,
+)
+
+_BY_TYPE: dict[type[Fact], str] = {
+    ModelReplied: "agent",
+    ModelFailed: "agent",
+    ToolStarted: "agent",
+    ToolReturned: "runner",
+    ToolFailed: "runner",
+    MessageReceived: "user",
+    MessageRefused: "user",
+}
+_NOT_PEOPLE = frozenset({"policy", "steer", "stop", "deadline", "clock", "", AUTO_APPROVER})
+
+
+def author_of(fact: Fact) -> str:
+    """Return `user`, `agent`, `runner` or `system`; of a person who gave a name, with it."""
+    match fact:
+        case MessageReceived(message=DecisionGiven(by=by)) if by:
+            return f"user:{by}"
+        case ToolReconciled(by="tool"):
+            return "runner"
+        case ToolReconciled(by=by) | ApprovalResolved(by=by) if by not in _NOT_PEOPLE:
+            return f"user:{by}"
+        case _:
+            return _BY_TYPE.get(type(fact), "system")

@@ -1,0 +1,59 @@
+"""How long an effect may go on that a stop or a signal is going to end."""
+
+from datetime import datetime, timedelta
+
+from cueline.deciders.session import SessionState, due
+from cueline.deciders.session.due import Cancel
+
+GRACE_SECONDS = 5.0
+"""What is in flight may finish, before it is cancelled."""
+
+
+class Graces:
+    """What is about to be ended, and until when it may still end by itself."""
+
+    __slots__ = ("_ended", "_until")
+
+    def __init__(self) -> None:
+        self._until: dict[Cancel, datetime] = {}
+        self._ended: frozenset[Cancel] = frozenset()
+
+    @property
+    def until(self) -> datetime | None:
+        """When the next grace is over."""
+        return min(
+            (moment for cancel, moment in self._until.items() if cancel not in self._ended),
+            default=None,
+        )
+
+    def over(self, state: SessionState, now: datetime) -> list[Cancel]:
+        """Return what has to be ended now, each once; who is not to be ended any more is spared."""
+        wanted = _wanted(state)
+        if not wanted and not self._until:
+            return []
+        self._until = {
+            cancel: self._until.get(cancel) or now + _grace(state, cancel) for cancel in wanted
+        }
+        over = [c for c, moment in self._until.items() if moment <= now and c not in self._ended]
+        self._ended = self._ended.intersection(wanted).union(over)
+        return over
+
+
+def _wanted(state: SessionState) -> list[Cancel]:
+    if state.stop is not None:
+        return [effect for effect in due(state) if isinstance(effect, Cancel)]
+    model = state.turn.model
+    if state.hold == "signal" and model is not None and model.phase == "started":
+        return [Cancel(model.effect, model.attempt)]
+    return []
+
+
+def _grace(state: SessionState, cancel: Cancel) -> timedelta:
+    """Return how long: a stop waits for tools alone, a signal for the model too."""
+    waits = state.stop is None or not is_model_call(cancel.effect)
+    return timedelta(seconds=GRACE_SECONDS if waits else 0)
+
+
+def is_model_call(effect: str) -> bool:
+    """Whether the effect is a model call, `<turn>.m`."""
+    return effect.endswith(".m")

@@ -1,0 +1,127 @@
+"""What one session has in hand: the effects in flight, and the facts they brought."""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from datetime import datetime
+from typing import Any
+
+from cueline.clock import Clock
+from cueline.deciders.session.due import (
+    AskApproval,
+    CallModel,
+    Cancel,
+    CloseApproval,
+    Effect,
+    ReconcileTool,
+    RecoverTool,
+    RunTool,
+)
+from cueline.events.session import SessionEvent
+
+Work = Coroutine[Any, Any, Sequence[SessionEvent]]
+
+
+class Hand:
+    """Runs effects beside each other, and wakes whoever waits for them."""
+
+    __slots__ = ("_brought", "_clock", "_error", "_rung", "_tasks", "_waiting")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._tasks: dict[str, asyncio.Task[Sequence[SessionEvent]]] = {}
+        self._brought: list[SessionEvent] = []
+        self._error: BaseException | None = None
+        self._rung = False
+        self._waiting: asyncio.Future[None] | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is in flight, and nothing was brought that nobody took."""
+        return not self._tasks and not self._brought and self._error is None
+
+    def has(self, effect: Effect) -> bool:
+        """Whether *effect*, or another way to learn the same, is in flight."""
+        return hand_name(effect) in self._tasks
+
+    @property
+    def asks(self) -> bool:
+        """Whether a question is on its way to the gate."""
+        return any(name.startswith("a:") for name in self._tasks)
+
+    def take_up(self, effect: Effect, work: Work) -> None:
+        """Begin *work*, which carries *effect* out."""
+        name = hand_name(effect)
+        task = asyncio.create_task(work)
+        self._tasks[name] = task
+        task.add_done_callback(lambda done: self._done(name, done))
+
+    def cancel(self, effect: str) -> None:
+        """End the model call of that effect; it brings that it was cancelled."""
+        task = self._tasks.get(f"m:{effect}")
+        if task is not None:
+            task.cancel()
+
+    def take(self) -> list[SessionEvent]:
+        """Return what was brought since the last time.
+
+        Raises whatever an effect raised: it ends the drive.
+        """
+        if self._error is not None:
+            raise self._error
+        brought, self._brought = self._brought, []
+        return brought
+
+    def ring(self) -> None:
+        """Wake whoever waits."""
+        self._rung = True
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+    async def wait(self, until: datetime | None) -> None:
+        """Wait until something was brought, or somebody rings, or *until*."""
+        if self._rung:
+            self._rung = False
+            return
+        self._waiting = asyncio.get_running_loop().create_future()
+        alarm = None if until is None else asyncio.create_task(self._alarm(until))
+        try:
+            await self._waiting
+        finally:
+            self._waiting = None
+            self._rung = False
+            if alarm is not None:
+                alarm.cancel()
+
+    def drop(self) -> None:
+        """Let go of everything: nobody will take what it brings."""
+        for task in self._tasks.values():
+            task.cancel()
+
+    async def _alarm(self, until: datetime) -> None:
+        await self._clock.sleep(max(0.0, (until - self._clock.now()).total_seconds()))
+        self.ring()
+
+    def _done(self, name: str, task: asyncio.Task[Sequence[SessionEvent]]) -> None:
+        del self._tasks[name]
+        self.ring()
+        if task.cancelled():
+            return
+        if (error := task.exception()) is not None:
+            self._error = error
+        else:
+            self._brought.extend(task.result())
+
+
+def hand_name(effect: Effect) -> str:
+    """Return the name under which an effect is in hand; a call is so however it got there."""
+    match effect:
+        case CallModel(effect=name):
+            return f"m:{name}"
+        case RunTool(effect=name) | RecoverTool(effect=name) | ReconcileTool(effect=name):
+            return f"t:{name}"
+        case AskApproval(effect=name):
+            return f"a:{name}"
+        case CloseApproval(approval=name):
+            return f"x:{name}"
+        case Cancel(effect=name):
+            return f"c:{name}"

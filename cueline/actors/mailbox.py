@@ -1,0 +1,82 @@
+"""Reads a session's inbox, and hands decisions to the gate before the session learns of them."""
+
+from datetime import UTC, datetime
+from typing import cast
+
+from cueline.actors.approval_gate import ApprovalName, GatePort
+from cueline.actors.entity import RETRY_SECONDS, Entity
+from cueline.clock import Clock
+from cueline.deciders.approval import Vote
+from cueline.errors import CuelineError
+from cueline.events.codec import Emptied
+from cueline.events.inbox import DecisionGiven, InboxMessage, MessageSent
+from cueline.events.session import GateAnswer, MessageReceived
+from cueline.events.store import from_us
+from cueline.events.stream import id_of, sibling
+
+ERASED = MessageSent(lane="note", text="(This message was erased before it was read.)")
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+class Mailbox:
+    """The inbox of one session, as its owner reads it (I7)."""
+
+    __slots__ = ("_clock", "_entity", "_gate", "_inbox", "news", "read_at")
+
+    def __init__(self, entity: Entity, gate: GatePort, clock: Clock) -> None:
+        self._entity = entity
+        self._gate = gate
+        self._clock = clock
+        self._inbox = sibling(entity.stream, "inbox")
+        self.news = True
+        """There may be something new in it."""
+        self.read_at = _LONG_AGO
+        """When it was last read to its end."""
+
+    async def read(self) -> list[MessageReceived]:
+        """Return what nobody has read yet, decisions with what the gate made of them."""
+        if not self.news:
+            return []
+        self.news = False
+        self.read_at = self._clock.now()
+        received: list[MessageReceived] = []
+        seen = max(self._entity.state.inbox_read, 1)
+        async for recorded, said in self._entity.journal.read(self._inbox, seen):
+            message = ERASED if isinstance(said, Emptied) else cast("InboxMessage", said)
+            at = from_us(recorded.recorded_us)
+            name = f"{self._inbox}@{recorded.version}"
+            answer = None
+            if isinstance(message, DecisionGiven):
+                answer = await self._hand_over(message, name, at)
+            received.append(
+                MessageReceived(
+                    inbox_version=recorded.version,
+                    recorded_at=at,
+                    message=message,
+                    gate_answer=answer,
+                )
+            )
+        return received
+
+    async def _hand_over(self, message: DecisionGiven, name: str, at: datetime) -> GateAnswer:
+        """Give a person's decision to the gate; it counts from when the log recorded it (I14)."""
+        if not _is_of(self._entity.stream, message.approval):
+            reason = "there is no such approval in this session"
+            return GateAnswer(
+                approval=message.approval, verdict=None, accepted=False, reason=reason
+            )
+        approval = ApprovalName(self._entity.stream, message.approval)
+        vote = Vote(message.verdict, message.digest, message.by, message.note, name, at)
+        while True:
+            try:
+                return await self._gate.vote(approval, vote)
+            except CuelineError as error:
+                if not error.retryable:
+                    raise
+                await self._clock.sleep(RETRY_SECONDS)
+
+
+def _is_of(session: str, approval: str) -> bool:
+    """Whether *approval* has the form `<session>.<turn>.<index>.<n>`."""
+    owner, *numbers = approval.rsplit(".", 3)
+    return owner == id_of(session) and len(numbers) == 3 and all(n.isdecimal() for n in numbers)  # noqa: PLR2004 - turn, index, n

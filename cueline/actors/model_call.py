@@ -1,0 +1,87 @@
+"""One attempt at asking the model, and the fact that it brings back."""
+
+import asyncio
+from collections.abc import Sequence
+
+from cueline.actors.effect import Collaborators
+from cueline.actors.model import ModelReply, ModelRequest
+from cueline.actors.outfit import Outfit
+from cueline.deciders.session.due import CallModel
+from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailableError
+from cueline.events.message import ToolCall
+from cueline.events.session import ModelFailed, ModelReplied
+
+
+class ModelCaller:
+    """Asks the model of one session."""
+
+    __slots__ = ("_outfit", "_parts", "_stream")
+
+    def __init__(self, stream: str, outfit: Outfit, parts: Collaborators) -> None:
+        self._stream = stream
+        self._outfit = outfit
+        self._parts = parts
+
+    async def call(
+        self, effect: CallModel, turn: int, messages: Sequence[bytes]
+    ) -> ModelReplied | ModelFailed:
+        """Ask once; whatever goes wrong is the failure of this attempt."""
+        began = self._parts.clock.now()
+        request = ModelRequest(
+            session=self._stream,
+            effect=effect.effect,
+            turn=turn,
+            attempt=effect.attempt,
+            agent=self._outfit.agent,
+            messages=messages,
+        )
+        try:
+            reply = await self._outfit.model.reply(request)
+            seconds = (self._parts.clock.now() - began).total_seconds()
+            return self._replied(effect, reply, seconds)
+        except ProviderUnavailableError as error:
+            return self.failed(effect, error.kind, error.message, error.retry_after)
+        except ProviderRefusedError as error:
+            return self.failed(effect, error.kind, error.message)
+        except ConfigError as error:
+            return self.failed(effect, "config", str(error))
+        except asyncio.CancelledError:
+            return self.failed(effect, "cancelled", "it was stopped")
+        except Exception as error:  # noqa: BLE001 - a provider's bug is this attempt's failure
+            return self.failed(effect, "unknown", f"{type(error).__name__}: {error}")
+
+    def failed(
+        self, effect: CallModel, kind: str, message: str, retry_after: float | None = None
+    ) -> ModelFailed:
+        """Return that the attempt brought no answer."""
+        return self._outfit.clean(
+            ModelFailed(
+                effect=effect.effect,
+                attempt=effect.attempt,
+                kind=kind,
+                message=message,
+                failed_at=self._parts.clock.now(),
+                retry_after=retry_after,
+            )
+        )
+
+    def _replied(self, effect: CallModel, reply: ModelReply, seconds: float) -> ModelReplied:
+        replied = ModelReplied(
+            effect=effect.effect,
+            attempt=effect.attempt,
+            content=reply.content,
+            calls=tuple(self._checked(call) for call in reply.calls),
+            stop_reason=reply.stop_reason,
+            usage=reply.usage,
+            cost=self._parts.price(self._outfit.agent, reply.model, reply.usage),
+            model=reply.model,
+            seconds=round(seconds, 3),
+        )
+        return self._outfit.clean(replied)
+
+    def _checked(self, call: ToolCall) -> ToolCall:
+        tool = self._outfit.tools.get(call.name)
+        if tool is None or call.malformed is not None:
+            return call
+        problem = self._parts.check_call(tool, call.arguments)
+        return call.model_copy(update={"problem": problem}) if problem else call

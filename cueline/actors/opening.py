@@ -1,0 +1,84 @@
+"""How a session begins to be driven: a start, a fork, a takeover, or a wait that is over."""
+
+from typing import cast
+
+from cueline.actors.effect import Collaborators
+from cueline.actors.entity import Entity
+from cueline.deciders.session import SessionState, Status, following
+from cueline.events.agent import AgentSpec
+from cueline.events.inbox import StartAsked
+from cueline.events.session import (
+    LostAttempt,
+    SessionContinued,
+    SessionEvent,
+    SessionForked,
+    SessionStarted,
+    SessionTakenOver,
+)
+from cueline.events.store import NO_STREAM
+from cueline.events.stream import sibling
+
+
+async def asked_for(entity: Entity) -> StartAsked:
+    """Return the wish that a session's inbox begins with."""
+    inbox = sibling(entity.stream, "inbox")
+    async for _, fact in entity.journal.read(inbox, NO_STREAM, 1):
+        return cast("StartAsked", fact)
+    raise AssertionError("nobody asked for this session")
+
+
+async def start_of(
+    entity: Entity, asked: StartAsked, agent: AgentSpec
+) -> SessionStarted | SessionForked:
+    """Return the first fact of the session; a fork folds its parent's past before it."""
+    if asked.fork_of is None:
+        return SessionStarted(
+            agent=agent,
+            goal=asked.goal,
+            open=asked.open,
+            attached=asked.attached,
+            labels=asked.labels,
+            epoch=entity.epoch,
+        )
+    await entity.inherit(asked.fork_of.stream, asked.fork_of.version)
+    return SessionForked(
+        parent=asked.fork_of.stream,
+        version=asked.fork_of.version,
+        hash=asked.fork_of.hash,
+        agent=agent,
+        goal=asked.goal,
+        open=asked.open,
+        attached=asked.attached,
+        note=asked.note,
+        epoch=entity.epoch,
+    )
+
+
+async def going_on(state: SessionState, epoch: int, parts: Collaborators) -> list[SessionEvent]:
+    """Return what is recorded first when a session is taken up that has a past."""
+    now = parts.clock.now()
+    if state.status in (Status.RUNNING, Status.STOPPING):
+        return [SessionTakenOver(epoch=epoch, lost_attempts=_lost(state), at=now)]
+    if following(state):
+        return [SessionContinued(by="replay", at=now)]
+    if await _reachable(state, parts):
+        return [SessionContinued(by="runner", at=now)]
+    return []
+
+
+def _lost(state: SessionState) -> tuple[LostAttempt, ...]:
+    model = state.turn.model
+    if model is None or model.phase != "started":
+        return ()
+    return (LostAttempt(effect=model.effect, attempt=model.attempt),)
+
+
+async def _reachable(state: SessionState, parts: Collaborators) -> bool:
+    """Whether more is known of a runner that the session waits for."""
+    for call in state.open_calls:
+        if call.unreached and call.runner is not None:
+            if parts.runners.find(call.runner) is not None:
+                return True
+            if await parts.runners.gone(call.runner) is not None:
+                return True
+    return False

@@ -1,0 +1,97 @@
+"""What the sessions of one agent share: the agent, its log, its model."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from cueline.actors.model import Model, ModelFactory
+from cueline.events.agent import AgentSpec
+from cueline.events.clean import Redactor, clean
+from cueline.events.journal import Journal
+from cueline.events.session import SessionEvent
+
+UNUSED = 16
+"""So many outfits are kept for agents that no session uses just now."""
+
+Fact = TypeVar("Fact", bound=SessionEvent)
+
+
+class Outfit:
+    """One agent as it is used here, however many sessions it has."""
+
+    def __init__(
+        self, key: str, agent: AgentSpec, journal: Journal, redactor: Redactor, make: ModelFactory
+    ) -> None:
+        self.key = key
+        self.agent = agent
+        self.tools = {tool.name: tool for tool in agent.tools}
+        self.journal = journal
+        """The log, cleaned of this agent's secrets."""
+        self.redactor = redactor
+        self._make = make
+        self._model: Model | None = None
+
+    @property
+    def model(self) -> Model:
+        """The model that the agent thinks with, made when it is first asked.
+
+        Raises:
+            ConfigError: it cannot be made here; mend what the message names.
+        """
+        if self._model is None:
+            self._model = self._make(self.agent)
+        return self._model
+
+    def clean(self, fact: Fact) -> Fact:
+        """Return *fact* without secrets and without what cannot be kept (I11)."""
+        return clean(fact, self.redactor)[0]
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        if self._model is not None:
+            await self._model.close()
+
+
+class Outfits:
+    """One outfit an agent: equal agents of a thousand sessions are in memory once."""
+
+    def __init__(
+        self,
+        journal: Callable[[AgentSpec], Journal],
+        redactor: Callable[[AgentSpec], Redactor],
+        models: ModelFactory,
+    ) -> None:
+        self._journal = journal
+        self._redactor = redactor
+        self._models = models
+        self._outfits: dict[str, Outfit] = {}
+        self._users: dict[str, int] = {}
+        self._unused: dict[str, None] = {}
+        """In the order in which they fell out of use."""
+
+    def take(self, agent: AgentSpec) -> Outfit:
+        """Return what *agent* uses; to be given back."""
+        key = agent.model_dump_json()
+        if key not in self._outfits:
+            self._outfits[key] = Outfit(
+                key, agent, self._journal(agent), self._redactor(agent), self._models
+            )
+        self._users[key] = self._users.get(key, 0) + 1
+        self._unused.pop(key, None)
+        return self._outfits[key]
+
+    async def give_back(self, outfit: Outfit) -> None:
+        """Say that a session does not use *outfit* any more."""
+        key = outfit.key
+        self._users[key] -= 1
+        if self._users[key] == 0:
+            del self._users[key]
+            self._unused[key] = None
+        while len(self._unused) > UNUSED:
+            oldest = next(iter(self._unused))
+            del self._unused[oldest]
+            await self._outfits.pop(oldest).close()
+
+    async def close(self) -> None:
+        """Let go of all connections."""
+        for outfit in self._outfits.values():
+            await outfit.close()

@@ -1,0 +1,67 @@
+"""What the model is told of a tool's output, and where the whole of it is kept.
+
+What comes from outside is cleaned here, before the rules see it (I11).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from cueline.events.clean import Redactor, clean
+from cueline.events.store import BLOB_LIMIT
+
+CHARACTERS = 50_000
+"""What the model is told of one output, at most."""
+_HEAD, _TAIL = 40_000, 8_000
+_LARGE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An output as it is recorded."""
+
+    text: str
+    whole: str | None = None
+    """The blob with all that was kept, when *text* is capped."""
+    size: int | None = None
+    """Of the whole output in bytes, when *text* is capped."""
+    cleaned: bool = False
+
+
+async def told_of(
+    content: bytes,
+    truncated_from: int | None,
+    redactor: Redactor,
+    put_blob: Callable[[bytes], Awaitable[str]],
+) -> Told:
+    """Return what is recorded of *content*, which nobody has cleaned."""
+    if len(content) > _LARGE:
+        # Decoding 50 MB takes long enough for other sessions to notice.
+        text, cleaned = await asyncio.to_thread(_decoded, content, redactor)
+    else:
+        text, cleaned = _decoded(content, redactor)
+    if len(text) <= CHARACTERS and truncated_from is None:
+        return Told(text, cleaned=cleaned)
+    kept = text.encode()[:BLOB_LIMIT]
+    whole = await put_blob(kept)
+    size = truncated_from or len(content)
+    return Told(_capped(text, size, len(kept), whole), whole, size, cleaned)
+
+
+def _decoded(content: bytes, redactor: Redactor) -> tuple[str, bool]:
+    try:
+        text, replaced = content.decode(), False
+    except UnicodeDecodeError:
+        text, replaced = content.decode(errors="replace"), True
+    text, cleaned = clean(text, redactor)
+    return text, cleaned or replaced
+
+
+def _capped(text: str, size: int, kept: int, whole: str) -> str:
+    what = "the whole output" if size <= kept else f"the first {kept:,} bytes"
+    where = f"{what} of {size:,} bytes is kept as blob {whole}"
+    if len(text) <= CHARACTERS:
+        return f"{text}\n[… {where} …]"
+    left_out = len(text) - _HEAD - _TAIL
+    gap = f"[… {left_out:,} characters are left out here; {where} …]"
+    return f"{text[:_HEAD]}\n{gap}\n{text[-_TAIL:]}"

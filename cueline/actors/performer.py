@@ -1,0 +1,136 @@
+"""Carries out what a session owes the outside world; each effect brings back facts."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from cueline.actors.effect import Collaborators
+from cueline.actors.entity import RETRY_SECONDS, Entity
+from cueline.actors.model_call import ModelCaller
+from cueline.actors.outfit import Outfit
+from cueline.actors.question import Asker
+from cueline.actors.runner import CallName
+from cueline.actors.tool import ToolOrder
+from cueline.actors.tool_call import ToolCaller
+from cueline.deciders.session.due import (
+    AskApproval,
+    CallModel,
+    Cancel,
+    CloseApproval,
+    Effect,
+    ReconcileTool,
+    RecoverTool,
+    RunTool,
+)
+from cueline.errors import CuelineError, FencedError
+from cueline.events.session import SessionEvent, SessionWaiting, ToolFailed, ToolReturned
+
+Facts = Sequence[SessionEvent]
+
+
+class Performer:
+    """Carries out the effects of one session; their facts are not recorded yet."""
+
+    __slots__ = ("_asker", "_clock", "_entity", "_model", "_outfit", "_tools")
+
+    def __init__(self, entity: Entity, outfit: Outfit, parts: Collaborators) -> None:
+        self._entity = entity
+        self._outfit = outfit
+        self._clock = parts.clock
+        self._model = ModelCaller(entity.stream, outfit, parts)
+        self._tools = ToolCaller(outfit, parts)
+        self._asker = Asker(entity.stream, outfit, parts)
+
+    async def carry_out(self, effect: Effect) -> Facts:
+        """Do it, and return what came of it, however it ended.
+
+        Raises:
+            FencedError: somebody else owns the session now.
+        """
+        work = self._work(effect)
+        while True:
+            try:
+                return await work()
+            except FencedError:
+                raise
+            except CuelineError as error:
+                if not error.retryable:
+                    return [self._broken(effect, error)]
+                await self._clock.sleep(RETRY_SECONDS)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the session must learn of it
+                return [self._broken(effect, error)]
+
+    def _work(  # noqa: PLR0911 - one case per effect is a table, not a maze
+        self, effect: Effect
+    ) -> Callable[[], Awaitable[Facts]]:
+        """Return what does *effect*; all it needs of the session is taken now."""
+        state, prompt, epoch = self._entity.state, self._entity.prompt, self._entity.epoch
+        match effect:
+            case CallModel():
+                turn, messages = state.turn.number, prompt.messages
+                return lambda: _listed(self._model.call(effect, turn, messages))
+            case RunTool():
+                order = self._order(effect)
+                return lambda: _listed(self._tools.run(order))
+            case RecoverTool():
+                name = self.name(effect.effect, effect.attempt, effect.runner)
+                return lambda: _listed(self._tools.recover(name))
+            case ReconcileTool():
+                order = self._order(effect)
+                return lambda: _listed(self._tools.reconcile(order))
+            case AskApproval():
+                call = prompt.calls[effect.effect]
+                return lambda: self._asker.ask(effect, call, epoch)
+            case CloseApproval():
+                return lambda: self._asker.close(effect)
+            case Cancel():
+                name = self.name(effect.effect, effect.attempt)
+                return lambda: self._cancel(name)
+
+    async def _cancel(self, name: CallName) -> Facts:
+        await self._tools.cancel(name)
+        return []
+
+    def name(self, effect: str, attempt: int, runner: str = "") -> CallName:
+        """Return by what the runner knows the call; it is the one that has it, if none is named."""
+        call = self._entity.state.call(effect)
+        has_it = call.runner if call is not None and call.runner is not None else ""
+        stream = self._entity.stream
+        return CallName(stream, f"{stream}/{effect}", attempt, runner or has_it, self._entity.epoch)
+
+    def reported(self, fact: ToolReturned | ToolFailed) -> CallName:
+        """Return by what the runner knows the call whose outcome *fact* is."""
+        return self.name(fact.effect, fact.attempt)
+
+    def _order(self, effect: RunTool | ReconcileTool) -> ToolOrder:
+        call = self._entity.state.call(effect.effect)
+        assert call is not None, "what is due is in the state"
+        asked = self._entity.prompt.calls[effect.effect]
+        agent = self._outfit.agent
+        return ToolOrder(
+            session=self._entity.stream,
+            effect=effect.effect,
+            attempt=effect.attempt,
+            key=effect.key,
+            runner=(call.runner or "") if isinstance(effect, RunTool) else "",
+            epoch=self._entity.epoch,
+            tool=self._outfit.tools[asked.name],
+            arguments=asked.arguments,
+            workspace=agent.workspace,
+            digest=call.digest,
+            secrets=agent.secrets,
+        )
+
+    def _broken(self, effect: Effect, error: Exception) -> SessionEvent:
+        """Return what is recorded of an effect that ended as nobody expected."""
+        told = f"{type(error).__name__}: {error}"
+        match effect:
+            case CallModel():
+                return self._model.failed(effect, "unknown", told)
+            case RunTool() | RecoverTool():
+                # It was started, and nobody will learn more of it.
+                return self._tools.failed(self.name(effect.effect, effect.attempt), "lost", told)
+            case _:
+                return self._outfit.clean(SessionWaiting(kind="operator", why=f"error: {told}"))
+
+
+async def _listed(fact: Awaitable[SessionEvent]) -> Facts:
+    return [await fact]

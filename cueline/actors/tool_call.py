@@ -1,0 +1,150 @@
+"""One attempt at one tool call: run it, or find out what became of it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+from cueline.actors.effect import REACH_SECONDS, RUNNER_SECONDS, Collaborators
+from cueline.actors.outfit import Outfit
+from cueline.actors.output import CHARACTERS, Told, told_of
+from cueline.actors.runner import CallName, RunnerPort, ToolReport
+from cueline.actors.tool import ToolOrder
+from cueline.errors import FencedError, RunnerBusyError, RunnerGoneError, StaleOrderError
+from cueline.events.clean import clean
+from cueline.events.session import SessionWaiting, ToolFailed, ToolReconciled, ToolReturned
+
+POLL_SECONDS = 0.05
+
+Outcome = ToolReturned | ToolFailed | SessionWaiting
+
+
+class ToolCaller:
+    """Has runners run the tool calls of one session.
+
+    Each method raises `FencedError` when a runner serves a newer owner of it.
+    """
+
+    __slots__ = ("_outfit", "_parts")
+
+    def __init__(self, outfit: Outfit, parts: Collaborators) -> None:
+        self._outfit = outfit
+        self._parts = parts
+
+    async def run(self, order: ToolOrder) -> Outcome:
+        """Have the runner that the order names run the call."""
+        name = name_of(order)
+        try:
+            with _fence(name):
+                report = await self._port(order.runner).execute(order)
+        except RunnerBusyError as error:
+            return self.failed(name, "not_started", str(error))
+        except RunnerGoneError:
+            return await self.recover(name)
+        return await self._reported(name, report)
+
+    async def recover(self, name: CallName) -> Outcome:
+        """Find out what became of a call that was started; it runs again only if it may."""
+        clock = self._parts.clock
+        until = clock.now() + timedelta(seconds=REACH_SECONDS)
+        while True:
+            evidence = await self._parts.runners.gone(name.runner)
+            if evidence is not None:
+                return self.failed(name, "lost", evidence)
+            try:
+                with _fence(name):
+                    report = await self._port(name.runner).outcome(name)
+            except RunnerGoneError as error:
+                if clock.now() >= until:
+                    return self._unreached(name, str(error))
+                await clock.sleep(POLL_SECONDS)
+                continue
+            if report is None:
+                return self.failed(name, "not_started", "it was never begun")
+            return await self._reported(name, report)
+
+    async def reconcile(self, order: ToolOrder) -> ToolReconciled | SessionWaiting:
+        """Ask the tool itself what became of a call in doubt."""
+        name = name_of(order)
+        chosen = self._parts.runners.choose(order.tool, order.workspace)
+        try:
+            with _fence(name):
+                finding = await self._port(chosen or "").reconcile(order)
+        except RunnerGoneError as error:
+            return self._unreached(name, str(error))
+        happened = finding.outcome == "happened"
+        told = await self._told(finding.output.encode(errors="replace"), None)
+        text = (told.text or "It took effect.") if happened else ""
+        return ToolReconciled(effect=_effect(name), outcome=finding.outcome, by="tool", output=text)
+
+    async def cancel(self, name: CallName) -> None:
+        """Have the runner end the call; if it cannot be reached, recovery finds that out."""
+        try:
+            with _fence(name):
+                await self._port(name.runner).cancel(name)
+        except RunnerGoneError:
+            return
+
+    def failed(self, name: CallName, kind: str, message: str, seconds: float = 0.0) -> ToolFailed:
+        """Return that the attempt failed."""
+        text, cleaned = clean(message, self._outfit.redactor)
+        return ToolFailed(
+            effect=_effect(name),
+            attempt=name.attempt,
+            kind=kind,
+            message=text[:CHARACTERS],
+            failed_at=self._parts.clock.now(),
+            cleaned=cleaned,
+            seconds=round(seconds, 3),
+        )
+
+    async def _reported(self, name: CallName, report: ToolReport) -> ToolReturned | ToolFailed:
+        if report.outcome == "failed":
+            return self.failed(name, report.kind, report.message, report.seconds)
+        told = await self._told(report.content, report.truncated_from)
+        return ToolReturned(
+            effect=_effect(name),
+            attempt=name.attempt,
+            output=told.text,
+            whole=told.whole,
+            size=told.size,
+            cleaned=told.cleaned,
+            seconds=round(report.seconds, 3),
+        )
+
+    async def _told(self, content: bytes, truncated_from: int | None) -> Told:
+        outfit = self._outfit
+        return await told_of(content, truncated_from, outfit.redactor, outfit.journal.put_blob)
+
+    def _port(self, incarnation: str) -> RunnerPort:
+        port = self._parts.runners.find(incarnation)
+        if port is None:
+            raise RunnerGoneError(incarnation or "(any)", "it is not there")
+        return port
+
+    def _unreached(self, name: CallName, why: str) -> SessionWaiting:
+        return SessionWaiting(
+            kind="runner",
+            why=why,
+            deadline_at=self._parts.clock.now() + timedelta(seconds=RUNNER_SECONDS),
+            effects=(_effect(name),),
+        )
+
+
+def name_of(order: ToolOrder) -> CallName:
+    """Return by what the runner knows the call."""
+    return CallName(order.session, order.key, order.attempt, order.runner, order.epoch)
+
+
+def _effect(name: CallName) -> str:
+    return name.key.rpartition("/")[2]
+
+
+@contextmanager
+def _fence(name: CallName) -> Iterator[None]:
+    """Tell a runner that serves a newer owner (stop) from one that is not the one we mean."""
+    try:
+        yield
+    except StaleOrderError as error:
+        if error.current > name.epoch:
+            raise FencedError(name.session, name.epoch, error.current) from error
+        raise RunnerGoneError(name.runner, "another incarnation answers for it") from error
