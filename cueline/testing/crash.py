@@ -1,0 +1,409 @@
+"""Kill a whole cueline at a chosen point, and go on with another on the same log.
+
+A `World` is everything that dies with a process: host, runner, gate and
+dispatcher, wired inline. All it can touch outside, it touches through ports
+that its `Life` guards: at the chosen point, before or after an append, a
+tool's effect or an answer of a model, the ports go dead: whoever calls one
+waits for ever. So whatever the killed side still runs, a `finally` too, has
+no effect. What is left is the `Outside`: the log, the clock, and what tools
+did. A new `World` on it goes on, or does not.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import count
+from typing import cast
+
+from cueline.actors.approval_gate import ApprovalGate
+from cueline.actors.dispatcher import Dispatcher
+from cueline.actors.effect import Collaborators
+from cueline.actors.inbox import ask_start, post
+from cueline.actors.model import Model, ModelReply, ModelRequest
+from cueline.actors.runner import CallName, Runner, RunnerPort, ToolReport
+from cueline.actors.session_host import HostPort, SessionHost
+from cueline.actors.tool import Finding, ToolExecutor, ToolOrder, ToolOutput
+from cueline.deciders.prompt import Prompt
+from cueline.deciders.session import SessionState, evolve, session_of
+from cueline.errors import CuelineError
+from cueline.events.agent import AgentSpec
+from cueline.events.clean import Redactor
+from cueline.events.codec import Codec
+from cueline.events.inbox import InboxMessage, StartAsked
+from cueline.events.journal import Journal
+from cueline.events.session import SessionEvent
+from cueline.events.store import (
+    NO_STREAM,
+    Appended,
+    EventStore,
+    Head,
+    Presence,
+    RecordedEvent,
+    Write,
+)
+from cueline.events.stream import category_of
+from cueline.stores import MemoryStore
+from cueline.testing.clock import FakeClock
+from cueline.testing.fakes import FoldedIndex, JournalingExecutor, Runners
+
+_numbers = count(1)
+
+
+class Life:
+    """How long a process lives: up to the point of that number, counted from 0, or for ever."""
+
+    def __init__(self, dies_at: int | None = None) -> None:
+        self.points: list[str] = []
+        """The points that it passed, by name."""
+        self.dead = False
+        self._dies_at = dies_at
+
+    async def reach(self, point: str) -> None:
+        """Pass *point*, or die there."""
+        await self.go_on()
+        self.points.append(point)
+        if len(self.points) - 1 == self._dies_at:
+            self.dead = True
+            await self.go_on()
+
+    async def go_on(self) -> None:
+        """Return, unless it is dead: then never."""
+        if self.dead:
+            await asyncio.get_running_loop().create_future()
+
+
+class MortalStore:
+    """The log as one process reaches it, while it lives."""
+
+    def __init__(self, store: EventStore, life: Life) -> None:
+        self._store = store
+        self._life = life
+
+    async def head(self, stream: str) -> Head:
+        """See `EventStore.head`."""
+        await self._life.go_on()
+        return await self._store.head(stream)
+
+    async def acquire(self, stream: str, owner: str, seen_epoch: int) -> int:
+        """See `EventStore.acquire`."""
+        await self._life.reach(f"before acquiring {category_of(stream)}")
+        epoch = await self._store.acquire(stream, owner, seen_epoch)
+        await self._life.reach(f"after acquiring {category_of(stream)}")
+        return epoch
+
+    async def append(self, writes: Sequence[Write], key: str) -> Appended:
+        """See `EventStore.append`."""
+        what = ", ".join(draft.type for write in writes for draft in write.events)
+        await self._life.reach(f"before {what}")
+        appended = await self._store.append(writes, key)
+        await self._life.reach(f"after {what}")
+        return appended
+
+    async def read(
+        self, stream: str, after: int = NO_STREAM, until: int | None = None
+    ) -> AsyncIterator[RecordedEvent]:
+        """See `EventStore.read`."""
+        async for event in self._store.read(stream, after, until):
+            await self._life.go_on()
+            yield event
+
+    async def read_all(
+        self,
+        after: int = 0,
+        categories: Collection[str] | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[RecordedEvent]:
+        """See `EventStore.read_all`."""
+        async for event in self._store.read_all(after, categories, limit):
+            await self._life.go_on()
+            yield event
+
+    async def follow(
+        self, after: int, categories: Collection[str] | None = None
+    ) -> AsyncIterator[RecordedEvent]:
+        """See `EventStore.follow`."""
+        async for event in self._store.follow(after, categories):
+            await self._life.go_on()
+            yield event
+
+    async def last_position(self) -> int:
+        """See `EventStore.last_position`."""
+        await self._life.go_on()
+        return await self._store.last_position()
+
+    async def put_blob(self, content: bytes) -> str:
+        """See `EventStore.put_blob`."""
+        await self._life.reach("before a blob")
+        blob = await self._store.put_blob(content)
+        await self._life.reach("after a blob")
+        return blob
+
+    async def get_blob(self, blob: str) -> bytes:
+        """See `EventStore.get_blob`."""
+        await self._life.go_on()
+        return await self._store.get_blob(blob)
+
+    async def close(self) -> None:
+        """See `EventStore.close`; the log itself outlives the process."""
+
+
+class MortalExecutor:
+    """Tools as one process reaches them, while it lives."""
+
+    def __init__(self, executor: ToolExecutor, life: Life) -> None:
+        self._executor = executor
+        self._life = life
+
+    async def call(self, order: ToolOrder) -> ToolOutput:
+        """See `ToolExecutor.call`."""
+        await self._life.reach(f"before the tool {order.tool.name}")
+        output = await self._executor.call(order)
+        await self._life.reach(f"after the tool {order.tool.name}")
+        return output
+
+    async def reconcile(self, order: ToolOrder) -> Finding:
+        """See `ToolExecutor.reconcile`."""
+        await self._life.reach(f"before asking {order.tool.name}")
+        finding = await self._executor.reconcile(order)
+        await self._life.reach(f"after asking {order.tool.name}")
+        return finding
+
+    async def close(self) -> None:
+        """See `ToolExecutor.close`."""
+        if not self._life.dead:
+            await self._executor.close()
+
+
+class MortalModel:
+    """A model as one process reaches it, while it lives."""
+
+    def __init__(self, model: Model, life: Life) -> None:
+        self._model = model
+        self._life = life
+
+    async def reply(self, request: ModelRequest) -> ModelReply:
+        """See `Model.reply`."""
+        await self._life.reach("before the model")
+        reply = await self._model.reply(request)
+        await self._life.reach("after the model")
+        return reply
+
+    async def close(self) -> None:
+        """See `Model.close`."""
+        if not self._life.dead:
+            await self._model.close()
+
+
+class MortalRunner:
+    """Another process's runner, as one process reaches it, while it lives."""
+
+    def __init__(self, runner: RunnerPort, life: Life) -> None:
+        self._runner = runner
+        self._life = life
+
+    async def execute(self, order: ToolOrder) -> ToolReport:
+        """See `RunnerPort.execute`."""
+        await self._life.reach("before an order")
+        # Sent, it arrives, whatever becomes of the sender.
+        report = await asyncio.shield(asyncio.ensure_future(self._runner.execute(order)))
+        await self._life.reach("after a report")
+        return report
+
+    async def outcome(self, name: CallName) -> ToolReport | None:
+        """See `RunnerPort.outcome`."""
+        await self._life.go_on()
+        report = await self._runner.outcome(name)
+        await self._life.go_on()
+        return report
+
+    async def cancel(self, name: CallName) -> None:
+        """See `RunnerPort.cancel`."""
+        await self._life.go_on()
+        await self._runner.cancel(name)
+
+    async def forget(self, name: CallName) -> None:
+        """See `RunnerPort.forget`."""
+        await self._life.go_on()
+        await self._runner.forget(name)
+
+    async def reconcile(self, order: ToolOrder) -> Finding:
+        """See `RunnerPort.reconcile`."""
+        await self._life.go_on()
+        return await self._runner.reconcile(order)
+
+
+class Board:
+    """Who lives, as a test says."""
+
+    def __init__(self) -> None:
+        self.present: dict[str, Presence] = {}
+
+    async def beat(self, presence: Presence) -> None:
+        """See `PresenceBoard.beat`."""
+        self.present[presence.incarnation] = presence
+
+    async def leave(self, incarnation: str) -> None:
+        """See `PresenceBoard.leave`."""
+        self.present.pop(incarnation, None)
+
+    async def all(self) -> Sequence[Presence]:
+        """See `PresenceBoard.all`."""
+        return list(self.present.values())
+
+
+@dataclass(slots=True)
+class Outside:
+    """What outlives a process: the log, the clock, and the world that tools act on."""
+
+    clock: FakeClock
+    store: EventStore
+    model: Model
+    executor: JournalingExecutor
+    runners: Runners = field(default_factory=Runners)
+    board: Board = field(default_factory=Board)
+    secrets: Sequence[str] = ()
+
+    @classmethod
+    def new(
+        cls, model: Model, executor: JournalingExecutor, secrets: Sequence[str] = ()
+    ) -> "Outside":
+        """Return a fresh one, with a log in memory."""
+        clock = FakeClock()
+        return cls(clock, MemoryStore(clock), model, executor, secrets=secrets)
+
+    @property
+    def journal(self) -> Journal:
+        """The log in facts."""
+        return self.journal_on(self.store)
+
+    def journal_on(self, store: EventStore) -> Journal:
+        """Return *store* in facts."""
+        return Journal(store, Codec(Redactor(self.secrets)), self.clock.now)
+
+    async def start(
+        self, name: str, agent: AgentSpec, goal: str | None = "go", **fields: object
+    ) -> str:
+        """Ask for a session, and return its stream."""
+        asked = StartAsked.model_validate(
+            {"agent": agent, "goal": goal, "asked_at": self.clock.now(), **fields}
+        )
+        return await ask_start(self.journal, name, asked)
+
+    async def say(self, stream: str, *messages: InboxMessage) -> None:
+        """Put *messages* into the session's inbox."""
+        for message in messages:
+            await post(self.journal, stream, message)
+
+    async def facts(self, stream: str) -> list[SessionEvent]:
+        """Return the facts of a stream."""
+        return [fact async for _, fact in self.journal.read(stream)]  # type: ignore[misc]  # who erases nothing reads facts only
+
+    async def types(self, stream: str) -> list[str]:
+        """Return the types of the facts of a stream."""
+        return [fact.type for fact in await self.facts(stream)]
+
+    async def state(self, stream: str) -> SessionState:
+        """Return the session as its log tells it."""
+        state = session_of(stream)
+        for fact in await self.facts(stream):
+            state = evolve(state, fact)
+        return state
+
+    async def transcript(self, stream: str) -> list[bytes]:
+        """Return the messages of the session's prompt."""
+        prompt = Prompt()
+        for fact in await self.facts(stream):
+            prompt.add(fact)
+        return prompt.messages
+
+
+class World:
+    """All that dies with one process, on an outside that does not."""
+
+    def __init__(
+        self,
+        outside: Outside,
+        life: Life | None = None,
+        *,
+        runner: RunnerPort | None = None,
+        scope: Collection[str] | None = None,
+    ) -> None:
+        self.name = f"inline-{next(_numbers)}"
+        self.life = life or Life()
+        self.outside = outside
+        self.store = MortalStore(outside.store, self.life)
+        self.troubles: list[tuple[str, CuelineError]] = []
+        clock = outside.clock
+        journal = outside.journal_on(self.store)
+        if runner is None:
+            executor = MortalExecutor(outside.executor, self.life)
+            self.runner: RunnerPort = Runner(self.name, executor, lambda: clock.now().timestamp())
+            outside.runners.ports[self.name] = self.runner
+        else:
+            self.runner = runner
+        self.host = SessionHost(
+            self.name,
+            Collaborators(
+                clock=clock,
+                journal=lambda _: journal,
+                redactor=lambda _: Redactor(outside.secrets),
+                models=lambda _: MortalModel(outside.model, self.life),
+                runners=outside.runners,
+                gate=ApprovalGate(journal),
+                check_call=lambda _tool, _arguments: None,
+                price=lambda *_: None,
+            ),
+            on_trouble=lambda stream, error: self.troubles.append((stream, error)),
+        )
+        self.dispatcher = Dispatcher(
+            store=self.store,
+            index=FoldedIndex(outside.journal),
+            fleet=self,
+            board=outside.board,
+            clock=clock,
+            scope=scope,
+        )
+        self._before = asyncio.all_tasks()
+        self._following = asyncio.create_task(self.dispatcher.follow_inboxes())
+
+    async def hosts(self) -> dict[str, HostPort]:
+        """See `Fleet.hosts`."""
+        return {self.name: self.host}
+
+    async def rest(self, within: float = 0.0) -> None:
+        """Go on until nothing lives here, or all of it died; let up to *within* seconds pass.
+
+        Raises:
+            AssertionError: a session neither rests nor goes on.
+        """
+        clock = self.outside.clock
+        until = clock.now() + timedelta(seconds=within)
+        while not self.life.dead:
+            looking = asyncio.create_task(self.dispatcher.tick())
+            await clock.settle()
+            if looking.done() and not await self.host.active():
+                return
+            moment = clock.next_at
+            if not self.life.dead:
+                assert moment is not None, f"{await self.host.active()}: nothing happens any more"
+                assert moment <= until, f"{await self.host.active()}: not within {within} s"
+                await clock.advance((moment - clock.now()).total_seconds())
+
+    async def kill(self) -> None:
+        """Die now, if it did not yet: nothing of it has any effect from here on."""
+        self.life.dead = True
+        owned = self.outside.runners.ports.pop(self.name, None)
+        if owned is not None:
+            self.outside.runners.dead[self.name] = f"process {self.name} has ended"
+        mine = {
+            task for task in asyncio.all_tasks() - self._before if owned or not _of_runner(task)
+        }
+        mine.discard(cast("asyncio.Task[object]", asyncio.current_task()))
+        for task in mine:
+            task.cancel()
+        await asyncio.gather(*mine, return_exceptions=True)
+
+
+def _of_runner(task: asyncio.Task[object]) -> bool:
+    return getattr(task.get_coro(), "__qualname__", "").startswith("Runner.")

@@ -1,0 +1,196 @@
+"""Stand-ins at the ports: a model, tools, runners, and who finds work."""
+
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import cast
+
+from pydantic import JsonValue
+
+from cueline.actors.model import ModelReply, ModelRequest
+from cueline.actors.runner import RunnerPort
+from cueline.actors.tool import Finding, ToolOrder, ToolOutput
+from cueline.deciders.session import SessionState, Status, evolve, session_of, wake_at
+from cueline.errors import ProviderRefusedError
+from cueline.events.agent import AgentSpec, Declared, ToolSpec, Workspace
+from cueline.events.codec import Emptied
+from cueline.events.journal import Journal
+from cueline.events.message import TextBlock, ToolCall
+from cueline.events.session import SessionEvent
+from cueline.events.stream import sibling
+
+Reply = ModelReply | Exception | Callable[[], Awaitable[ModelReply]]
+
+
+def says(text: str) -> ModelReply:
+    """Return a reply that asks for nothing."""
+    return ModelReply(content=(TextBlock(text=text),), stop_reason="end_turn", model="fake")
+
+
+def asks_for(*calls: tuple[str, dict[str, JsonValue]]) -> ModelReply:
+    """Return a reply that asks for tools, by name and arguments."""
+    asked = tuple(
+        ToolCall(id=f"call_{place}", name=name, arguments=arguments)
+        for place, (name, arguments) in enumerate(calls)
+    )
+    return ModelReply(calls=asked, stop_reason="tool_use", model="fake")
+
+
+class TurnModel:
+    """Answers by turn, or by turn and attempt; never by a count of its own.
+
+    So it goes on in the right place after a crash, and one instance serves any
+    number of sessions.
+    """
+
+    def __init__(self, replies: Sequence[Reply] | Mapping[tuple[int, int], Reply]) -> None:
+        self._replies = replies
+        self.asked: list[ModelRequest] = []
+        self.closed = False
+
+    async def reply(self, request: ModelRequest) -> ModelReply:
+        """See `Model.reply`."""
+        self.asked.append(request)
+        found = self._reply_for(request.turn, request.attempt)
+        if isinstance(found, Exception):
+            raise found
+        return found if isinstance(found, ModelReply) else await found()
+
+    def _reply_for(self, turn: int, attempt: int) -> Reply:
+        if isinstance(self._replies, Mapping):
+            found = self._replies.get((turn, attempt))
+        else:
+            found = self._replies[turn - 1] if turn <= len(self._replies) else None
+        if found is None:
+            raise ProviderRefusedError("invalid_request", f"no reply for turn {turn}, {attempt}")
+        return found
+
+    async def close(self) -> None:
+        """See `Model.close`."""
+        self.closed = True
+
+
+def tool_spec(
+    name: str,
+    declared: Declared = "nothing",
+    *,
+    sensitive: bool = False,
+    needs_workspace: bool = False,
+) -> ToolSpec:
+    """Return what is recorded of a tool that takes anything."""
+    return ToolSpec(
+        name=name,
+        description=f"The tool {name}.",
+        parameters={"type": "object"},
+        declared=declared,
+        sensitive=sensitive,
+        target=f"tests:{name}",
+        needs_workspace=needs_workspace,
+        digest=f"digest of {name}",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A tool was begun, by its own word."""
+
+    tool: str
+    key: str
+    attempt: int
+    pid: int
+
+
+Act = Callable[[ToolOrder], Awaitable[bytes | str]]
+
+
+@dataclass(slots=True)
+class JournalingExecutor:
+    """Runs plain functions as tools, and writes down each start, as a real tool would."""
+
+    tools: Mapping[str, Act]
+    starts: list[Start] = field(default_factory=list)
+    """Hand the same list to the next one: what tools did outlives who had them do it."""
+    reconciling: Mapping[str, Callable[[str], Finding]] = field(default_factory=dict)
+    closed: bool = False
+
+    async def call(self, order: ToolOrder) -> ToolOutput:
+        """See `ToolExecutor.call`."""
+        self.starts.append(Start(order.tool.name, order.key, order.attempt, os.getpid()))
+        said = await self.tools[order.tool.name](order)
+        return ToolOutput(said if isinstance(said, bytes) else said.encode(), 0.0)
+
+    async def reconcile(self, order: ToolOrder) -> Finding:
+        """See `ToolExecutor.reconcile`."""
+        return self.reconciling[order.tool.name](order.key)
+
+    async def close(self) -> None:
+        """See `ToolExecutor.close`."""
+        self.closed = True
+
+
+@dataclass(slots=True)
+class Runners:
+    """Which runners there are, as a test says."""
+
+    ports: dict[str, RunnerPort] = field(default_factory=dict)
+    dead: dict[str, str] = field(default_factory=dict)
+    """Incarnations that are gone, with the evidence."""
+    reach: bool = True
+    """Whether a workspace can be reached."""
+
+    def choose(self, tool: ToolSpec, workspace: Workspace | None) -> str | None:  # noqa: ARG002 - the port's
+        """See `RunnerDirectory.choose`."""
+        if tool.needs_workspace and not self.reach:
+            return None
+        return next(iter(self.ports), None)
+
+    def find(self, incarnation: str) -> RunnerPort | None:
+        """See `RunnerDirectory.find`."""
+        return self.ports.get(incarnation)
+
+    async def gone(self, incarnation: str) -> str | None:
+        """See `RunnerDirectory.gone`."""
+        return self.dead.get(incarnation)
+
+
+class FoldedIndex:
+    """Which sessions have work, found by folding the whole log each time."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    async def due(self, now: datetime) -> Sequence[str]:
+        """See `WorkIndex.due`."""
+        found = []
+        for stream, state in (await self._states()).items():
+            inbox = await self._journal.store.head(sibling(stream, "inbox"))
+            moment = wake_at(state)
+            if inbox.version > state.inbox_read or (moment is not None and moment <= now):
+                found.append(stream)
+        return found
+
+    async def driven(self) -> Sequence[str]:
+        """See `WorkIndex.driven`."""
+        driven = (Status.RUNNING, Status.STOPPING)
+        return [
+            stream for stream, state in (await self._states()).items() if state.status in driven
+        ]
+
+    async def _states(self) -> dict[str, SessionState]:
+        inboxes = {r.stream async for r in self._journal.store.read_all(categories={"inbox"})}
+        states = {}
+        for stream in sorted(sibling(inbox, "session") for inbox in inboxes):
+            state = session_of(stream)
+            async for _, fact in self._journal.read(stream):
+                if not isinstance(fact, Emptied):
+                    state = evolve(state, cast("SessionEvent", fact))
+            states[stream] = state
+        return states
+
+
+def agent_spec(*tools: ToolSpec, **fields: object) -> AgentSpec:
+    """Return a recorded agent with *tools* and whatever else is said of it."""
+    return AgentSpec.model_validate(
+        {"name": "tester", "provider": "fake", "model": "fake", "tools": tools, **fields}
+    )
