@@ -5,14 +5,13 @@ What is handed to the actors is pickled: names and paths, never an open file.
 
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self, cast
 
 from cueline.actors.approval_gate import ApprovalGate, GatePort
-from cueline.actors.dispatcher import WorkIndex
 from cueline.actors.effect import RunnerDirectory
 from cueline.actors.presence import ended, machine_name, presence_of
 from cueline.actors.session_host import SessionHost
@@ -21,6 +20,8 @@ from cueline.clock import SystemClock
 from cueline.errors import CuelineError
 from cueline.events.journal import Journal
 from cueline.events.store import EventStore, Presence, PresenceBoard
+from cueline.projections.row import select
+from cueline.projections.session import Work
 from cueline.projections.views import Views, views_path
 from cueline.runtime import Log, Place, ViewsIndex, collaborators, open_log
 from cueline.stores import MemoryPresence, SqlitePresence, SqliteStore
@@ -78,9 +79,9 @@ class Parts:
         """See `cluster.site.Parts`."""
         return ProcessToolExecutor()
 
-    def index(self, store: EventStore) -> WorkIndex:
+    def index(self, store: EventStore) -> "RunnerIndex":
         """See `cluster.site.Parts`."""
-        return ViewsIndex(Views(views_path(self.path)), store)
+        return RunnerIndex(Views(views_path(self.path)), store)
 
     def _log(self, store: EventStore, board: PresenceBoard | None = None) -> Log:
         clock = SystemClock()
@@ -91,6 +92,16 @@ class Parts:
             clock=clock,
             environ=os.environ,
         )
+
+
+class RunnerIndex(ViewsIndex):
+    """See `cluster.site.RunnerIndex`."""
+
+    async def without_runner(self) -> Sequence[str]:
+        """See `cluster.site.RunnerIndex`."""
+        await self._views.catch_up(self._store)
+        where = "WHERE status = 'waiting' AND wait_kind = 'runner'"
+        return [work.stream for work in select(self._views.db, Work, where)]
 
 
 class OnRay(Place, Protocol):

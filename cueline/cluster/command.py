@@ -1,5 +1,6 @@
 """The actors of one command: they begin and end with it."""
 
+import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from uuid import uuid4
@@ -59,11 +60,12 @@ async def command(
     )
     supervisor = Supervisor(site, store, board, scope=scope, on_trouble=on_trouble)
     try:
-        await supervisor.start(hosts, runners)
+        await asyncio.gather(supervisor.fleet.open_log(), supervisor.start(hosts, runners))
         yield Command(supervisor, connection.address)
         await supervisor.drain(0.0)
     finally:
         await supervisor.close()
+        supervisor.fleet.close_log()
 
 
 def _counted(count: int, noun: str) -> str:

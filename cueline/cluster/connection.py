@@ -77,6 +77,9 @@ def connected(address: str | None, namespace: str, *, workers: int = 4) -> Itera
         # Ray sets its own, which would end the process before anything is drained.
         if handler is not None:
             signal.signal(signal.SIGTERM, handler)
+    # Ray's own debugger does the same: nothing else keeps what Ray says of a
+    # process that died off the terminal.
+    ray._private.worker._worker_logs_enabled = False  # noqa: SLF001
     try:
         context = ray.get_runtime_context()
         yield Connection(context.gcs_address, context.get_node_id(), ours=address is None)

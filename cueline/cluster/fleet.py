@@ -1,10 +1,11 @@
 """The hosts and runners of one dispatcher: started, watched, replaced."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 from uuid import uuid4
 
 import ray
@@ -18,14 +19,14 @@ from cueline.cluster.log_writer import LogWriterActor
 from cueline.cluster.runner import RunnerActor
 from cueline.cluster.runner_directory import RunnerCard, living_nodes
 from cueline.cluster.session_host import RemoteHost, SessionHostActor
-from cueline.cluster.site import VERSION, Site, Trouble
+from cueline.cluster.site import Site, Trouble
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import Presence, PresenceBoard
 
 START_SECONDS = 60.0
 CALL_SECONDS = 5.0
 REST_SECONDS = 5.0
-"""What dies younger is replaced only after so long: it may die of its start."""
+"""What dies younger, twice in a row, is replaced after so long: it may die of its start."""
 _AGAIN_SECONDS = 0.2
 _REMEMBERED = 1000
 
@@ -43,16 +44,6 @@ class Member:
     presence: Presence | None = None
     """None until it has started."""
     silent: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @property
-    def name(self) -> str:
-        """The name of its actor."""
-        return name_of(self.incarnation)
-
-
-def name_of(incarnation: str) -> str:
-    """Return the name of a member's actor."""
-    return f"{incarnation}@{VERSION}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,31 +80,39 @@ class Fleet:
         self._parents: list[Handle] = []
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    async def start(self, hosts: int, runners: int) -> None:
-        """Start everything, and wait until the log can be written and a host drives.
+    async def open_log(self) -> None:
+        """Start the writer, and wait until it has opened the log.
 
         Raises:
             LogUnavailableError: the log cannot be opened on the node that was named.
-            ClusterError: nothing started.
+            ClusterError: the writer does not start.
         """
         writer = self.site.create(
             LogWriterActor, self.site.named("writer"), self.site.parts, restarts=True
         )
-        nodes = await self._nodes()
-        for number in range(max(hosts, runners)):
-            node = nodes[number % len(nodes)]
-            if number < hosts:
-                self._spawn(self._keep("host", node))
-            if number < runners:
-                self._spawn(self._keep("runner", node))
+        self._parents.append(writer)
         try:
             await call(writer.start.remote(), START_SECONDS)
         except (*DEAD, *UNCLEAR) as error:
             raise ClusterError("the cluster", "the log's writer does not start") from error
+
+    async def start(self, hosts: int, runners: int, adopted: Sequence[Member] = ()) -> None:
+        """Start what *adopted* lacks, and wait until a host drives.
+
+        Raises:
+            ClusterError: none starts.
+        """
+        nodes = await self._nodes()
+        wanted_of: dict[Role, int] = {"host": hosts, "runner": runners}
+        for role, wanted in wanted_of.items():
+            there = [member for member in adopted if member.role == role]
+            for number in range(max(wanted, len(there))):
+                known = there[number] if number < len(there) else None
+                self._spawn(self._keep(role, nodes[number % len(nodes)], known))
         gate = self.site.create(
             ApprovalGateActor, self.site.named("gate"), self.site, restarts=True
         )
-        self._parents = [writer, gate]
+        self._parents.append(gate)
         await self._ready
 
     async def hosts(self) -> dict[str, HostPort]:
@@ -150,6 +149,9 @@ class Fleet:
             task.cancel()
         members, self._members = list(self._members.values()), {}
         await asyncio.gather(*(self._end(member) for member in members))
+
+    def close_log(self) -> None:
+        """Take down the gate and the writer: nothing here needs the log any more."""
         for handle in self._parents:
             ray.kill(handle)
 
@@ -157,29 +159,40 @@ class Fleet:
         others = await living_nodes() - {self.site.node}
         return [self.site.node, *sorted(others)]
 
-    def _spawn(self, work: object) -> None:
-        task = asyncio.ensure_future(work)  # type: ignore[call-overload]
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _keep(self, role: Role, node: str) -> None:
-        """Have one member of *role* alive, always."""
+    async def _keep(self, role: Role, node: str, member: Member | None) -> None:
+        """Have one member of *role* alive, always; *member* is the first, if it is there."""
+        member = self._join(member) if member else self._create(role, node)
+        brief = 0
         while True:
-            began = asyncio.get_running_loop().time()
-            member = self._create(role, node)
+            began = time.monotonic()
             evidence = await self._live(member)
-            self._members.pop(member.incarnation, None)
-            await self._lose(member, evidence)
-            if asyncio.get_running_loop().time() - began < REST_SECONDS:
+            del self._members[member.incarnation]
+            brief = brief + 1 if time.monotonic() - began < REST_SECONDS else 0
+            lost = member
+            if brief > 1:
+                await self._lose(lost, evidence)
                 await self._clock.sleep(REST_SECONDS)
+                member = self._create(role, node)
+            else:
+                # Named before its process is up: hosts that learn of the loss
+                # learn of the next one, and need not record that they wait.
+                member = self._create(role, node)
+                await self._lose(lost, evidence)
 
     def _create(self, role: Role, node: str) -> Member:
         incarnation = f"{role}-{uuid4().hex[:12]}"
         actor = SessionHostActor if role == "host" else RunnerActor
-        name = name_of(incarnation)
+        name = self.site.named(incarnation)
         handle = self.site.create(actor, name, self.site, incarnation, node=node)
-        member = Member(role, incarnation, node, handle)
-        self._members[incarnation] = member
+        return self._join(Member(role, incarnation, node, handle))
+
+    def _join(self, member: Member) -> Member:
+        self._members[member.incarnation] = member
         return member
 
     async def _live(self, member: Member) -> str:
@@ -258,7 +271,10 @@ class Fleet:
 
     def _cards(self) -> list[RunnerCard]:
         runners = [m for m in self._members.values() if m.role == "runner"]
-        return [RunnerCard(m.incarnation, m.name, m.node, self._machine(m)) for m in runners]
+        return [
+            RunnerCard(m.incarnation, self.site.named(m.incarnation), m.node, self._machine(m))
+            for m in runners
+        ]
 
     def _machine(self, member: Member) -> str | None:
         if member.presence is not None:

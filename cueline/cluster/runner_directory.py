@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import ray
@@ -14,6 +15,8 @@ from cueline.cluster.remote_runner import RemoteRunner
 from cueline.cluster.site import Site
 from cueline.events.agent import ToolSpec, Workspace
 from cueline.events.store import Presence, PresenceBoard, to_us
+
+NEWS_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +44,11 @@ class Directory:
         self._able: Sequence[RunnerCard] = ()
         self._gone: dict[str, str] = {}
         self._ports: dict[str, RemoteRunner] = {}
+        self._told = asyncio.Event()
 
     def know(self, cards: Sequence[RunnerCard], gone: Mapping[str, str]) -> None:
         """Take *cards* for all the runners that take calls, and *gone* with the evidence."""
+        self._told.set()
         self._able = cards
         self._cards.update({card.incarnation: card for card in cards})
         self._gone.update(gone)
@@ -77,11 +82,28 @@ class Directory:
         """See `RunnerDirectory.gone`."""
         if incarnation in self._gone:
             return self._gone[incarnation]
+        if await self._is_news(incarnation):
+            return self._gone.get(incarnation)
         presence = find(await self._board.all(), incarnation)
         if presence is None:
             # One of ours may not have beaten yet.
             return None if incarnation in self._ports else f"runner {incarnation} has left"
         return ended(presence) or await self._reported(incarnation) or _silent(presence)
+
+    async def _is_news(self, incarnation: str) -> bool:
+        """Wait a moment for the dispatcher's word of a death that only we have seen yet.
+
+        With it comes the name of the next runner; whoever asks needs one.
+        """
+        port = self._ports.get(incarnation)
+        if port is None or not port.died:
+            return False
+        with suppress(TimeoutError):
+            async with asyncio.timeout(NEWS_SECONDS):
+                while incarnation not in self._gone:
+                    self._told.clear()
+                    await self._told.wait()
+        return incarnation in self._gone
 
     async def _reported(self, incarnation: str) -> str | None:
         """Return the word of Ray that the process has exited, while its node lives."""

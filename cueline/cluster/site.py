@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Protocol
@@ -75,8 +75,16 @@ class Parts(Protocol):
         """Return what runs the tools of a runner."""
         ...
 
-    def index(self, store: EventStore) -> WorkIndex:
+    def index(self, store: EventStore) -> "RunnerIndex":
         """Return the read model of who has work."""
+        ...
+
+
+class RunnerIndex(WorkIndex, Protocol):
+    """Also knows whom a new runner helps."""
+
+    async def without_runner(self) -> Sequence[str]:
+        """Return the sessions that wait for a runner."""
         ...
 
 
@@ -114,6 +122,7 @@ class Site:
         options: dict[str, Any] = {
             "name": name,
             "namespace": self.namespace,
+            "get_if_exists": True,
             "lifetime": "detached" if self.detached else None,
             "num_cpus": 0,
             # Hosts and runners are replaced under a new incarnation, never restarted.

@@ -1,11 +1,11 @@
 """What a dispatcher does on a cluster, wherever it runs: look, follow, replace."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher
 from cueline.clock import SystemClock
-from cueline.cluster.fleet import Fleet, News
+from cueline.cluster.fleet import Fleet, Member, News
 from cueline.cluster.site import Site, Trouble
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import EventStore, PresenceBoard
@@ -31,25 +31,27 @@ class Supervisor:
         self._on_trouble = on_trouble
         self._on_news = on_news
         self._look_now = asyncio.Event()
+        self._new_runner = False
         self._tasks: list[asyncio.Task[None]] = []
         self.fleet = Fleet(site, board, epoch=epoch, on_trouble=on_trouble, on_news=self._hear_of)
+        self._scope = scope
+        self._index = site.parts.index(store)
         self._dispatcher = Dispatcher(
             store=store,
-            index=site.parts.index(store),
+            index=self._index,
             fleet=self.fleet,
             board=board,
             clock=self._clock,
             scope=scope,
         )
 
-    async def start(self, hosts: int, runners: int) -> None:
+    async def start(self, hosts: int, runners: int, adopted: Sequence[Member] = ()) -> None:
         """Start the fleet and begin to look for work.
 
         Raises:
             ClusterError: nothing starts; the message says what.
-            LogUnavailableError: the cluster cannot open the log.
         """
-        await self.fleet.start(hosts, runners)
+        await self.fleet.start(hosts, runners, adopted)
         loops = (
             self._always("looking for work", self._look),
             self._always("following inboxes", self._dispatcher.follow_inboxes),
@@ -79,11 +81,17 @@ class Supervisor:
     def _hear_of(self, news: News) -> None:
         # Whatever a lost host had, or waits for this runner, need not wait for the second.
         self._look_now.set()
+        if news.what == "joined" and news.member.role == "runner":
+            self._new_runner = True
         if self._on_news is not None:
             self._on_news(news)
 
     async def _look(self) -> None:
         await self._dispatcher.tick()
+        if self._new_runner:
+            self._new_runner = False
+            waiting = await self._index.without_runner()
+            await self.place([s for s in waiting if self._scope is None or s in self._scope])
         try:
             async with asyncio.timeout(TICK_SECONDS):
                 await self._look_now.wait()

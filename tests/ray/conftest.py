@@ -1,0 +1,134 @@
+import os
+import shutil
+import signal
+import tempfile
+from collections import Counter
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from cueline.actors.inbox import ask_start, new_id
+from cueline.agent import Agent
+from cueline.cluster.connection import connected
+from cueline.events.inbox import StartAsked
+from cueline.on_ray import parts_of
+from cueline.runtime import open_log, recorded
+from cueline.session import Session
+from cueline.testing.wait import await_until
+
+ACTS = Path(__file__).with_name("acts.py")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.ray)
+            item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    # Not the folder that pytest would give: sockets have to have short names.
+    folder = tempfile.mkdtemp(prefix="cl-", dir="/tmp")
+    os.environ["RAY_TMPDIR"] = folder
+    with connected(None, "cueline-tests") as connection:
+        yield connection
+    del os.environ["RAY_TMPDIR"]
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def on_cluster(cluster, tmp_path):
+    """Return what drives scripted sessions on the cluster, in a namespace of its own."""
+
+    @asynccontextmanager
+    async def start(script, *, sessions=1, **settings):
+        async with AsyncExitStack() as stack:
+            log = await stack.enter_async_context(open_log(tmp_path / "log.db"))
+            world = World(log, tmp_path, cluster)
+            await world.ask(script, sessions, **settings)
+            await stack.enter_async_context(world.driven())
+            yield world
+
+    return start
+
+
+class World:
+    """A log, its sessions, and the actors that drive them."""
+
+    def __init__(self, log, folder, cluster):
+        self.log = log
+        self.folder = folder
+        self.workspace = folder / "workspace"
+        self.workspace.mkdir(exist_ok=True)
+        self.cluster = cluster
+        self.streams = []
+        self.troubles = []
+
+    async def ask(self, script, sessions, *, tools=(), **settings):
+        (self.folder / "script.toml").write_text(script)
+        agent = Agent(
+            name="worker",
+            provider="scripted",
+            model=str(self.folder / "script.toml"),
+            tools=[f"{ACTS}:{name}" for name in tools],
+            workspace=self.workspace,
+            **settings,
+        )
+        spec = recorded(agent)
+        for _ in range(sessions):
+            asked = StartAsked(agent=spec, goal="go", asked_at=self.log.clock.now())
+            self.streams.append(await ask_start(self.log.journal(spec), new_id(), asked))
+
+    @asynccontextmanager
+    async def driven(self):
+        from cueline.cluster.command import command
+
+        parts = parts_of(self.log)
+        async with command(
+            self.cluster,
+            f"cueline-{parts.log_id}",
+            parts,
+            store=self.log.store,
+            board=self.log.board,
+            scope=self.streams,
+            on_trouble=lambda stream, error: self.troubles.append((stream, error)),
+            hosts=1,
+            runners=1,
+        ) as self.place:
+            await self.place.place(self.streams)
+            yield
+
+    @property
+    def session(self):
+        return Session(self.streams[0], self.log.journal())
+
+    @property
+    def fleet(self):
+        return self.place._supervisor.fleet
+
+    def presence(self, role):
+        return next(m.presence for m in self.fleet.members() if m.role == role and m.presence)
+
+    def kill(self, role):
+        """SIGKILL the living one of that role, and return what it was."""
+        killed = self.presence(role)
+        os.kill(killed.pid, signal.SIGKILL)
+        return killed
+
+    def journal_lines(self):
+        path = self.workspace / "journal"
+        return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+
+    async def begun(self, count=1):
+        await await_until(lambda: len(self.journal_lines()) >= count, within=20)
+
+    def let_go(self):
+        (self.workspace / "go").touch()
+
+    async def facts(self):
+        return [fact async for _, fact in self.log.journal().read(self.streams[0])]
+
+    async def types(self):
+        return Counter(fact.type for fact in await self.facts())
