@@ -279,9 +279,7 @@ def _check_epoch(write: Write, stream: StreamRow) -> None:
 
 def _is_same(event: RecordedEvent, asked: tuple[str, Draft]) -> bool:
     stream, draft = asked
+    recorded = (event.stream, event.type, event.schema)
     # What was emptied cannot be compared any more, and is taken for the same.
-    return (event.stream, event.type, event.schema) == (
-        stream,
-        draft.type,
-        draft.schema,
-    ) and event.payload in (None, draft.payload)
+    same = event.payload in (None, draft.payload)
+    return same and recorded == (stream, draft.type, draft.schema)

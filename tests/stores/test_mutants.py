@@ -1,0 +1,246 @@
+"""The contract is worth what it notices: each of these stores has one thing wrong."""
+
+import pytest
+
+from cueline.testing.event_store_appends import AppendContract
+from cueline.testing.event_store_blobs import BlobContract
+from cueline.testing.event_store_contract import EventStoreContract
+from cueline.testing.event_store_epochs import EpochContract
+from cueline.testing.event_store_forks import ForkContract
+from cueline.testing.event_store_keys import KeyContract
+from cueline.testing.event_store_reads import ReadContract
+from tests.stores.mutant import Mutant, first_failure, grown
+
+MUTANTS = [
+    Mutant(
+        "the epoch is not checked",
+        EpochContract,
+        "batch.py",
+        "            _check_epoch(write, stream)",
+        "            pass",
+    ),
+    Mutant(
+        "a newer epoch passes",
+        EpochContract,
+        "batch.py",
+        "allowed = write.epoch == stream.epoch and",
+        "allowed = write.epoch is not None and write.epoch >= stream.epoch and",
+    ),
+    Mutant(
+        "an owner may append anywhere",
+        EpochContract,
+        "batch.py",
+        " and write.expected_version != ANY",
+        "",
+    ),
+    Mutant(
+        "nobody's stream takes any epoch",
+        EpochContract,
+        "batch.py",
+        "allowed = write.epoch is None",
+        "allowed = True",
+    ),
+    Mutant(
+        "the epoch comes before the key",
+        KeyContract,
+        "batch.py",
+        "            first = self.tables.find_append(streams[0].id, key)\n",
+        "            first = None\n",
+    ),
+    Mutant(
+        "the version is not checked",
+        AppendContract,
+        "batch.py",
+        "not in (version, ANY):",
+        "not in (version, ANY) and False:",
+    ),
+    Mutant(
+        "a version from the past passes",
+        AppendContract,
+        "batch.py",
+        "if write.expected_version not in (version, ANY):",
+        "if write.expected_version > version:",
+    ),
+    Mutant(
+        "only the first write is checked",
+        AppendContract,
+        "batch.py",
+        "            versions[write.stream] = version + len(write.events)\n",
+        "            break\n",
+    ),
+    Mutant(
+        "the key twice in one batch",
+        KeyContract,
+        "sqlite_tables.py",
+        "return self._ask(_CLAIM, (stream, key, *first)).rowcount == 1",
+        "return self._ask(_CLAIM, (stream, key, *first)).rowcount >= 0",
+    ),
+    Mutant(
+        "a prefix of the first content passes",
+        KeyContract,
+        "batch.py",
+        "if len(events) != len(drafts) or not all(",
+        "if not all(",
+    ),
+    Mutant(
+        "another payload passes",
+        KeyContract,
+        "batch.py",
+        "event.payload in (None, draft.payload)",
+        "True",
+    ),
+    Mutant(
+        "another stream passes",
+        KeyContract,
+        "batch.py",
+        "recorded = (event.stream, event.type, event.schema)",
+        "recorded = (stream, event.type, event.schema)",
+    ),
+    Mutant(
+        "asking again appends nothing but returns the end of the log",
+        KeyContract,
+        "batch.py",
+        "Appended(tuple(versions), events[-1].position, events[-1].recorded_us)",
+        "Appended(tuple(versions), self._position, self._recorded_us)",
+    ),
+    Mutant(
+        "the chain head is stale",
+        AppendContract,
+        "sqlite_tables.py",
+        "[(row.version, row.hash, row.id) for row in moved]",
+        "[(row.version, GENESIS, row.id) for row in moved]",
+    ),
+    Mutant(
+        "the chain begins anew in each append",
+        AppendContract,
+        "batch.py",
+        "            for draft in write.events:\n                self._record",
+        "            stream.hash = GENESIS\n"
+        "            for draft in write.events:\n                self._record",
+    ),
+    Mutant(
+        "the payload is not salted",
+        ReadContract,
+        "batch.py",
+        "salt = urandom(SALT_BYTES)",
+        "salt = bytes(SALT_BYTES)",
+    ),
+    Mutant(
+        "a position is left out",
+        AppendContract,
+        "batch.py",
+        "        return self._take(writes, streams)",
+        "        taken = self._take(writes, streams)\n"
+        "        self._position += 1\n        return taken",
+    ),
+    Mutant(
+        "a refused append leaves a gap",
+        AppendContract,
+        "batch.py",
+        "                raise\n            return self._again(writes, key, first)",
+        "                self._position += 1\n"
+        "                raise\n            return self._again(writes, key, first)",
+    ),
+    Mutant(
+        "the recorded time follows the clock back",
+        AppendContract,
+        "batch.py",
+        "max(now_us, recorded_us)",
+        "now_us",
+    ),
+    Mutant(
+        "a loser takes its neighbours down",
+        AppendContract,
+        "sqlite_writer.py",
+        "            except CuelineError as error:\n",
+        "            except ZeroDivisionError as error:\n",
+    ),
+    Mutant(
+        "who acquires is not compared",
+        EpochContract,
+        "batch.py",
+        "if stream.epoch != seen_epoch:",
+        "if stream.epoch < seen_epoch:",
+    ),
+    Mutant(
+        "the blobs are not looked for",
+        BlobContract,
+        "batch.py",
+        "if not self.tables.has_blob(blob):",
+        "if False:",
+    ),
+    Mutant(
+        "which blobs are named is forgotten",
+        BlobContract,
+        "sqlite_tables.py",
+        "        if blobs:\n",
+        "        if False:\n",
+    ),
+    Mutant(
+        "putting again does not renew the time",
+        BlobContract,
+        "sqlite_tables.py",
+        "if self._ask(_RENEW, (put_us, blob)).rowcount == 0:",
+        "if not self.has_blob(blob):",
+    ),
+    Mutant(
+        "a fork's chain begins anew",
+        ForkContract,
+        "batch.py",
+        "            stream.hash = parent.hash\n",
+        "            pass\n",
+    ),
+    Mutant(
+        "a fork reads all of its parent",
+        ForkContract,
+        "sqlite_reader.py",
+        "until = min(until, base) if base is not None else None",
+        "until = None",
+    ),
+    Mutant(
+        "a fork forgets its grandparent",
+        ForkContract,
+        "sqlite_reader.py",
+        "row = self._one(_PARENT, parent) if parent is not None else None",
+        "row = self._one(_PARENT, parent) if parent is not None and len(spans) < 2 else None",
+    ),
+    Mutant(
+        "after is inclusive",
+        ReadContract,
+        "sqlite_reader.py",
+        "AND e.version > ?",
+        "AND e.version >= ?",
+    ),
+    Mutant(
+        "a page's last event comes twice",
+        ReadContract,
+        "sqlite.py",
+        "rest = rest._replace(after=events[-1].version)",
+        "rest = rest._replace(after=max(rest.after + 1, events[-1].version - 1))",
+    ),
+    Mutant(
+        "a limit is for each page",
+        ReadContract,
+        "sqlite.py",
+        "left = None if left is None else left - min(left, len(page.events))",
+        "left = left",
+    ),
+    Mutant(
+        "who follows skips what came while it read",
+        ReadContract,
+        "sqlite.py",
+        "            if self._reader.last_position() <= after:\n",
+        "            after = self._reader.last_position()\n            if True:\n",
+    ),
+]
+
+
+def test_the_store_without_a_change_passes():
+    with grown(Mutant("nothing", EventStoreContract, "", "", "")) as store:
+        assert first_failure(store, EventStoreContract) is None
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.what.replace(" ", "-"))
+def test_a_store_with_one_thing_wrong_is_noticed(mutant):
+    with grown(mutant) as store:
+        assert first_failure(store, mutant.part) is not None
