@@ -30,13 +30,16 @@ class Judgement:
     rule: str
 
 
+_OFF = Judgement(asks=False, rule="off")
+_SENSITIVE = Judgement(asks=True, rule="sensitive")
+_NOT_SENSITIVE = Judgement(asks=False, rule="not sensitive")
+
+
 def judge(policy: Policy, tool: ToolSpec) -> Judgement:
     """Say whether a person has to allow a call of *tool*; by its declaration, never its name."""
     if policy.approval == "off":
-        return Judgement(asks=False, rule="off")
-    if tool.sensitive:
-        return Judgement(asks=True, rule="sensitive")
-    return Judgement(asks=False, rule="not sensitive")
+        return _OFF
+    return _SENSITIVE if tool.sensitive else _NOT_SENSITIVE
 
 
 @dataclass(frozen=True, slots=True)

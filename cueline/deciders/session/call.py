@@ -7,7 +7,7 @@ from cueline.deciders import prompt
 from cueline.deciders.approval import judge
 from cueline.deciders.decider import replace
 from cueline.deciders.retry import rests
-from cueline.deciders.session.state import Call, Marks, SessionState
+from cueline.deciders.session.state import Call, Marks, SessionState, Setup
 from cueline.events.message import ToolCall
 from cueline.events.session import (
     ToolFailed,
@@ -18,44 +18,46 @@ from cueline.events.session import (
     ToolStarted,
 )
 
+# A template: copying it is half as dear as filling all fields of a frozen dataclass.
+_ASKED = Call(effect="", id="", tool="", declared="nothing", gated=False, digest="")
+_CANONICAL = json.JSONEncoder(sort_keys=True)
+
 
 def with_call(state: SessionState, changed: Call) -> SessionState:
     """Return *state* with the call of that effect as *changed*."""
-    calls = tuple(changed if c.effect == changed.effect else c for c in state.turn.calls)
+    calls = tuple([changed if c.effect == changed.effect else c for c in state.turn.calls])
     return replace(state, turn=replace(state.turn, calls=calls))
 
 
 def requested_call(state: SessionState, effect: str, call: ToolCall) -> Call:
     """Return what is remembered of a call that the model asks for."""
-    tool = state.setup.tools.get(call.name) if state.setup else None
-    problem = call.problem
-    if tool is None:
-        known = ", ".join(sorted(state.setup.tools)) if state.setup else ""
-        problem = f"There is no tool {call.name!r}; the tools are: {known or 'none'}."
-    elif problem is None and call.malformed is not None:
-        problem = "The arguments were not a JSON object; nothing was run."
-    return Call(
+    assert state.setup is not None, "only a session that was started asks a model"
+    tool = state.setup.tools.get(call.name)
+    workspace = state.setup.agent.workspace
+    return replace(
+        _ASKED,
         effect=effect,
         id=call.id,
         tool=call.name,
         declared=tool.declared if tool else "nothing",
-        gated=tool is not None and judge(state.agent.policy, tool).asks,
-        digest=_digest(state, effect, call),
-        problem=problem,
+        gated=tool is not None and judge(state.setup.agent.policy, tool).asks,
+        digest=order_digest(
+            session=state.stream,
+            effect=effect,
+            tool=call.name,
+            tool_digest=tool.digest if tool else "",
+            arguments=call.arguments,
+            workspace=(workspace.machine, workspace.path) if workspace else None,
+        ),
+        problem=call.problem if tool and call.malformed is None else _problem(state.setup, call),
     )
 
 
-def _digest(state: SessionState, effect: str, call: ToolCall) -> str:
-    tool = state.setup.tools.get(call.name) if state.setup else None
-    workspace = state.agent.workspace
-    return order_digest(
-        session=state.stream,
-        effect=effect,
-        tool=call.name,
-        tool_digest=tool.digest if tool else "",
-        arguments=call.arguments,
-        workspace=(workspace.machine, workspace.path) if workspace else None,
-    )
+def _problem(setup: Setup, call: ToolCall) -> str:
+    if call.name not in setup.tools:
+        known = ", ".join(sorted(setup.tools))
+        return f"There is no tool {call.name!r}; the tools are: {known or 'none'}."
+    return call.problem or "The arguments were not a JSON object; nothing was run."
 
 
 def order_digest(
@@ -69,7 +71,7 @@ def order_digest(
 ) -> str:
     """Return the digest of exactly what would run; the runner computes it again (I9)."""
     whole = [session, effect, tool, tool_digest, arguments, workspace]
-    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(_CANONICAL.encode(whole).encode()).hexdigest()
 
 
 def call_started(state: SessionState, event: ToolStarted) -> SessionState:
@@ -107,7 +109,7 @@ def call_closed(
     if result is None or call is None or call.phase == "closed":
         return state
     closed = replace(call, phase="closed", approval=None, retry_at=None, reach=None)
-    calls = tuple(closed if c is call else c for c in state.turn.calls)
+    calls = tuple([closed if c is call else c for c in state.turn.calls])
     return replace(
         state,
         turn=replace(state.turn, calls=calls),

@@ -11,6 +11,9 @@ from cueline.events.session import ModelFailed, ModelReplied, ModelRequested
 _LONGEST_ERROR = 500
 _UNCOUNTED = frozenset({"lost", "cancelled"})
 """Attempts that say nothing of the model."""
+# Templates: copying one is half as dear as filling all fields of a frozen dataclass.
+_ASKED = Turn(unanswered=True)
+_REQUESTED = ModelCall("", 0, "requested")
 
 
 def model_requested(state: SessionState, event: ModelRequested) -> SessionState:
@@ -18,20 +21,17 @@ def model_requested(state: SessionState, event: ModelRequested) -> SessionState:
     turn, told = state.turn, event.messages
     again = turn.model is not None and turn.model.effect == event.effect
     since = 0 if told else turn.since_user
-    model = ModelCall(
-        event.effect,
-        event.attempt,
-        "requested",
-        failures=turn.model.failures if again and turn.model else 0,
-    )
+    failures = turn.model.failures if again and turn.model else 0
     return replace(
         state,
         status=Status.STOPPING if state.stop else Status.RUNNING,
-        turn=Turn(
+        turn=replace(
+            _ASKED,
             number=turn.number if again else turn.number + 1,
             since_user=since if again else since + 1,
-            model=model,
-            unanswered=True,
+            model=replace(
+                _REQUESTED, effect=event.effect, attempt=event.attempt, failures=failures
+            ),
         ),
         mail=tuple(m for m in state.mail if m.inbox_version not in told) if told else state.mail,
         marks=Marks(event.digest, event.digest),

@@ -264,7 +264,10 @@ class SessionState:
 
     def call(self, effect: str) -> Call | None:
         """Return the call of that effect in this turn."""
-        return next((call for call in self.turn.calls if call.effect == effect), None)
+        for call in self.turn.calls:
+            if call.effect == effect:
+                return call
+        return None
 
     def call_of_approval(self, approval: str) -> Call | None:
         """Return the call that an open or granted approval is about."""
