@@ -2,7 +2,12 @@
 
 from uuid import uuid4
 
-from cueline.errors import RejectedError, UnknownSessionError, WrongExpectedVersionError
+from cueline.errors import (
+    KeyReusedError,
+    RejectedError,
+    UnknownSessionError,
+    WrongExpectedVersionError,
+)
 from cueline.events.inbox import InboxMessage, StartAsked
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.store import ANY, NO_STREAM, Appended
@@ -26,7 +31,7 @@ async def ask_start(journal: Journal, id: str, asked: StartAsked, by: str = "use
     )
     try:
         await journal.append([write], key="start")
-    except WrongExpectedVersionError as error:
+    except (WrongExpectedVersionError, KeyReusedError) as error:
         raise RejectedError(shown(stream), "there is a session of this id") from error
     return stream
 
