@@ -5,19 +5,21 @@ What is handed to the actors is pickled: names and paths, never an open file.
 
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass
+from datetime import timedelta
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol, Self, cast
 
 from cueline.actors.approval_gate import ApprovalGate, GatePort
 from cueline.actors.effect import RunnerDirectory
-from cueline.actors.presence import ended, machine_name, presence_of
+from cueline.actors.presence import death_of, ended, machine_name, presence_of
 from cueline.actors.session_host import SessionHost
 from cueline.actors.tool import ToolExecutor
 from cueline.clock import SystemClock
-from cueline.errors import CuelineError
+from cueline.errors import ClusterError, CuelineError
 from cueline.events.journal import Journal
 from cueline.events.store import EventStore, Presence, PresenceBoard
 from cueline.projections.row import select
@@ -26,6 +28,10 @@ from cueline.projections.views import Views, views_path
 from cueline.runtime import Log, Place, ViewsIndex, collaborators, open_log
 from cueline.stores import MemoryPresence, SqlitePresence, SqliteStore
 from cueline.tools.executor import ProcessToolExecutor
+
+ANSWER_SECONDS = 15.0
+"""How long a dispatcher that is being restarted may take."""
+POLL_SECONDS = 0.05
 
 Trouble = Callable[[str, CuelineError], None]
 """Is told of a session that cannot be driven, and why."""
@@ -133,9 +139,13 @@ async def on_ray(
 
     async with AsyncExitStack() as stack:
         log = await stack.enter_async_context(open_log(absolute(log_path)))
-        parts = parts_of(log)
-        namespace = f"cueline-{parts.log_id}"
         where = address or os.environ.get("RAY_ADDRESS")
+        record = find_up(log.path)
+        if record is not None:
+            yield await attached(log, record, where)
+            return
+        parts = parts_of(log)
+        namespace = namespace_of(parts.log_id)
         connection = stack.enter_context(connected(where, namespace))
 
         from cueline.cluster.command import command  # noqa: PLC0415 - it imports Ray
@@ -153,6 +163,46 @@ async def on_ray(
                 runners=runners,
             )
         )
+
+
+class Attached:
+    """A running `cueline up`. It sees by itself what is put into an inbox."""
+
+    def __init__(self, record: "UpRecord") -> None:
+        self._record = record
+
+    async def place(self, streams: Collection[str]) -> None:
+        """See `runtime.Place`."""
+
+    def describe(self) -> str:
+        """See `OnRay`."""
+        return f"`cueline up` (process {self._record.keeper.pid}), Ray at {self._record.address}"
+
+
+async def attached(log: Log, record: "UpRecord", address: str | None) -> Attached:
+    """Return the `cueline up` of *record*, once its dispatcher is seen to live.
+
+    Raises:
+        ClusterError: it does not answer, or another cluster was named.
+    """
+    if address not in (None, "auto", record.address):
+        reason = (
+            f"this log is driven by `cueline up` at {record.address}: name that, or take it down"
+        )
+        raise ClusterError(str(address), reason)
+    until = log.clock.now() + timedelta(seconds=ANSWER_SECONDS)
+    while log.clock.now() < until:
+        now = log.clock.now()
+        if any(p.role == "dispatcher" and not death_of(p, now) for p in await log.board.all()):
+            return Attached(record)
+        await log.clock.sleep(POLL_SECONDS)
+    reason = f"`cueline up` (process {record.keeper.pid}) does not answer: `cueline down` ends it"
+    raise ClusterError(record.address, reason)
+
+
+def namespace_of(log_id: str) -> str:
+    """Return the Ray namespace of a log."""
+    return f"cueline-{log_id}"
 
 
 def parts_of(log: Log) -> Parts:
@@ -184,8 +234,6 @@ class UpRecord:
     version: str
     keeper: Presence
     """The process that was started by `cueline up`; the cluster may end with it."""
-    dispatcher: str
-    """The incarnation of its dispatcher."""
 
     @classmethod
     def read(cls, log: Path) -> Self | None:
@@ -214,3 +262,69 @@ class UpRecord:
 def record_path(log: Path) -> Path:
     """Return where the note of *log* is."""
     return log.with_name(f"{log.name}-up.json")
+
+
+@asynccontextmanager
+async def keep_up(
+    log_path: Path, *, address: str | None, hosts: int, runners: int, recover: bool
+) -> AsyncIterator["Kept"]:
+    """Keep a log's actors running until this ends, then take them down.
+
+    Raises:
+        SessionOwnedError: another `cueline up` has the log.
+        ClusterError: the cluster cannot be used; the message says what to do.
+        LogUnavailableError: the log cannot be used here or there.
+    """
+    # First of all: Ray reads the environment when it is imported.
+    from cueline.cluster.connection import connected  # noqa: PLC0415 - as said
+
+    async with open_log(absolute(log_path)) as log:
+        parts = parts_of(log)
+        namespace = namespace_of(parts.log_id)
+        with connected(address, namespace) as connection:
+            from cueline.cluster.dispatcher import Wanted  # noqa: PLC0415 - it imports Ray
+            from cueline.cluster.up import Up  # noqa: PLC0415 - as above
+
+            actors = Up(connection, namespace, parts)
+            wanted = Wanted(hosts=hosts, runners=runners, recover=recover)
+            try:
+                started = await actors.start(wanted)
+                record = UpRecord(
+                    address=connection.address,
+                    namespace=namespace,
+                    version=version("cueline"),
+                    keeper=presence_of("up"),
+                )
+                record.write(log.path)
+                try:
+                    yield Kept(record, started.found, actors.watch)
+                finally:
+                    record_path(log.path).unlink(missing_ok=True)
+            finally:
+                await actors.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What `cueline up` keeps running."""
+
+    record: UpRecord
+    found: int
+    """So many sessions were running, and nobody drove them."""
+    watch: Callable[[], Awaitable[list[str]]]
+    """Returns what went wrong lately; raises `ClusterError` when it is over."""
+
+
+def end_left_behind(record: UpRecord) -> int:
+    """Take down what a `cueline up` that was killed left on a cluster; return how many actors.
+
+    Raises:
+        ClusterError: the cluster cannot be reached; what was on it may be gone with it.
+    """
+    from cueline.cluster.connection import connected  # noqa: PLC0415 - as above
+
+    with connected(record.address, record.namespace):
+        from cueline.cluster.dispatcher import end_actors  # noqa: PLC0415 - it imports Ray
+        from cueline.cluster.up import OWNER  # noqa: PLC0415 - as above
+
+        return end_actors(record.namespace, OWNER)

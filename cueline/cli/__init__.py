@@ -19,6 +19,7 @@ from cueline.cli import (
     run,
     show,
     tail,
+    up,
 )
 from cueline.cli.failure import Commands
 
@@ -63,6 +64,7 @@ _GROUPS = (
     export,
     audit,
     doctor,
+    up,
 )
 for each in _GROUPS:
     each.register(app)

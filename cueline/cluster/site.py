@@ -30,11 +30,6 @@ Trouble = Callable[[str, CuelineError], None]
 """Is told of a session that cannot be driven, and why."""
 
 
-def namespace_of(log_id: str) -> str:
-    """Return the Ray namespace of a log."""
-    return f"cueline-{log_id}"
-
-
 class Parts(Protocol):
     """Makes the plain objects that the actors hold. It is pickled, so it holds none itself."""
 

@@ -1,0 +1,305 @@
+"""`cueline up`, `status` and `down`: what keeps running between commands."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from cueline.cli import opened
+from cueline.cli.failure import Exit
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.clock import SystemClock
+from cueline.errors import ClusterError, LogUnavailableError
+
+if TYPE_CHECKING:
+    from cueline.events.store import Presence
+    from cueline.on_ray import Kept, UpRecord
+
+_UP = """Keep cueline running: it drives every session of the log, also after a crash.
+
+It starts Ray on this machine, or uses the cluster at --address. Ctrl-C takes
+it down again; sessions that were running rest, and go on with the next `up`.
+
+\b
+Examples:
+  cueline up
+  cueline up --detach --runners 2
+  cueline up --address 10.0.0.5:6379 --recover none
+"""
+_STATUS = """Show what drives the sessions of the log, and where.
+
+\b
+Examples:
+  cueline status
+  cueline status --json
+"""
+_DOWN = """Take down what `cueline up` started for this log, and nothing else.
+
+Doing it twice is doing it once.
+
+\b
+Example:
+  cueline down
+"""
+READY_SECONDS = 120.0
+DOWN_SECONDS = 45.0
+_LOOK_SECONDS = 0.1
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("up", help=_UP, short_help="Keep cueline running for a log.")(up)
+    app.command("status", help=_STATUS, short_help="Show what runs where.")(status)
+    app.command("down", help=_DOWN, short_help="Take down what `up` started.")(down)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is to be kept running."""
+
+    log: Path
+    address: str | None
+    hosts: int
+    runners: int
+    recover: Literal["all", "none"]
+
+    @property
+    def words(self) -> list[str]:
+        """The command line that does it."""
+        address = ["--address", self.address] if self.address else []
+        numbers = ["--hosts", str(self.hosts), "--runners", str(self.runners)]
+        return ["--log", str(self.log), *address, *numbers, "--recover", self.recover]
+
+
+def up(
+    *,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            envvar="RAY_ADDRESS", help="A Ray cluster with a node on this machine; else a new one."
+        ),
+    ] = None,
+    hosts: Annotated[int, typer.Option(min=1, help="Processes that drive sessions.")] = 1,
+    runners: Annotated[int, typer.Option(min=1, help="Processes that run tools.")] = 1,
+    recover: Annotated[
+        str, typer.Option(help="Sessions that were left running: `all` go on, or `none`.")
+    ] = "all",
+    detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready.")] = False,
+    log: LogOption = DEFAULT_LOG,
+) -> None:
+    """Keep cueline running."""
+    from cueline.on_ray import find_up
+
+    match recover:
+        case "all" | "none" as chosen:
+            plan = Plan(log=log, address=address, hosts=hosts, runners=runners, recover=chosen)
+        case _:
+            raise typer.BadParameter(f"{recover!r} is neither `all` nor `none`")
+    running = find_up(log)
+    if running is not None:
+        typer.echo(f"up already: {_shown(running)}; `cueline down` ends it")
+        raise typer.Exit(Exit.DONE if detach else Exit.REFUSED)
+    if detach:
+        _detach(plan)
+        return
+    asyncio.run(_keep(plan))
+
+
+async def _keep(plan: Plan) -> None:
+    from cueline.on_ray import keep_up
+
+    over = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, _end, over)
+    typer.echo(f"starting for {plan.log} …")
+    async with keep_up(
+        plan.log,
+        address=plan.address,
+        hosts=plan.hosts,
+        runners=plan.runners,
+        recover=plan.recover == "all",
+    ) as kept:
+        typer.echo(f"up: {_shown(kept.record)}")
+        typer.echo(_found(kept.found, recovers=plan.recover == "all"))
+        ended = asyncio.create_task(over.wait())
+        watching = asyncio.create_task(_watch(kept))
+        await asyncio.wait({ended, watching}, return_when=asyncio.FIRST_COMPLETED)
+        ended.cancel()
+        watching.cancel()
+        typer.echo("going down; a second Ctrl-C leaves at once")
+        if watching.done() and not watching.cancelled():
+            watching.result()
+
+
+def _end(over: asyncio.Event) -> None:
+    if over.is_set():
+        # Ray's processes end with this one; what was recorded is recorded.
+        os._exit(Exit.LEFT)
+    over.set()
+
+
+async def _watch(kept: "Kept") -> None:
+    while True:
+        for line in await kept.watch():
+            typer.echo(line, err=True)
+
+
+def _detach(plan: Plan) -> None:
+    """Start `up` as a process of its own, and return when it is ready."""
+    from cueline.on_ray import find_up
+
+    plan.log.parent.mkdir(parents=True, exist_ok=True)
+    said = plan.log.with_name(f"{plan.log.name}-up.log")
+    with said.open("w") as output:
+        keeper = subprocess.Popen(  # noqa: S603 - our own command
+            [sys.executable, "-m", "cueline.cli", "up", *plan.words],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            # Ctrl-C in this terminal is not meant for it.
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + READY_SECONDS
+    while (running := find_up(plan.log)) is None:
+        with suppress(subprocess.TimeoutExpired):
+            code = keeper.wait(_LOOK_SECONDS)
+            typer.echo(said.read_text().strip(), err=True)
+            raise typer.Exit(code or Exit.FAILED)
+        if time.monotonic() > deadline:
+            keeper.terminate()
+            raise ClusterError("`cueline up`", f"it was not ready in time; {said} has what it said")
+    typer.echo(f"up: {_shown(running)}; what it says goes to {said}")
+
+
+def status(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
+    """Show what runs where."""
+    document = opened.run(_look(log))
+    if as_json:
+        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        return
+    kept = document["up"]
+    typer.echo(f"up: {kept['shown']}" if kept else "no `cueline up` is running for this log")
+    for member in document["processes"]:
+        sessions = f", {member['sessions']} running" if member["role"] in ("host", "inline") else ""
+        state = member["dead"] or f"beat {member['beat_seconds']:.0f} s ago{sessions}"
+        typer.echo(
+            f"  {member['role']:<11}{member['incarnation']:<26}"
+            f"process {member['pid']} on {member['machine'][:12]}  {state}"
+        )
+    typer.echo(f"{document['driven']} sessions are driven, {document['undriven']} only look so")
+
+
+async def _look(log: Path) -> dict[str, Any]:
+    from cueline.actors.presence import death_of, find
+    from cueline.events.store import to_us
+    from cueline.on_ray import find_up
+    from cueline.projections.session import running
+
+    now = SystemClock().now()
+    owners: Counter[str] = Counter()
+    undriven = 0
+    async with opened.board_of(log) as board, opened.looking(log) as store:
+        present = await board.all()
+        async with opened.views_of(log, store) as views:
+            for work in running(views.db):
+                owner = find(present, (await store.head(work.stream)).owner)
+                if owner is None or death_of(owner, now):
+                    undriven += 1
+                else:
+                    owners[owner.incarnation] += 1
+    record = find_up(log)
+
+    def told(each: "Presence") -> dict[str, Any]:
+        return {
+            "role": each.role,
+            "incarnation": each.incarnation,
+            "machine": each.machine,
+            "pid": each.pid,
+            "beat_seconds": (to_us(now) - each.beat_us) / 1_000_000,
+            "dead": death_of(each, now),
+            "sessions": owners[each.incarnation],
+        }
+
+    return {
+        "up": None
+        if record is None
+        else {
+            "shown": _shown(record),
+            "pid": record.keeper.pid,
+            "address": record.address,
+            "namespace": record.namespace,
+            "version": record.version,
+        },
+        "processes": [told(each) for each in present if death_of(each, now) is None],
+        "driven": owners.total(),
+        "undriven": undriven,
+    }
+
+
+def down(*, log: LogOption = DEFAULT_LOG) -> None:
+    """Take down what `up` started."""
+    from cueline.on_ray import UpRecord, absolute, record_path
+
+    record = UpRecord.read(absolute(log))
+    if record is None:
+        typer.echo("nothing is up for this log")
+        return
+    if record.lives:
+        _end_keeper(record)
+    else:
+        opened.run(_end_orphans(log, record))
+    record_path(absolute(log)).unlink(missing_ok=True)
+    typer.echo("down")
+
+
+def _end_keeper(record: "UpRecord") -> None:
+    """Have the process that keeps it take it down; if it will not, end it."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.kill(record.keeper.pid, number)
+        if opened.run(_ended(record)):
+            return
+    raise ClusterError("`cueline up`", f"process {record.keeper.pid} does not end")
+
+
+async def _ended(record: "UpRecord") -> bool:
+    clock = SystemClock()
+    deadline = time.monotonic() + DOWN_SECONDS
+    while record.lives and time.monotonic() < deadline:
+        await clock.sleep(_LOOK_SECONDS)
+    return not record.lives
+
+
+async def _end_orphans(log: Path, record: "UpRecord") -> None:
+    """Take down what a keeper that was killed left on a cluster that was not its own."""
+    from cueline.actors.presence import death_of
+    from cueline.on_ray import end_left_behind
+
+    now = SystemClock().now()
+    with suppress(LogUnavailableError):
+        async with opened.board_of(log) as board:
+            living = [p for p in await board.all() if p.role == "dispatcher"]
+            if any(death_of(each, now) is None for each in living):
+                end_left_behind(record)
+
+
+def _shown(record: "UpRecord") -> str:
+    return f"process {record.keeper.pid}, Ray at {record.address}, cueline {record.version}"
+
+
+def _found(count: int, *, recovers: bool) -> str:
+    if not count:
+        return "no session was left running"
+    sessions = "1 session was" if count == 1 else f"{count} sessions were"
+    return f"{sessions} left running; " + ("going on" if recovers else "left alone")

@@ -1,0 +1,302 @@
+"""The dispatcher of `cueline up`, in an actor of its own: one a log.
+
+It keeps nothing. When Ray restarts it, it takes the log again with a new epoch,
+finds its hosts and runners by their names, and goes on.
+"""
+
+import asyncio
+import os
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import ray
+
+from cueline.actors.presence import BEAT_SECONDS, death_of, find, presence_of
+from cueline.clock import SystemClock
+from cueline.cluster.call import DEAD, UNCLEAR, call
+from cueline.cluster.fleet import Member, News, Role
+from cueline.cluster.log_writer import LogWriterActor
+from cueline.cluster.order import DISPATCHER
+from cueline.cluster.remote_store import RemoteStore
+from cueline.cluster.site import Site
+from cueline.cluster.supervisor import Supervisor
+from cueline.errors import CuelineError, FencedError, SessionOwnedError
+from cueline.events.dispatcher import (
+    DispatcherEvent,
+    DispatcherStarted,
+    DispatcherStopped,
+    HostLost,
+    RunnerRegistered,
+    RunnerRemoved,
+)
+from cueline.events.journal import FactWrite
+from cueline.events.store import NO_STREAM, Presence
+from cueline.events.stream import sibling
+
+ADOPT_SECONDS = 2.0
+_KEPT = 100
+"""So many troubles are kept for whoever asks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a dispatcher is to care for."""
+
+    hosts: int = 1
+    runners: int = 1
+    recover: bool = True
+    """Whether sessions that others left running are taken up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """How a dispatcher began."""
+
+    presence: Presence
+    epoch: int
+    found: int
+    """So many sessions were running, and nobody drove them."""
+
+
+class AllBut(Collection[str]):
+    """Every session but a few that were left alone."""
+
+    def __init__(self, left: Collection[str]) -> None:
+        self.left = set(left)
+
+    def __contains__(self, stream: object) -> bool:
+        return stream not in self.left
+
+    def __iter__(self) -> Iterator[str]:
+        raise TypeError
+
+    def __len__(self) -> int:
+        raise TypeError
+
+
+class DispatcherActor:
+    """A process with a `Supervisor` in it, that owns the log's dispatcher stream."""
+
+    def __init__(self, site: Site, wanted: Wanted) -> None:
+        self._site = site
+        self._wanted = wanted
+        self._store = RemoteStore(site)
+        self._journal = site.parts.journal(self._store)
+        self._starting: asyncio.Task[Started] | None = None
+        self._supervisor: Supervisor | None = None
+        self._facts: asyncio.Queue[DispatcherEvent] = asyncio.Queue()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._troubles: list[str] = []
+        self._epoch = 0
+        self._version = NO_STREAM
+        if ray.get_runtime_context().was_current_actor_reconstructed:
+            # Nobody may be left who would start it again.
+            self._starting = asyncio.create_task(self._start_again())
+
+    async def start(self) -> Started:
+        """Take charge of the log; asked twice, it is one beginning.
+
+        Raises:
+            SessionOwnedError: a living dispatcher has it; attach to that one.
+            ClusterError: nothing can be started; the message says why.
+        """
+        if self._starting is None:
+            self._starting = asyncio.create_task(self._start())
+        return await asyncio.shield(self._starting)
+
+    async def alive(self, seconds: float) -> list[str]:
+        """Return what went wrong lately, after *seconds*; hangs while we live."""
+        clock = SystemClock()
+        await clock.sleep(seconds)
+        told, self._troubles = self._troubles, []
+        return told
+
+    async def stop(self, seconds: float) -> None:
+        """Have everything rest within *seconds*, take the fleet down, and say so in the log."""
+        for task in self._tasks:
+            task.cancel()
+        if self._supervisor is not None:
+            await self._supervisor.drain(seconds)
+            await self._supervisor.close()
+            now = SystemClock().now()
+            stopped = DispatcherStopped(incarnation=self.presence.incarnation, at=now)
+            with suppress(CuelineError):
+                await self._record([stopped])
+            with suppress(CuelineError):
+                await self._store.leave(self.presence.incarnation)
+
+    async def _start(self) -> Started:
+        clock = SystemClock()
+        self.presence = presence_of("dispatcher")
+        writer = self._site.create(
+            LogWriterActor, self._site.named("writer"), self._site.parts, restarts=True
+        )
+        await writer.start.remote()
+        self._epoch = await self._acquire()
+        started = DispatcherStarted(
+            incarnation=self.presence.incarnation,
+            machine=self.presence.machine,
+            pid=self.presence.pid,
+            epoch=self._epoch,
+            recover=self._wanted.recover,
+            at=clock.now(),
+        )
+        await self._record([started])
+        left = await self._left()
+        scope = None if self._wanted.recover else AllBut(left)
+        self._supervisor = Supervisor(
+            self._site,
+            self._store,
+            self._store,
+            epoch=self._epoch,
+            scope=scope,
+            on_trouble=self._trouble,
+            on_news=self._hear_of,
+        )
+        adopted = await self._adopted()
+        await self._supervisor.start(self._wanted.hosts, self._wanted.runners, adopted)
+        loops = [self._beat(), self._write()]
+        if isinstance(scope, AllBut):
+            loops.append(self._take_up(scope))
+        self._tasks = [asyncio.create_task(loop) for loop in loops]
+        return Started(presence=self.presence, epoch=self._epoch, found=len(left))
+
+    async def _start_again(self) -> Started:
+        clock = SystemClock()
+        while True:
+            try:
+                return await self._start()
+            except (*DEAD, *UNCLEAR, CuelineError) as error:
+                if isinstance(error, SessionOwnedError):
+                    os._exit(1)
+                await clock.sleep(BEAT_SECONDS)
+
+    async def _acquire(self) -> int:
+        """Become the log's dispatcher."""
+        await self._store.beat(self.presence)
+        head = await self._store.head(DISPATCHER)
+        owner = find(await self._store.all(), head.owner)
+        if owner is not None and death_of(owner, SystemClock().now()) is None:
+            await self._store.leave(self.presence.incarnation)
+            raise SessionOwnedError("this log", owner.machine, owner.pid)
+        self._version = head.version
+        return await self._store.acquire(DISPATCHER, self.presence.incarnation, head.epoch)
+
+    async def _left(self) -> list[str]:
+        """Return the sessions that run, as their last facts say, and that nobody drives."""
+        present = await self._store.all()
+        now = SystemClock().now()
+        left = []
+        for stream in await self._site.parts.index(self._store).driven():
+            owner = find(present, (await self._store.head(stream)).owner)
+            if owner is None or death_of(owner, now):
+                left.append(stream)
+        return left
+
+    async def _adopted(self) -> Sequence[Member]:
+        """Return the hosts and runners that a former incarnation of ours has left."""
+        prefix, suffix = self._site.named("|").split("|")
+        members = []
+        for actor in ray.util.list_named_actors(all_namespaces=True):
+            name = actor["name"]
+            if actor["namespace"] != self._site.namespace or not name.startswith(prefix):
+                continue
+            incarnation = name.removeprefix(prefix).removesuffix(suffix)
+            if incarnation.startswith(("host-", "runner-")):
+                member = await self._adopt(name, incarnation)
+                members += [member] if member else []
+        return members
+
+    async def _adopt(self, name: str, incarnation: str) -> Member | None:
+        role: Role = "host" if incarnation.startswith("host-") else "runner"
+        arguments: list[object] = [[]] if role == "host" else []
+        try:
+            handle = await self._site.find(name, 0)
+            if "@" in incarnation:
+                # Of another version, and nobody's any more.
+                ray.kill(handle)
+                return None
+            presence = await call(handle.start.remote(self._epoch, *arguments), ADOPT_SECONDS)
+        except (*DEAD, *UNCLEAR, CuelineError):
+            return None
+        node = self._site.node if presence.machine == self._site.machine else ""
+        return Member(role, incarnation, node, handle, presence)
+
+    def _trouble(self, stream: str, error: CuelineError) -> None:
+        self._troubles = [*self._troubles[-_KEPT:], f"{stream}: {error}"]
+
+    def _hear_of(self, news: News) -> None:
+        now = SystemClock().now()
+        member = news.member
+        match (member.role, news.what):
+            case ("runner", "joined") if member.presence is not None:
+                fact: DispatcherEvent = RunnerRegistered(
+                    incarnation=member.incarnation,
+                    machine=member.presence.machine,
+                    pid=member.presence.pid,
+                    at=now,
+                )
+            case ("runner", "gone"):
+                fact = RunnerRemoved(incarnation=member.incarnation, evidence=news.evidence, at=now)
+            case ("host", "lost" | "gone"):
+                fact = HostLost(incarnation=member.incarnation, evidence=news.evidence, at=now)
+            case _:
+                return
+        self._facts.put_nowait(fact)
+
+    async def _write(self) -> None:
+        while True:
+            await self._record([await self._facts.get()])
+
+    async def _record(self, facts: Sequence[DispatcherEvent]) -> None:
+        """Append *facts*; a dispatcher that another has succeeded ends here."""
+        write = FactWrite(
+            stream=DISPATCHER,
+            steps=[[fact] for fact in facts],
+            expected_version=self._version,
+            epoch=self._epoch,
+            actor="system:dispatcher",
+        )
+        clock = SystemClock()
+        while True:
+            try:
+                await self._journal.append([write], key=f"{self._epoch}.{self._version}")
+            except FencedError:
+                # The other has our fleet already; nothing of it is ours to end.
+                os._exit(1)
+            except CuelineError:
+                await clock.sleep(BEAT_SECONDS)
+            else:
+                self._version += len(facts)
+                return
+
+    async def _beat(self) -> None:
+        clock = SystemClock()
+        while True:
+            with suppress(CuelineError):
+                await self._store.beat(self.presence)
+            await clock.sleep(BEAT_SECONDS)
+
+    async def _take_up(self, scope: AllBut) -> None:
+        """Care for a session that was left alone once somebody has a word for it."""
+        after = await self._store.last_position()
+        async for recorded in self._store.follow(after, {"inbox"}):
+            stream = sibling(recorded.stream, "session")
+            if stream in scope.left and self._supervisor is not None:
+                scope.left.discard(stream)
+                await self._supervisor.place([stream])
+
+
+def end_actors(namespace: str, owner: str) -> int:
+    """Kill every actor of *owner* in *namespace*, of any version, and return how many."""
+    names = [
+        actor["name"]
+        for actor in ray.util.list_named_actors(all_namespaces=True)
+        if actor["namespace"] == namespace and actor["name"].startswith(f"{owner}/")
+    ]
+    # The dispatcher first: it would replace the others.
+    for name in sorted(names, key=lambda name: "/dispatcher@" not in name):
+        with suppress(ValueError):
+            ray.kill(ray.get_actor(name, namespace))
+    return len(names)

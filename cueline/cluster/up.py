@@ -1,0 +1,74 @@
+"""The actors of `cueline up`: they stay until they are taken down."""
+
+import asyncio
+from contextlib import suppress
+
+from cueline.actors.presence import machine_name
+from cueline.clock import SystemClock
+from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
+from cueline.cluster.connection import Connection
+from cueline.cluster.dispatcher import DispatcherActor, Started, Wanted, end_actors
+from cueline.cluster.site import Parts, Site
+from cueline.errors import ClusterError, CuelineError
+
+OWNER = "up"
+START_SECONDS = 90.0
+DRAIN_SECONDS = 5.0
+STOP_SECONDS = 20.0
+_AGAIN_SECONDS = 0.5
+
+
+class Up:
+    """A log's detached actors, as the process that keeps them sees them."""
+
+    def __init__(self, connection: Connection, namespace: str, parts: Parts) -> None:
+        self._namespace = namespace
+        self._site = Site(
+            namespace=namespace,
+            node=connection.node,
+            machine=machine_name(),
+            owner=OWNER,
+            detached=True,
+            parts=parts,
+        )
+        self._dispatcher: Handle = None
+
+    async def start(self, wanted: Wanted) -> Started:
+        """Start the dispatcher, and with it everything else.
+
+        Raises:
+            SessionOwnedError: a living dispatcher has the log.
+            ClusterError: it does not start; the message says why.
+            LogUnavailableError: the cluster cannot open the log.
+        """
+        self._dispatcher = self._site.create(
+            DispatcherActor, self._site.named("dispatcher"), self._site, wanted, restarts=True
+        )
+        try:
+            started: Started = await call(self._dispatcher.start.remote(), START_SECONDS)
+        except (*DEAD, *UNCLEAR) as error:
+            reason = f"the dispatcher does not start ({type(error).__name__})"
+            raise ClusterError("the cluster", reason) from error
+        return started
+
+    async def watch(self) -> list[str]:
+        """Return what went wrong lately; hangs for about half a minute.
+
+        Raises:
+            ClusterError: the dispatcher is no more; whoever wants one starts it again.
+        """
+        clock = SystemClock()
+        try:
+            told: list[str] = await poll(self._dispatcher.alive)
+        except DEAD as error:
+            raise ClusterError("the dispatcher", "it has ended") from error
+        except UNCLEAR:
+            await clock.sleep(_AGAIN_SECONDS)
+            return []
+        return told
+
+    async def stop(self) -> None:
+        """Have everything rest, and take it all down."""
+        with suppress(*DEAD, *UNCLEAR, CuelineError):
+            await call(self._dispatcher.stop.remote(DRAIN_SECONDS), STOP_SECONDS)
+        await asyncio.to_thread(end_actors, self._namespace, OWNER)
