@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from cueline.deciders.approval import APPROVAL, ApprovalState, Expire, Open, Supersede, Vote
 from cueline.deciders.prompt import Prompt
+from cueline.deciders.retry import REST_SECONDS
 from cueline.deciders.session import (
     SESSION,
     SessionState,
@@ -404,8 +405,11 @@ class ToyShell:
         """Check that a session that does not rest has something to do, or a timer."""
         state = self.state
         busy = state.status in (Status.RUNNING, Status.STOPPING) and not state.poisoned
-        if busy and self.model is None and not self.tools:
-            assert self.owed() or wake_at(state) is not None, f"stalled: {state!r}"
+        if not busy or self.model is not None or self.tools or self.owed():
+            return
+        moment = wake_at(state)
+        assert moment is not None, f"stalled: {state!r}"
+        assert moment - self.now < timedelta(seconds=REST_SECONDS), f"I12: no rest: {state!r}"
 
     def check_end(self) -> None:
         """Check what is promised of a whole log."""

@@ -2,10 +2,10 @@
 
 import pytest
 
-from cueline.deciders.session import due, wake_at
+from cueline.deciders.session import Status, due, wake_at
 from cueline.deciders.session.due import AskApproval, ReconcileTool, RecoverTool, RunTool
 from cueline.deciders.session.recovery import UNKNOWN_OUTCOME
-from cueline.events.inbox import ResumeAsked
+from cueline.events.inbox import PauseAsked, ResumeAsked
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
@@ -101,6 +101,15 @@ def test_the_second_lost_attempt_is_waited_out():
     assert later(5) == wake_at(past.state)
     past.when(SessionContinued(by="deadline", at=later(5))).then(SessionContinued)
     assert ["1.0"] == runs(past)
+
+
+def test_a_short_wait_for_another_attempt_is_no_rest():
+    past = given().when(*up_to_reply("look", spec=agent(base_seconds=1)))
+
+    past.when(running("1.0", "look"), broken("1.0", "lost"))
+    past.when(running("1.0", "look", 2), broken("1.0", "lost", 2)).then(ToolFailed)
+
+    assert (Status.RUNNING, later(1)) == (past.state.status, wake_at(past.state))
 
 
 def test_a_call_that_never_began_is_started_anew_whatever_it_declares():
@@ -199,6 +208,14 @@ def test_a_runner_that_cannot_be_reached_is_waited_for():
 
     assert later(600) == past.state.runner_wait == wake_at(past.state)
     assert [] == due(past.state)
+
+
+def test_a_paused_session_rests_while_a_runner_cannot_be_reached():
+    past = given().when(*up_to_reply("shout"), running("1.0"), received(2, PauseAsked()))
+
+    past.when(RUNNER).then(SessionWaiting, SessionWaiting)
+
+    assert ("operator", later(600)) == (past.state.waiting.kind, wake_at(past.state))
 
 
 def test_a_wait_for_a_runner_is_never_put_off():

@@ -1,0 +1,100 @@
+"""The prompt as a fold: what the model is told, and in which order."""
+
+import json
+
+import pytest
+
+from cueline.deciders.prompt import Prompt, encode, opening_digest, result_of
+from cueline.events.message import ToolMessage
+from cueline.events.session import ModelRequested, ToolReconciled, ToolSkipped
+from cueline.testing.given import given
+from cueline.testing.session_example import (
+    AGENT,
+    agent,
+    asking,
+    broken,
+    returned,
+    running,
+    said,
+    saying,
+    started,
+    up_to_reply,
+)
+
+
+def prompt_of(*commands):
+    past, prompt = given(), Prompt()
+    for command in commands:
+        for fact in past.when(command).facts:
+            prompt.add(fact)
+    return prompt
+
+
+def spoken(prompt):
+    return [json.loads(message) for message in prompt.messages]
+
+
+def test_results_come_in_call_order_and_messages_after_them():
+    prompt = prompt_of(
+        *up_to_reply("look", "put"),
+        said(2, "And?"),
+        running("1.0", "look"),
+        running("1.1", "put"),
+        returned("1.1"),
+        returned("1.0"),
+    )
+
+    assert ["user", "assistant", "tool", "tool", "user"] == [m["role"] for m in spoken(prompt)]
+    assert ["call-1-0", "call-1-1"] == [m["call"] for m in spoken(prompt)[2:4]]
+
+
+def test_what_was_not_requested_yet_is_not_in_the_prompt():
+    prompt = prompt_of(*up_to_reply("look"), said(2, "And?"))
+
+    assert ["user", "assistant"] == [m["role"] for m in spoken(prompt)]
+    assert ["look"] == [call.name for call in prompt.calls.values()]
+
+
+def test_a_resumed_session_sends_the_same_bytes():
+    commands = [*up_to_reply("look"), running("1.0", "look"), returned("1.0"), asking(2)]
+
+    assert prompt_of(*commands).messages == prompt_of(*commands).messages
+    assert prompt_of(*commands).digest == prompt_of(*commands).digest
+
+
+def test_a_request_says_which_part_the_last_one_had():
+    past = given().when(started())
+    first = past.facts[1]
+
+    past.when(asking(), saying("look"), running("1.0", "look"), returned("1.0"))
+
+    second = next(fact for fact in past.facts if isinstance(fact, ModelRequested))
+    assert first.digest == second.prefix_digest != second.digest
+
+
+def test_an_agent_that_thinks_otherwise_has_another_prompt():
+    assert opening_digest(AGENT) != opening_digest(agent(max_turns=1))
+    assert prompt_of(started()).digest != prompt_of(started(agent(max_turns=1))).digest
+
+
+@pytest.mark.parametrize(
+    ("fact", "told"),
+    [
+        (returned("1.0", "yes"), ("yes", False)),
+        (broken("1.0", "timeout"), ("timeout: gone", True)),
+        (ToolSkipped(effect="1.0", reason="no"), ("no", True)),
+        (ToolReconciled(effect="1.0", outcome="happened", by="tool"), ("", False)),
+        (ToolReconciled(effect="1.0", outcome="unknown", by="policy", output="?"), ("?", False)),
+        (ToolReconciled(effect="1.0", outcome="unknown", by="tool"), None),
+        (ToolReconciled(effect="1.0", outcome="did_not_happen", by="tool"), None),
+    ],
+    ids=["returned", "failed", "skipped", "happened", "told", "cannot tell", "runs again"],
+)
+def test_the_model_is_told_what_became_of_a_call_that_is_over(fact, told):
+    assert told == result_of(fact)
+
+
+def test_a_message_is_encoded_as_pydantic_writes_it():
+    message = ToolMessage(call="c", text="größer 🦜 \u2028 \x00")
+
+    assert message.model_dump_json().encode() == encode(message)
