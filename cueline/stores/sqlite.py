@@ -29,6 +29,8 @@ POLL_SECONDS = 0.02
 """How often somebody who follows looks whether another process has appended."""
 
 
+LARGE_BLOB = 1024 * 1024
+"""From here on a blob is hashed, written and read in a thread, in bytes."""
 _LOG = ("the log",)
 """What blobs belong to, when there is no stream to name."""
 
@@ -161,7 +163,7 @@ class SqliteStore:
         size = len(content)
         if size > BLOB_LIMIT:
             raise BlobTooLargeError(size, BLOB_LIMIT)
-        blob = sha256(content).hexdigest()
+        blob = _hash(content) if size < LARGE_BLOB else await asyncio.to_thread(_hash, content)
         put_us = to_us(self._clock.now())
         await self._writes().do(
             _LOG, size, lambda _, tables: tables.put_blob(blob, content, put_us)
@@ -170,9 +172,11 @@ class SqliteStore:
 
     async def get_blob(self, blob: str) -> bytes:
         """See `EventStore.get_blob`."""
-        content = self._reader.blob(blob)
-        # What is not what was put is not the blob.
-        if content is None or sha256(content).hexdigest() != blob:
+        if self._reader.blob_size(blob) < LARGE_BLOB:
+            content = self._blob(self._reader, blob)
+        else:
+            content = await asyncio.to_thread(self._large_blob, blob)
+        if content is None:
             raise MissingBlobError("the log", blob)
         return content
 
@@ -192,6 +196,18 @@ class SqliteStore:
             # Last: who only reads cannot put the WAL back into the file.
             self._writer.close()
         self._bell.ring()
+
+    def _large_blob(self, blob: str) -> bytes | None:
+        reader = SqliteReader(self._file)  # the other one belongs to the loop's thread
+        try:
+            return self._blob(reader, blob)
+        finally:
+            reader.close()
+
+    def _blob(self, reader: SqliteReader, blob: str) -> bytes | None:
+        content = reader.blob(blob)
+        # What is not what was put is not the blob.
+        return content if content is not None and _hash(content) == blob else None
 
     def _writes(self) -> SqliteWriter:
         if self._writer is None:
@@ -226,3 +242,7 @@ class SqliteStore:
             self._seen_version = version
             self._bell.ring()
         return grew
+
+
+def _hash(content: bytes) -> str:
+    return sha256(content).hexdigest()

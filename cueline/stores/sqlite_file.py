@@ -136,10 +136,11 @@ class LogFile:
             raise self.unavailable(_NOT_OURS)
         return self._create(now_us)
 
-    def writer(self) -> sqlite3.Connection:
+    def writer(self, *, create: bool = False) -> sqlite3.Connection:
         """Return a connection that writes, and that never waits for a lock."""
         try:
-            db = connect(self.path, "rwc", PATIENCE_SECONDS)
+            # A log that somebody moved away must not come back empty.
+            db = connect(self.path, "rwc" if create else "rw", PATIENCE_SECONDS)
             try:
                 for pragma in _WRITER:
                     patiently(db, pragma)
@@ -165,7 +166,7 @@ class LogFile:
     def error(self, error: Exception) -> LogUnavailableError:
         """Return what the operator is told of SQLite's *error*."""
         if is_busy(error):
-            holder = lock_holder(self.path.with_name(self.path.name + "-shm"))
+            holder = lock_holder(self._beside("-shm"))
             who = f"process {holder}" if holder else "another process"
             return self.unavailable(f"{who} keeps it locked; end that one, or try again")
         return self.unavailable(_REASONS.get(code_of(error), str(error)))
@@ -180,8 +181,13 @@ class LogFile:
         except OSError as error:
             raise self.unavailable(f"it cannot be looked at ({error.strerror})") from error
 
+    def _beside(self, suffix: str) -> Path:
+        # SQLite puts them beside the file, not beside a link to it.
+        real = self.path.resolve()
+        return real.with_name(real.name + suffix)
+
     def _has_wal(self) -> bool:
-        wal = self.path.with_name(self.path.name + "-wal")
+        wal = self._beside("-wal")
         return wal.exists() and wal.stat().st_size > 0
 
     def _look(self) -> str | None:
@@ -207,7 +213,7 @@ class LogFile:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise self.unavailable(f"its folder cannot be made ({error.strerror})") from error
-        db = self.writer()
+        db = self.writer(create=True)
         try:
             patiently(db, "BEGIN IMMEDIATE")
             # Another process may have been quicker.

@@ -16,9 +16,9 @@ import pytest
 from cueline.stores.sqlite_library import sqlite_library
 from cueline.testing.event_store_contract import EventStoreContract
 from cueline.testing.event_store_example import SetClock
+from tests.stores.quick import QUICK
 
 ROOT = Path(__file__).parents[2] / "cueline"
-QUICK = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 class Mutant(NamedTuple):

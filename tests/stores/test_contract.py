@@ -1,3 +1,6 @@
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from cueline.events.store import EventStore
@@ -5,6 +8,7 @@ from cueline.stores.memory import MemoryStore
 from cueline.stores.sqlite import SqliteStore
 from cueline.stores.sqlite_library import sqlite_library
 from cueline.testing.event_store_contract import EventStoreContract
+from tests.stores.quick import QUICK
 
 
 class TestMemoryStore(EventStoreContract):
@@ -20,10 +24,11 @@ class TestMemoryStore(EventStoreContract):
 
 class TestSqliteStore(EventStoreContract):
     @pytest.fixture
-    async def store(self, clock, tmp_path):
-        store = SqliteStore.open(tmp_path / "log.db", clock)
-        yield store
-        await store.close()
+    async def store(self, clock):
+        with tempfile.TemporaryDirectory(dir=QUICK) as folder:
+            store = SqliteStore.open(Path(folder, "log.db"), clock)
+            yield store
+            await store.close()
 
     async def empty(self, store: EventStore, stream: str, version: int):
         db = sqlite_library().connect(store.path, isolation_level=None)

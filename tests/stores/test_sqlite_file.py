@@ -283,3 +283,21 @@ async def test_a_turn_takes_little_more_than_its_text(path):
     await store.close()
 
     assert path.stat().st_size / (100 * 5 * 205) < 3.3
+
+
+async def test_a_log_may_be_named_by_a_link(path, tmp_path):
+    await make(path)
+    link = tmp_path / "elsewhere" / "link.db"
+    link.parent.mkdir()
+    link.symlink_to(path)
+
+    by_name, by_link = SqliteStore.open(path, SetClock()), SqliteStore.open(link, SetClock())
+    await by_link.append([Write(SESSION, facts(1), 3)], key="k")
+
+    assert [1, 2, 3, 4] == versions(await all_of(by_name, SESSION))
+    await by_link.close()
+    await by_name.close()
+
+
+async def test_a_strange_name_is_a_name(tmp_path):
+    await make(tmp_path / "größer #1?mode=ro%20" / "log.db")

@@ -233,3 +233,18 @@ async def test_a_refused_append_leaves_nothing_behind(faulty):
         assert (0,) == rows
 
     assert 1 == (await store.append([Write(SESSION, facts(1), NO_STREAM)], "k")).position
+
+
+async def test_a_log_that_was_moved_away_does_not_come_back_empty(tmp_path):
+    store, connections = open_faulty(tmp_path / "log.db", SetClock())
+    await begin(store)
+    connections.before["COMMIT"] = failure(IO_ERROR)
+    store.path.rename(tmp_path / "moved.db")
+    with pytest.raises(UnknownOutcomeError):
+        await begin(store, OTHER)
+
+    with pytest.raises(LogUnavailableError):
+        await begin(store, OTHER)
+
+    assert not store.path.exists()
+    await store.close()
