@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
+from cueline.deciders.session import order_digest
 from cueline.events.agent import AgentSpec, Declared, Limits, Policy, RetryPolicy, ToolSpec
 from cueline.events.inbox import DecisionGiven, InboxMessage, MessageSent
 from cueline.events.message import TextBlock, ToolCall
@@ -161,14 +162,19 @@ def question(
     effect: str,
     approval: str,
     asked: Literal["may_it_run", "did_it_happen"] = "may_it_run",
-    deadline_at: datetime | None = None,
+    *,
+    name: str = "delete",
+    stream: str = "session-default/1",
 ) -> ApprovalRequested:
-    """Return a question to a person."""
+    """Return a question to a person about a call of the tool *name*."""
+    digest = order_digest(
+        session=stream, effect=effect, tool=name, tool_digest=name, arguments={}, workspace=None
+    )
     return ApprovalRequested(
         effect=effect,
         approval=approval,
-        digest="d",
-        deadline_at=deadline_at or later(300),
+        digest=digest,
+        deadline_at=later(300),
         question=asked,
     )
 

@@ -48,7 +48,8 @@ def told_of_skips(past):
     return [fact.reason for fact in past.facts if isinstance(fact, ToolSkipped)]
 
 
-# 000-024, 000-050, 000-051: by its declaration, never by its name.
+# 000-024, 000-050, 000-051, C16: the wait is a fact, and holds nothing;
+# what is sensitive is so by its declaration, never by its name.
 def test_a_sensitive_call_waits_for_a_person():
     past = given().when(*up_to_reply("delete")).then(ModelReplied)
 
@@ -83,6 +84,15 @@ def test_the_digest_is_of_exactly_what_will_run():
 
     assert 2 == len(digests)
     assert due(first.state) == due(given().when(*up_to_reply("delete")).state)
+
+
+# I9, C18
+def test_a_grant_for_something_else_is_asked_for_again():
+    past = given().when(*up_to_reply("delete"), question("1.0", "1.1.0.1", name="look"))
+
+    past.when(decided(2, "1.1.0.1", "granted"))
+
+    assert ["1.1.0.2"] == [effect.approval for effect in due(past.state)]
 
 
 # 000-055
@@ -166,7 +176,11 @@ def test_a_decision_that_the_gate_did_not_take_is_refused():
 
 
 def test_other_calls_go_on_while_a_person_is_asked():
-    past = given().when(*up_to_reply("burn", "look"), ASKED).then(ApprovalRequested)
+    past = (
+        given()
+        .when(*up_to_reply("burn", "look"), question("1.0", "1.1.0.1", name="burn"))
+        .then(ApprovalRequested)
+    )
 
     assert "1.1" in [effect.effect for effect in due(past.state) if isinstance(effect, RunTool)]
     past.when(running("1.1", "look"), returned("1.1"))

@@ -166,8 +166,9 @@ def test_a_steer_withdraws_the_question_and_tells_that_the_outcome_is_unknown():
     past.when(superseded).then(ApprovalResolved, ToolReconciled, ModelRequested)
 
 
-def test_a_tool_that_reconciles_is_asked_first():
-    assert [ReconcileTool] == owed(in_doubt("pay"))
+@pytest.mark.parametrize("policy", ["ask", "tell"])
+def test_a_tool_that_reconciles_is_asked_first(policy):
+    assert [ReconcileTool] == owed(in_doubt("pay", in_doubt=policy))
 
 
 @pytest.mark.parametrize("output", ["paid", ""])
@@ -185,7 +186,7 @@ def test_what_a_tool_says_did_not_happen_runs_again():
 
 # I9: the grant was for one effect, once.
 def test_a_sensitive_call_that_did_not_happen_is_asked_for_again():
-    past = given().when(*up_to_reply("wire"), question("1.0", "1.1.0.1"))
+    past = given().when(*up_to_reply("wire"), question("1.0", "1.1.0.1", name="wire"))
     past.when(decided(2, "1.1.0.1", "granted"), running("1.0", "wire"), broken("1.0", "lost"))
 
     past.when(ToolReconciled(effect="1.0", outcome="did_not_happen", by="tool"))
@@ -233,7 +234,7 @@ def test_a_runner_that_comes_back_is_asked_before_the_deadline():
 
 
 @pytest.mark.parametrize(
-    ("name", "fact"), [("shout", ToolInDoubt), ("look", ToolFailed)], ids=["undeclared", "reads"]
+    ("name", "fact"), [("shout", ToolInDoubt), ("pay", ToolInDoubt), ("look", ToolFailed)]
 )
 def test_a_call_whose_runner_was_waited_for_in_vain_is_lost(name, fact):
     past = given().when(*up_to_reply(name), running("1.0", name), RUNNER)

@@ -3,7 +3,7 @@
 import pytest
 
 from cueline.deciders.prompt import FORKED_AWAY
-from cueline.deciders.session import Status, due, session_of, wake_at
+from cueline.deciders.session import TERMINAL, Status, due, session_of, wake_at
 from cueline.deciders.session.due import Cancel, RecoverTool
 from cueline.events.inbox import PauseAsked, ResumeAsked, StartAsked, StopAsked
 from cueline.events.session import (
@@ -51,6 +51,14 @@ TAKEN = SessionTakenOver(epoch=2, at=NOW)
 
 def idle():
     return given().when(started(open=True), asking(), saying())
+
+
+# C35
+def test_there_is_one_vocabulary_of_statuses():
+    at_rest, ended = ["created", "idle", "waiting"], ["completed", "failed", "stopped"]
+
+    assert {*at_rest, "running", "stopping", *ended} == set(Status)
+    assert set(ended) == TERMINAL
 
 
 # Pause and resume, in every status.

@@ -4,7 +4,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cueline.deciders.prompt import FORKED_AWAY
-from cueline.deciders.session import Status, following, wake_at
+from cueline.deciders.session import Status, due, following, wake_at
 from cueline.events.inbox import (
     DecisionGiven,
     MessageSent,
@@ -229,6 +229,20 @@ def fork(start, version, goal):
         note="The files are a copy.",
         epoch=1,
     )
+
+
+# What is recorded happened, in whatever order a later version would not allow.
+@settings(FAST, max_examples=40)
+@given(STARTS, stories(30), st.randoms(use_true_random=False))
+def test_any_facts_can_be_folded(start, script, chance):
+    facts = [fact for step in simulate(start, script).log for fact in step]
+    mixed = [*facts[1:], *facts[1:]]
+    chance.shuffle(mixed)
+
+    state = load_prefix([start, *mixed]).state
+
+    assert due(state) is not None
+    assert wake_at(state) is None or state.open_calls or state.turn.model
 
 
 # A loop in `following` would hang here, and not only in `take`.

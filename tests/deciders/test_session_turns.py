@@ -83,7 +83,7 @@ def test_the_results_of_a_turn_and_the_next_request_are_one_step():
     )
 
 
-# 003-061, 003-064: the inbox pushes; nothing polls.
+# 003-061, 003-064, 003-065: the inbox pushes; nothing polls.
 def test_a_note_is_told_with_the_next_model_call():
     past = given().when(*up_to_reply("look"), running("1.0", "look"))
 

@@ -34,10 +34,12 @@ def approval_resolved(state: SessionState, event: ApprovalResolved) -> SessionSt
     call = state.call_of_approval(event.approval)
     if call is None or call.approval is None:
         return state
+    closed = replace(call, approval=None)
     if event.verdict == "granted" and call.approval.question == "may_it_run":
+        if call.approval.digest != call.digest:
+            return with_call(state, closed)  # I9: for something else, so it is asked again
         granted = replace(call.approval, granted=event.by, answer=None)
         return with_call(state, replace(call, approval=granted))
-    closed = replace(call, approval=None)
     if event.verdict == "expired":
         return _expired(state, closed, call.approval)
     if event.verdict == "superseded":
