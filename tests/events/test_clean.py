@@ -214,6 +214,12 @@ def test_cleaning_again_changes_nothing(value):
     assert json.loads(json.dumps(kept, allow_nan=False)) == kept
 
 
+@pytest.mark.parametrize("seconds", [math.nan, math.inf])
+def test_a_duration_that_is_no_number_is_refused(seconds):
+    with pytest.raises(LeakError):
+        encode(ToolReturned(effect="1.0", attempt=1, output="", seconds=seconds))
+
+
 def test_a_number_that_has_to_stay_one_is_bounded():
     fact = ToolReturned(effect="1.0", attempt=2**70, output="", seconds=math.nan)
 

@@ -83,15 +83,32 @@ async def test_events_are_projected_once_whoever_catches_up(busy, monkeypatch):
     other.close()
 
 
-async def test_rows_and_checkpoint_move_together_or_not_at_all(busy, monkeypatch):
-    def fails(projector, recorded, fact):
-        if recorded.position == 6:
-            raise RuntimeError
-        whole(projector, recorded, fact)
+async def test_who_is_overtaken_reads_on_from_there(busy, monkeypatch):
+    async def overtaken(store, after=0, categories=None, limit=None):
+        async for event in whole(store, after, categories, limit):
+            yield event
+        monkeypatch.undo()
+        await other.catch_up(store)
 
-    whole = Projector.project
+    whole = MemoryStore.read_all
+    other = Views(busy.path)
+    monkeypatch.setattr(type(busy.store), "read_all", overtaken)
+
+    await busy.caught_up()
+
+    assert await busy.store.last_position() == len(audit(busy.views.db))
+    other.close()
+
+
+async def test_rows_and_checkpoint_move_together_or_not_at_all(busy, monkeypatch):
+    def fails(projector):
+        flush(projector)
+        if len(audit(busy.views.db)) > 4:
+            raise RuntimeError
+
+    flush = Projector.flush
     monkeypatch.setattr(module, "BATCH", 4)
-    monkeypatch.setattr(Projector, "project", fails)
+    monkeypatch.setattr(Projector, "flush", fails)
 
     with pytest.raises(RuntimeError):
         await busy.caught_up()
