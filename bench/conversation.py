@@ -84,21 +84,27 @@ async def play(path: Path, turns: int) -> float:
         parts = collaborators(log, directory, ApprovalGate(log.journal()))
         parts = replace(parts, models=lambda _: Talker(turns))
         host = SessionHost(here.incarnation, parts, on_trouble=_refuse)
-        asked = StartAsked(agent=AGENT, goal="Begin.", asked_at=datetime.now(UTC))
-        stream = await ask_start(log.journal(), "bench", asked)
+        await _ask(log)
         began = time.perf_counter()
-        host.activate(stream)
-        await host.settled(stream)
+        host.activate(STREAM)
+        await host.settled(STREAM)
         seconds = time.perf_counter() - began
         await host.close()
         await runner.close()
         return seconds
 
 
+async def loaded(log: Log, owner: str) -> Entity:
+    """Return the session, as it is when it is ready to decide."""
+    entity = Entity(STREAM, owner, log.journal(), log.clock, lambda error: _refuse(STREAM, error))
+    await entity.load()
+    return entity
+
+
 async def record(log: Log, turns: int) -> None:
     """Record *turns* turns, five events each, a hundred turns an append."""
-    entity = Entity(STREAM, "bench", log.journal(), log.clock)
-    await entity.load()
+    await _ask(log)
+    entity = await loaded(log, "bench")
     steps = Steps(entity.state)
     steps.take(
         SessionStarted(agent=AGENT, goal="Begin.", open=False, attached=False, epoch=entity.epoch)
@@ -108,6 +114,11 @@ async def record(log: Log, turns: int) -> None:
         if turn % _TURNS_AN_APPEND == 0 or turn == turns:
             await entity.record(steps)
             steps = Steps(entity.state)
+
+
+async def _ask(log: Log) -> None:
+    asked = StartAsked(agent=AGENT, goal="Begin.", asked_at=datetime.now(UTC))
+    await ask_start(log.journal(), "bench", asked)
 
 
 def _take_turn(steps: Steps, turn: int, epoch: int) -> None:

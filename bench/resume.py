@@ -13,9 +13,8 @@ from pathlib import Path
 from statistics import median
 from uuid import uuid4
 
-from bench.conversation import STREAM, record
+from bench.conversation import loaded, record
 from bench.table import Row
-from cueline.actors.entity import Entity
 from cueline.runtime import Log, open_log
 
 SHORT, LONG = 200, 6_000
@@ -27,9 +26,8 @@ SHORT_LOADS = 5
 
 async def load(log: Log) -> float:
     """Return the seconds until the session is ready to decide."""
-    entity = Entity(STREAM, uuid4().hex, log.journal(), log.clock)
     began = time.perf_counter()
-    await entity.load()
+    entity = await loaded(log, uuid4().hex)
     seconds = time.perf_counter() - began
     assert len(entity.prompt.messages) >= 2 * SHORT, "the prompt is whole"
     return seconds
