@@ -154,6 +154,10 @@ class ToyShell:
         moment = wake_at(self.state)
         if moment is not None and moment <= self.now:
             self.take(SessionContinued(by="deadline", at=self.now))
+            left = wake_at(self.state)
+            over = left is not None and left <= self.now
+            closes = any(isinstance(effect, CloseApproval) for effect in self.owed())
+            assert closes or not over, "a deadline that has passed wakes it for ever"
 
     # What is due.
 

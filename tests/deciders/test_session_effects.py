@@ -56,6 +56,18 @@ def test_repeatable_calls_run_in_parallel_and_any_other_alone():
     assert [] == runs(past)
 
 
+def test_a_start_names_the_next_attempt():
+    given().when(*up_to_reply("shout"), running("1.0", attempt=2)).then_nothing()
+
+
+def test_what_the_tool_itself_reports_is_not_tried_again():
+    hopeful = broken("1.0", "tool_error").model_copy(update={"retry_at": later(5)})
+
+    past = given().when(*up_to_reply("look"), running("1.0", "look"), hopeful)
+
+    past.then(broken("1.0", "tool_error"), ModelRequested)
+
+
 def test_a_call_out_of_order_does_not_start():
     given().when(*up_to_reply("shout", "look"), running("1.1", "look")).then_nothing()
 

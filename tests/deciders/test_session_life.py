@@ -15,6 +15,7 @@ from cueline.events.session import (
     ModelRequested,
     OutcomeCameLate,
     SessionCompleted,
+    SessionFailed,
     SessionForked,
     SessionIdle,
     SessionStopped,
@@ -197,6 +198,22 @@ def test_an_outcome_after_the_end_changes_nothing():
     past.when(returned("1.0")).then(OutcomeCameLate)
 
     assert (ended, [], None) == (past.state, due(past.state), wake_at(past.state))
+
+
+def test_an_outcome_after_a_failure_changes_nothing():
+    past = given().when(*up_to_reply("shout"), running("1.0"))
+    past.when(SessionFailed(kind="import", error="no tool"))
+
+    past.when(returned("1.0")).then(OutcomeCameLate)
+
+    assert Status.FAILED is past.state.status
+
+
+# I13
+def test_a_resume_does_not_retry_what_a_cut_kept_from_ending():
+    past = given(*given().when(started()).facts, asking(), failing("refused"))
+
+    past.when(received(2, RESUME)).then(MessageReceived, SessionFailed)
 
 
 def test_a_finished_session_is_not_taken_over():

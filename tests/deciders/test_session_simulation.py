@@ -159,7 +159,7 @@ def stories(longest):
     return st.lists(st.integers(0, 2**14), min_size=longest // 2, max_size=longest)
 
 
-FAST = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=250)
+FAST = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=150)
 
 
 # I5, I6, I7, I9, I10, I14; 000-068, 003-063, C6, D31: after every step.
@@ -174,7 +174,7 @@ def test_a_session_keeps_its_promises_and_comes_to_an_end(start, script):
 
 
 # I13
-@settings(FAST, max_examples=40)
+@settings(FAST, max_examples=25)
 @given(STARTS, stories(30))
 def test_every_inner_prefix_goes_on_to_an_end(start, script):
     facts = [fact for step in simulate(start, script).log for fact in step]
@@ -187,7 +187,7 @@ def test_every_inner_prefix_goes_on_to_an_end(start, script):
 
 
 # I13: a cut need not be noticed before the next message.
-@settings(FAST, max_examples=40)
+@settings(FAST, max_examples=25)
 @given(STARTS, stories(30), st.sampled_from(["note", "steer", "stop"]))
 def test_every_inner_prefix_accepts_the_next_message(start, script, said):
     facts = [fact for step in simulate(start, script).log for fact in step]
@@ -200,7 +200,7 @@ def test_every_inner_prefix_accepts_the_next_message(start, script, said):
         shell.finish()
 
 
-@settings(FAST, max_examples=40)
+@settings(FAST, max_examples=25)
 @given(STARTS, stories(30), st.sampled_from(["Try again.", None]))
 def test_a_session_can_be_forked_at_every_version(start, script, goal):
     facts = [fact for step in simulate(start, script).log for fact in step]
@@ -232,7 +232,7 @@ def fork(start, version, goal):
 
 
 # What is recorded happened, in whatever order a later version would not allow.
-@settings(FAST, max_examples=40)
+@settings(FAST, max_examples=25)
 @given(STARTS, stories(30), st.randoms(use_true_random=False))
 def test_any_facts_can_be_folded(start, script, chance):
     facts = [fact for step in simulate(start, script).log for fact in step]
@@ -246,7 +246,7 @@ def test_any_facts_can_be_folded(start, script, chance):
 
 
 # A loop in `following` would hang here, and not only in `take`.
-@settings(FAST, max_examples=40)
+@settings(FAST, max_examples=25)
 @given(STARTS, stories(30))
 def test_what_follows_ends_from_any_prefix(start, script):
     facts = [fact for step in simulate(start, script).log for fact in step]

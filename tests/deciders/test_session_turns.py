@@ -205,6 +205,11 @@ def test_a_failure_that_nobody_can_mend_is_the_end(kind):
     )
 
 
+@pytest.mark.parametrize("kind", ["lost", "cancelled"])
+def test_an_attempt_that_says_nothing_of_the_model_is_made_again_at_once(kind):
+    given().when(started(), asking(), failing(kind)).then(ModelFailed, ModelRequested)
+
+
 def test_a_retry_at_that_the_shell_made_up_does_not_count():
     trusting = failing("unauthorized").model_copy(update={"retry_at": later(5)})
 

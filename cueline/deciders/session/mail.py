@@ -62,7 +62,7 @@ def _paused(state: SessionState, why: str) -> SessionState:
 
 
 def _stopped(state: SessionState, reason: str) -> SessionState:
-    stop = state.stop or Stop("user", reason)
+    stop = Stop("user", reason)
     return replace(state, status=Status.STOPPING, stop=stop, hold=None, waiting=None)
 
 
