@@ -146,6 +146,7 @@ async def _decide(
     path: Path, name: str, verdict: Literal["grant", "deny"], note: str, *, as_json: bool
 ) -> Exit:
     from cueline.actors.inbox import post
+    from cueline.cli.reading import asked_agent
     from cueline.cli.running import is_taken_up, when_it_counts
     from cueline.events.clean import clean
     from cueline.events.inbox import DecisionGiven
@@ -159,8 +160,9 @@ async def _decide(
         decision = DecisionGiven(
             approval=name, digest=opened_.digest, verdict=verdict, by=by, note=note
         )
-        kept, _ = clean(decision, log.redactor(None))
-        await post(log.journal(), opened_.session, kept, by=f"user:{by}")
+        agent = await asked_agent(log, opened_.session)
+        kept, _ = clean(decision, log.redactor(agent))
+        await post(log.journal(agent), opened_.session, kept, by=f"user:{by}")
         driven = await is_taken_up(log, path, opened_.session)
     session = shown(opened_.session)
     if as_json:

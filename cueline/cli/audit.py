@@ -147,7 +147,7 @@ async def _verify(log: Path, *, as_json: bool) -> Exit:
         typer.echo(json.dumps(document, indent=2))
     elif checked.bad:
         for each in checked.bad:
-            typer.echo(f"{each.stream}@{each.version} (position {each.position}): {each.reason}")
+            typer.echo(f"{each.place}: {each.reason}")
     else:
         typer.echo(
             f"{checked.events:,} events in {checked.streams:,} streams: every chain is intact"

@@ -10,6 +10,7 @@ from cueline.cli.running import is_up
 from cueline.cli.signals import Interrupts
 from cueline.cli.watching import Watch
 from cueline.console.screen import Screen
+from cueline.console.telling import Line
 from cueline.errors import CuelineError
 from cueline.runtime import Log, Place, inline
 
@@ -23,6 +24,16 @@ class Where:
     log: Path
     inline: bool
     address: str | None = None
+
+    def note(self) -> list[Line]:
+        """Say what takes a while, or who else drives it."""
+        if self.inline:
+            return []
+        if is_up(self.log):
+            return [Line("dim", "driven by the `cueline up` of this log")]
+        return [
+            Line("dim", f"connecting to Ray at {self.address}" if self.address else "starting Ray")
+        ]
 
 
 class Elsewhere:
@@ -72,6 +83,7 @@ async def drive(
 
     with Interrupts(pause, watch.let_go) as interrupts:
         await watch.catch_up(show=show_past)
+        screen.show(where.note())
         async with placed(log, stream, where, watch.stuck) as place:
             # Ray takes SIGTERM for itself when it starts.
             interrupts.install()

@@ -21,7 +21,7 @@ from cueline.cli.option import (
     SessionArgument,
 )
 from cueline.cli.terminal import is_attended
-from cueline.errors import ConfigError, RejectedError
+from cueline.errors import ConfigError, CuelineError, RejectedError
 
 if TYPE_CHECKING:
     from cueline.cli.starting import Wish
@@ -89,24 +89,26 @@ def fork(
 
 
 async def _fork(name: str, at: int, goal: str | None, wish: "Wish") -> Exit:
-    from cueline.cli.starting import check_recorded, seconds_to_answer, start
+    from cueline.cli.starting import carry_on, check_recorded, record, seconds_to_answer
     from cueline.events.inbox import StartAsked
+    from cueline.runtime import open_log
 
     past = await _past(wish.log, name, at)
     check_recorded(past.agent)
-    assert wish.id is not None, "a fork's folder is named after it"
-    with copied(past.agent, wish.id, wish.log) as (agent, note):
-        seconds = seconds_to_answer(wish.attended)
-        policy = agent.policy.model_copy(update={"approval_seconds": seconds})
-        asked = StartAsked(
-            agent=agent.model_copy(update={"policy": policy}),
-            goal=goal,
-            attached=wish.attended,
-            fork_of=past.point,
-            note=note,
-            asked_at=datetime.now(UTC),
-        )
-        return await start(asked, wish)
+    async with open_log(wish.log, must_exist=True) as log:
+        with copied(past.agent, wish.id, wish.log) as (agent, note):
+            seconds = seconds_to_answer(wish.attended)
+            policy = agent.policy.model_copy(update={"approval_seconds": seconds})
+            asked = StartAsked(
+                agent=agent.model_copy(update={"policy": policy}),
+                goal=goal,
+                attached=wish.attended,
+                fork_of=past.point,
+                note=note,
+                asked_at=datetime.now(UTC),
+            )
+            stream = await record(log, wish.id, asked)
+        return await carry_on(log, stream, wish, asked.agent)
 
 
 async def _past(log: Path, name: str, at: int) -> Past:
@@ -134,7 +136,7 @@ async def _past(log: Path, name: str, at: int) -> Past:
 
 @contextmanager
 def copied(agent: "AgentSpec", id: str, log: Path) -> Iterator[tuple["AgentSpec", str | None]]:  # noqa: A002 - the word of the log
-    """Give the fork a copy of the workspace, and the note that says so.
+    """Give the fork a copy of the workspace, and the note that says so; none if it fails.
 
     Raises:
         ConfigError: the folder is on another machine, or cannot be copied.
@@ -163,7 +165,11 @@ def copied(agent: "AgentSpec", id: str, log: Path) -> Iterator[tuple["AgentSpec"
         "what was said before."
     )
     moved = place.model_copy(update={"path": str(copy)})
-    yield agent.model_copy(update={"workspace": moved}), note
+    try:
+        yield agent.model_copy(update={"workspace": moved}), note
+    except CuelineError:
+        shutil.rmtree(copy)
+        raise
 
 
 def _inside(log: Path, folder: Path) -> bool:

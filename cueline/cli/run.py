@@ -74,6 +74,7 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Start a session."""
+    from cueline.actors.inbox import new_id
     from cueline.cli.starting import Changes, Wish, labels_of, prepared, start
 
     if inline and detach:
@@ -88,7 +89,7 @@ def run(
     )
     wish = Wish(
         log=log,
-        id=name,
+        id=name or new_id(),
         inline=inline,
         detach=detach,
         address=address,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from cueline.actors.inbox import ask_start, new_id
+from cueline.actors.inbox import ask_start
 from cueline.agent import Agent
 from cueline.cli.driving import Where, drive
 from cueline.cli.ending import report
@@ -45,7 +45,7 @@ class Wish:
     """Where a session is to be recorded and driven, and who watches."""
 
     log: Path
-    id: str | None
+    id: str
     inline: bool
     detach: bool
     address: str | None
@@ -155,19 +155,27 @@ async def start(asked: StartAsked, wish: Wish) -> Exit:
         RejectedError: the id is taken, or has a form that ids do not have.
         LogUnavailableError: the log cannot be used; nothing was recorded.
     """
-    id = wish.id or new_id()  # noqa: A001 - the word of the log
-    stream_name("session", id)
+    stream_name("session", wish.id)
     async with open_log(wish.log) as log:
-        stream = await record(log, id, asked)
-        if wish.detach:
-            return note_detached(wish.log, id, as_json=wish.as_json)
-        screen = Screen(quiet=wish.as_json)
-        warn_of_log(asked.agent, wish.log)
-        where = Where(log=wish.log, inline=wish.inline, address=wish.address)
-        watch, rested = await drive(
-            log, stream, where, screen=screen, attended=wish.attended, show_past=True
-        )
-        return report(watch, screen, wish.log, rested=rested, as_json=wish.as_json)
+        stream = await record(log, wish.id, asked)
+        return await carry_on(log, stream, wish, asked.agent)
+
+
+async def carry_on(log: Log, stream: str, wish: Wish, agent: AgentSpec) -> Exit:
+    """Drive and show a session that was recorded, unless it is detached.
+
+    Raises:
+        CuelineError: it cannot be driven, or not be read.
+    """
+    if wish.detach:
+        return note_detached(wish.log, wish.id, as_json=wish.as_json)
+    screen = Screen(quiet=wish.as_json)
+    warn_of_log(agent, wish.log)
+    where = Where(log=wish.log, inline=wish.inline, address=wish.address)
+    watch, rested = await drive(
+        log, stream, where, screen=screen, attended=wish.attended, show_past=True
+    )
+    return report(watch, screen, wish.log, rested=rested, as_json=wish.as_json)
 
 
 async def record(log: Log, id: str, asked: StartAsked) -> str:  # noqa: A002 - the word of the log

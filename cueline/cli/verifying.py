@@ -16,6 +16,13 @@ class Bad(NamedTuple):
     position: int
     reason: str
 
+    @property
+    def place(self) -> str:
+        """Where it is; what is not there at all has a position only."""
+        if not self.version:
+            return f"position {self.position}"
+        return f"{self.stream}@{self.version} (position {self.position})"
+
 
 class Verifying:
     """One pass over the log; a stream with a bad row is not looked at any further."""
@@ -34,19 +41,30 @@ class Verifying:
 
     async def run(self) -> None:
         """Check every event, then that no stream ends early."""
-        expected = 1
-        async for event in self._store.read_all():
-            self.events += 1
-            if event.position != expected:
-                self._note(event, f"expected position {expected}: events are missing before it")
-            expected = event.position + 1
-            if event.stream not in self._broken:
-                await self._check(event)
+        after = 0
+        while (hole := await self._read(after)) is not None:
+            # Go on behind it: one bad row must not hide the others.
+            self.bad.append(Bad(hole.stream, hole.version, hole.position, hole.reason))
+            after = hole.position
         for stream, chain in self._chains.items():
             head = await self._store.head(stream)
             if stream not in self._broken and head.version != chain.version:
                 reason = f"its last event is {chain.version}, {head.version} were appended"
                 self.bad.append(Bad(stream, chain.version, 0, reason))
+
+    async def _read(self, after: int) -> CorruptEventError | None:
+        """Check the events after a position, up to one that the store cannot give."""
+        try:
+            async for event in self._store.read_all(after):
+                after = event.position
+                self.events += 1
+                if event.stream not in self._broken:
+                    await self._check(event)
+        except CorruptEventError as error:
+            if error.position <= after:
+                raise
+            return error
+        return None
 
     async def _check(self, event: RecordedEvent) -> None:
         try:

@@ -1,0 +1,171 @@
+"""A shell in a folder of its own: commands in this process, or as processes."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cueline.cli import app
+from cueline.stores.sqlite_library import sqlite_library
+from cueline.testing.wait import wait_until
+
+HELLO = '[[reply]]\ntext = "Good evening."\n'
+TWO_TURNS = """
+[[reply]]
+text = "I will look."
+calls = [{ name = "list_files", arguments = {} }]
+usage = { input = 100, output = 20 }
+
+[[reply]]
+text = "There is nothing."
+usage = { input = 150, output = 10 }
+"""
+DELETES = """
+[[reply]]
+text = "The list is old."
+calls = [{ name = "delete_file", arguments = { path = "list.txt" } }]
+
+[[reply]]
+text = "Done."
+"""
+SLOW = """
+[[reply]]
+turn = 1
+attempt = 1
+text = "First."
+calls = [{ name = "list_files", arguments = {} }]
+
+[[reply]]
+turn = 2
+attempt = 1
+delay_seconds = 120
+text = "Too late."
+
+[[reply]]
+turn = 2
+text = "Here I am."
+"""
+
+CUELINE = [sys.executable, "-m", "cueline.cli"]
+
+
+class Shell:
+    """Somebody who types commands in *folder*."""
+
+    hello, two_turns, deletes, slow = HELLO, TWO_TURNS, DELETES, SLOW
+    brisk = SLOW.replace("delay_seconds = 120", "delay_seconds = 3").replace(
+        "Too late.", "In time."
+    )
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.log = folder / ".cueline" / "log.db"
+        self._processes: list[subprocess.Popen[str]] = []
+
+    def agent(self, script: str, *, tools: tuple[str, ...] = (), more: str = "") -> str:
+        """Write an agent that follows *script*, and return its file."""
+        (self.folder / "script.toml").write_text(script)
+        (self.folder / "work").mkdir(exist_ok=True)
+        (self.folder / "agent.toml").write_text(
+            'name = "clerk"\nprovider = "scripted"\nmodel = "script.toml"\n'
+            f'workspace = "work"\ntools = {json.dumps(tools)}\n{more}'
+        )
+        return "agent.toml"
+
+    def __call__(self, *words: str, typed: str | None = None):
+        """Run a command in this process."""
+        return CliRunner().invoke(app, list(words), input=typed)
+
+    def json(self, *words: str) -> Any:
+        """Run a command with `--json`, and return what it prints."""
+        done = self(*words, "--json")
+        assert done.exit_code in {0, 1, 3}, done.output
+        return json.loads(done.stdout)
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Run a command as a process, in a session of its own."""
+        process = subprocess.Popen(
+            [*CUELINE, *words],
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self._processes.append(process)
+        return process
+
+    def types(self, session: str) -> list[str]:
+        """Return the types of a session's events, as another process sees them."""
+        if not self.log.exists():
+            return []
+        db = sqlite_library().connect(self.log)
+        try:
+            rows = db.execute(
+                "SELECT type FROM events JOIN streams ON streams.id = events.stream "
+                "WHERE name = ? ORDER BY events.version",
+                [f"session-default/{session}"],
+            )
+            return [row[0] for row in rows]
+        except sqlite_library().Error:
+            return []  # it is being made
+        finally:
+            db.close()
+
+    def wait_for(self, session: str, type_: str, times: int = 1) -> None:
+        """Wait until a session has recorded a fact."""
+        wait_until(lambda: self.types(session).count(type_) >= times, within=30)
+
+    def change(self, sql: str, *values: object) -> None:
+        """Change the log behind its back."""
+        db = sqlite_library().connect(self.log)
+        for (trigger,) in db.execute("SELECT name FROM sqlite_master WHERE type='trigger'"):
+            db.execute(f"DROP TRIGGER {trigger}")
+        db.execute(sql, values)
+        db.commit()
+        db.close()
+
+    def close(self) -> None:
+        """Leave no process behind."""
+        for process in self._processes:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
+    monkeypatch.chdir(tmp_path)
+    for name in ("CUELINE_LOG", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "RAY_ADDRESS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+    at_work = Shell(tmp_path)
+    yield at_work
+    at_work.close()
+
+
+@pytest.fixture
+def finished(shell: Shell) -> Shell:
+    """A shell whose log holds a session `one` of two turns that has completed."""
+    agent = shell.agent(shell.two_turns, tools=("list_files",))
+    done = shell("run", "Look around", "--agent", agent, "--inline", "--id", "one")
+    assert done.exit_code == 0, done.output
+    return shell
+
+
+@pytest.fixture
+def asking(shell: Shell) -> Shell:
+    """A shell whose log holds a session `one` that waits for `one.1.0.1`."""
+    agent = shell.agent(shell.deletes, tools=("delete_file",))
+    (shell.folder / "work" / "list.txt").write_text("Ada\n")
+    done = shell("run", "Tidy up", "--agent", agent, "--inline", "--id", "one")
+    assert done.exit_code == 3, done.output
+    return shell

@@ -1,0 +1,107 @@
+"""Logs that were damaged, or that another version wrote."""
+
+import pytest
+
+FLIP = (
+    "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), 'There is', 'There was') "
+    "AS BLOB) WHERE type = 'ModelReplied'"
+)
+
+
+@pytest.fixture
+def damaged(finished):
+    """A log in which somebody has changed a word of the second reply."""
+    finished.change(FLIP)
+    return finished
+
+
+def test_a_changed_row_is_named_by_its_position(damaged):
+    done = damaged("audit", "verify")
+
+    assert done.exit_code == 1
+    version = damaged.types("one").index("SessionCompleted")
+    assert f"session-default/one@{version} (position " in done.stdout
+    assert "the payload is not the one that was appended" in done.stdout
+    assert damaged.json("audit", "verify")["bad"][0]["version"] == version
+
+
+@pytest.mark.parametrize("command", ["show", "replay", "export", "tail"])
+def test_what_is_before_a_damaged_row_still_loads(damaged, command):
+    done = damaged(command, "one")
+
+    assert done.exit_code == 1
+    assert "(position " in done.stderr
+    assert "what is before this event still loads" in done.stderr
+    assert "list_files" in done.stdout
+    assert "There was" not in done.stdout
+
+
+def test_a_damaged_session_is_still_listed(damaged):
+    done = damaged("list")
+
+    assert done.exit_code == 0
+    assert "one" in done.stdout
+
+
+def test_other_sessions_do_not_suffer(damaged):
+    done = damaged("run", "Hi", "--agent", damaged.agent(damaged.hello), "--inline", "--id", "two")
+
+    assert done.exit_code == 0
+    assert 0 == damaged("show", "two").exit_code
+
+
+def test_a_damaged_session_is_not_gone_on_with(asking):
+    asking.change("UPDATE events SET actor = 'user:mallory' WHERE type = 'ModelRequested'")
+
+    done = asking("resume", "one", "--inline")
+
+    assert done.exit_code == 1
+    assert "it does not follow from the event before it" in done.stderr
+
+
+def test_a_missing_row_is_noticed(finished):
+    finished.change("DELETE FROM events WHERE type = 'ToolStarted'")
+
+    done = finished("audit", "verify")
+
+    assert done.exit_code == 1
+    assert "position 6: it is missing" in done.stdout
+    assert "session-default/one@" in done.stdout
+
+
+def test_a_cut_tail_is_noticed(finished):
+    finished.change("DELETE FROM events WHERE type = 'SessionCompleted'")
+
+    assert finished("audit", "verify").exit_code == 1
+
+
+@pytest.mark.parametrize("command", [["list"], ["show", "one"], ["audit", "verify"]])
+def test_a_log_of_a_newer_version_is_refused_untouched(finished, command):
+    finished.change("UPDATE meta SET format = 99")
+    before = finished.log.read_bytes()
+
+    done = finished(*command)
+
+    assert done.exit_code == 2
+    assert "upgrade cueline to open it" in done.stderr
+    assert before == finished.log.read_bytes()
+
+
+def test_what_is_no_log_is_refused(shell):
+    (shell.folder / "notes.txt").write_text("not a database, but long enough to be one\n" * 100)
+
+    done = shell("list", "--log", "notes.txt")
+
+    assert done.exit_code == 2
+    assert "it is not a log of cueline" in done.stderr
+
+
+def test_a_log_that_cannot_be_made_is_refused(shell):
+    (shell.folder / "file").touch()
+
+    done = shell(
+        "run", "Hi", "--agent", shell.agent(shell.hello), "--inline", "--log", "file/log.db"
+    )
+
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: file/log.db: ")

@@ -1,0 +1,114 @@
+"""What every command has in common."""
+
+import subprocess
+import sys
+
+import pytest
+from typer.main import get_command
+
+from cueline.cli import app, option
+from cueline.runtime import DEFAULT_LOG
+
+GROUP = get_command(app)
+COMMANDS = sorted({*GROUP.commands, "audit verify"})
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_teaches_with_an_example(shell, command):
+    done = shell(*command.split(), "--help")
+
+    assert done.exit_code == 0
+    assert f"  cueline {command}" in done.stdout
+    assert "Example" in done.stdout
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c not in {"up", "down"}])
+def test_every_command_speaks_json_and_takes_a_log(shell, command):
+    help_ = shell(*command.split(), "--help").stdout
+
+    assert "--json" in help_
+    assert "--log" in help_
+
+
+def test_the_first_help_names_every_command_and_the_exit_codes(shell):
+    told = shell("--help").stdout
+
+    assert all(f"  {command} " in told for command in GROUP.commands)
+    assert "Exit codes: 0 completed" in told
+
+
+def test_the_default_log_is_the_one_of_the_library():
+    assert DEFAULT_LOG == option.DEFAULT_LOG
+
+
+def loaded_by(shell, *words):
+    """Return the modules that a command loads."""
+    code = (
+        "import sys; from cueline.cli import app; app(sys.argv[1:], standalone_mode=False); "
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        cwd=shell.folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(done.stderr.split())
+
+
+def test_help_loads_little(shell):
+    loaded = loaded_by(shell, "--help")
+
+    assert set() == loaded & {"ray", "pydantic", "rich", "anthropic", "sqlite_utils"}
+
+
+def test_a_list_loads_neither_ray_nor_any_fact(finished):
+    finished("list")
+
+    loaded = loaded_by(finished, "list")
+
+    assert set() == loaded & {"ray", "anthropic", "cueline.runtime", "cueline.events.codec"}
+
+
+def test_a_decision_needs_no_ray(asking):
+    assert "ray" not in loaded_by(asking, "approve", "one.1.0.1")
+
+
+def test_what_is_no_command_is_usage(shell):
+    assert shell("fly").exit_code == 2
+
+
+def test_ids_are_completed_by_the_shell(finished, monkeypatch):
+    monkeypatch.setenv("_CUELINE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "cueline show o")
+    monkeypatch.setenv("COMP_CWORD", "2")
+
+    done = subprocess.run(
+        [sys.executable, "-c", "from cueline.cli import main; main()"],
+        cwd=finished.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert "one" in done.stdout.split()
+
+
+def test_this_machine_is_examined(shell, monkeypatch):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-not-a-real-key")
+
+    found = {each["subject"]: each for each in shell.json("doctor")}
+
+    assert {"Python", "SQLite", "disk", "fsync", "log", "tmp", "Ray", "keys"} <= found.keys()
+    assert found["keys"]["found"] == "ANTHROPIC_API_KEY set"
+    assert "sk-ant" not in shell("doctor").stdout
+
+
+def test_what_has_to_be_mended_is_told(finished):
+    finished.change("UPDATE meta SET format = 99")
+
+    done = finished("doctor")
+
+    assert done.exit_code == 1
+    assert "✗ log: " in done.stdout

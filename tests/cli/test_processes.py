@@ -1,0 +1,160 @@
+"""Real processes: interrupted, killed, resumed, and told things from another shell."""
+
+import json
+import signal
+
+from cueline.testing.wait import wait_until
+
+
+def running(shell, session="one", *, script=None, more=(), tools=("list_files",)):
+    """Start a run whose second turn takes two minutes at its first attempt."""
+    agent = shell.agent(script or shell.slow, tools=tools)
+    process = shell.start("run", "Go", "--agent", agent, "--inline", "--id", session, *more)
+    shell.wait_for(session, "ModelStarted", times=2)
+    return process
+
+
+def test_one_ctrl_c_pauses_and_says_how_to_go_on(shell):
+    """D5, 000-011: a session that is interrupted is paused, not failed."""
+    process = running(shell)
+
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=30)
+
+    assert process.returncode == 3
+    assert "pausing; what is in flight may finish" in said
+    assert "session one: paused" in said
+    assert "  cueline resume one\n" in said
+    assert "SessionWaiting" == shell.types("one")[-1]
+    assert "signal" == shell.json("export", "one")["waiting"]["why"]
+    assert 0 == shell("resume", "one", "--inline").exit_code
+
+
+def test_sigterm_pauses_likewise_and_lets_the_model_finish(shell):
+    """000-011."""
+    process = running(shell, script=shell.brisk)
+
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+
+    assert process.returncode == 3
+    assert "paused" == shell.json("list")[0]["shown_status"]
+    assert ["ModelReplied", "SessionWaiting"] == shell.types("one")[-2:]
+
+
+def test_a_second_ctrl_c_leaves_at_once_and_loses_nothing(shell):
+    """D1: resume really goes on."""
+    process = running(shell)
+
+    process.send_signal(signal.SIGINT)
+    wait_until(lambda: "PauseAsked" in inbox_types(shell), within=10)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=10)
+    paused = shell("resume", "one", "--inline")
+    done = paused if paused.exit_code == 0 else shell("resume", "one", "--inline")
+
+    assert process.returncode == 130
+    assert "left at once" in said
+    assert "Traceback" not in said
+    assert done.exit_code == 0
+    assert 0 == shell("audit", "verify").exit_code
+
+
+def inbox_types(shell):
+    events = [json.loads(line) for line in shell("audit", "--json").stdout.splitlines()]
+    return [event["type"] for event in events if event["stream"].startswith("inbox-")]
+
+
+def test_a_run_that_was_killed_is_gone_on_with(shell):
+    """000-010, 000-016, D1: nothing that was recorded is done again."""
+    process = running(shell)
+    process.kill()
+    process.wait()
+
+    listed = shell.json("list")[0]
+    done = shell("resume", "one", "--inline")
+
+    assert (listed["status"], listed["driven"]) == ("running", False)
+    assert done.exit_code == 0
+    assert "taken over by a new owner" in done.stdout
+    assert "Here I am." in done.stdout
+    assert 1 == shell.types("one").count("ToolReturned")
+    assert 0 == shell("replay", "one", "--check").exit_code
+    assert 0 == shell("audit", "verify").exit_code
+
+
+def test_a_session_with_a_living_owner_is_not_taken_over(shell):
+    """000-034: the message names machine and process."""
+    process = running(shell)
+
+    refused = shell("resume", "one", "--inline")
+
+    assert refused.exit_code == 2
+    assert f"one: driven by process {process.pid} on " in refused.stderr
+    assert "cueline tail -f one" in refused.stderr
+
+
+def test_a_crashed_session_is_left_alone_by_another_run(shell):
+    process = running(shell)
+    process.kill()
+    process.wait()
+    before = shell.types("one")
+
+    shell("run", "Hi", "--agent", shell.agent(shell.hello), "--inline")
+
+    assert before == shell.types("one")
+
+
+def test_a_live_session_is_paused_from_another_shell(shell):
+    process = running(shell, script=shell.brisk)
+
+    told = shell("pause", "one")
+    again = shell("pause", "one")
+    process.communicate(timeout=30)
+
+    assert "one: asked to pause\n" == told.stdout
+    assert "paused already" in again.stdout
+    assert process.returncode == 3
+
+
+def test_a_live_session_is_stopped_from_another_shell(shell):
+    process = running(shell)
+
+    told = shell("stop", "one", "--reason", "enough")
+    said, _ = process.communicate(timeout=30)
+
+    assert "one: asked to stop\n" == told.stdout
+    assert process.returncode == 1
+    assert "stopped by user: enough" in said
+
+
+def test_a_message_from_another_shell_reaches_a_live_session(shell):
+    more = '\n[[reply]]\nturn = 3\ntext = "Understood."\n'
+    process = running(shell, script=shell.brisk + more)
+
+    told = shell("send", "one", "--followup", "One thing more")
+    said, _ = process.communicate(timeout=30)
+
+    assert "one: sent as a followup\n" == told.stdout
+    assert process.returncode == 0
+    assert said.index("you (followup): One thing more") < said.index("Understood.")
+
+
+def test_a_session_is_watched_from_another_shell(shell):
+    shell("run", "Hi", "--agent", shell.agent(shell.hello), "--detach", "--id", "one")
+    watcher = shell.start("tail", "-f", "one")
+
+    shell("resume", "one", "--inline")
+    seen, _ = watcher.communicate(timeout=30)
+
+    assert watcher.returncode == 0
+    assert "SessionStarted" in seen
+    assert "SessionCompleted" in seen
+
+
+def test_a_list_that_is_cut_off_says_nothing_of_it(finished):
+    process = finished.start("tail", "one", "-n", "100", "--json")
+    process.stdout.close()
+
+    assert process.wait(timeout=30) == 0
+    process.stdout = None

@@ -1,0 +1,191 @@
+"""`list`, `show`, `tail`, `replay`, `export` and `audit`."""
+
+import json
+
+import pytest
+
+
+def test_sessions_are_listed_by_what_is_asked(finished):
+    """000-033."""
+    finished("run", "Hi", "--agent", finished.agent(finished.hello), "--detach", "--id", "two")
+
+    assert ["two", "one"] == [each["id"] for each in finished.json("list")]
+    assert ["one"] == [each["id"] for each in finished.json("list", "--status", "completed")]
+    assert [] == finished.json("list", "--agent", "nobody")
+    assert ["two"] == [each["id"] for each in finished.json("list", "--limit", "1")]
+
+
+def test_the_list_is_a_table(finished):
+    head, row = finished("list").stdout.splitlines()
+
+    assert head.split() == ["SESSION", "STATUS", "AGENT", "CHANGED", "TURNS", "COST", "GOAL"]
+    assert row.split()[:3] == ["one", "completed", "clerk"]
+    assert row.endswith("Look around")
+
+
+def test_a_status_that_does_not_exist_is_refused(finished):
+    done = finished("list", "--status", "dead")
+
+    assert done.exit_code == 2
+    assert "they are created, running" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["list"],
+        ["show", "one"],
+        ["tail", "one"],
+        ["replay", "one"],
+        ["export", "one"],
+        ["resume", "one"],
+        ["send", "one", "hi"],
+        ["pause", "one"],
+        ["stop", "one"],
+        ["fork", "one", "--at", "1"],
+        ["audit"],
+        ["audit", "verify"],
+        ["pending"],
+        ["approve", "one.1.0.1"],
+    ],
+)
+def test_a_log_that_is_not_there_is_not_made(shell, words):
+    done = shell(*words)
+
+    assert done.exit_code == 2
+    assert "there is no log" in done.stderr
+    assert "--log or CUELINE_LOG names one" in done.stderr
+    assert not shell.log.exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["show"], ["tail"], ["replay"], ["export"], ["resume"], ["pause"], ["stop"]],
+)
+def test_an_unknown_session_is_met_with_those_that_are_like_it(finished, words):
+    done = finished(*words, "ome")
+
+    assert done.exit_code == 2
+    assert "ome: there is no such session in .cueline/log.db; did you mean one?" in done.stderr
+
+
+def test_the_beginning_of_an_id_will_do(finished):
+    agent = finished.agent(finished.hello)
+    finished("run", "Hi", "--agent", agent, "--detach", "--id", "once")
+    finished("run", "Hi", "--agent", agent, "--detach", "--id", "two")
+
+    assert "two" == finished.json("show", "t")["id"]
+    assert "one" == finished.json("show", "one")["id"]
+    refused = finished("show", "on")
+    assert refused.exit_code == 2
+    assert "more than one session begins so: once, one" in refused.stderr
+
+
+def test_the_log_is_chosen_by_the_environment_too(finished, monkeypatch):
+    finished.log.rename(finished.folder / "other.db")
+    monkeypatch.setenv("CUELINE_LOG", "other.db")
+
+    assert "one" == finished.json("list")[0]["id"]
+
+
+def test_a_session_is_shown_whole(finished):
+    shown = finished("show", "one")
+
+    assert shown.exit_code == 0
+    assert "you: Look around\nI will look.\n" in shown.stdout
+    assert "session one: completed · 2 turns · 1 tool call" in shown.stdout
+
+
+def test_events_are_printed_one_a_line(finished):
+    lines = finished("tail", "one", "-n", "2").stdout.splitlines()
+
+    assert ["ModelReplied", "SessionCompleted"] == [line.split()[2] for line in lines]
+
+
+def test_following_ends_with_the_session(finished):
+    done = finished("tail", "-f", "one", "--json", "-n", "1")
+
+    assert done.exit_code == 0
+    assert "SessionCompleted" == json.loads(done.stdout)["type"]
+
+
+def test_state_is_rebuilt_up_to_a_version(finished):
+    """000-032."""
+    early = finished.json("replay", "one", "--to", "1")
+    late = finished.json("replay", "one")
+
+    assert (early["version"], early["status"]) == (1, "running")
+    assert (late["status"], late["turn"]["number"]) == ("completed", 2)
+
+
+def test_a_version_that_is_not_there_is_refused(finished):
+    done = finished("replay", "one", "--to", "99")
+
+    assert done.exit_code == 2
+    assert "its last version is " in done.stderr
+
+
+def test_each_step_decided_again_gives_what_was_recorded(finished):
+    """I10."""
+    done = finished("replay", "one", "--check")
+
+    assert done.exit_code == 0
+    assert "steps decided again, each as recorded" in done.stdout
+
+
+def test_a_session_is_exported_whole(finished):
+    """000-032, 000-036 to 000-049, D2, D4: messages with their tool calls, none missing."""
+    document = json.loads(finished("export", "one").stdout)
+
+    roles = [message["role"] for message in document["messages"]]
+    assert roles == ["user", "assistant", "tool", "assistant"][: len(roles)]
+    assert document["messages"][1]["calls"][0]["name"] == "list_files"
+    assert document["toolCalls"][0]["status"] == "returned"
+    assert document["metrics"]["tokensUsed"]["input"] == 250
+    assert document["metrics"]["turnCount"] == 2
+    assert document["error"] is None
+    assert document["started"] < document["lastUpdated"]
+    assert (document["id"], document["status"]) == ("one", "completed")
+    assert (document["provider"], document["agent"]) == ("scripted", "clerk")
+    assert document["position"]["version"] == len(finished.types("one"))
+
+
+def test_the_exported_conversation_ends_with_the_answer(finished):
+    document = json.loads(finished("export", "one").stdout)
+
+    assert document["messages"][-1]["content"][0]["text"] == "There is nothing."
+
+
+def test_events_are_exported_as_lines(finished):
+    lines = finished("export", "one", "--events").stdout.splitlines()
+
+    events = [json.loads(line) for line in lines]
+    assert finished.types("one") == [event["type"] for event in events]
+    assert list(range(1, len(events) + 1)) == [event["version"] for event in events]
+
+
+def test_events_are_audited_by_what_is_asked(asking):
+    def found(*words):
+        return [
+            json.loads(line)["type"]
+            for line in asking("audit", *words, "--json").output.splitlines()
+        ]
+
+    assert ["StartAsked", *asking.types("one")] == [
+        type_ for type_ in found("--session", "one") if type_ != "ApprovalOpened"
+    ]
+    assert ["ApprovalRequested"] == found("--type", "ApprovalRequested")
+    assert [] == found("--since", "2999-01-01")
+    assert "StartAsked" in found("--actor", "user")
+    assert ["StartAsked"] == found("--limit", "1")
+
+
+def test_an_intact_log_is_verified(asking):
+    done = asking("audit", "verify")
+
+    assert done.exit_code == 0
+    assert "every chain is intact" in done.stdout
+
+
+def test_an_empty_list_says_so(finished):
+    assert "no sessions that fit in .cueline/log.db" in finished("list", "--agent", "x").stdout

@@ -1,0 +1,190 @@
+"""`send`, `pause`, `stop`, `pending`, `approve`, `deny` and `fork`, in one process."""
+
+import json
+
+import pytest
+
+
+def test_a_decision_from_another_shell_counts_when_the_session_is_driven(asking):
+    """000-054; with nothing running."""
+    told = asking("approve", "one.1.0.1", "--note", "fine")
+    done = asking("resume", "one", "--inline")
+
+    assert told.exit_code == 0
+    assert "one.1.0.1: granted; nothing drives it now" in told.stdout
+    assert done.exit_code == 0
+    assert "approval one.1.0.1 granted by " in done.stdout
+    assert not (asking.folder / "work" / "list.txt").exists()
+
+
+def test_a_denied_call_is_not_run_and_the_agent_goes_on(asking):
+    """000-055."""
+    asking("deny", "one.1.0.1", "--reason", "keep it")
+    done = asking("resume", "one", "--inline")
+
+    assert done.exit_code == 0
+    assert (asking.folder / "work" / "list.txt").exists()
+    assert "keep it" in done.stdout
+
+
+def test_what_does_not_wait_any_more_is_refused_with_its_state(asking):
+    asking("approve", "one.1.0.1")
+    asking("resume", "one", "--inline")
+
+    done = asking("deny", "one.1.0.1")
+
+    assert done.exit_code == 2
+    assert "one.1.0.1: it does not wait any more: granted by " in done.stderr
+
+
+@pytest.mark.parametrize("name", ["one.9.9.9", "nobody", "Not An Id"])
+def test_an_approval_that_never_was_is_refused(asking, name):
+    done = asking("approve", name)
+
+    assert done.exit_code == 2
+    assert "there is no such approval; `cueline pending` lists what waits" in done.stderr
+
+
+def test_what_waits_is_listed_with_the_time_left(asking):
+    """000-025."""
+    head, row = asking("pending").stdout.splitlines()
+
+    assert head.split()[:2] == ["APPROVAL", "SESSION"]
+    assert row.startswith("one.1.0.1  one      may it run?  23h 5")
+    assert row.endswith('delete_file path="list.txt"')
+
+
+def test_nothing_waits(finished):
+    assert "nothing waits for a decision\n" == finished("pending").stdout
+    assert [] == finished.json("pending")
+
+
+def test_a_message_waits_in_the_inbox_while_nothing_runs(asking):
+    told = asking("send", "one", "Wait for Ada", "--steer")
+
+    assert told.exit_code == 0
+    assert (
+        "one: sent as a steer; nothing drives it now, it counts when it is next driven: "
+        "`cueline resume one`\n"
+    ) == told.stdout
+    done = asking("resume", "one", "--inline")
+    assert "you (steer): Wait for Ada" in done.stdout
+    assert "Skipped due to queued user message." in done.stdout
+
+
+def test_lanes_exclude_each_other(asking):
+    done = asking("send", "one", "hi", "--steer", "--followup")
+
+    assert done.exit_code == 2
+
+
+def test_a_message_to_a_session_that_has_ended_is_refused(finished):
+    done = finished("send", "one", "hi")
+
+    assert done.exit_code == 2
+    assert "one: the session has ended: completed" in done.stderr
+    assert "cueline fork one --at VERSION" in done.stderr
+
+
+def test_no_secret_of_the_agent_gets_in_by_a_message(shell, monkeypatch):
+    monkeypatch.setenv("TEA_TOKEN", "oolong-4711-jasmine")
+    agent = shell.agent(shell.hello, more='secrets = ["TEA_TOKEN"]\n')
+    shell("run", "Hi", "--agent", agent, "--inline", "--id", "one", "--open")
+
+    told = shell("send", "one", "it is oolong-4711-jasmine")
+
+    assert told.exit_code == 0
+    assert b"oolong" not in shell.log.read_bytes()
+
+
+def test_stopping_is_asked_once(asking):
+    first = asking("stop", "one")
+    again = asking("stop", "one")
+    ended = asking("resume", "one", "--inline")
+    after = asking("stop", "one")
+
+    assert "one: asked to stop; nothing drives it now" in first.stdout
+    assert "one: it was asked to stop before; nothing drives it now" in again.stdout
+    assert ended.exit_code == 1
+    assert "one: it has ended already: stopped\n" == after.stdout
+    assert {0} == {done.exit_code for done in (first, again, after)}
+
+
+def test_pausing_is_asked_once(asking):
+    first, again = asking("pause", "one"), asking("pause", "one")
+
+    assert "one: asked to pause; nothing drives it now" in first.stdout
+    assert "one: it is paused already" in again.stdout
+    assert (0, 0) == (first.exit_code, again.exit_code)
+
+
+def test_a_session_that_has_ended_is_not_resumed(finished):
+    """000-034."""
+    done = finished("resume", "one", "--inline")
+
+    assert done.exit_code == 2
+    assert "one: the session has ended: completed" in done.stderr
+
+
+def test_a_session_whose_key_is_gone_is_not_resumed(shell, monkeypatch):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-not-a-real-key")
+    file = shell.folder / "agent.toml"
+    file.write_text('name = "a"\nprovider = "anthropic"\nmodel = "claude-sonnet-4-5"\n')
+    shell("run", "Hi", "--agent", "agent.toml", "--detach", "--id", "one")
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+
+    done = shell("resume", "one", "--inline")
+
+    assert done.exit_code == 2
+    assert "ANTHROPIC_API_KEY" in done.stderr
+    assert [] == shell.types("one")
+
+
+def test_a_fork_goes_on_from_the_past_with_files_of_its_own(asking):
+    work = asking.folder / "work"
+
+    done = asking("fork", "one", "--at", "4", "--id", "two", "--inline", "--goal", "Keep it")
+
+    assert done.exit_code == 0
+    assert "forked from one at version 4" in done.stdout
+    assert "you: Keep it" in done.stdout
+    assert "Ada\n" == (asking.folder / "work-two" / "list.txt").read_text()
+    assert (work / "list.txt").exists()
+    document = json.loads(asking("export", "two").stdout)
+    assert (document["context"]["parent"], document["context"]["forkedAt"]) == ("one", 4)
+    assert document["metrics"]["inherited"]["turnCount"] == 1
+    assert any("is a copy of" in str(message) for message in document["messages"])
+
+
+def test_a_fork_is_replayed_checked_and_verified(asking):
+    """I10."""
+    asking("fork", "one", "--at", "4", "--id", "two", "--inline")
+
+    assert 0 == asking("replay", "two", "--check").exit_code
+    assert 0 == asking("audit", "verify").exit_code
+    assert 0 == asking("show", "two").exit_code
+
+
+def test_a_fork_needs_a_version_that_is_there(asking):
+    done = asking("fork", "one", "--at", "99", "--inline")
+
+    assert done.exit_code == 2
+    assert "one: there is no version 99; its last is " in done.stderr
+    assert not list(asking.folder.glob("work-*"))
+
+
+def test_a_fork_on_another_machine_names_the_right_one(asking, monkeypatch):
+    right = json.loads(asking("export", "one").stdout)["workspace"]["machine"]
+    monkeypatch.setenv("CUELINE_MACHINE", "elsewhere")
+
+    done = asking("fork", "one", "--at", "4", "--inline")
+
+    assert done.exit_code == 2
+    assert f"is on {right}; fork it there" in done.stderr
+
+
+def test_a_fork_whose_id_is_taken_leaves_no_folder(asking):
+    done = asking("fork", "one", "--at", "4", "--inline", "--id", "one")
+
+    assert done.exit_code == 2
+    assert not list(asking.folder.glob("work-*"))

@@ -1,0 +1,145 @@
+"""The y/N prompt in a real terminal (000-025, 000-053 to 000-056)."""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from cueline.testing.wait import wait_until
+
+pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
+
+
+class Terminal:
+    """A terminal of 100 by 40 in tmux, with a shell in a folder."""
+
+    def __init__(self, folder, name):
+        self._tmux = ["tmux", "-L", name, "-f", os.devnull]
+        self._run("new-session", "-d", "-x", "100", "-y", "40", "-c", str(folder), "sh")
+
+    def type(self, *keys):
+        self._run("send-keys", *keys)
+
+    def command(self, *words):
+        line = f"{shlex.quote(sys.executable)} -m cueline.cli {shlex.join(words)}"
+        self.type(f"clear; {line}; echo exit $?", "Enter")
+
+    @property
+    def screen(self):
+        # Joined: a path that is long wraps where the terminal ends.
+        return self._run("capture-pane", "-p", "-J").stdout
+
+    def sees(self, text, within=30):
+        wait_until(lambda: text in self.screen, within=within)
+        return self.screen
+
+    def close(self):
+        self._run("kill-server", check=False)
+
+    def _run(self, *words, check=True):
+        return subprocess.run([*self._tmux, *words], capture_output=True, text=True, check=check)
+
+
+@pytest.fixture
+def terminal(shell, request):
+    opened = Terminal(shell.folder, f"cueline-{os.getpid()}-{abs(hash(request.node.name))}")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def list_file(shell):
+    shell.agent(shell.deletes, tools=("delete_file",))
+    file = shell.folder / "work" / "list.txt"
+    file.write_text("Ada\n")
+    return file
+
+
+RUN = ("run", "Tidy", "--agent", "agent.toml", "--inline", "--id", "one")
+
+
+def test_a_person_is_asked_and_says_yes(shell, terminal, list_file):
+    terminal.command(*RUN)
+    asked = terminal.sees("Approve? [y/N] (timeout: ")
+
+    assert "⚠️  APPROVAL REQUIRED" in asked
+    assert "│ Action: delete_file" in asked
+    assert "│ Path: list.txt" in asked
+    assert "│ Session: one" in asked
+    assert list_file.exists()
+    terminal.sees("(timeout: 4m 5")  # it counts down
+
+    terminal.type("y", "Enter")
+
+    seen = terminal.sees("exit 0")
+    assert "Approve? [y/N] y" in seen
+    assert "approval one.1.0.1 granted by " in seen
+    assert not list_file.exists()
+
+
+def test_just_enter_is_no(shell, terminal, list_file):
+    terminal.command(*RUN)
+    terminal.sees("Approve? [y/N]")
+
+    terminal.type("Enter")
+
+    seen = terminal.sees("exit 0")
+    assert "approval one.1.0.1 denied by " in seen
+    assert list_file.exists()
+
+
+def test_an_answer_from_another_shell_takes_the_question_away(shell, terminal, list_file):
+    """000-054."""
+    terminal.command(*RUN)
+    terminal.sees("Approve? [y/N]")
+
+    told = shell("approve", "one.1.0.1")
+
+    seen = terminal.sees("exit 0")
+    assert "one.1.0.1: granted\n" == told.stdout
+    assert "Approve? [y/N]" not in seen
+
+
+def test_nobody_answers_in_time(shell, terminal, list_file):
+    """000-056: the call is not run, and the session is paused."""
+    agent = shell.folder / "agent.toml"
+    agent.write_text(f"{agent.read_text()}\n[policy]\napproval_seconds = 3\n")
+    terminal.command(*RUN)
+
+    seen = terminal.sees("exit 3")
+
+    assert "approval one.1.0.1 expired" in seen
+    assert "session one: paused" in seen
+    assert list_file.exists()
+
+
+def test_ctrl_c_at_the_prompt_pauses_and_gives_the_keyboard_back(shell, terminal, list_file):
+    terminal.command(*RUN)
+    terminal.sees("Approve? [y/N]")
+
+    terminal.type("C-c")
+
+    assert "cueline resume one" in terminal.sees("exit 3")
+    terminal.type("echo heard", "Enter")
+    terminal.sees("\nheard\n")
+
+
+def test_several_questions_are_asked_one_after_another(shell, terminal, list_file):
+    twice = shell.deletes.replace(
+        "calls = [",
+        'calls = [{ name = "delete_file", arguments = { path = "other.txt" } }, ',
+    )
+    shell.agent(twice, tools=("delete_file",))
+    terminal.command(*RUN)
+    terminal.sees("Path: other.txt")
+
+    terminal.type("n", "Enter")
+    terminal.sees("Path: list.txt")
+    terminal.type("y", "Enter")
+
+    seen = terminal.sees("exit 0")
+    assert "approval one.1.0.1 denied" in seen
+    assert "approval one.1.1.1 granted" in seen
