@@ -120,8 +120,11 @@ def decide(command: ApprovalCommand, state: ApprovalState) -> Sequence[ApprovalE
                 return []
             return [opened, ApprovalGranted(by=by)] if by else [opened]
         case Vote():
-            known = command.message in state.votes
-            return [] if known or refusal(state, command) else _voted(command)
+            if refusal(state, command) is not None or not state.pending:
+                return []
+            # A vote whose verdict was cut off still brings it (I13).
+            voted = _voted(command)
+            return voted[1:] if command.message in state.votes else voted
         case Expire(at=at):
             due = state.opened is not None and at >= state.opened.deadline_at
             return [ApprovalExpired(at=at)] if state.pending and due else []

@@ -84,6 +84,13 @@ def test_a_vote_on_nothing_changes_nothing():
     assert "there is no such approval" == refusal_of(past.state, vote())
 
 
+# I13: a log may be cut between the two facts of one append.
+def test_a_vote_whose_verdict_was_cut_off_still_brings_it():
+    counted = VoteGiven(verdict="grant", by="ada", message="inbox@2", recorded_at=NOW)
+
+    given(OPENED, counted).when(vote()).then(ApprovalGranted)
+
+
 def test_a_verdict_is_final():
     past = given(OPENED).when(vote())
 
