@@ -1,0 +1,55 @@
+"""Cut the log after each of its events: every prefix loads and goes on (I13)."""
+
+import asyncio
+
+import pytest
+
+from cueline.deciders.session import Status
+from cueline.events.inbox import ForkPoint, MessageSent
+from cueline.testing.fakes import says
+from tests.crash import story
+
+ENDED, _ = asyncio.run(story.undisturbed())
+TOLD = asyncio.run(ENDED.transcript(story.SESSION))
+EVENTS = asyncio.run(ENDED.store.last_position())
+VERSIONS = len(asyncio.run(ENDED.facts(story.SESSION)))
+
+
+@pytest.mark.parametrize("position", range(1, EVENTS + 1))
+async def test_a_log_cut_after_any_event_goes_on_to_the_same_end(position):
+    # 000-032, I4, I13
+    place = await story.cut(ENDED, position)
+
+    survivor = await story.drive(place)
+
+    unknown = set(await story.doubts(place))
+    told = await place.transcript(story.SESSION)
+    assert [] == survivor.troubles
+    assert Status.COMPLETED == (await place.state(story.SESSION)).status
+    assert story.masked(TOLD, unknown) == story.masked(told, unknown)
+
+
+@pytest.mark.parametrize("position", range(1, EVENTS + 1))
+async def test_a_log_cut_after_any_event_takes_the_next_message(position):
+    place = await story.cut(ENDED, position)
+    await place.say(story.SESSION, MessageSent(lane="note", text="One more thing."))
+
+    await story.drive(place)
+
+    inbox = await place.store.head("inbox-default/story")
+    assert inbox.version == (await place.state(story.SESSION)).inbox_read
+
+
+@pytest.mark.parametrize("version", range(1, VERSIONS + 1))
+async def test_a_fork_at_any_version_goes_on(version):
+    # 000-049, DESIGN 5: nothing in flight crosses a fork.
+    place = await story.cut(ENDED, EVENTS, [*story.SAID, says("And more.")])
+    agent = (await place.state(story.SESSION)).agent
+    point = ForkPoint(stream=story.SESSION, version=version, hash="")
+    fork = await place.start("fork", agent, "Go on.", fork_of=point)
+
+    survivor = await story.drive(place, session=fork)
+
+    assert [] == survivor.troubles
+    assert Status.COMPLETED == (await place.state(fork)).status
+    assert b"Go on." in b"".join(await place.transcript(fork))
