@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -94,6 +95,9 @@ def _prepare(*, ours: bool) -> None:
     if _has_token():
         # Ray does this by itself only for clusters that it starts.
         os.environ.setdefault("RAY_AUTH_MODE", "token")
+    if "ray" in sys.modules:
+        # It has read its settings already; it does this itself where it sets the mode.
+        sys.modules["ray"]._raylet.Config.initialize("")  # noqa: SLF001
     # Without bytecode each process of the cluster compiles everything again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 

@@ -76,6 +76,8 @@ class Fleet:
         self._clock = SystemClock()
         self._members: dict[str, Member] = {}
         self._gone: dict[str, str] = {}
+        self._astray: list[Member] = []
+        """Lost, and perhaps alive: a frozen runner may still finish what it began."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._parents: list[Handle] = []
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -147,7 +149,7 @@ class Fleet:
         """Take down all that was started here."""
         for task in self._tasks:
             task.cancel()
-        members, self._members = list(self._members.values()), {}
+        members, self._members = [*self._members.values(), *self._astray], {}
         await asyncio.gather(*(self._end(member) for member in members))
 
     def close_log(self) -> None:
@@ -246,7 +248,10 @@ class Fleet:
     async def _lose(self, member: Member, evidence: str) -> None:
         """Tell the others that *member* takes nothing more, and what is known of its end."""
         over = await self._is_over(member)
-        if over is not None:
+        if over is None:
+            # Ray ends an actor to which nobody holds a handle.
+            self._astray.append(member)
+        else:
             evidence = over
             self._gone[member.incarnation] = evidence
             if len(self._gone) > _REMEMBERED:

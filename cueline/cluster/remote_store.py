@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any, cast
 
 from cueline.clock import SystemClock
-from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
+from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll_seconds
 from cueline.cluster.log_writer import Acquire, Answer, Append, Beat, Leave, Page, PutBlob, Wish
 from cueline.cluster.site import Site
 from cueline.errors import (
@@ -32,7 +32,7 @@ from cueline.events.store import (
 
 PATIENCE_SECONDS = 20.0
 """How long a writer that died is asked again; it is back within two seconds."""
-CALL_SECONDS = 30.0
+CALL_SECONDS = 60.0
 BATCH = 256
 _AGAIN_SECONDS = 0.05
 
@@ -197,8 +197,7 @@ class RemoteStore:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
-                writer = await self._found()
-                return await call(getattr(writer, method).remote(*asked), CALL_SECONDS)
+                return await self._call(method, *asked)
             except (*DEAD, *UNCLEAR, ClusterError) as error:
                 if isinstance(error, DEAD):
                     self._writer = None
@@ -207,10 +206,12 @@ class RemoteStore:
             await self._clock.sleep(_AGAIN_SECONDS)
 
     async def _growth(self, after: int) -> None:
-        try:
-            await poll((await self._found()).grown, after)
-        except (*DEAD, *UNCLEAR, ClusterError):
-            await self._clock.sleep(_AGAIN_SECONDS)
+        """Wait until the log may have grown."""
+        await self._ask("grown", after, poll_seconds())
+
+    async def _call(self, method: str, *asked: object) -> Any:
+        writer = await self._found()
+        return await call(getattr(writer, method).remote(*asked), CALL_SECONDS)
 
     async def _found(self) -> Handle:
         if self._writer is None:

@@ -1,17 +1,19 @@
 """A session host in an actor of its own, and as its dispatcher sees it."""
 
 import asyncio
+import os
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from cueline.actors.presence import BEAT_SECONDS, presence_of
+from cueline.actors.presence import BEAT_SECONDS, SILENCE_SECONDS, presence_of
 from cueline.actors.session_host import SessionHost
 from cueline.clock import SystemClock
 from cueline.cluster.approval_gate import RemoteGate
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, call
 from cueline.cluster.order import Orders
 from cueline.cluster.remote_store import RemoteStore
+from cueline.cluster.runner import boot_seconds
 from cueline.cluster.runner_directory import Directory, RunnerCard
 from cueline.cluster.site import Site
 from cueline.errors import CuelineError
@@ -89,9 +91,15 @@ class SessionHostActor:
 
     async def _beat(self) -> None:
         clock = SystemClock()
+        beat_at = boot_seconds()
         while True:
+            if boot_seconds() - beat_at > SILENCE_SECONDS:
+                # Frozen, or cut off: others count us as dead, and have our sessions.
+                os._exit(1)
             with suppress(CuelineError):
+                began = boot_seconds()
                 await self._store.beat(self.presence)
+                beat_at = began
             await clock.sleep(BEAT_SECONDS)
 
 

@@ -1,18 +1,21 @@
+import asyncio
 import os
 import shutil
 import signal
 import tempfile
 from collections import Counter
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import ray
 
 from cueline.actors.inbox import ask_start, new_id
 from cueline.agent import Agent
+from cueline.cluster.command import command
 from cueline.cluster.connection import connected
 from cueline.events.inbox import StartAsked
-from cueline.on_ray import parts_of
+from cueline.on_ray import namespace_of, parts_of
 from cueline.runtime import open_log, recorded
 from cueline.session import Session
 from cueline.testing.wait import await_until
@@ -39,17 +42,25 @@ def cluster():
 
 
 @pytest.fixture
-def on_cluster(cluster, tmp_path):
+def world_of(cluster, tmp_path):
+    @asynccontextmanager
+    async def open_world():
+        async with open_log(tmp_path / "log.db") as log:
+            yield World(log, tmp_path, cluster)
+
+    return open_world
+
+
+@pytest.fixture
+def on_cluster(world_of):
     """Return what drives scripted sessions on the cluster, in a namespace of its own."""
 
     @asynccontextmanager
     async def start(script, *, sessions=1, **settings):
-        async with AsyncExitStack() as stack:
-            log = await stack.enter_async_context(open_log(tmp_path / "log.db"))
-            world = World(log, tmp_path, cluster)
+        async with world_of() as world:
             await world.ask(script, sessions, **settings)
-            await stack.enter_async_context(world.driven())
-            yield world
+            async with world.driven():
+                yield world
 
     return start
 
@@ -83,12 +94,10 @@ class World:
 
     @asynccontextmanager
     async def driven(self):
-        from cueline.cluster.command import command
-
         parts = parts_of(self.log)
         async with command(
             self.cluster,
-            f"cueline-{parts.log_id}",
+            namespace_of(parts.log_id),
             parts,
             store=self.log.store,
             board=self.log.board,
@@ -109,13 +118,21 @@ class World:
         return self.place._supervisor.fleet
 
     def presence(self, role):
-        return next(m.presence for m in self.fleet.members() if m.role == role and m.presence)
+        return self.presences(role)[0]
+
+    def presences(self, role):
+        return [m.presence for m in self.fleet.members() if m.role == role and m.presence]
 
     def kill(self, role):
         """SIGKILL the living one of that role, and return what it was."""
         killed = self.presence(role)
         os.kill(killed.pid, signal.SIGKILL)
         return killed
+
+    async def pid_of(self, role):
+        site = self.fleet.site
+        actor = ray.get_actor(site.named(role), site.namespace)
+        return await actor.__ray_call__.remote(lambda _: os.getpid())
 
     def journal_lines(self):
         path = self.workspace / "journal"
@@ -132,3 +149,10 @@ class World:
 
     async def types(self):
         return Counter(fact.type for fact in await self.facts())
+
+    async def result(self, stream=None):
+        """Wait for the end, whatever it waits for until then."""
+        session = Session(stream or self.streams[0], self.log.journal())
+        facts = (fact async for _, fact, _ in session.follow())
+        async with asyncio.timeout(40):
+            return await anext(f.result async for f in facts if f.type == "SessionCompleted")

@@ -1,4 +1,6 @@
-import asyncio
+from pathlib import Path
+
+from cueline.testing.wait import await_until
 
 ONE_CALL = """
 [[reply]]
@@ -10,20 +12,12 @@ text = "Done."
 """
 
 
-async def result_of(world):
-    """Wait for the end, whatever it waits for until then."""
-    async with asyncio.timeout(30):
-        async for _, fact, _ in world.session.follow():
-            if fact.type == "SessionCompleted":
-                return fact.result
-
-
 async def test_a_session_survives_the_host_that_drives_it(on_cluster):
     async with on_cluster(ONE_CALL.format(tool="undeclared"), tools=["undeclared"]) as world:
         await world.begun()
         world.kill("host")
         world.let_go()
-        result = await result_of(world)
+        result = await world.result()
         types = await world.types()
 
         assert "Done." == result
@@ -39,7 +33,7 @@ async def test_an_idempotent_call_runs_again_under_its_key_when_its_runner_dies(
         await world.begun()
         world.kill("runner")
         world.let_go()
-        result = await result_of(world)
+        result = await world.result()
         keys, attempts, _ = zip(*world.journal_lines(), strict=True)
 
         assert "Done." == result
@@ -52,7 +46,7 @@ async def test_the_model_is_told_when_the_outcome_of_a_call_is_unknown(on_cluste
         await world.begun()
         world.kill("runner")
         world.let_go()
-        result = await result_of(world)
+        result = await world.result()
         types = await world.types()
 
         assert "Done." == result
@@ -67,7 +61,34 @@ async def test_a_person_is_asked_when_the_outcome_of_a_call_is_unknown(on_cluste
             if fact.type == "ApprovalRequested":
                 await world.session.approve(fact)
                 break
-        result = await result_of(world)
+        result = await world.result()
 
         assert "Done." == result
         assert 1 == len(world.journal_lines())
+
+
+async def test_no_process_of_a_tool_outlives_its_runner(on_cluster):
+    async with on_cluster(ONE_CALL.format(tool="spawning"), tools=["spawning"]) as world:
+        await world.begun()
+        child = (world.workspace / "child").read_text()
+        [(_, _, worker)] = world.journal_lines()
+        world.kill("runner")
+
+        await await_until(lambda: not lives(child) and not lives(worker))
+
+
+async def test_many_sessions_survive_their_host_and_none_does_anything_twice(on_cluster):
+    script = ONE_CALL.format(tool="undeclared")
+    async with on_cluster(script, sessions=20, tools=["undeclared"]) as world:
+        await world.begun()
+        world.kill("host")
+        world.let_go()
+        for stream in world.streams:
+            await world.result(stream)
+        keys = [key for key, _, _ in world.journal_lines()]
+
+        assert sorted(f"{stream}/1.0" for stream in world.streams) == sorted(keys)
+
+
+def lives(pid):
+    return Path(f"/proc/{pid}").exists()

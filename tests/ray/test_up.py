@@ -1,0 +1,131 @@
+"""One dispatcher a log. These start a dispatcher of `cueline up` on the tests' own cluster."""
+
+import asyncio
+import os
+import signal
+from contextlib import asynccontextmanager
+
+import pytest
+import ray
+
+from cueline.clock import SystemClock
+from cueline.cluster.call import DEAD, UNCLEAR, call
+from cueline.cluster.dispatcher import DispatcherActor, Wanted
+from cueline.cluster.order import DISPATCHER
+from cueline.cluster.up import Up
+from cueline.errors import SessionOwnedError
+from cueline.on_ray import namespace_of, parts_of
+from cueline.runtime import inline
+
+SCRIPT = """
+[[reply]]
+text = "I act."
+calls = [{ name = "repeatable" }]
+
+[[reply]]
+text = "Done."
+"""
+
+
+@pytest.fixture
+async def world(world_of):
+    async with world_of() as world:
+        yield world
+
+
+@asynccontextmanager
+async def up(world, **wanted):
+    parts = parts_of(world.log)
+    kept = Up(world.cluster, namespace_of(parts.log_id), parts)
+    try:
+        yield kept, await kept.start(Wanted(**wanted))
+    finally:
+        await kept.stop()
+
+
+@asynccontextmanager
+async def here(world, scope):
+    async with inline(world.log, scope=scope, on_trouble=print) as place:
+        yield place
+
+
+async def facts_of_the_dispatcher(world):
+    return [fact.type async for _, fact in world.log.journal().read(DISPATCHER)]
+
+
+async def test_what_a_killed_process_left_goes_on_by_itself(world):
+    await world.ask(SCRIPT, 1, tools=["repeatable"])
+    async with here(world, world.streams):
+        await world.begun()
+    world.let_go()
+
+    async with up(world) as (_, started):
+        assert 1 == started.found
+        assert "Done." == await world.result()
+    assert ["DispatcherStarted", "RunnerRegistered", "DispatcherStopped"] == (
+        await facts_of_the_dispatcher(world)
+    )
+
+
+async def test_what_is_left_alone_is_taken_up_when_somebody_has_a_word_for_it(world):
+    await world.ask(SCRIPT, 1, tools=["repeatable"])
+    async with here(world, world.streams):
+        await world.begun()
+    world.let_go()
+
+    async with up(world, recover=False):
+        await world.ask(SCRIPT, 1, tools=["repeatable"])
+        await world.result(world.streams[1])
+        assert 0 == (await world.types())["SessionTakenOver"]
+        await world.session.send("go on")
+        assert "Done." == await world.result()
+
+
+async def test_a_session_that_somebody_drives_is_left_to_them(world):
+    await world.ask(SCRIPT, 1, tools=["repeatable"])
+    async with here(world, [*world.streams]):
+        await world.begun()
+        async with up(world) as (_, started):
+            await world.ask(SCRIPT, 1, tools=["repeatable"])
+            world.let_go()
+            await world.result(world.streams[1])
+            assert "Done." == await world.result()
+    assert (0, 0) == (started.found, (await world.types())["SessionTakenOver"])
+
+
+async def test_a_second_dispatcher_is_refused_while_the_first_lives(world):
+    async with up(world) as (kept, _):
+        site = kept._site
+        second = site.create(DispatcherActor, "second", site, Wanted())
+
+        with pytest.raises(SessionOwnedError):
+            await call(second.start.remote(), 60)
+        ray.kill(second)
+
+
+async def test_a_dispatcher_that_died_comes_back_and_keeps_its_hosts(world):
+    await world.ask(SCRIPT, 1, tools=["repeatable"])
+    async with up(world) as (kept, first):
+        await world.begun()
+        before = {p.pid for p in await world.log.board.all() if p.role in ("host", "runner")}
+        os.kill(first.presence.pid, signal.SIGKILL)
+        again = await started_again(kept, first.epoch)
+        after = {p.pid for p in await world.log.board.all() if p.role in ("host", "runner")}
+        world.let_go()
+
+        assert (first.epoch + 1, before) == (again.epoch, after)
+        assert "Done." == await world.result()
+    assert 1 == len(world.journal_lines())
+
+
+async def started_again(kept, epoch):
+    clock = SystemClock()
+    async with asyncio.timeout(40):
+        while True:
+            try:
+                started = await call(kept._dispatcher.start.remote(), 20)
+            except (*DEAD, *UNCLEAR):
+                await clock.sleep(0.05)
+                continue
+            if started.epoch > epoch:
+                return started
