@@ -7,7 +7,7 @@ rules, whatever a shell does and whenever it dies.
 import json
 from collections import Counter
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from cueline.deciders.approval import APPROVAL, ApprovalState, Expire, Open, Supersede, Vote
@@ -437,9 +437,12 @@ def check_pairs(messages: Sequence[dict[str, Any]]) -> None:
         assert calls == [result.get("call") for result in results], "half a tool pair"
 
 
-def load_prefix(facts: Sequence[SessionEvent], stream: str = STREAM) -> ToyShell:
+def load_prefix(
+    facts: Sequence[SessionEvent], stream: str = STREAM, now: datetime = NOW
+) -> ToyShell:
     """Return a shell that begins with *facts*, and has lost whatever was in hand."""
     shell = ToyShell(stream)
+    shell.now = now
     shell.state = SESSION.replay(facts, shell.state)
     shell.mail = max(shell.state.inbox_read, 1)
     for fact in facts:

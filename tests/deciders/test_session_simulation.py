@@ -177,10 +177,11 @@ def test_a_session_keeps_its_promises_and_comes_to_an_end(start, script):
 @settings(FAST, max_examples=25)
 @given(STARTS, stories(30))
 def test_every_inner_prefix_goes_on_to_an_end(start, script):
-    facts = [fact for step in simulate(start, script).log for fact in step]
+    whole = simulate(start, script)
+    facts = [fact for step in whole.log for fact in step]
 
     for cut in range(1, len(facts) + 1):
-        shell = load_prefix(facts[:cut])
+        shell = load_prefix(facts[:cut], now=whole.now)
         shell.load()
         shell.check_stall()
         shell.finish()
