@@ -1,7 +1,9 @@
 """A shell in a folder of its own: commands in this process, or as processes."""
 
+import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -152,12 +154,22 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
     at_work.close()
 
 
-@pytest.fixture
-def finished(shell: Shell) -> Shell:
-    """A shell whose log holds a session `one` of two turns that has completed."""
-    agent = shell.agent(shell.two_turns, tools=("list_files",))
-    done = shell("run", "Look around", "--agent", agent, "--inline", "--id", "one")
+@pytest.fixture(scope="session")
+def one_finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder whose log holds a session `one` of two turns that has completed."""
+    folder = tmp_path_factory.mktemp("finished")
+    at_work = Shell(folder)
+    with contextlib.chdir(folder):
+        agent = at_work.agent(TWO_TURNS, tools=("list_files",))
+        done = at_work("run", "Look around", "--agent", agent, "--inline", "--id", "one")
     assert done.exit_code == 0, done.output
+    return folder
+
+
+@pytest.fixture
+def finished(shell: Shell, one_finished: Path) -> Shell:
+    """A shell in a copy of that folder."""
+    shutil.copytree(one_finished, shell.folder, dirs_exist_ok=True)
     return shell
 
 
