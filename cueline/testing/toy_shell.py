@@ -8,14 +8,13 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Literal
 
 from cueline.deciders.approval import APPROVAL, ApprovalState, Expire, Open, Supersede, Vote
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.retry import REST_SECONDS
 from cueline.deciders.session import (
     SESSION,
-    SessionState,
     Status,
     command_of,
     decide,
@@ -48,7 +47,6 @@ from cueline.events.session import (
     ModelStarted,
     SessionContinued,
     SessionEvent,
-    SessionForked,
     SessionTakenOver,
     SessionWaiting,
     ToolFailed,
@@ -58,6 +56,7 @@ from cueline.events.session import (
 )
 from cueline.testing.given import STREAM, through_codec
 from cueline.testing.session_example import NOW, saying
+from cueline.testing.session_promises import check_pairs, check_step
 
 RUNNER_SECONDS = 600.0
 _ENOUGH = 500
@@ -96,7 +95,7 @@ class ToyShell:
             self.state = evolve(self.state, fact)
             self._fold(fact)
         self.log.append(step)
-        self._check(before, step[0])
+        check_step(before, self.state, step[0])
         return step
 
     def _fold(self, fact: SessionEvent) -> None:
@@ -384,27 +383,6 @@ class ToyShell:
             assert fact.effect not in self._may_have_run, "I5: may run twice"
             self._may_have_run.add(fact.effect)
 
-    def _check(self, before: SessionState, opening: SessionEvent) -> None:
-        state = self.state
-        if before.finished and not isinstance(opening, SessionForked):
-            assert state.status == before.status, "I6: the end is final"
-            assert state.turn == before.turn, "I6: the result is final"
-        assert following(state) == [], "something more follows"
-        started = [call for call in state.open_calls if call.phase == "started"]
-        alone = all(call.repeatable for call in started) or len(started) == 1
-        assert alone, "an undeclared call runs beside another"
-        self._check_rest(state)
-
-    def _check_rest(self, state: SessionState) -> None:
-        if state.status is Status.WAITING:
-            assert state.waiting is not None, "a wait has a reason"
-            assert state.waiting.deadline_at == wake_at(state), "the deadline is not kept"
-            if state.waiting.kind != "operator":
-                assert wake_at(state) is not None, "I14: it waits for ever"
-                assert not any(isinstance(e, CallModel) for e in due(state)), "work is due"
-        if state.status is Status.IDLE:
-            assert not state.mail, "a message waits, and nobody reads it"
-
     def check_stall(self) -> None:
         """Check that a session that does not rest has something to do, or a timer."""
         state = self.state
@@ -425,16 +403,6 @@ class ToyShell:
         )
         assert read == dict.fromkeys(range(2, self.mail + 1), 1), "I7: not one fact a message"
         check_pairs([json.loads(message) for message in self.prompt.messages])
-
-
-def check_pairs(messages: Sequence[dict[str, Any]]) -> None:
-    """Check that each reply's calls have their results, in call order, right behind it."""
-    for place, message in enumerate(messages):
-        if message["role"] != "assistant" or place + 1 == len(messages):
-            continue
-        calls = [call["id"] for call in message["calls"]]
-        results = messages[place + 1 : place + 1 + len(calls)]
-        assert calls == [result.get("call") for result in results], "half a tool pair"
 
 
 def load_prefix(

@@ -1,0 +1,41 @@
+"""What the rules of a session promise after every step, whatever the shell does."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from cueline.deciders.session import SessionState, Status, due, following, wake_at
+from cueline.deciders.session.due import CallModel
+from cueline.events.session import SessionEvent, SessionForked
+
+
+def check_step(before: SessionState, state: SessionState, opening: SessionEvent) -> None:
+    """Check the state after a step that began with *opening*."""
+    if before.finished and not isinstance(opening, SessionForked):
+        assert state.status == before.status, "I6: the end is final"
+        assert state.turn == before.turn, "I6: the result is final"
+    assert following(state) == [], "something more follows"
+    started = [call for call in state.open_calls if call.phase == "started"]
+    alone = all(call.repeatable for call in started) or len(started) == 1
+    assert alone, "an undeclared call runs beside another"
+    if state.status is Status.IDLE:
+        assert not state.mail, "a message waits, and nobody reads it"
+    if state.status is Status.WAITING:
+        _check_wait(state)
+
+
+def _check_wait(state: SessionState) -> None:
+    assert state.waiting is not None, "a wait has a reason"
+    assert state.waiting.deadline_at == wake_at(state), "the deadline is not kept"
+    if state.waiting.kind != "operator":
+        assert wake_at(state) is not None, "I14: it waits for ever"
+        assert not any(isinstance(e, CallModel) for e in due(state)), "work is due"
+
+
+def check_pairs(messages: Sequence[dict[str, Any]]) -> None:
+    """Check that each reply's calls have their results, in call order, right behind it."""
+    for place, message in enumerate(messages):
+        if message["role"] != "assistant" or place + 1 == len(messages):
+            continue
+        calls = [call["id"] for call in message["calls"]]
+        results = messages[place + 1 : place + 1 + len(calls)]
+        assert calls == [result.get("call") for result in results], "half a tool pair"
