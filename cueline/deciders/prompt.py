@@ -9,10 +9,11 @@ call order, then the messages that this request tells it.
 """
 
 import hashlib
+from functools import reduce
 
 from cueline.events.agent import AgentSpec, Part
 from cueline.events.inbox import MessageSent
-from cueline.events.message import AssistantMessage, ToolCall, ToolMessage, UserMessage
+from cueline.events.message import ToolCall, UserMessage, assistant_json, tool_json
 from cueline.events.session import (
     MessageReceived,
     ModelReplied,
@@ -53,12 +54,12 @@ def chained(previous: str, fingerprint: str) -> str:
 
 def assistant_message(replied: ModelReplied) -> bytes:
     """Return what the model said."""
-    return encode(AssistantMessage(content=replied.content, calls=replied.calls))
+    return assistant_json(replied.content, replied.calls)
 
 
 def tool_message(call_id: str, text: str, *, failed: bool) -> bytes:
     """Return what the model is told of one call."""
-    return encode(ToolMessage(call=call_id, text=text, failed=failed))
+    return tool_json(call_id, text, failed=failed)
 
 
 def user_message(text: str) -> bytes:
@@ -97,11 +98,16 @@ class Prompt:
     def __init__(self) -> None:
         self.messages: list[bytes] = []
         """What the next request sends, up to the last `ModelRequested`."""
-        self.digest = ""
+        self._opening = ""
         self.calls: dict[str, ToolCall] = {}
         """The calls of the current turn by effect."""
         self._results: dict[str, bytes] = {}
         self._mail: dict[int, list[bytes]] = {}
+
+    @property
+    def digest(self) -> str:
+        """Of all messages, as `ModelRequested` records it: the state chains its own as it goes."""
+        return reduce(chained, map(fingerprint, self.messages), self._opening)
 
     def add(self, event: SessionEvent) -> None:
         """Take in one fact."""
@@ -109,7 +115,7 @@ class Prompt:
             case ModelRequested(messages=versions):
                 self._present(versions)
             case ModelReplied():
-                self._append(assistant_message(event))
+                self.messages.append(assistant_message(event))
                 turn = event.effect.partition(".")[0]
                 self.calls = {f"{turn}.{i}": call for i, call in enumerate(event.calls)}
             case ToolReturned() | ToolFailed() | ToolSkipped() | ToolReconciled():
@@ -117,7 +123,7 @@ class Prompt:
             case MessageReceived(message=MessageSent(text=text), inbox_version=version):
                 self._mail[version] = [user_message(text)]
             case SessionStarted():
-                self.digest = opening_digest(event.agent)
+                self._opening = opening_digest(event.agent)
                 self._mail[1] = opening_messages(event)
             case SessionForked():
                 for effect in self.calls.keys() - self._results.keys():
@@ -135,12 +141,7 @@ class Prompt:
     def _present(self, versions: tuple[int, ...]) -> None:
         for effect in self.calls:
             if effect in self._results:
-                self._append(self._results[effect])
+                self.messages.append(self._results[effect])
         self.calls, self._results = {}, {}
         for version in versions:
-            for message in self._mail.pop(version, ()):
-                self._append(message)
-
-    def _append(self, message: bytes) -> None:
-        self.messages.append(message)
-        self.digest = chained(self.digest, fingerprint(message))
+            self.messages.extend(self._mail.pop(version, ()))

@@ -1,9 +1,11 @@
 """What a model says and is told, in no vendor's dialect."""
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
+from pydantic_core import to_json
 
 from cueline.events.agent import Part
 
@@ -100,3 +102,17 @@ class ToolMessage(Part):
 
 
 Message = Annotated[UserMessage | AssistantMessage | ToolMessage, Field(discriminator="role")]
+
+
+def assistant_json(content: Sequence[Block], calls: Sequence[ToolCall]) -> bytes:
+    """Return an `AssistantMessage` in canonical JSON.
+
+    Its parts were checked when they were made; to make a message of them only
+    to write it would check them again, at each event of each replay.
+    """
+    return to_json({"role": "assistant", "content": content, "calls": calls})
+
+
+def tool_json(call: str, text: str, *, failed: bool) -> bytes:
+    """Return a `ToolMessage` in canonical JSON, likewise."""
+    return to_json({"role": "tool", "call": call, "text": text, "failed": failed})
