@@ -1,4 +1,8 @@
-"""One row for each session (000-033, 000-036 to 000-049)."""
+"""One row for each session.
+
+000-033, 000-036, 000-037, 000-038, 000-039, 000-040, 000-041, 000-042, 000-044,
+000-045, 000-046, 000-047, 000-049.
+"""
 
 from datetime import timedelta
 from decimal import Decimal
