@@ -1,12 +1,13 @@
 """The actors of one command: they begin and end with it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from uuid import uuid4
 
 from cueline.actors.presence import machine_name
 from cueline.cluster.connection import Connection
+from cueline.cluster.fleet import Member
 from cueline.cluster.site import Parts, Site, Trouble
 from cueline.cluster.supervisor import Supervisor
 from cueline.events.store import EventStore, PresenceBoard
@@ -23,9 +24,13 @@ class Command:
         """Give sessions to a host, or have those that live look into their inbox."""
         await self._supervisor.place(streams)
 
+    def members(self) -> Sequence[Member]:
+        """Return the hosts and runners of the command."""
+        return self._supervisor.fleet.members()
+
     def describe(self) -> str:
         """Say in a few words where sessions are driven."""
-        members = self._supervisor.fleet.members()
+        members = self.members()
         hosts = sum(member.role == "host" for member in members)
         runners = len(members) - hosts
         return f"Ray at {self._address}: {_counted(hosts, 'host')}, {_counted(runners, 'runner')}"

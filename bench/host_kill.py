@@ -1,0 +1,132 @@
+"""How long 50 active sessions stand still when their host is killed.
+
+One host drives all of them, each with a model that takes half a second and a
+tool of which nothing is declared; then it gets SIGKILL.
+The clock runs until the last session has appended by its next host.
+A duplicate is a call that the tool's own journal has twice.
+Floors: 6 s, and no duplicate.
+"""
+
+import asyncio
+import os
+import signal
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from bench.table import Row
+from cueline.actors.inbox import ask_start
+from cueline.agent import Agent
+from cueline.cluster.command import command
+from cueline.cluster.connection import connected
+from cueline.errors import CuelineError
+from cueline.events.agent import AgentSpec
+from cueline.events.inbox import StartAsked
+from cueline.events.store import RecordedEvent
+from cueline.on_ray import namespace_of, parts_of
+from cueline.runtime import Log, open_log, recorded
+from cueline.tools.tool import ToolContext, tool
+
+SESSIONS = 50
+TURNS = 100
+REPLY = """
+[[reply]]
+delay_seconds = 0.5
+text = "On."
+calls = [{ name = "note" }]
+"""
+
+
+@tool(needs_workspace=True)
+async def note(context: ToolContext) -> str:
+    """Note that this call has begun."""
+    with (context.workspace / "journal").open("a") as journal:
+        journal.write(f"{context.key}\n")
+    return "noted"
+
+
+def worker(folder: Path) -> AgentSpec:
+    """Return who works in *folder*."""
+    script = folder / "script.toml"
+    script.write_text(REPLY * TURNS)
+    agent = Agent(
+        name="bench",
+        provider="scripted",
+        model=str(script),
+        tools=[f"{Path(__file__).resolve()}:note"],
+        workspace=folder,
+    )
+    return recorded(agent)
+
+
+async def ask(log: Log, spec: AgentSpec) -> list[str]:
+    """Ask for the sessions."""
+    asked = StartAsked(agent=spec, goal="Go on.", asked_at=log.clock.now())
+    return [await ask_start(log.journal(spec), f"s{n}", asked) for n in range(SESSIONS)]
+
+
+@asynccontextmanager
+async def driven(log: Log, streams: list[str]) -> AsyncIterator[int]:
+    """Drive *streams* on Ray, and tell the process of their host."""
+    parts = parts_of(log)
+    namespace = namespace_of(parts.log_id)
+    with connected(None, namespace) as connection:
+        async with command(
+            connection,
+            namespace,
+            parts,
+            store=log.store,
+            board=log.board,
+            scope=streams,
+            on_trouble=trouble,
+            hosts=1,
+            runners=1,
+        ) as place:
+            await place.place(streams)
+            members = place.members()
+            yield next(m.presence.pid for m in members if m.role == "host" and m.presence)
+
+
+def trouble(stream: str, error: CuelineError) -> None:
+    """Say what went wrong."""
+    print(f"{stream}: {error}")
+
+
+async def seen(events: AsyncIterator[RecordedEvent], kind: str, epoch: int) -> None:
+    """Return once every session has appended, by an owner of that *epoch* or a later one."""
+    missing = {f"session-default/s{n}" for n in range(SESSIONS)}
+    async for event in events:
+        if event.epoch >= epoch and (not kind or event.type == kind):
+            missing.discard(event.stream)
+        if not missing:
+            return
+
+
+async def killed(folder: Path) -> tuple[float, int]:
+    """Return seconds until all go on, and how many calls ran twice."""
+    async with open_log(folder / "log.db") as log:
+        streams = await ask(log, worker(folder))
+        async with driven(log, streams) as host:
+            await seen(log.store.follow(0, {"session"}), "ToolReturned", 1)
+            position = await log.store.last_position()
+            began = time.perf_counter()
+            os.kill(host, signal.SIGKILL)
+            await seen(log.store.follow(position, {"session"}), "", 2)
+            took = time.perf_counter() - began
+            # Whatever was done twice shows in the turn after.
+            await seen(log.store.follow(position, {"session"}), "ToolReturned", 2)
+    calls = Counter((folder / "journal").read_text().splitlines())
+    return took, sum(count - 1 for count in calls.values())
+
+
+def measure() -> list[Row]:
+    """Return the rows of this bench."""
+    with tempfile.TemporaryDirectory(prefix="cl-", dir="/tmp") as folder:
+        took, twice = asyncio.run(killed(Path(folder)))
+    return [
+        Row(f"SIGKILL of a host with {SESSIONS} active sessions: all go on", took, "s", "≤ 6"),
+        Row("calls that ran twice", twice, "calls", "≤ 0"),
+    ]

@@ -1,0 +1,81 @@
+"""How long `cueline run` takes from its start to the first reply in the log.
+
+On a Ray of its own, less what a bare `ray.init()` takes in the same run; and on
+the cluster of a running `cueline up`, where a command needs no Ray itself.
+Floors: 4 s and 2 s.
+"""
+
+import asyncio
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+from bench.table import Row
+from cueline.runtime import open_log
+
+ROUNDS = 3
+BARE = """
+import time, ray
+began = time.perf_counter()
+ray.init(address="local", include_dashboard=False, log_to_driver=False, configure_logging=False)
+print(time.perf_counter() - began)
+"""
+AGENT = """
+name = "bench"
+provider = "scripted"
+model = "script.toml"
+"""
+SCRIPT = """
+[[reply]]
+text = "Here I am."
+"""
+
+
+def bare() -> float:
+    """Return how long Ray takes by itself."""
+    command = [sys.executable, "-c", BARE]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return float(told.split()[-1])
+
+
+def cueline(folder: Path, *words: str) -> None:
+    """Run a command on the log in *folder*."""
+    command = [sys.executable, "-m", "cueline.cli", *words, "--log", str(folder / "log.db")]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def first_reply(folder: Path) -> float:
+    """Run a session, and return how long its first reply took."""
+    began = time.time()
+    cueline(folder, "run", "Say something.", "--agent", str(folder / "agent.toml"))
+    return asyncio.run(replied_at(folder)) - began
+
+
+async def replied_at(folder: Path) -> float:
+    """Return when the log took the reply of the session that began last."""
+    async with open_log(folder / "log.db") as log:
+        replies = [e async for e in log.store.read_all() if e.type == "ModelReplied"]
+    return replies[-1].recorded_us / 1_000_000
+
+
+def measure() -> list[Row]:
+    """Return the rows of this bench."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "agent.toml").write_text(AGENT)
+        (folder / "script.toml").write_text(SCRIPT)
+        own = [(bare(), first_reply(folder)) for _ in range(ROUNDS)]
+        cueline(folder, "up", "--detach")
+        try:
+            attached = [first_reply(folder) for _ in range(ROUNDS)]
+        finally:
+            cueline(folder, "down")
+    more = median(reply - init for init, reply in own)
+    return [
+        Row("bare `ray.init()`", median(init for init, _ in own), "s"),
+        Row("`cueline run` on Ray to the first reply, less that", more, "s", "≤ 4"),
+        Row("attached to `cueline up`, to the first reply", median(attached), "s", "≤ 2"),
+    ]
