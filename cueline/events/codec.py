@@ -8,7 +8,7 @@ meaning of a fact, never changes within a schema.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
@@ -96,7 +96,7 @@ class Codec:
         self._redactor = redactor or Redactor()
         self._upcasters = upcasters
         self._shapes = {name: _shape_of(fact) for name, fact in facts.items()}
-        self._readers = {
+        self._readers: Mapping[tuple[str, int], Callable[[bytes], Fact]] = {
             (name, shape.schema): shape.validator.validate_json
             for name, shape in self._shapes.items()
         }
@@ -154,7 +154,7 @@ class Codec:
         if read is None or _MARK in payload:
             return self._decode_slowly(recorded, payload, blobs)
         try:
-            return cast("Fact", read(payload))
+            return read(payload)
         except ValidationError as error:
             # Not chained: its text quotes the payload.
             raise _corrupt(recorded, _reason(error)) from None

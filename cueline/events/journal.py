@@ -5,18 +5,15 @@ what it cannot read instead of ending there, so that one stream that needs a
 newer cueline sets nobody else aside.
 """
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from types import MappingProxyType
 
 from cueline.errors import CorruptEventError, MissingBlobError, UnknownEventTypeError
 from cueline.events.chain import Chain
 from cueline.events.codec import Codec, Emptied, blobs_in
 from cueline.events.fact import Fact
 from cueline.events.store import NO_STREAM, Appended, EventStore, RecordedEvent, Write, to_us
-
-_NO_BLOBS: Mapping[str, bytes] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +95,18 @@ class Journal:
         """
         # Version `after` is read too: the chain goes on from its hash.
         chain = None if after else Chain()
+        decode = self._codec.decode
         async for recorded in self.store.read(stream, max(after - 1, NO_STREAM), until):
             if chain is None:
                 chain = Chain(recorded.version, recorded.hash)
                 continue
             chain.check(recorded)
-            needed = blobs_in(recorded.payload)
-            yield (
-                recorded,
-                self._codec.decode(recorded, await self._get(needed) if needed else _NO_BLOBS),
-            )
+            try:
+                fact = decode(recorded)
+            except MissingBlobError:
+                # Few events name a blob: to ask each one first would cost every replay.
+                fact = decode(recorded, await self._get(blobs_in(recorded.payload)))
+            yield recorded, fact
 
     async def read_all(
         self,
@@ -146,7 +145,7 @@ class Journal:
     async def _told(self, recorded: RecordedEvent) -> Fact | Emptied | Unread:
         try:
             needed = blobs_in(recorded.payload)
-            return self._codec.decode(recorded, await self._get(needed) if needed else _NO_BLOBS)
+            return self._codec.decode(recorded, await self._get(needed))
         except (CorruptEventError, MissingBlobError, UnknownEventTypeError) as error:
             return Unread(recorded.type, error)
 
