@@ -10,11 +10,13 @@ did. A new `World` on it goes on, or does not.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import count
 from typing import cast
+
+from pydantic import JsonValue
 
 from cueline.actors.approval_gate import ApprovalGate
 from cueline.actors.dispatcher import Dispatcher
@@ -27,7 +29,7 @@ from cueline.actors.tool import Finding, ToolExecutor, ToolOrder, ToolOutput
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import SessionState, evolve, session_of
 from cueline.errors import CuelineError
-from cueline.events.agent import AgentSpec
+from cueline.events.agent import AgentSpec, ToolSpec
 from cueline.events.clean import Redactor
 from cueline.events.codec import Codec
 from cueline.events.inbox import InboxMessage, StartAsked
@@ -263,6 +265,7 @@ class Outside:
     runners: Runners = field(default_factory=Runners)
     board: Board = field(default_factory=Board)
     secrets: Sequence[str] = ()
+    check_call: Callable[[ToolSpec, Mapping[str, JsonValue]], str | None] = lambda *_: None
 
     @classmethod
     def new(
@@ -351,7 +354,7 @@ class World:
                 models=lambda _: MortalModel(outside.model, self.life),
                 runners=outside.runners,
                 gate=ApprovalGate(journal),
-                check_call=lambda _tool, _arguments: None,
+                check_call=outside.check_call,
                 price=lambda *_: None,
             ),
             on_trouble=lambda stream, error: self.troubles.append((stream, error)),

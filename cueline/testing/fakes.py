@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import cast
@@ -12,7 +13,7 @@ from cueline.actors.model import ModelReply, ModelRequest
 from cueline.actors.runner import RunnerPort
 from cueline.actors.tool import Finding, ToolOrder, ToolOutput
 from cueline.deciders.session import SessionState, Status, evolve, session_of, wake_at
-from cueline.errors import ProviderRefusedError
+from cueline.errors import CorruptEventError, ProviderRefusedError, UnknownEventTypeError
 from cueline.events.agent import AgentSpec, Declared, ToolSpec, Workspace
 from cueline.events.codec import Emptied
 from cueline.events.journal import Journal
@@ -182,9 +183,11 @@ class FoldedIndex:
         states = {}
         for stream in sorted(sibling(inbox, "session") for inbox in inboxes):
             state = session_of(stream)
-            async for _, fact in self._journal.read(stream):
-                if not isinstance(fact, Emptied):
-                    state = evolve(state, cast("SessionEvent", fact))
+            # What is before something unreadable stays true.
+            with suppress(CorruptEventError, UnknownEventTypeError):
+                async for _, fact in self._journal.read(stream):
+                    if not isinstance(fact, Emptied):
+                        state = evolve(state, cast("SessionEvent", fact))
             states[stream] = state
         return states
 

@@ -1,0 +1,38 @@
+"""Who is behind each fact, as the audit tells it (000-050)."""
+
+import pytest
+
+from cueline.actors.author import author_of
+from cueline.deciders.approval import AUTO_APPROVER
+from cueline.events.session import ApprovalResolved, ToolReconciled
+from cueline.testing.fakes import asks_for, says
+from tests.actors.scene import SESSION, Scene
+
+
+async def test_every_fact_of_a_session_names_who_is_behind_it():
+    scene = Scene([asks_for(("deploy", {})), says("done")])
+    await scene.begin()
+    await scene.decide("grant", by="ann")
+
+    seen = [e async for e in scene.outside.store.read_all() if e.stream == SESSION]
+    assert {
+        "SessionStarted": "system",
+        "ModelReplied": "agent",
+        "MessageReceived": "user:ann",
+        "ApprovalResolved": "user:ann",
+        "ToolStarted": "agent",
+        "ToolReturned": "runner",
+    }.items() <= {event.type: event.actor for event in seen}.items()
+
+
+@pytest.mark.parametrize(
+    ("by", "author"),
+    [("ann", "user:ann"), ("tool", "runner"), ("policy", "system"), ("steer", "system")],
+)
+def test_whoever_settles_a_doubt_is_behind_it(by, author):
+    assert author == author_of(ToolReconciled(effect="1.0", outcome="unknown", by=by))
+
+
+@pytest.mark.parametrize("by", ["clock", "deadline", AUTO_APPROVER])
+def test_nobody_is_made_responsible_for_what_no_person_decided(by):
+    assert "system" == author_of(ApprovalResolved(approval="a", verdict="granted", by=by))

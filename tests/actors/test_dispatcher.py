@@ -1,0 +1,126 @@
+"""Who finds work, and whose work it is."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from cueline.actors.dispatcher import TICK_SECONDS, _host_for
+from cueline.actors.presence import presence_of
+from cueline.deciders.session import Status
+from cueline.errors import LogUnavailableError
+from cueline.events.inbox import MessageSent, ResumeAsked
+from cueline.events.store import to_us
+from cueline.testing.crash import Life, World
+from cueline.testing.fakes import asks_for, says
+from tests.actors.scene import SESSION, Scene, Valve
+
+
+async def beating(scene, incarnation):
+    """Return that a living process of this machine is *incarnation*."""
+    presence = presence_of("host")
+    scene.outside.board.present[incarnation] = type(presence)(
+        **{name: getattr(presence, name) for name in presence.__slots__ if name != "incarnation"}
+        | {"incarnation": incarnation, "beat_us": to_us(scene.clock.now())}
+    )
+
+
+async def test_a_new_message_is_passed_on_at_once():
+    # 000-043
+    scene = Scene([says("one"), says("two")])
+    await scene.begin(open=True)
+
+    await scene.say(MessageSent(lane="note", text="Go on."))
+
+    assert 2 == (await scene.count())["SessionIdle"]
+
+
+async def test_a_session_that_a_living_owner_drives_is_left_alone():
+    scene = Scene([Valve()])
+    owner = await scene.begin()
+    await beating(scene, owner.name)
+
+    other = await scene.world()
+
+    assert [] == await other.host.active()
+    assert 1 == (await scene.outside.store.head(SESSION)).epoch
+
+
+@pytest.mark.parametrize("silence", [timedelta(seconds=11)])
+async def test_a_silent_owner_counts_as_dead(silence):
+    # C49: a frozen host; the epoch fences it.
+    scene = Scene({(1, 1): Valve(), (1, 2): says("done")})
+    owner = await scene.begin()
+    await beating(scene, owner.name)
+    await scene.clock.advance(silence.total_seconds())
+
+    await scene.world()
+
+    assert "SessionCompleted" == (await scene.types())[-1]
+
+
+async def test_crashed_sessions_are_left_alone_by_a_command_that_did_not_name_them():
+    # 003-065: 30 of them, and a one-line run.
+    scene = Scene([asks_for(("pay", {})), says("done")])
+    crashed = [await scene.outside.start(f"c{n}", scene.agent) for n in range(30)]
+    died = await scene.world(Life(40))
+    await died.kill()
+    before = [await scene.outside.store.head(stream) for stream in crashed]
+    mine = await scene.outside.start("mine", scene.agent)
+
+    await scene.world(scope={mine})
+    await scene.outside.say(crashed[0], ResumeAsked())
+    await scene.clock.settle()
+
+    assert before == [await scene.outside.store.head(stream) for stream in crashed]
+    assert Status.COMPLETED == (await scene.outside.state(mine)).status
+
+
+async def test_each_of_them_goes_on_when_it_is_named():
+    # 000-017
+    scene = Scene([asks_for(("read", {})), says("done")])
+    crashed = [await scene.outside.start(f"c{n}", scene.agent) for n in range(30)]
+    died = await scene.world(Life(40))
+    await died.kill()
+
+    for stream in crashed:
+        world = await scene.world(scope={stream})
+        await world.kill()
+
+    assert {Status.COMPLETED} == {(await scene.outside.state(stream)).status for stream in crashed}
+
+
+async def test_a_log_that_is_away_for_a_while_does_not_end_the_dispatcher():
+    scene = Scene([says("done")])
+    world = World(scene.outside)
+    told = []
+    world.dispatcher._on_trouble = told.append
+    index, failures = world.dispatcher._index, [LogUnavailableError("log", "locked")] * 3
+
+    class Away:
+        async def due(self, now):
+            if failures:
+                raise failures.pop()
+            return await index.due(now)
+
+        driven = index.driven
+
+    world.dispatcher._index = Away()
+    running = asyncio.create_task(world.dispatcher.run())
+    world._following.cancel()
+    await scene.outside.start("s", scene.agent)
+    await scene.clock.advance(4 * TICK_SECONDS)
+
+    assert "SessionCompleted" == (await scene.types())[-1]
+    assert 1 == len(told)
+    running.cancel()
+
+
+def test_a_session_stays_with_its_host_when_others_come_and_go():
+    streams = [f"session-default/{number}" for number in range(200)]
+    before = {stream: _host_for(stream, ["a", "b", "c"]) for stream in streams}
+
+    after = {stream: _host_for(stream, ["a", "b"]) for stream in streams}
+
+    assert {"c"} == {before[s] for s in streams if before[s] != after[s]}
+    assert min(list(before.values()).count(host) for host in "abc") > 40

@@ -1,0 +1,319 @@
+"""How one session is driven: what is recorded, when, and in how many commits."""
+
+from collections import Counter
+
+import pytest
+
+from cueline.deciders.session import Status
+from cueline.errors import (
+    ConfigError,
+    LogUnavailableError,
+    ProviderUnavailableError,
+    UnknownOutcomeError,
+)
+from cueline.events.inbox import MessageSent, PauseAsked, ResumeAsked, StopAsked
+from cueline.events.session import (
+    MessageRefused,
+    ModelFailed,
+    SessionCompleted,
+    SessionWaiting,
+    ToolSkipped,
+)
+from cueline.testing.fakes import asks_for, says
+from tests.actors.scene import SESSION, Interrupted, Scene, Valve
+
+NOTE = MessageSent(lane="note", text="By the way.")
+
+
+async def commits(scene, stream=SESSION):
+    seen = [event async for event in scene.outside.store.read_all() if event.stream == stream]
+    return Counter(event.type for event in seen if event.seq == 0).total()
+
+
+async def test_a_turn_with_a_tool_call_is_two_commits():
+    # D15, C45: the count that the figures rest on.
+    scene = Scene([asks_for(("pay", {}))] * 9 + [says("done")])
+
+    await scene.begin()
+
+    assert 2 * 9 + 2 == await commits(scene)
+
+
+async def test_results_that_are_ready_together_are_one_commit():
+    scene = Scene([asks_for(*[("read", {"n": n}) for n in range(4)]), says("done")])
+
+    await scene.begin()
+
+    assert 4 == await commits(scene)
+    assert 4 == (await scene.count())["ToolReturned"]
+
+
+async def test_nothing_is_done_before_it_is_recorded():
+    # I2, 000-002
+    scene = Scene([asks_for(("pay", {})), says("done")])
+    recorded = {}
+
+    async def pay(order):
+        recorded["pay"] = await scene.types()
+        return "paid"
+
+    scene.executor.tools = {"pay": pay}
+    await scene.begin()
+
+    assert "ToolStarted" == recorded["pay"][-1]
+
+
+@pytest.mark.parametrize(("open_", "rest"), [(True, "SessionIdle"), (False, "SessionCompleted")])
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_message_at_the_very_moment_a_session_rests_is_read(open_, rest, when):
+    # I7, 000-043: it leads to exactly one fact, also at the moment of the end.
+    scene = Scene([says("one"), says("two")])
+
+    async def speak():
+        await scene.outside.say(SESSION, NOTE)
+        del life.at[point]
+
+    point = f"{when} ModelReplied, {rest}"
+    life = Interrupted({point: speak})
+    await scene.begin(life, open=open_)
+
+    count = await scene.count()
+    assert 1 == count["MessageReceived"] + count["MessageRefused"]
+    assert 2 == (await scene.state()).inbox_read
+
+
+async def test_a_message_after_the_end_is_refused_and_changes_nothing():
+    # I6, I7
+    scene = Scene([says("done")])
+    await scene.begin()
+
+    await scene.say(NOTE)
+
+    assert "ended" in (await scene.last(MessageRefused)).reason
+    assert Status.COMPLETED == (await scene.state()).status
+
+
+async def test_a_session_at_rest_leaves_nothing_in_its_host():
+    # I12
+    scene = Scene([says("done")])
+
+    world = await scene.begin(open=True)
+
+    assert [] == await world.host.active()
+    assert {} == world.host._drives
+    assert {} == world.host._outfits._users
+
+
+async def test_an_unavailable_log_is_told_once_and_tried_again():
+    # DESIGN 6, 000-054: the outcome stays in memory until the log takes it.
+    scene = Scene([says("done")])
+    failures = [LogUnavailableError("log.db", "the disk is full")] * 3
+
+    async def fail():
+        if failures:
+            raise failures.pop()
+
+    world = await scene.begin(Interrupted({"before ModelReplied, SessionCompleted": fail}))
+    await scene.clock.advance(1)
+
+    assert "SessionCompleted" == (await scene.types())[-1]
+    assert 1 == len(world.troubles)
+    assert 1 == len(scene.model.asked)
+
+
+async def test_an_append_whose_outcome_is_unknown_is_asked_again_and_counts_once():
+    scene = Scene([says("done")])
+    failures = [UnknownOutcomeError(SESSION, "the connection broke")]
+
+    async def fail():
+        if failures:
+            raise failures.pop()
+
+    await scene.begin(Interrupted({"after ModelReplied, SessionCompleted": fail}))
+    await scene.clock.advance(1)
+
+    assert 1 == (await scene.count())["SessionCompleted"]
+
+
+async def test_a_failed_model_call_is_tried_again_after_a_recorded_delay():
+    # 000-041, C3: the retry waits at rest, and survives its host.
+    cut = ProviderUnavailableError("malformed_reply", "the reply broke off")
+    scene = Scene({(1, 1): cut, (1, 2): says("whole")}, retry={"base_seconds": 10, "jitter": 0})
+
+    world = await scene.begin()
+    assert [] == await world.host.active()
+    await world.kill()
+    await scene.clock.advance(10)
+    await scene.world()
+
+    assert (
+        10
+        == (await scene.last(ModelFailed)).retry_at.timestamp()
+        - (await scene.last(ModelFailed)).failed_at.timestamp()
+    )
+    assert "whole" == (await scene.last(SessionCompleted)).result
+
+
+async def test_half_a_reply_is_a_failed_attempt_and_never_a_turn():
+    cut = ProviderUnavailableError("malformed_reply", "the reply broke off")
+    scene = Scene({(1, 1): cut, (1, 2): says("whole")}, retry={"base_seconds": 1})
+
+    await scene.begin()
+    await scene.clock.advance(2)
+
+    assert 1 == (await scene.count())["ModelReplied"]
+    assert "whole" == (await scene.last(SessionCompleted)).result
+
+
+async def test_a_model_that_cannot_be_made_waits_for_an_operator():
+    scene = Scene([])
+
+    async def fail():
+        raise ConfigError("ANTHROPIC_API_KEY", "is not set")
+
+    scene.model.reply = lambda _: fail()
+    await scene.begin()
+
+    waiting = await scene.last(SessionWaiting)
+    assert "operator" == waiting.kind
+    assert "ANTHROPIC_API_KEY" in waiting.why
+
+
+async def test_a_providers_bug_waits_for_an_operator_and_a_resume_tries_again():
+    scene = Scene({(1, 1): KeyError("choices"), (1, 2): says("done")})
+    await scene.begin()
+    assert "KeyError" in (await scene.last(SessionWaiting)).why
+
+    await scene.say(ResumeAsked())
+
+    assert "SessionCompleted" == (await scene.types())[-1]
+
+
+async def test_a_tool_that_the_model_invented_is_told_with_the_tools_there_are():
+    scene = Scene([asks_for(("fly", {})), says("well")])
+
+    await scene.begin()
+
+    skipped = await scene.last(ToolSkipped)
+    assert "fly" in skipped.reason
+    assert "deploy, pay, read, save" in skipped.reason
+
+
+async def test_arguments_that_do_not_fit_are_told_to_the_model_and_nothing_runs():
+    scene = Scene([asks_for(("pay", {"to": 7})), says("well")])
+    scene.outside.check_call = lambda tool, _: f"`to` is 7; the schema is {tool.parameters}"
+
+    await scene.begin()
+
+    assert [] == scene.executor.starts
+    assert "the schema is {'type': 'object'}" in await scene.told()
+
+
+async def test_a_pause_starts_nothing_new_and_lets_what_is_in_flight_finish():
+    # 000-036
+    valve = Valve()
+    scene = Scene([asks_for(("pay", {})), says("done")], act=valve)
+    await scene.begin()
+
+    await scene.say(PauseAsked())
+    valve.opened.set()
+    await scene.clock.settle()
+
+    assert ["ToolReturned", "SessionWaiting"] == (await scene.types())[-2:]
+    assert 1 == len(scene.model.asked)
+
+
+async def test_a_signal_cancels_the_model_call_after_its_grace():
+    # DESIGN 6: a lost attempt, made again after a resume.
+    valve = Valve()
+    scene = Scene({(1, 1): valve, (1, 2): says("done")})
+    world = await scene.begin()
+
+    await scene.say(PauseAsked(why="signal"))
+    await scene.clock.advance(4.9)
+    assert 0 == valve.cancelled
+    await scene.clock.advance(0.2)
+
+    assert 1 == valve.cancelled
+    assert "cancelled" == (await scene.last(ModelFailed)).kind
+    assert [] == await world.host.active()
+    await scene.say(ResumeAsked())
+    assert "SessionCompleted" == (await scene.types())[-1]
+
+
+async def test_a_pause_that_ends_within_its_grace_cancels_nothing():
+    valve = Valve(says("done"))
+    scene = Scene([valve])
+    await scene.begin()
+
+    await scene.say(PauseAsked(why="signal"))
+    await scene.clock.advance(3)
+    await scene.say(ResumeAsked())
+    await scene.clock.advance(60)
+    valve.opened.set()
+    await scene.clock.settle()
+
+    assert 0 == valve.cancelled
+    assert "SessionCompleted" == (await scene.types())[-1]
+
+
+async def test_a_stop_ends_a_model_call_at_once():
+    # 000-037
+    valve = Valve()
+    scene = Scene([valve])
+    await scene.begin()
+
+    await scene.say(StopAsked())
+
+    assert 1 == valve.cancelled
+    assert "SessionStopped" == (await scene.types())[-1]
+
+
+async def test_a_stop_gives_tools_their_grace_and_lists_what_it_killed():
+    valve = Valve()
+    scene = Scene([asks_for(("pay", {})), says("done")], act=valve)
+    await scene.begin()
+
+    await scene.say(StopAsked())
+    await scene.clock.advance(4.9)
+    assert 0 == valve.cancelled
+    await scene.clock.advance(0.2)
+
+    assert 1 == valve.cancelled
+    assert ["ToolInDoubt", "SessionStopped"] == (await scene.types())[-2:]
+
+
+async def test_a_tool_that_ends_within_the_grace_of_a_stop_is_not_in_doubt():
+    valve = Valve()
+    scene = Scene([asks_for(("pay", {})), says("done")], act=valve)
+    await scene.begin()
+
+    await scene.say(StopAsked())
+    valve.opened.set()
+    await scene.clock.settle()
+
+    assert ["ToolReturned", "SessionStopped"] == (await scene.types())[-2:]
+
+
+async def test_stopping_twice_is_stopping_once():
+    scene = Scene([says("done")])
+    await scene.begin(open=True)
+
+    await scene.say(StopAsked(), StopAsked())
+
+    count = await scene.count()
+    assert (1, 1) == (count["SessionStopped"], count["MessageRefused"])
+
+
+async def test_a_steer_skips_what_was_not_started():
+    # 000-038
+    valve = Valve()
+    scene = Scene([asks_for(("pay", {}), ("pay", {"n": 2})), says("ok")], act=valve)
+    await scene.begin()
+
+    await scene.say(MessageSent(lane="steer", text="Stop that."))
+    valve.opened.set()
+    await scene.clock.settle()
+
+    assert 1 == valve.began
+    assert "Skipped due to queued user message." == (await scene.last(ToolSkipped)).reason

@@ -1,0 +1,62 @@
+"""Telling a session something: an event in its inbox, never a call (I7)."""
+
+import pytest
+
+from cueline.actors.inbox import ask_start, new_id, post
+from cueline.errors import RejectedError, UnknownSessionError
+from cueline.events.inbox import MessageSent, StartAsked
+from tests.actors.scene import SESSION, Scene
+
+NOTE = MessageSent(lane="note", text="Hello.")
+
+
+def test_ids_are_short_and_differ():
+    assert 10 == len(new_id())
+    assert new_id() != new_id()
+
+
+async def test_a_message_waits_in_the_log_while_nothing_is_running():
+    # 000-043
+    scene = Scene([])
+    await scene.outside.start("s", scene.agent)
+
+    await post(scene.outside.journal, SESSION, NOTE)
+
+    assert ["StartAsked", "MessageSent"] == await scene.outside.types("inbox-default/s")
+
+
+async def test_with_a_key_telling_twice_is_telling_once():
+    scene = Scene([])
+    await scene.outside.start("s", scene.agent)
+
+    first = await post(scene.outside.journal, SESSION, NOTE, key="k")
+    second = await post(scene.outside.journal, SESSION, NOTE, key="k")
+
+    assert first == second
+    assert 2 == len(await scene.outside.types("inbox-default/s"))
+
+
+async def test_who_says_it_is_recorded():
+    # 000-050
+    scene = Scene([])
+    await scene.outside.start("s", scene.agent)
+
+    await post(scene.outside.journal, SESSION, NOTE, by="user:ann")
+
+    assert "user:ann" == [e async for e in scene.outside.store.read_all()][-1].actor
+
+
+async def test_nothing_can_be_said_to_a_session_that_is_not_there():
+    scene = Scene([])
+
+    with pytest.raises(UnknownSessionError):
+        await post(scene.outside.journal, SESSION, NOTE)
+
+
+async def test_an_id_is_given_once():
+    scene = Scene([])
+    await scene.outside.start("s", scene.agent)
+    other = StartAsked(agent=scene.agent, goal="another", asked_at=scene.clock.now())
+
+    with pytest.raises(RejectedError):
+        await ask_start(scene.outside.journal, "s", other)

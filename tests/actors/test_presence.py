@@ -1,0 +1,71 @@
+"""Who lives: what a process says of itself, and what its own machine says."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from cueline.actors.presence import (
+    SILENCE_SECONDS,
+    death_of,
+    ended,
+    find,
+    machine_name,
+    presence_of,
+)
+from cueline.clock import SystemClock
+from cueline.events.store import to_us
+
+NOW = SystemClock().now()
+HERE = replace(presence_of("host"), beat_us=to_us(NOW))
+LATER = NOW + timedelta(seconds=SILENCE_SECONDS + 1)
+
+
+def test_every_incarnation_has_a_name_of_its_own():
+    assert presence_of("host").incarnation != presence_of("host").incarnation
+
+
+def test_a_process_that_beats_lives():
+    assert death_of(HERE, NOW) is None
+
+
+def test_a_silent_process_may_be_frozen_and_counts_as_dead():
+    # C49: as an owner; for what it started, only its end counts.
+    assert "is silent for 11 s" in death_of(HERE, LATER)
+    assert ended(HERE) is None
+
+
+def test_a_process_that_has_ended_is_dead_by_the_word_of_its_machine():
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+        gone = replace(HERE, pid=process.pid)
+
+    assert f"process {process.pid} on {machine_name()} has ended" == ended(gone)
+    assert ended(gone) == death_of(gone, NOW)
+
+
+def test_a_pid_that_is_used_again_is_another_process():
+    assert ended(replace(HERE, process_started=HERE.process_started - 1)) is not None
+
+
+@pytest.mark.parametrize("elsewhere", [{"boot_id": "other"}, {"pid_namespace": "pid:[1]"}])
+def test_of_another_machine_only_its_silence_is_known(elsewhere):
+    far = replace(HERE, pid=1, process_started=0, **elsewhere)
+
+    assert ended(far) is None
+    assert death_of(far, NOW) is None
+    assert "is silent" in death_of(far, LATER)
+
+
+def test_a_presence_is_found_by_its_incarnation():
+    assert HERE is find([HERE], HERE.incarnation)
+    assert find([HERE], None) is None
+
+
+def test_a_machine_can_be_given_a_name(monkeypatch):
+    monkeypatch.setenv("CUELINE_MACHINE", "rack-7")
+
+    assert "rack-7" == presence_of("host", os.getpid()).machine

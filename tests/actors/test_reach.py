@@ -1,0 +1,161 @@
+"""Runners that cannot be reached, are gone, or never came (DESIGN 5 and 6)."""
+
+import pytest
+
+from cueline.actors.effect import REACH_SECONDS, RUNNER_SECONDS
+from cueline.errors import RunnerGoneError
+from cueline.events.inbox import MessageSent, ResumeAsked
+from cueline.events.session import SessionWaiting, ToolFailed, ToolInDoubt
+from cueline.testing.fakes import asks_for, says
+from tests.actors.scene import SESSION, Scene, Valve, runner_on
+
+
+async def test_a_call_waits_for_a_runner_that_reaches_the_workspace():
+    scene = Scene([asks_for(("build", {})), says("done")])
+    scene.outside.runners.reach = False
+
+    world = await scene.begin()
+
+    waiting = await scene.last(SessionWaiting)
+    assert ("runner", "no runner reaches the workspace") == (waiting.kind, waiting.why)
+    assert RUNNER_SECONDS == (waiting.deadline_at - scene.clock.now()).total_seconds()
+    assert [] == await world.host.active()
+
+
+async def test_it_goes_on_when_one_comes_and_something_wakes_it():
+    scene = Scene([asks_for(("build", {})), says("done")])
+    scene.outside.runners.reach = False
+    await scene.begin()
+
+    scene.outside.runners.reach = True
+    await scene.say(MessageSent(lane="note", text="Now."))
+
+    assert "SessionCompleted" == (await scene.types())[-1]
+
+
+async def test_an_operator_is_told_when_no_runner_ever_came():
+    # I14
+    scene = Scene([asks_for(("build", {})), says("done")])
+    scene.outside.runners.reach = False
+    world = await scene.begin()
+
+    await scene.clock.advance(RUNNER_SECONDS)
+    await world.dispatcher.tick()
+    await scene.clock.settle()
+
+    waiting = await scene.last(SessionWaiting)
+    assert ("operator", "error: no runner reaches the workspace") == (waiting.kind, waiting.why)
+
+
+async def test_other_calls_go_on_while_one_waits_for_a_runner():
+    calls = asks_for(("read", {"n": 1}), ("read", {"n": 2}), ("build", {}))
+    scene = Scene([calls, says("done")])
+    scene.outside.runners.reach = False
+
+    await scene.begin()
+
+    assert 2 == (await scene.count())["ToolReturned"]
+    assert "runner" == (await scene.last(SessionWaiting)).kind
+
+
+async def unreachable(scene, tool="pay"):
+    """Begin a call in a runner of another machine, and lose sight of it with its host."""
+    far = runner_on(scene.executor, "far")
+    scene.outside.runners.ports["far"] = far
+    owner = await scene.begin()
+    await owner.kill()
+    del scene.outside.runners.ports["far"]
+    world = await scene.world()
+    await scene.clock.advance(REACH_SECONDS + 0.1)
+    return far, world
+
+
+async def test_a_call_whose_runner_cannot_be_reached_waits():
+    scene = Scene([asks_for(("pay", {})), says("done")], act=Valve())
+
+    _, world = await unreachable(scene)
+
+    assert "runner" == (await scene.last(SessionWaiting)).kind
+    assert [] == await world.host.active()
+
+
+async def test_it_is_in_doubt_only_after_the_removal_time():
+    # 003-062
+    scene = Scene([asks_for(("pay", {})), says("done")], act=Valve(), policy={"in_doubt": "tell"})
+    _, world = await unreachable(scene)
+
+    await scene.clock.advance(RUNNER_SECONDS)
+    assert 0 == (await scene.count())["ToolInDoubt"]
+    await world.dispatcher.tick()
+    await scene.clock.advance(REACH_SECONDS + 0.1)
+
+    assert 1 == (await scene.count())["ToolInDoubt"]
+    assert "SessionCompleted" == (await scene.types())[-1]
+
+
+async def test_a_runner_that_is_back_is_asked_what_became_of_the_call():
+    valve = Valve()
+    scene = Scene([asks_for(("pay", {})), says("done")], act=valve)
+    far, _ = await unreachable(scene)
+    scene.outside.runners.ports["far"] = far
+    valve.opened.set()
+
+    await scene.say(MessageSent(lane="note", text="It is back."))
+
+    assert (1, 0) == (valve.began, (await scene.count())["ToolInDoubt"])
+    assert "SessionCompleted" == (await scene.types())[-1]
+
+
+@pytest.mark.parametrize(("tool", "fact"), [("pay", ToolInDoubt), ("read", ToolFailed)])
+async def test_the_evidence_that_a_runner_is_gone_is_recorded(tool, fact):
+    scene = Scene([asks_for((tool, {})), says("done")], act=Valve())
+    owner = await scene.begin()
+    await owner.kill()
+
+    await scene.world()
+
+    recorded = await scene.last(fact)
+    told = recorded.evidence if fact is ToolInDoubt else recorded.message
+    assert f"process {owner.name} has ended" == told
+
+
+async def test_a_connection_that_breaks_in_a_call_is_no_outcome():
+    valve = Valve()
+    scene = Scene([asks_for(("pay", {})), says("done")], act=valve)
+    far = runner_on(scene.executor, "far")
+
+    class Broken:
+        async def execute(self, order):
+            valve.opened.set()
+            await far.execute(order)
+            raise RunnerGoneError("far", "the connection broke")
+
+        outcome, forget = far.outcome, far.forget
+
+    scene.outside.runners.ports["far"] = Broken()
+    await scene.begin()
+
+    assert "SessionCompleted" == (await scene.types())[-1]
+    assert [f"{SESSION}/1.0"] == [start.key for start in scene.executor.starts]
+
+
+async def test_what_is_recorded_is_forgotten_by_the_runner():
+    scene = Scene([asks_for(("pay", {}), ("pay", {"n": 2})), says("done")])
+
+    world = await scene.begin()
+
+    assert {None} == set(world.runner._served[SESSION].calls.values())
+
+
+async def test_a_resume_tries_again_what_no_runner_was_found_for():
+    scene = Scene([asks_for(("build", {})), says("done")])
+    scene.outside.runners.reach = False
+    world = await scene.begin()
+    await scene.clock.advance(RUNNER_SECONDS)
+    await world.dispatcher.tick()
+    await scene.clock.settle()
+    scene.outside.runners.reach = True
+
+    await scene.say(ResumeAsked())
+
+    assert "SessionCompleted" == (await scene.types())[-1]

@@ -1,0 +1,215 @@
+"""A runner: who may have it do what, and what it remembers."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from cueline.actors.runner import CallName
+from cueline.actors.tool import ToolOrder
+from cueline.deciders.session import order_digest
+from cueline.errors import RunnerBusyError, StaleOrderError, ToolFailedError, ToolImportError
+from cueline.stores.waiting import take_turns
+from cueline.testing.fakes import JournalingExecutor, tool_spec
+from tests.actors.scene import SESSION, Valve, fine, runner_on
+
+PAY = tool_spec("pay")
+
+
+def order(effect="1.0", attempt=1, epoch=1, runner="r1", **changes):
+    digest = order_digest(
+        session=SESSION, effect=effect, tool="pay", tool_digest=PAY.digest, arguments={},
+        workspace=None,
+    )  # fmt: skip
+    asked = ToolOrder(
+        session=SESSION, effect=effect, attempt=attempt, key=f"{SESSION}/{effect}", runner=runner,
+        epoch=epoch, tool=PAY, arguments={}, workspace=None, digest=digest,
+    )  # fmt: skip
+    return replace(asked, **changes)
+
+
+def name(effect="1.0", attempt=1, epoch=1, runner="r1"):
+    return CallName(SESSION, f"{SESSION}/{effect}", attempt, runner, epoch)
+
+
+def runner(act=fine):
+    return runner_on(JournalingExecutor({"pay": act}))
+
+
+async def test_a_call_that_is_asked_for_twice_runs_once():
+    valve = Valve()
+    served = runner(valve)
+    both = asyncio.gather(served.execute(order()), served.execute(order(epoch=2)))
+    await take_turns()
+
+    valve.opened.set()
+
+    assert [b"at last", b"at last"] == [report.content for report in await both]
+    assert 1 == valve.began
+
+
+async def test_never_seen_also_means_never_will():
+    # DESIGN 5: so the call may be started anew.
+    served = runner()
+    assert await served.outcome(name()) is None
+
+    with pytest.raises(StaleOrderError):
+        await served.execute(order())
+
+
+async def test_a_former_owner_is_refused():
+    # C49
+    served = runner()
+    await served.outcome(name(epoch=2))
+
+    for ask in (served.execute(order(epoch=1)), served.outcome(name()), served.cancel(name())):
+        with pytest.raises(StaleOrderError):
+            await ask
+
+
+async def test_another_incarnation_is_refused():
+    served = runner()
+
+    with pytest.raises(StaleOrderError):
+        await served.execute(order(runner="r0"))
+
+
+async def test_a_call_outlives_who_asked_for_it():
+    valve = Valve()
+    served = runner(valve)
+    asking = asyncio.create_task(served.execute(order()))
+    await take_turns()
+    asking.cancel()
+    await asyncio.wait([asking])
+
+    valve.opened.set()
+
+    assert b"at last" == (await served.outcome(name(epoch=2))).content
+
+
+async def test_a_draining_runner_is_busy_before_it_has_begun_anything():
+    valve = Valve()
+    served = runner(valve)
+    running = asyncio.create_task(served.execute(order()))
+    await take_turns()
+    await served.drain()
+
+    with pytest.raises(RunnerBusyError):
+        await served.execute(order("1.1"))
+    valve.opened.set()
+
+    assert "returned" == (await running).outcome
+
+
+async def test_a_call_that_is_stopped_before_its_first_step_was_not_started():
+    served = runner()
+    asking = asyncio.create_task(served.execute(order()))
+    while not served.busy:
+        await take_turns()
+
+    await served.cancel(name())
+
+    assert (await asking).kind in {"not_started", "cancelled"}
+    assert 0 == served.busy
+
+
+async def test_a_call_that_waits_for_its_turn_when_it_is_stopped_was_not_started():
+    valve = Valve()
+    served = runner(valve)
+    served._slots = asyncio.Semaphore(1)
+    first = asyncio.create_task(served.execute(order()))
+    second = asyncio.create_task(served.execute(order("1.1")))
+    while served.busy < 2:
+        await take_turns()
+    await take_turns()
+
+    await served.cancel(name("1.1"))
+
+    assert "not_started" == (await second).kind
+    valve.opened.set()
+    assert "returned" == (await first).outcome
+
+
+async def test_what_is_not_what_was_granted_is_not_run():
+    # I9, 000-053
+    served = runner()
+
+    report = await served.execute(order(arguments={"to": "eve"}))
+
+    assert "not_granted" == report.kind
+    assert [] == served._executor.starts
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (ToolFailedError("timeout", "300 s"), "timeout"),
+        (ToolImportError("tests:pay", "there is no such tool"), "tool_error"),
+        (RuntimeError("a bug"), "tool_error"),
+    ],
+)
+async def test_whatever_goes_wrong_in_a_tool_is_its_report(error, kind):
+    async def fail(_):
+        raise error
+
+    report = await runner(fail).execute(order())
+
+    assert ("failed", kind) == (report.outcome, report.kind)
+
+
+async def test_a_result_is_kept_until_its_owner_has_recorded_it():
+    # I2: and barred afterwards.
+    served = runner()
+    await served.execute(order())
+    assert await served.outcome(name()) is not None
+
+    await served.forget(name())
+
+    assert await served.outcome(name()) is None
+
+
+async def test_what_runs_is_not_forgotten():
+    valve = Valve()
+    served = runner(valve)
+    asking = asyncio.create_task(served.execute(order()))
+    await take_turns()
+
+    await served.forget(name())
+    valve.opened.set()
+
+    assert "returned" == (await asking).outcome
+    assert await served.outcome(name()) is not None
+
+
+async def test_a_runner_remembers_one_turn_of_a_session():
+    # Its memory is bounded by the sessions, not by the calls.
+    served = runner()
+    for turn in range(1, 100):
+        await served.execute(order(f"{turn}.0"))
+
+    assert 1 == len(served._served[SESSION].calls)
+    with pytest.raises(StaleOrderError):
+        await served.execute(order("1.0"))
+
+
+async def test_a_tool_that_cannot_say_leaves_its_call_in_doubt():
+    class Silent(JournalingExecutor):
+        async def reconcile(self, order):
+            raise ToolFailedError("tool_error", "the service is down")
+
+    found = await runner_on(Silent({})).reconcile(order(runner=""))
+
+    assert "unknown" == found.outcome
+
+
+async def test_closing_kills_what_runs():
+    valve = Valve()
+    served = runner(valve)
+    asking = asyncio.create_task(served.execute(order()))
+    while not valve.began:
+        await take_turns()
+
+    await served.close()
+
+    assert "cancelled" == (await asking).kind
+    assert served._executor.closed

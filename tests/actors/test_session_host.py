@@ -1,0 +1,227 @@
+"""The process in which many sessions live: owners, neighbours, trouble."""
+
+import asyncio
+
+import pytest
+
+from cueline.actors.outfit import UNUSED, Outfits
+from cueline.actors.session_host import ACTIVATIONS
+from cueline.deciders.session import Status
+from cueline.deciders.session.due import RecoverTool
+from cueline.errors import (
+    CorruptEventError,
+    FencedError,
+    UnknownEventTypeError,
+    UnknownSessionError,
+)
+from cueline.events.clean import Redactor
+from cueline.events.inbox import MessageSent, ResumeAsked
+from cueline.events.session import SessionTakenOver, SessionWaiting
+from cueline.events.store import Draft, Write
+from cueline.testing.crash import Life, World
+from cueline.testing.fakes import TurnModel, agent_spec, asks_for, says
+from tests.actors.scene import SESSION, Scene, Valve
+
+
+async def test_a_former_owner_writes_nothing_more_and_drops_the_session_silently():
+    # I3, 000-032, C49: the store refuses the append of a host that thaws.
+    valve = Valve(says("from the past"))
+    scene = Scene({(1, 1): valve, (1, 2): says("from the present")})
+    frozen = await scene.begin()
+    await scene.world()
+
+    valve.opened.set()
+    await scene.clock.settle()
+
+    assert "from the present" in (await scene.outside.facts(SESSION))[-1].result
+    assert [] == frozen.troubles
+    assert [] == await frozen.host.active()
+
+
+async def test_a_thawed_hosts_order_is_refused_by_the_runner():
+    # C49, 003-063: the new owner has asked the same runner what became of the call.
+    scene = Scene([asks_for(("pay", {})), says("done")], act=Valve())
+    frozen = await scene.begin()
+    performer = frozen.host._drives[SESSION]._performer
+    await scene.world(runner=frozen.runner)
+
+    with pytest.raises(FencedError):
+        await performer.carry_out(RecoverTool("1.0", 1, f"{SESSION}/1.0", frozen.name))
+
+    assert 1 == len(scene.executor.starts)
+
+
+async def test_a_takeover_records_the_lost_attempt():
+    scene = Scene({(1, 1): Valve(), (1, 2): says("done")})
+    frozen = await scene.begin()
+    await frozen.kill()
+
+    await scene.world()
+
+    taken = await scene.last(SessionTakenOver)
+    assert [("1.m", 1)] == [(lost.effect, lost.attempt) for lost in taken.lost_attempts]
+    assert "SessionCompleted" == (await scene.types())[-1]
+
+
+async def test_a_session_that_kills_its_host_three_times_waits_for_an_operator():
+    # DESIGN 5, Poison: and a resume lets it go on.
+    scene = Scene([asks_for(("pay", {})), says("done")])
+    await scene.outside.start("s", scene.agent)
+    for _ in range(4):
+        world = await scene.world(Life(5))
+        await world.kill()
+    survivor = await scene.world()
+
+    assert "died 3 times" in (await scene.last(SessionWaiting)).why
+    assert [] == await survivor.host.active()
+    await scene.say(ResumeAsked())
+    assert "SessionCompleted" == (await scene.types())[-1]
+
+
+async def damage(store):
+    events = store._tables.streams[SESSION].events
+    events[1] = events[1]._replace(payload=b"{}")
+
+
+async def outgrow(store):
+    head = await store.head(SESSION)
+    draft = Draft("NotYetInvented", 1, b"{}", 0, "agent")
+    await store.append([Write(SESSION, [draft], head.version, head.epoch)], "new")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "error"), [(damage, CorruptEventError), (outgrow, UnknownEventTypeError)]
+)
+async def test_a_session_that_cannot_be_read_is_set_aside_alone_and_reported(spoil, error):
+    # 000-055, DESIGN 5: one session, not the host; once, not every second.
+    scene = Scene([says("one"), says("two")])
+    first = await scene.begin(open=True)
+    await first.kill()
+    await spoil(scene.outside.store)
+    neighbour = await scene.outside.start("neighbour", scene.agent)
+    await scene.outside.say(SESSION, MessageSent(lane="note", text="Hello?"))
+
+    world = await scene.world()
+    await world.dispatcher.tick()
+    await scene.clock.settle()
+
+    assert [(SESSION, error)] == [(stream, type(told)) for stream, told in world.troubles]
+    assert Status.COMPLETED == (await scene.outside.state(neighbour)).status
+
+
+async def test_a_bug_in_one_session_is_reported_and_leaves_its_neighbours_alone():
+    scene = Scene([says("done")])
+    world = await scene.begin()
+    assert "SessionCompleted" == (await scene.types())[-1]
+    world.host._outfits.take = None
+    await scene.outside.start("broken", scene.agent)
+    await scene.clock.settle()
+
+    ((stream, error),) = world.troubles
+    assert ("session-default/broken", True) == (stream, "TypeError" in str(error))
+
+
+async def test_nobody_owns_a_session_that_was_never_asked_for():
+    scene = Scene([])
+    world = World(scene.outside)
+
+    world.host.activate("session-default/ghost")
+    await scene.clock.settle()
+
+    assert UnknownSessionError is type(world.troubles[0][1])
+    assert 0 == (await scene.outside.store.head("session-default/ghost")).epoch
+
+
+async def test_few_sessions_are_brought_to_life_at_a_time():
+    scene = Scene([says("done")])
+    waiting = set()
+
+    class Gate(Life):
+        async def reach(self, point):
+            if point == "before acquiring session":
+                waiting.add(object())
+                await asyncio.get_running_loop().create_future()
+
+    for number in range(ACTIVATIONS + 10):
+        await scene.outside.start(f"s{number}", scene.agent)
+    await scene.world(Gate())
+
+    assert ACTIVATIONS == len(waiting)
+
+
+async def test_a_full_host_takes_nothing_on():
+    scene = Scene([Valve()])
+    world = World(scene.outside)
+    world.host._most = 2
+    streams = [await scene.outside.start(f"s{number}", scene.agent) for number in range(4)]
+
+    await world.host.drive(streams)
+
+    assert 2 == len(await world.host.active())
+
+
+async def test_a_draining_host_lets_what_lives_go_on_and_takes_nothing_on():
+    scene = Scene([says("done")])
+    stream = await scene.outside.start("s", scene.agent)
+    world = World(scene.outside)
+    world.host.activate(stream)
+
+    await world.host.drain(5)
+    world.host.activate(await scene.outside.start("t", scene.agent))
+
+    assert Status.COMPLETED == (await scene.state()).status
+    assert [] == await world.host.active()
+
+
+async def test_settled_waits_until_a_session_rests():
+    scene = Scene([says("done")])
+    world = World(scene.outside)
+    world.host.activate(await scene.outside.start("s", scene.agent))
+
+    await world.host.settled(SESSION)
+
+    assert Status.COMPLETED == (await scene.state()).status
+
+
+async def test_closing_leaves_what_is_in_flight_to_the_next_owner():
+    # 000-017: resume really goes on.
+    scene = Scene({(1, 1): Valve(), (1, 2): says("done")})
+    world = await scene.begin()
+
+    await world.host.close()
+    events = len(await scene.types())
+    await scene.world()
+
+    assert "SessionTakenOver" == (await scene.types())[events]
+    assert "SessionCompleted" == (await scene.types())[-1]
+
+
+def outfits_of(made):
+    def make(_agent):
+        made.append(TurnModel([]))
+        return made[-1]
+
+    return Outfits(lambda _: None, lambda _: Redactor(), make)
+
+
+async def test_equal_agents_share_one_model():
+    made = []
+    outfits = outfits_of(made)
+
+    one, other = outfits.take(agent_spec(name="a")), outfits.take(agent_spec(name="a"))
+
+    assert one.model is other.model
+    assert one.agent is other.agent
+
+
+async def test_models_that_nobody_uses_are_closed_the_oldest_first():
+    made = []
+    outfits = outfits_of(made)
+    for number in range(UNUSED + 1):
+        outfit = outfits.take(agent_spec(name=f"a{number}"))
+        assert outfit.model
+        await outfits.give_back(outfit)
+
+    assert [True] + [False] * UNUSED == [model.closed for model in made]
+    await outfits.close()
+    assert all(model.closed for model in made)
