@@ -70,7 +70,7 @@ class Runtime:
         return self._session(stream_name("session", id))
 
     def _session(self, stream: str) -> Session:
-        return Session(stream, self._log.journal())
+        return Session(stream, self._log.journal(), self._log.clock)
 
 
 def _print_trouble(stream: str, error: CuelineError) -> None:

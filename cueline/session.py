@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from cueline.actors.inbox import post
+from cueline.clock import Clock, SystemClock
 from cueline.deciders.session import SESSION, SessionState, Status, session_of
 from cueline.errors import UnknownSessionError
 from cueline.events.codec import Emptied
@@ -47,9 +48,10 @@ class Session:
     nothing is running; whoever drives the session next reads it.
     """
 
-    def __init__(self, stream: str, journal: Journal) -> None:
+    def __init__(self, stream: str, journal: Journal, clock: Clock | None = None) -> None:
         self.stream = stream
         self._journal = journal
+        self._clock = clock or SystemClock()
 
     @property
     def id(self) -> str:
@@ -155,4 +157,17 @@ class Session:
         waits = state.waiting is not None and state.waiting.kind in _FOR_PEOPLE
         if not (waits or state.finished or state.status is Status.IDLE):
             return False
+        if not state.finished and (self._is_overdue(state) or await self._unread(state)):
+            return False
         return (await self._journal.store.head(self.stream)).version == version
+
+    def _is_overdue(self, state: SessionState) -> bool:
+        """Whether a question to a person has expired, which the session has yet to learn."""
+        wait = state.waiting
+        until = wait.deadline_at if wait is not None and wait.kind == "approval" else None
+        return until is not None and until <= self._clock.now()
+
+    async def _unread(self, state: SessionState) -> bool:
+        """Whether its inbox holds messages that it has not read."""
+        inbox = await self._journal.store.head(sibling(self.stream, "inbox"))
+        return inbox.version > max(state.inbox_read, 1)

@@ -98,7 +98,11 @@ class Watch:
         note = "pausing; what is in flight may finish (Ctrl-C again leaves at once)"
         self._screen.show([Line("note", note)])
         self._soon(self._post(PauseAsked(why="signal")))
-        asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._leaving.set)
+        asyncio.get_running_loop().call_later(DRAIN_SECONDS, self.leave)
+
+    def leave(self) -> None:
+        """Leave the session as it is."""
+        self._leaving.set()
 
     def let_go(self) -> None:
         """Give the terminal back as it was."""
@@ -119,8 +123,10 @@ class Watch:
         if state.finished:
             return True
         if state.waiting is not None:
-            kind = state.waiting.kind
-            person = kind in ("operator", "budget") or (kind == "approval" and not self._attended)
+            kind, until = state.waiting.kind, state.waiting.deadline_at
+            # A question that has expired is not for people any more.
+            asked = kind == "approval" and (until is None or until > self._log.clock.now())
+            person = kind in ("operator", "budget") or (asked and not self._attended)
         else:
             person = state.status is Status.IDLE
         return person and not await self._followed.unread()

@@ -1,0 +1,86 @@
+"""A session as its user holds it, on a real log and driven inline."""
+
+import pytest
+
+import cueline
+from cueline.session import Session
+
+SCRIPT = """
+reply = [{ calls = [{ name = "ring", arguments = {} }] }, { text = "Done." }, { text = "Again." }]
+"""
+
+
+@cueline.tool(sensitive=True)
+async def ring() -> str:
+    """Ring the bell."""
+    return "it rings"
+
+
+def agent(**policy: object) -> cueline.Agent:
+    return cueline.Agent(
+        name="ringer",
+        provider="scripted",
+        model="ring",
+        parameters={"script": SCRIPT},
+        tools=[ring],
+        policy=cueline.Policy.model_validate(policy),
+    )
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "log.db"
+
+
+def runtime(log):
+    return cueline.open_runtime(log, on="inline")
+
+
+async def question_of(session: Session):
+    return [fact async for fact in session.events() if fact.type == "ApprovalRequested"][-1]
+
+
+async def test_a_session_that_asks_a_person_rests(log):
+    async with runtime(log) as here:
+        session = await here.start(agent(), "Ring", id="one")
+
+        assert "waiting" == (await session.result()).status
+
+
+async def test_a_decision_that_was_not_read_yet_is_waited_for(log):
+    async with runtime(log) as here:
+        session = await here.start(agent(), "Ring")
+        await session.approve(await question_of(session))
+
+        assert "Done." == (await session.result()).text
+
+
+async def test_a_session_resumed_in_another_process_goes_on(log):
+    async with runtime(log) as here:
+        session = await here.start(agent(), "Ring", id="one")
+        question = await question_of(session)
+        await session.pause()
+        assert "asked" == (await session.result()).text
+
+    async with runtime(log) as there:
+        await there.session("one").approve(question)
+        session = await there.resume("one")
+
+        assert "completed" == (await session.result()).status
+
+
+async def test_an_open_session_says_what_it_says_to_the_next_message(log):
+    async with runtime(log) as here:
+        session = await here.start(agent(approval="off"), "Ring", open=True)
+        assert "Done." == (await session.result()).text
+
+        await session.send("And again")
+
+        assert "Again." == (await session.result()).text
+
+
+async def test_a_question_that_nobody_answers_in_time_pauses_the_session(log):
+    async with runtime(log) as here:
+        session = await here.start(agent(approval_seconds=0.001), "Ring")
+
+        assert "approval expired" == (await session.result()).text
