@@ -104,6 +104,11 @@ class ToolMessage(Part):
 Message = Annotated[UserMessage | AssistantMessage | ToolMessage, Field(discriminator="role")]
 
 
+def canonical_json(value: object) -> bytes:
+    """Return *value* in JSON: without spaces, objects in the order in which they came."""
+    return to_json(value)
+
+
 def assistant_json(content: Sequence[Block], calls: Sequence[ToolCall]) -> bytes:
     """Return an `AssistantMessage` in canonical JSON.
 

@@ -1,14 +1,13 @@
 """What the facts of a tool call change."""
 
 import hashlib
-import json
 
 from cueline.deciders import prompt
 from cueline.deciders.approval import judge
 from cueline.deciders.decider import replace
 from cueline.deciders.retry import rests
 from cueline.deciders.session.state import Call, Marks, SessionState, Setup
-from cueline.events.message import ToolCall
+from cueline.events.message import ToolCall, canonical_json
 from cueline.events.session import (
     ToolFailed,
     ToolInDoubt,
@@ -20,7 +19,6 @@ from cueline.events.session import (
 
 # A template: copying it is half as dear as filling all fields of a frozen dataclass.
 _ASKED = Call(effect="", id="", tool="", declared="nothing", gated=False, digest="")
-_CANONICAL = json.JSONEncoder(sort_keys=True)
 
 
 def with_call(state: SessionState, changed: Call) -> SessionState:
@@ -71,7 +69,7 @@ def order_digest(
 ) -> str:
     """Return the digest of exactly what would run; the runner computes it again (I9)."""
     whole = [session, effect, tool, tool_digest, arguments, workspace]
-    return hashlib.sha256(_CANONICAL.encode(whole).encode()).hexdigest()
+    return hashlib.sha256(canonical_json(whole)).hexdigest()
 
 
 def call_started(state: SessionState, event: ToolStarted) -> SessionState:
