@@ -10,6 +10,7 @@ from cueline.console.text import (
     capped,
     clock_time,
     count,
+    date_time,
     duration,
     money,
     one_line,
@@ -168,7 +169,7 @@ class Telling:
         call = self.calls.get(fact.effect)
         name = call.name if call else fact.effect
         what = "did it happen" if fact.question == "did_it_happen" else "may it run"
-        until = clock_time(fact.deadline_at)
+        until = date_time(fact.deadline_at)
         yield Line("note", f"approval {fact.approval}: {what}? {name} (until {until})")
 
 
@@ -203,7 +204,7 @@ def _message(fact: MessageReceived | MessageRefused) -> Iterator[Line]:
 def _course(fact: Fact) -> Iterator[Line]:
     match fact:
         case SessionWaiting(kind=kind, why=why, deadline_at=deadline_at):
-            until = f" until {clock_time(deadline_at)}" if deadline_at else ""
+            until = f" until {date_time(deadline_at)}" if deadline_at else ""
             yield Line("note", f"waiting ({kind}){until}: {one_line(why, WIDTH)}")
         case SessionTakenOver(epoch=epoch, lost_attempts=lost):
             again = f"; {count(len(lost), 'lost attempt')}" if lost else ""

@@ -1,4 +1,16 @@
-"""What becomes of a question that nobody answered in time, where nobody watches."""
+"""How long a question waits, and what becomes of it where nobody answers."""
+
+from datetime import datetime
+
+
+def test_the_end_of_a_wait_is_shown_with_its_day(shell):
+    agent = shell.agent(shell.deletes, tools=("delete_file",))
+
+    asked = shell("run", "Tidy up", "--agent", agent, "--inline", "--id", "one")
+
+    (pending,) = shell.json("pending")
+    until = datetime.fromisoformat(pending["deadline_at"]).astimezone()
+    assert 2 == asked.stdout.count(f"until {until:%Y-%m-%d %H:%M:%S}")
 
 
 def test_a_question_that_expired_is_not_waited_for_again(shell):
