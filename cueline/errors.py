@@ -214,11 +214,7 @@ class LogFormatError(StoreError):
         self.known = known
 
     def __str__(self) -> str:
-        way = (
-            "upgrade cueline to open it"
-            if self.found > self.known
-            else "run `cueline log upgrade`"
-        )
+        way = "upgrade cueline" if self.found > self.known else "use the cueline that wrote it"
         return f"{self.path}: log format {self.found}, this cueline knows {self.known}; {way}"
 
 

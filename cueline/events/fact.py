@@ -5,8 +5,6 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict
 
 
-
-
 class Fact(BaseModel):
     """Something that happened; it carries only data and never changes.
 

@@ -14,7 +14,9 @@ from cueline.events.fact import Fact
 from cueline.events.inbox import InboxMessage
 from cueline.events.message import Block, Cost, ToolCall, Usage
 
-WaitKind = Literal["operator", "budget", "approval", "child", "sandbox", "runner", "breaker", "retry"]
+WaitKind = Literal[
+    "operator", "budget", "approval", "child", "sandbox", "runner", "breaker", "retry"
+]
 """Why a session waits, the strongest first."""
 
 Verdict = Literal["granted", "denied", "expired", "superseded"]
