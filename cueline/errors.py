@@ -20,7 +20,7 @@ CuelineError
 │   ├── BlobTooLargeError        make it smaller
 │   ├── UnknownOutcomeError      ask again with the same key
 │   ├── LogUnavailableError      the operator mends disk, lock or permissions
-│   ├── LogFormatError           the operator upgrades cueline, or the log
+│   ├── LogFormatError           the operator upgrades cueline
 │   └── CorruptEventError        the operator restores; what is before it still loads
 ├── UnknownEventTypeError        the operator upgrades cueline
 ├── LeakError                    a bug: a secret was about to be recorded
