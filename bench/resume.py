@@ -2,6 +2,7 @@
 
 That is all a host does before it decides: it acquires (one commit), verifies the chain, decodes,
 and folds twice.
+Of several rounds the quickest counts: what else the machine does only adds.
 The ratio is of 30,000 events to 1,000: a resume is a read and a fold, so it stays near 30.
 Floors: 18 ms for 1,000 events; 450 ms for 30,000, and 40 × the 1,000.
 """
@@ -10,7 +11,6 @@ import asyncio
 import tempfile
 import time
 from pathlib import Path
-from statistics import median
 from uuid import uuid4
 
 from bench.conversation import loaded, record
@@ -21,7 +21,7 @@ SHORT, LONG = 200, 6_000
 """Turns, of five events each."""
 ROUNDS = 7
 SHORT_LOADS = 5
-"""In a round; the quickest of them counts, as of few milliseconds noise is a large part."""
+"""In a round."""
 
 
 async def load(log: Log) -> float:
@@ -38,9 +38,10 @@ async def rounds(folder: Path) -> tuple[list[float], list[float]]:
     async with open_log(folder / "short.db") as short, open_log(folder / "long.db") as long:
         await record(short, SHORT)
         await record(long, LONG)
-        briefly, lengthily = [], []
+        briefly: list[float] = []
+        lengthily: list[float] = []
         for _ in range(ROUNDS):
-            briefly.append(min([await load(short) for _ in range(SHORT_LOADS)]))
+            briefly += [await load(short) for _ in range(SHORT_LOADS)]
             lengthily.append(await load(long))
     return briefly, lengthily
 
@@ -49,10 +50,9 @@ def measure() -> list[Row]:
     """Return the rows of this bench."""
     with tempfile.TemporaryDirectory(dir=".") as folder:
         briefly, lengthily = asyncio.run(rounds(Path(folder)))
-    ratio = median(long / short for short, long in zip(briefly, lengthily, strict=True))
-    long = 1_000 * median(lengthily)
+    short, long = 1_000 * min(briefly), 1_000 * min(lengthily)
     return [
-        Row("resume with 1,000 events", 1_000 * median(briefly), "ms", "≤ 18"),
+        Row("resume with 1,000 events", short, "ms", "≤ 18"),
         Row("resume with 30,000 events", long, "ms", "≤ 450"),
-        Row("resume, how it grows", long, "ms", "≤ 40 ×", ratio, "1,000 events"),
+        Row("resume, how it grows", long, "ms", "≤ 40 ×", long / short, "1,000 events"),
     ]
