@@ -7,7 +7,7 @@ stopping`; `waiting → running`; `stopping → stopped`; terminal `completed`,
 
 from cueline.deciders.decider import Decider
 from cueline.deciders.session.call import order_digest
-from cueline.deciders.session.decide import command_of, decide
+from cueline.deciders.session.decide import command_of, decide, step
 from cueline.deciders.session.due import Effect, due, wake_at
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.following import following
@@ -31,5 +31,6 @@ __all__ = [
     "following",
     "order_digest",
     "session_of",
+    "step",
     "wake_at",
 ]

@@ -36,7 +36,7 @@ from cueline.events.session import (
     ToolStarted,
 )
 
-__all__ = ["allowing_rule", "command_of", "decide"]
+__all__ = ["allowing_rule", "command_of", "decide", "step"]
 
 _ENDED_BY_US = frozenset({"lost", "cancelled", "killed"})
 """How a call ends that a stop cuts off: it may have had effects."""
@@ -44,13 +44,18 @@ _ENDED_BY_US = frozenset({"lost", "cancelled", "killed"})
 
 def decide(command: SessionEvent, state: SessionState) -> list[SessionEvent]:
     """Say what *command*, an outside fact, makes happen; `[]` when it changes nothing."""
+    return step(command, state)[0]
+
+
+def step(command: SessionEvent, state: SessionState) -> tuple[list[SessionEvent], SessionState]:
+    """Return what `decide` does, and the state after it: deciding has folded it anyway."""
     opening = _opening(command, state)
     if opening is None:
-        return []
+        return [], state
     facts, after = settle(evolve(state, opening))
     if isinstance(opening, SessionContinued | SessionWaiting) and after == state:
-        return []
-    return [opening, *facts]
+        return [], state
+    return [opening, *facts], after
 
 
 def command_of(opening: SessionEvent) -> SessionEvent:

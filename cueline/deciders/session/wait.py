@@ -11,11 +11,11 @@ def wait_of(state: SessionState) -> Wait | None:
 
     The kind is the strongest open reason, the deadline the earliest of all.
     """
+    if _held_in_hand(state) if state.hold else _in_hand(state):
+        return None
     until = next_deadline(state)
     if state.hold:
-        return None if _held_in_hand(state) else Wait("operator", state.hold, until)
-    if _in_hand(state):
-        return None
+        return Wait("operator", state.hold, until)
     asking = [call.approval.id for call in state.open_calls if call.approval and call.asking]
     if asking:
         return Wait("approval", ", ".join(asking), until)
@@ -36,14 +36,19 @@ def next_deadline(state: SessionState) -> datetime | None:
     """
     if state.finished or state.poisoned:
         return None
-    times = [state.runner_wait]
-    if state.turn.model is not None:
+    times = []
+    if state.turn.model is not None and state.turn.model.retry_at is not None:
         times.append(state.turn.model.retry_at)
-    for call in state.open_calls:
-        times.append(call.retry_at)
+    for call in state.turn.calls:
+        if call.phase == "closed":
+            continue
+        if call.retry_at is not None:
+            times.append(call.retry_at)
+        if call.reach is not None and call.unreached:
+            times.append(call.reach.until)
         if call.approval is not None and call.asking:
             times.append(call.approval.deadline_at)
-    return min((moment for moment in times if moment is not None), default=None)
+    return min(times, default=None)
 
 
 def in_flight(call: Call) -> bool:
