@@ -88,8 +88,9 @@ class Drive:
                 await self._advance(facts)
                 if self._rests():
                     return
-                await self._hand.wait(self._next_moment())
-                facts = [*self._hand.take(), *self._late()]
+                moment = wake_at(self._entity.state)
+                await self._hand.wait(self._alarm(moment))
+                facts = [*self._hand.take(), *self._late(moment)]
         finally:
             self._hand.drop()
             if self._outfit is not None:
@@ -102,7 +103,11 @@ class Drive:
             outfit = self._equip(asked.agent)
             return [outfit.clean(await start_of(self._entity, asked, outfit.agent))]
         self._equip(self._entity.state.agent)
-        return [*await going_on(self._entity.state, self._entity.epoch, self._parts), *self._late()]
+        state = self._entity.state
+        return [
+            *await going_on(state, self._entity.epoch, self._parts),
+            *self._late(wake_at(state)),
+        ]
 
     def _equip(self, agent: AgentSpec) -> Outfit:
         self._outfit = self._outfits.take(agent)
@@ -117,11 +122,11 @@ class Drive:
         assert self._outfit is not None, "the agent is known once the session was opened"
         return [self._outfit.clean(message) for message in await self._mailbox.read()]
 
-    def _late(self) -> list[SessionEvent]:
-        """Return that a deadline has passed, if one has."""
-        now = self._clock.now()
-        moment = wake_at(self._entity.state)
-        return [SessionContinued(by="deadline", at=now)] if moment and moment <= now else []
+    def _late(self, moment: datetime | None) -> list[SessionEvent]:
+        """Return that the deadline has passed, if it has."""
+        if moment is None or moment > (now := self._clock.now()):
+            return []
+        return [SessionContinued(by="deadline", at=now)]
 
     async def _advance(self, facts: Sequence[SessionEvent]) -> None:
         """Record *facts*, what follows, and the starts of what is due; then do it."""
@@ -206,11 +211,13 @@ class Drive:
             elif not self._hand.has(cancel):
                 self._hand.take_up(cancel, performer.carry_out(cancel))
 
-    def _next_moment(self) -> datetime | None:
+    def _alarm(self, deadline: datetime | None) -> datetime | None:
         """Return when to go on although nobody calls."""
-        moments = [moment for moment in (wake_at(self._entity.state), self._graces.until) if moment]
-        moment = min(moments, default=None)
-        if moment is not None and moment <= self._clock.now() and not self._hand.empty:
+        moments = [moment for moment in (deadline, self._graces.until) if moment is not None]
+        if not moments:
+            return None
+        moment = min(moments)
+        if moment <= self._clock.now() and not self._hand.empty:
             return None  # what is due by then is being done
         return moment
 

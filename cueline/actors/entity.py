@@ -25,7 +25,7 @@ from cueline.actors.author import author_of
 from cueline.actors.outfit import Outfit
 from cueline.clock import Clock
 from cueline.deciders.prompt import Prompt
-from cueline.deciders.session import SessionState, decide, evolve, session_of
+from cueline.deciders.session import SessionState, evolve, session_of, step
 from cueline.errors import (
     CuelineError,
     LogUnavailableError,
@@ -51,9 +51,7 @@ class Steps:
 
     def take(self, command: SessionEvent) -> bool:
         """Decide on *command*, and say whether anything follows."""
-        facts = decide(command, self.state)
-        for fact in facts:
-            self.state = evolve(self.state, fact)
+        facts, self.state = step(command, self.state)
         if facts:
             self.steps.append(facts)
         return bool(facts)
