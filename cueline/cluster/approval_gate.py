@@ -10,7 +10,7 @@ from cueline.cluster.call import DEAD, UNCLEAR, Handle, call
 from cueline.cluster.remote_store import CALL_SECONDS, PATIENCE_SECONDS, RemoteStore
 from cueline.cluster.site import Site
 from cueline.deciders.approval import Vote
-from cueline.errors import ClusterError
+from cueline.errors import ClusterError, UnknownOutcomeError
 from cueline.events.approval import ApprovalOpened
 from cueline.events.session import GateAnswer
 
@@ -52,7 +52,7 @@ class RemoteGate:
     """See `GatePort`. Each call may be made twice, so it is, while the gate is away.
 
     Raises:
-        ClusterError: the gate stayed away; ask again later.
+        UnknownOutcomeError: it stayed away; ask again later.
     """
 
     def __init__(self, site: Site) -> None:
@@ -77,18 +77,19 @@ class RemoteGate:
         """See `GatePort.supersede`."""
         return cast("GateAnswer", await self._ask("supersede", name, reason))
 
-    async def _ask(self, method: str, *asked: object) -> Any:
+    async def _ask(self, method: str, name: ApprovalName, *asked: object) -> Any:
         clock = SystemClock()
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
                 if self._handle is None:
-                    name = self._site.named("gate")
-                    self._handle = await self._site.find(name, PATIENCE_SECONDS)
-                return await call(getattr(self._handle, method).remote(*asked), CALL_SECONDS)
-            except (*DEAD, *UNCLEAR) as error:
+                    gate = self._site.named("gate")
+                    self._handle = await self._site.find(gate, PATIENCE_SECONDS)
+                return await call(getattr(self._handle, method).remote(name, *asked), CALL_SECONDS)
+            except (*DEAD, *UNCLEAR, ClusterError) as error:
                 if isinstance(error, DEAD):
                     self._handle = None
                 if time.monotonic() > deadline:
-                    raise ClusterError("the gate", "it cannot be reached") from error
+                    reason = "the gate cannot be reached"
+                    raise UnknownOutcomeError(name.stream, reason) from error
             await clock.sleep(_AGAIN_SECONDS)

@@ -1,22 +1,28 @@
 """Being connected to Ray: to a cluster that is there, or to one of our own."""
 
 import os
+import shutil
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cueline.errors import ClusterError
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
 """Almost nothing of ours goes through it."""
+REACH_SECONDS = 5.0
 _TOKEN = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 _QUIET = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_DEDUP_LOGS": "0",
     "RAY_IGNORE_UNHANDLED_ERRORS": "1",
+    # Of a second each, when a cluster will not have us.
+    "RAY_NUM_REDIS_GET_RETRIES": "5",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
 _OF_OUR_OWN = {
@@ -47,31 +53,17 @@ def connected(address: str | None, namespace: str, *, workers: int = 4) -> Itera
     Raises:
         ClusterError: it cannot be reached from here; the message says what to do.
     """
+    if address is not None:
+        _check_reachable(address)
     _prepare(ours=address is None)
     import ray  # noqa: PLC0415 - it reads the environment when it is imported
 
     handler = signal.getsignal(signal.SIGTERM)
     try:
-        if address is None:
-            ray.init(
-                address="local",
-                namespace=namespace,
-                # Ray starts as many processes ahead as there are CPUs; the
-                # actors move in. They take no CPU, so the number means nothing else.
-                num_cpus=max(workers, os.cpu_count() or 1),
-                include_dashboard=False,
-                configure_logging=False,
-                log_to_driver=False,
-                object_store_memory=OBJECT_STORE_BYTES,
-            )
-            _keep_token()
-        else:
-            ray.init(
-                address=address,
-                namespace=namespace,
-                configure_logging=False,
-                log_to_driver=False,
-            )
+        with _hushed():
+            session = _start(namespace, workers) if address is None else None
+            if address is not None:
+                _join(address, namespace)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise _explained(address, error) from error
     finally:
@@ -86,6 +78,49 @@ def connected(address: str | None, namespace: str, *, workers: int = 4) -> Itera
         yield Connection(context.gcs_address, context.get_node_id(), ours=address is None)
     finally:
         ray.shutdown()
+        if session is not None:
+            # Logs of processes that held nothing; Ray would keep them for ever.
+            shutil.rmtree(session, ignore_errors=True)
+
+
+def _start(namespace: str, workers: int) -> Path:
+    """Start a cluster on this machine, and return where it keeps its logs."""
+    import ray  # noqa: PLC0415 - as above
+
+    started: Any = ray.init(
+        address="local",
+        namespace=namespace,
+        # Ray starts as many processes ahead as there are CPUs; the actors
+        # move in. They take no CPU, so the number means nothing else.
+        num_cpus=max(workers, os.cpu_count() or 1),
+        include_dashboard=False,
+        configure_logging=False,
+        log_to_driver=False,
+        object_store_memory=OBJECT_STORE_BYTES,
+    )
+    _keep_token()
+    return Path(started.address_info["session_dir"])
+
+
+def _join(address: str, namespace: str) -> None:
+    import ray  # noqa: PLC0415 - as above
+
+    ray.init(address=address, namespace=namespace, configure_logging=False, log_to_driver=False)
+
+
+@contextmanager
+def _hushed() -> Iterator[None]:
+    """Keep what Ray's native half says on stderr to itself: we say it in one sentence."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _prepare(*, ours: bool) -> None:
@@ -100,6 +135,23 @@ def _prepare(*, ours: bool) -> None:
         sys.modules["ray"]._raylet.Config.initialize("")  # noqa: SLF001
     # Without bytecode each process of the cluster compiles everything again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def _check_reachable(address: str) -> None:
+    """Refuse an address where nobody listens: Ray would try for minutes."""
+    if address.startswith("ray://"):
+        reason = "Ray Client is not used; run this on a node of the cluster, and name HOST:PORT"
+        raise ClusterError(address, reason)
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), REACH_SECONDS).close()
+    except OSError as error:
+        reason = (
+            f"nobody answers there ({error}); `ray status` on the cluster's head tells its address"
+        )
+        raise ClusterError(address, reason) from error
 
 
 def _has_token() -> bool:

@@ -94,9 +94,13 @@ class Fleet:
         )
         self._parents.append(writer)
         try:
-            await call(writer.start.remote(), START_SECONDS)
+            log_id = await call(writer.start.remote(), START_SECONDS)
         except (*DEAD, *UNCLEAR) as error:
             raise ClusterError("the cluster", "the log's writer does not start") from error
+        if log_id != self.site.parts.log_id:
+            # The same path on another machine, or in another container.
+            reason = "its node here has another log at this path; a cluster has to share the disk"
+            raise ClusterError("the cluster", reason)
 
     async def start(self, hosts: int, runners: int, adopted: Sequence[Member] = ()) -> None:
         """Start what *adopted* lacks, and wait until a host drives.
@@ -111,11 +115,12 @@ class Fleet:
             for number in range(max(wanted, len(there))):
                 known = there[number] if number < len(there) else None
                 self._spawn(self._keep(role, nodes[number % len(nodes)], known))
+        await self._ready
+        # Last: hosts wait for it when they need it, and at first they do not.
         gate = self.site.create(
             ApprovalGateActor, self.site.named("gate"), self.site, restarts=True
         )
         self._parents.append(gate)
-        await self._ready
 
     async def hosts(self) -> dict[str, HostPort]:
         """See `dispatcher.Fleet`."""

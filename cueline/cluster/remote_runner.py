@@ -14,6 +14,7 @@ from cueline.errors import ClusterError, CuelineError, RunnerGoneError
 
 START_SECONDS = 30.0
 """How long a runner may take from its name to its first answer."""
+TIDY_SECONDS = 1.0
 _AGAIN_SECONDS = 0.2
 _PATIENCE = 10
 """So many polls may fail one after the other before the runner counts as out of reach."""
@@ -39,6 +40,7 @@ class RemoteRunner:
         self._received: list[int] = []
         self._sending: asyncio.Task[None] | None = None
         self._listening: asyncio.Task[None] | None = None
+        self._tidying: asyncio.TimerHandle | None = None
 
     @property
     def load(self) -> int:
@@ -58,9 +60,12 @@ class RemoteRunner:
         await self._ask("cancel", name)
 
     async def forget(self, name: CallName) -> None:
-        """See `RunnerPort.forget`. It goes with the next order: nothing depends on it."""
+        """See `RunnerPort.forget`. It goes with the next order, or a little later."""
         self._numbers += 1
         self._outbox.append(Errand(self._numbers, "forget", name))
+        if self._tidying is None:
+            loop = asyncio.get_running_loop()
+            self._tidying = loop.call_later(TIDY_SECONDS, self._tidy)
 
     async def reconcile(self, order: ToolOrder) -> Finding:
         """See `RunnerPort.reconcile`."""
@@ -82,9 +87,7 @@ class RemoteRunner:
         answered: asyncio.Future[object] = loop.create_future()
         self._waiting[number] = answered
         self._outbox.append(Errand(number, verb, about))
-        if self._sending is None or self._sending.done():
-            # It starts when every task that can run now has run and ordered.
-            self._sending = loop.create_task(self._send())
+        self._begin_to_send()
         if self._listening is None or self._listening.done():
             self._listening = loop.create_task(self._listen())
         try:
@@ -92,12 +95,21 @@ class RemoteRunner:
         finally:
             self._waiting.pop(number, None)
 
+    def _tidy(self) -> None:
+        self._tidying = None
+        if not self.died:
+            self._begin_to_send()
+
+    def _begin_to_send(self) -> None:
+        if self._sending is None or self._sending.done():
+            # It starts when every task that can run now has run and ordered.
+            self._sending = asyncio.create_task(self._send())
+
     async def _send(self) -> None:
         while self._outbox:
             errands, self._outbox = self._outbox, []
             try:
-                runner = await self._found()
-                await call(runner.take.remote(self._caller, errands), START_SECONDS)
+                await self._take(errands)
             except DEAD:
                 self._die()
             except (*UNCLEAR, ClusterError):
@@ -108,8 +120,7 @@ class RemoteRunner:
         while self._waiting and failures < _PATIENCE:
             received = self._received
             try:
-                runner = await self._found()
-                reports = await poll(runner.reports, self._caller, received)
+                reports = await self._fetch(received)
             except DEAD:
                 self._die()
                 return
@@ -144,6 +155,15 @@ class RemoteRunner:
     def _die(self) -> None:
         self.died = True
         self.lose("its process has ended")
+
+    async def _take(self, errands: Sequence[Errand]) -> None:
+        runner = await self._found()
+        await call(runner.take.remote(self._caller, errands), START_SECONDS)
+
+    async def _fetch(self, received: Sequence[int]) -> Sequence[Report]:
+        runner = await self._found()
+        reports: Sequence[Report] = await poll(runner.reports, self._caller, received)
+        return reports
 
     async def _found(self) -> Handle:
         if self._handle is None:

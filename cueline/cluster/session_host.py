@@ -13,13 +13,15 @@ from cueline.cluster.approval_gate import RemoteGate
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, call
 from cueline.cluster.order import Orders
 from cueline.cluster.remote_store import RemoteStore
-from cueline.cluster.runner import boot_seconds
+from cueline.cluster.runner import DEAF_SECONDS, boot_seconds
 from cueline.cluster.runner_directory import Directory, RunnerCard
 from cueline.cluster.site import Site
 from cueline.errors import CuelineError
 from cueline.events.store import Presence
 
 CALL_SECONDS = 5.0
+LOOK_SECONDS = 1.0
+"""A host that freezes keeps its dispatcher no longer than that from the others."""
 Told = tuple[str, CuelineError]
 
 
@@ -33,9 +35,11 @@ class SessionHostActor:
         self._host: SessionHost | None = None
         self._told: list[Told] = []
         self._telling = asyncio.Event()
+        self._heard_at = boot_seconds()
 
     async def start(self, epoch: int, runners: Sequence[RunnerCard]) -> Presence:
         """Begin to live; asked twice, it is one beginning."""
+        self._heard_at = boot_seconds()
         self._orders.check(epoch)
         if self._host is None:
             self.presence = replace(presence_of("host"), incarnation=self._incarnation)
@@ -55,6 +59,7 @@ class SessionHostActor:
 
     async def drive(self, epoch: int, streams: list[str]) -> None:
         """See `HostPort.drive`."""
+        self._heard_at = boot_seconds()
         self._orders.check(epoch)
         await self._living().drive(streams)
 
@@ -64,11 +69,13 @@ class SessionHostActor:
 
     async def know(self, epoch: int, runners: Sequence[RunnerCard], gone: dict[str, str]) -> None:
         """Learn which runners there are, and which are gone, with the evidence."""
+        self._heard_at = boot_seconds()
         self._orders.check(epoch)
         self._directory.know(runners, gone)
 
     async def troubles(self, seconds: float) -> list[Told]:
         """Return what went wrong since the last time, once something did; hangs while we live."""
+        self._heard_at = boot_seconds()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._telling.wait()
@@ -78,6 +85,7 @@ class SessionHostActor:
 
     async def drain(self, epoch: int, seconds: float) -> None:
         """Take nothing on, and let go of everything within *seconds*."""
+        self._heard_at = boot_seconds()
         self._orders.check(epoch)
         await self._living().drain(seconds)
 
@@ -95,6 +103,9 @@ class SessionHostActor:
         while True:
             if boot_seconds() - beat_at > SILENCE_SECONDS:
                 # Frozen, or cut off: others count us as dead, and have our sessions.
+                os._exit(1)
+            if self._site.detached and boot_seconds() - self._heard_at > DEAF_SECONDS:
+                # No dispatcher is left, and nobody else ends what is detached.
                 os._exit(1)
             with suppress(CuelineError):
                 began = boot_seconds()
@@ -118,7 +129,7 @@ class RemoteHost:
     async def active(self) -> list[str]:
         """See `HostPort.active`."""
         try:
-            living: Collection[str] = await call(self._handle.active.remote(), CALL_SECONDS)
+            living: Collection[str] = await call(self._handle.active.remote(), LOOK_SECONDS)
         except (*DEAD, *UNCLEAR):
             return []
         return list(living)

@@ -33,6 +33,11 @@ Trouble = Callable[[str, CuelineError], None]
 class Parts(Protocol):
     """Makes the plain objects that the actors hold. It is pickled, so it holds none itself."""
 
+    @property
+    def log_id(self) -> str:
+        """The id of the log, wherever its file is."""
+        ...
+
     def log(self) -> tuple[EventStore, PresenceBoard, str]:
         """Open the log where its file is, to write; return its id as well.
 

@@ -43,6 +43,7 @@ class Supervisor:
             board=board,
             clock=self._clock,
             scope=scope,
+            on_trouble=lambda error: on_trouble("looking for work", error),
         )
 
     async def start(self, hosts: int, runners: int, adopted: Sequence[Member] = ()) -> None:

@@ -1,0 +1,24 @@
+import subprocess
+import sys
+
+import pytest
+
+from cueline.cluster.connection import connected
+from cueline.errors import ClusterError
+
+
+def test_an_address_where_nobody_listens_is_refused_at_once():
+    with pytest.raises(ClusterError, match="nobody answers there"), connected("127.0.0.1:1", "x"):
+        pass
+
+
+def test_ray_client_is_refused():
+    with pytest.raises(ClusterError, match="name HOST:PORT"), connected("ray://head:10001", "x"):
+        pass
+
+
+def test_asking_for_a_cluster_does_not_load_ray():
+    program = "import sys, cueline.on_ray, cueline.cluster.connection; print('ray' in sys.modules)"
+    told = subprocess.check_output([sys.executable, "-c", program], text=True)
+
+    assert "False" == told.strip()

@@ -1,0 +1,88 @@
+import asyncio
+import pickle
+
+import pytest
+from ray.exceptions import ActorDiedError, ActorUnavailableError
+
+from cueline.actors.runner import CallName, Runner
+from cueline.actors.tool import ToolOutput
+from cueline.cluster.remote_runner import RemoteRunner
+from cueline.cluster.runner import RunnerActor
+from cueline.errors import RunnerGoneError, StaleOrderError
+
+NAME = CallName("session-default/7f3a", "session-default/7f3a/1.0", 1, "runner-1", 1)
+
+
+class Idle:
+    async def call(self, order):
+        return ToolOutput(b"", 0)
+
+    async def close(self):
+        pass
+
+
+class InProcess(RemoteRunner):
+    """Calls the actor as Ray would, counts the calls, and breaks when told to."""
+
+    def __init__(self):
+        super().__init__(None, "runner-1", "runner-1", "host-1")
+        self.actor = RunnerActor(None, "runner-1")
+        self.actor._runner = Runner("runner-1", Idle(), lambda: 0.0)
+        self.actor._started.set()
+        self.calls = []
+        self.breaks = {}
+
+    async def _take(self, errands):
+        await self._ask_actor("take", errands)
+
+    async def _fetch(self, received):
+        return await self._ask_actor("reports", received, 5.0)
+
+    async def _ask_actor(self, method, *asked):
+        self.calls.append(method)
+        if method in self.breaks:
+            raise self.breaks[method]
+        asked = pickle.loads(pickle.dumps(asked))
+        answer = await getattr(self.actor, method)("host-1", *asked)
+        return pickle.loads(pickle.dumps(answer))
+
+
+@pytest.fixture
+def runner():
+    return InProcess()
+
+
+async def test_what_is_ordered_in_one_turn_of_the_loop_goes_in_one_call(runner):
+    names = [CallName(NAME.session, f"{NAME.session}/1.{n}", 1, "runner-1", 1) for n in range(99)]
+    outcomes = await asyncio.gather(*(runner.outcome(name) for name in names))
+
+    assert [None] * 99 == outcomes
+    assert 1 == runner.calls.count("take")
+
+
+async def test_an_error_comes_back_as_itself(runner):
+    with pytest.raises(StaleOrderError):
+        await runner.outcome(CallName(NAME.session, NAME.key, 1, "runner-2", 1))
+
+
+async def test_who_waits_for_a_runner_that_dies_learns_it_at_once(runner):
+    runner.breaks["reports"] = ActorDiedError()
+
+    with pytest.raises(RunnerGoneError):
+        await runner.outcome(NAME)
+    assert runner.died
+
+
+async def test_an_order_that_may_not_have_arrived_is_not_waited_for(runner):
+    runner.breaks["take"] = ActorUnavailableError("away", None)
+
+    with pytest.raises(RunnerGoneError):
+        await runner.outcome(NAME)
+    assert not runner.died
+
+
+async def test_what_was_received_is_not_kept(runner):
+    await runner.outcome(NAME)
+    await runner.outcome(NAME)
+
+    assert 1 >= len(runner.actor._desks["host-1"].reports)

@@ -1,0 +1,43 @@
+from dataclasses import replace
+
+import pytest
+
+from cueline.actors.presence import presence_of
+from cueline.on_ray import UpRecord, find_up, record_path
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "log.db"
+
+
+@pytest.fixture
+def record():
+    return UpRecord(address="a:1", namespace="n", version="1", keeper=presence_of("up"))
+
+
+def test_an_up_whose_process_lives_is_found(log, record):
+    record.write(log)
+
+    assert record == find_up(log)
+
+
+def test_an_up_whose_process_has_ended_is_not(log, record):
+    ended = replace(record.keeper, process_started=1)
+    replace(record, keeper=ended).write(log)
+
+    assert find_up(log) is None
+
+
+def test_an_up_of_another_machine_is_not(log, record):
+    elsewhere = replace(record.keeper, boot_id="another")
+    replace(record, keeper=elsewhere).write(log)
+
+    assert find_up(log) is None
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"keeper": {}}', "\0"])
+def test_a_note_that_cannot_be_read_is_no_note(log, text):
+    record_path(log).write_text(text)
+
+    assert find_up(log) is None
