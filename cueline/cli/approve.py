@@ -85,7 +85,7 @@ def pending(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> Non
 def approve(
     approval: ApprovalArgument,
     *,
-    note: Annotated[str, typer.Option(help="Recorded with the decision.")] = "",
+    note: Annotated[str, typer.Option(metavar="TEXT", help="Recorded with the decision.")] = "",
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
@@ -96,7 +96,9 @@ def approve(
 def deny(
     approval: ApprovalArgument,
     *,
-    reason: Annotated[str, typer.Option(help="Recorded, and told to the agent.")] = "",
+    reason: Annotated[
+        str, typer.Option(metavar="TEXT", help="Recorded, and told to the agent.")
+    ] = "",
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:

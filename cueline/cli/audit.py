@@ -52,16 +52,29 @@ def audit(
     *,
     session: Annotated[
         str | None,
-        typer.Option(help="Only of this session.", autocompletion=complete_session),
+        typer.Option(
+            metavar="SESSION", help="Only of this session.", autocompletion=complete_session
+        ),
     ] = None,
-    kind: Annotated[str | None, typer.Option("--type", help="Only of this type.")] = None,
-    tool: Annotated[str | None, typer.Option(help="Only about this tool.")] = None,
+    kind: Annotated[
+        str | None, typer.Option("--type", metavar="TYPE", help="Only of this type.")
+    ] = None,
+    tool: Annotated[str | None, typer.Option(metavar="TOOL", help="Only about this tool.")] = None,
     actor: Annotated[
-        str | None, typer.Option(help="Only by user, agent, runner or system, perhaps `user:ada`.")
+        str | None,
+        typer.Option(
+            metavar="WHO", help="Only by user, agent, runner or system, perhaps `user:ada`."
+        ),
     ] = None,
-    since: Annotated[datetime | None, typer.Option(help="Local time.")] = None,
-    until: Annotated[datetime | None, typer.Option(help="Local time.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 1000,
+    since: Annotated[
+        datetime | None,
+        typer.Option(metavar="TIME", help="Local time, as 2026-01-31 or 2026-01-31T12:00:00."),
+    ] = None,
+    until: Annotated[
+        datetime | None,
+        typer.Option(metavar="TIME", help="Local time, as 2026-01-31 or 2026-01-31T12:00:00."),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 1000,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:

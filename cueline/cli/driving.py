@@ -11,10 +11,10 @@ from cueline.cli.signals import Interrupts
 from cueline.cli.watching import Watch
 from cueline.console.screen import Screen
 from cueline.console.telling import Line
-from cueline.errors import CuelineError
 from cueline.runtime import Log, Place, inline
 
-OnTrouble = Callable[[str, CuelineError], None]
+LOOK_SECONDS = 2.0
+"""How often to see whether what drives the session elsewhere is still there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,30 +39,44 @@ class Where:
 class Elsewhere:
     """A running `cueline up`: it sees every inbox, and needs no word from us."""
 
+    def __init__(self, log: Log, path: Path, when_gone: Callable[[], None]) -> None:
+        self._log = log
+        self._path = path
+        self._when_gone = when_gone
+
     async def place(self, streams: Collection[str]) -> None:
         """See `Place.place`."""
 
+    async def watch(self) -> None:
+        """Say when it has gone: then nobody drives the session any more."""
+        while is_up(self._path):
+            await self._log.clock.sleep(LOOK_SECONDS)
+        self._when_gone()
+
 
 @asynccontextmanager
-async def placed(
-    log: Log, stream: str, where: Where, on_trouble: OnTrouble
-) -> AsyncIterator[Place]:
+async def placed(log: Log, stream: str, where: Where, watch: Watch) -> AsyncIterator[Place]:
     """Start what drives *stream*, and it alone: here, or on Ray.
 
     Raises:
         ClusterError: Ray is not usable; the message says what to do.
     """
     if where.inline:
-        async with inline(log, scope={stream}, on_trouble=on_trouble) as here:
+        async with inline(log, scope={stream}, on_trouble=watch.stuck) as here:
             yield here
         return
     if is_up(where.log):
-        yield Elsewhere()
+        elsewhere = Elsewhere(log, where.log, watch.leave)
+        watching = asyncio.create_task(elsewhere.watch())
+        try:
+            yield elsewhere
+        finally:
+            watching.cancel()
         return
     from cueline.on_ray import on_ray
 
     async with on_ray(
-        where.log, scope={stream}, address=where.address, on_trouble=on_trouble
+        where.log, scope={stream}, address=where.address, on_trouble=watch.stuck
     ) as there:
         yield there
 
@@ -84,7 +98,7 @@ async def drive(
     with Interrupts(pause, watch.let_go) as interrupts:
         await watch.catch_up(show=show_past)
         screen.show(where.note())
-        async with placed(log, stream, where, watch.stuck) as place:
+        async with placed(log, stream, where, watch) as place:
             # Ray takes SIGTERM for itself when it starts.
             interrupts.install()
             await place.place([stream])

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from cueline.cli.failure import Exit
-from cueline.cli.running import command
+from cueline.cli.running import command, is_up
 from cueline.cli.watching import Watch
 from cueline.console.screen import Screen
 from cueline.console.summary import summary
@@ -40,7 +40,8 @@ def report(watch: Watch, screen: Screen, log: Path, *, rested: bool, as_json: bo
         typer.echo(json.dumps(_document(watch, id), indent=2, ensure_ascii=False))
         return exit_of_state(state)
     screen.show([Line("dim", ""), *summary(id, shown_status(state), watch.telling.tally)])
-    screen.show(Line("note", line) for line in _way_on(state, id, log, rested=rested))
+    lines = _way_on(state, id, log, rested=rested)
+    screen.show(Line("note", line) for line in lines)
     return exit_of_state(state)
 
 
@@ -56,6 +57,8 @@ def _way_on(state: SessionState, id: str, log: Path, *, rested: bool) -> list[st
     if asking and state.waiting.kind == "approval":
         decide = [f"  {command(log, 'approve', each)}" for each in asking]
         until = f" (until {state.waiting.deadline_at:%Y-%m-%d %H:%M} UTC)"
+        if is_up(log):
+            return [f"a person has to decide{until}: approve, or deny likewise", *decide]
         return [
             f"a person has to decide{until}: approve, or deny likewise, then resume",
             *decide,

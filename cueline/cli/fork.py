@@ -60,12 +60,15 @@ def fork(
     at: Annotated[
         int, typer.Option(min=1, help="The last version of the shared past.", metavar="VERSION")
     ],
-    goal: Annotated[str | None, typer.Option(help="What it is told to do from there.")] = None,
+    goal: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What it is told to do from there.")
+    ] = None,
     inline: InlineOption = False,
     detach: DetachOption = False,
     address: AddressOption = None,
     name: Annotated[
-        str | None, typer.Option("--id", help="The new session's id, instead of a random one.")
+        str | None,
+        typer.Option("--id", metavar="ID", help="The new session's id, instead of a random one."),
     ] = None,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,

@@ -49,10 +49,16 @@ def list_(
     *,
     status: Annotated[
         str | None,
-        typer.Option(help=f"Only these: {', '.join(_STATUSES)}.", autocompletion=lambda: _STATUSES),
+        typer.Option(
+            metavar="STATUS",
+            help=f"Only these: {', '.join(_STATUSES)}.",
+            autocompletion=lambda: _STATUSES,
+        ),
     ] = None,
-    agent: Annotated[str | None, typer.Option(help="Only those of this agent.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
+    agent: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only those of this agent.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 50,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:

@@ -59,7 +59,9 @@ def register(app: typer.Typer) -> None:
 
 def send(
     session: SessionArgument,
-    text: Annotated[str, typer.Argument(help="What to say; `-` reads it from stdin.")],
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT", help="What to say; `-` reads it from stdin.")
+    ],
     *,
     note: Annotated[
         bool, typer.Option("--note", help="With the next model call (default).")
@@ -99,7 +101,7 @@ def stop(
     session: SessionArgument,
     *,
     reason: Annotated[
-        str, typer.Option(help="Recorded, and shown.")
+        str, typer.Option(metavar="TEXT", help="Recorded, and shown.")
     ] = "Session was manually stopped",
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,

@@ -34,6 +34,7 @@ AddressOption = Annotated[
     typer.Option(
         "--address",
         envvar="RAY_ADDRESS",
-        help="The Ray cluster to run on; else that of a running `cueline up`, else a new one.",
+        metavar="HOST:PORT",
+        help="The Ray cluster to run on, where no `cueline up` drives this log; else a new one.",
     ),
 ]

@@ -67,9 +67,16 @@ def _print_state(followed: "Followed", *, as_json: bool) -> None:
     from cueline.cli.document import plain, tree
 
     state = {"version": followed.version, **plain(followed.state)}
-    typer.echo(
-        json.dumps(state, indent=2, ensure_ascii=False) if as_json else "\n".join(tree(state))
-    )
+    if as_json:
+        typer.echo(json.dumps(state, indent=2, ensure_ascii=False))
+        return
+    if followed.state.setup is not None:
+        agent = followed.state.agent
+        # Schemas of tools and scripts of models fill screens; --json has them.
+        model = f"{agent.provider} {agent.model}"
+        tools = [tool.name for tool in agent.tools]
+        state["setup"] = {"agent": agent.name, "model": model, "tools": tools}
+    typer.echo("\n".join(tree(state)))
 
 
 def _print_check(

@@ -36,7 +36,10 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    goal: Annotated[str, typer.Argument(help="What the agent is to do; `-` reads it from stdin.")],
+    goal: Annotated[
+        str,
+        typer.Argument(metavar="GOAL", help="What the agent is to do; `-` reads it from stdin."),
+    ],
     agent: Annotated[
         Path, typer.Option("--agent", "-a", help="The agent's TOML file.", metavar="FILE")
     ],
@@ -60,11 +63,13 @@ def run(
         ),
     ] = False,
     max_turns: Annotated[
-        int | None, typer.Option(min=1, help="Model calls before it waits for a person.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Model calls before it waits for a person."),
     ] = None,
     address: AddressOption = None,
     name: Annotated[
-        str | None, typer.Option("--id", help="The session's id, instead of a random one.")
+        str | None,
+        typer.Option("--id", metavar="ID", help="The session's id, instead of a random one."),
     ] = None,
     label: Annotated[
         list[str] | None,

@@ -38,7 +38,9 @@ def tail(
     follow: Annotated[
         bool, typer.Option("-f", "--follow", help="Go on with what comes, until it has ended.")
     ] = False,
-    last: Annotated[int, typer.Option("-n", "--last", min=0, help="So many of its past.")] = 10,
+    last: Annotated[
+        int, typer.Option("-n", "--last", min=0, metavar="N", help="So many of its past.")
+    ] = 10,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:

@@ -96,6 +96,7 @@ def up(
     ] = "all",
     detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready.")] = False,
     log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
 ) -> None:
     """Keep cueline running."""
     from cueline.on_ray import find_up
@@ -107,22 +108,38 @@ def up(
             raise typer.BadParameter(f"{recover!r} is neither `all` nor `none`")
     running = find_up(log)
     if running is not None:
-        typer.echo(f"up already: {_shown(running)}; `cueline down` ends it")
+        _say(running, f"up already: {_shown(running)}; `cueline down` ends it", as_json=as_json)
         raise typer.Exit(Exit.DONE if detach else Exit.REFUSED)
     if detach:
-        _detach(plan)
+        record, said = _detach(plan)
+        text = f"up: {_shown(record)}; what it says goes to {said}"
+        _say(record, text, as_json=as_json)
         return
-    asyncio.run(_keep(plan))
+    asyncio.run(_keep(plan, as_json=as_json))
 
 
-async def _keep(plan: Plan) -> None:
+def _say(record: "UpRecord", text: str, *, as_json: bool) -> None:
+    """Say where `up` is, for people or for programs."""
+    typer.echo(json.dumps(_document(record)) if as_json else text)
+
+
+def _document(record: "UpRecord") -> dict[str, Any]:
+    return {
+        "pid": record.keeper.pid,
+        "address": record.address,
+        "namespace": record.namespace,
+        "version": record.version,
+    }
+
+
+async def _keep(plan: Plan, *, as_json: bool) -> None:
     from cueline.on_ray import keep_up
 
     over = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, _end, over)
-    typer.echo(f"starting for {plan.log} …")
+    typer.echo(f"starting for {plan.log} …", err=True)
     async with keep_up(
         plan.log,
         address=plan.address,
@@ -130,14 +147,14 @@ async def _keep(plan: Plan) -> None:
         runners=plan.runners,
         recover=plan.recover == "all",
     ) as kept:
-        typer.echo(f"up: {_shown(kept.record)}")
-        typer.echo(_found(kept.found, recovers=plan.recover == "all"))
+        _say(kept.record, f"up: {_shown(kept.record)}", as_json=as_json)
+        typer.echo(_found(kept.found, recovers=plan.recover == "all"), err=as_json)
         ended = asyncio.create_task(over.wait())
         watching = asyncio.create_task(_watch(kept))
         await asyncio.wait({ended, watching}, return_when=asyncio.FIRST_COMPLETED)
         ended.cancel()
         watching.cancel()
-        typer.echo("going down; a second Ctrl-C leaves at once")
+        typer.echo("going down; a second Ctrl-C leaves at once", err=True)
         if watching.done() and not watching.cancelled():
             watching.result()
 
@@ -155,8 +172,8 @@ async def _watch(kept: "Kept") -> None:
             typer.echo(line, err=True)
 
 
-def _detach(plan: Plan) -> None:
-    """Start `up` as a process of its own, and return when it is ready."""
+def _detach(plan: Plan) -> "tuple[UpRecord, Path]":
+    """Start `up` as a process of its own; return, when it is ready, where it is and writes."""
     from cueline.on_ray import find_up
 
     plan.log.parent.mkdir(parents=True, exist_ok=True)
@@ -179,7 +196,7 @@ def _detach(plan: Plan) -> None:
         if time.monotonic() > deadline:
             keeper.terminate()
             raise ClusterError("`cueline up`", f"it was not ready in time; {said} has what it said")
-    typer.echo(f"up: {_shown(running)}; what it says goes to {said}")
+    return running, said
 
 
 def status(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
@@ -197,7 +214,10 @@ def status(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None
             f"  {member['role']:<11}{member['incarnation']:<26}"
             f"process {member['pid']} on {member['machine'][:12]}  {state}"
         )
-    typer.echo(f"{document['driven']} sessions are driven, {document['undriven']} only look so")
+    typer.echo(f"{document['driven']} running sessions")
+    if document["undriven"]:
+        left = f"{document['undriven']} more were left running, and nobody drives them"
+        typer.echo(f"{left}: `cueline up` or `cueline resume` goes on with them")
 
 
 async def _look(log: Path) -> dict[str, Any]:
@@ -232,35 +252,27 @@ async def _look(log: Path) -> dict[str, Any]:
         }
 
     return {
-        "up": None
-        if record is None
-        else {
-            "shown": _shown(record),
-            "pid": record.keeper.pid,
-            "address": record.address,
-            "namespace": record.namespace,
-            "version": record.version,
-        },
+        "up": None if record is None else _document(record) | {"shown": _shown(record)},
         "processes": [told(each) for each in present if death_of(each, now) is None],
         "driven": owners.total(),
         "undriven": undriven,
     }
 
 
-def down(*, log: LogOption = DEFAULT_LOG) -> None:
+def down(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
     """Take down what `up` started."""
     from cueline.on_ray import UpRecord, absolute, record_path
 
     record = UpRecord.read(absolute(log))
     if record is None:
-        typer.echo("nothing is up for this log")
+        typer.echo(json.dumps(None) if as_json else "nothing is up for this log")
         return
     if record.lives:
         _end_keeper(record)
     else:
         opened.run(_end_orphans(log, record))
     record_path(absolute(log)).unlink(missing_ok=True)
-    typer.echo("down")
+    _say(record, "down", as_json=as_json)
 
 
 def _end_keeper(record: "UpRecord") -> None:

@@ -83,7 +83,7 @@ def test_a_log_of_a_newer_version_is_refused_untouched(finished, command):
     done = finished(*command)
 
     assert done.exit_code == 2
-    assert "upgrade cueline to open it" in done.stderr
+    assert "upgrade cueline" in done.stderr
     assert before == finished.log.read_bytes()
 
 

@@ -2,6 +2,7 @@
 
 import json
 import signal
+from pathlib import Path
 
 from cueline.testing.wait import wait_until
 
@@ -158,3 +159,21 @@ def test_a_list_that_is_cut_off_says_nothing_of_it(finished):
 
     assert process.wait(timeout=30) == 0
     process.stdout = None
+
+
+def test_to_stop_looking_is_no_failure_of_anybody(shell):
+    shell("run", "Hi", "--agent", shell.agent(shell.hello), "--detach", "--id", "one")
+    watcher = shell.start("tail", "-f", "one")
+    wait_until(lambda: waits_for_events(watcher.pid), within=30)
+
+    watcher.send_signal(signal.SIGINT)
+    seen, _ = watcher.communicate(timeout=30)
+
+    assert watcher.returncode == 130
+    assert "Traceback" not in seen
+
+
+def waits_for_events(pid):
+    """Whether the process has the log open, and so its loop runs."""
+    links = [link.readlink() for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()]
+    return any(str(link).endswith("log.db") for link in links)

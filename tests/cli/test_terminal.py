@@ -143,3 +143,12 @@ def test_several_questions_are_asked_one_after_another(shell, terminal, list_fil
     seen = terminal.sees("exit 0")
     assert "approval one.1.0.1 denied" in seen
     assert "approval one.1.1.1 granted" in seen
+
+
+def test_who_resumes_is_asked_what_still_waits(asking, terminal):
+    terminal.command("resume", "one", "--inline")
+    terminal.sees("Approve? [y/N] (timeout: 23h 59m)")
+
+    terminal.type("y", "Enter")
+
+    assert "Done." in terminal.sees("exit 0")

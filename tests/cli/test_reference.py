@@ -1,0 +1,29 @@
+"""The page on commands names each option."""
+
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from cueline.cli import app
+
+PAGE = (Path(__file__).parents[2] / "docs/reference/cli.md").read_text()
+EVERYWHERE = {"--log", "--json", "--help", "-h"}
+AS_RUN = {"--inline", "--detach", "--address"}
+
+
+def commands():
+    for name, command in get_command(app).commands.items():
+        yield name, command
+        for child, each in getattr(command, "commands", {}).items():
+            yield f"{name} {child}", each
+
+
+@pytest.mark.parametrize(("name", "command"), list(commands()), ids=str)
+def test_the_page_names_each_option(name, command):
+    section = PAGE.partition(f"### `cueline {name}`\n")[2].partition("\n### ")[0]
+    options = {option for parameter in command.params for option in parameter.opts}
+    told = {option for option in options if f"`{option}" in section or f" {option} " in section}
+
+    assert f"$ cueline {name}" in section
+    assert set() == {each for each in options - told - EVERYWHERE if each.startswith("-")}

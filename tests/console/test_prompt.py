@@ -1,0 +1,132 @@
+"""The question to a person, without a terminal."""
+
+import asyncio
+import io
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from rich.console import Console
+
+from cueline.console.prompt import Prompts, Question, box, time_left
+from cueline.console.screen import Screen
+
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+def question(approval="one.1.0.1", *, happened=False, **arguments):
+    return Question(
+        approval=approval,
+        digest="d",
+        session="one",
+        tool="delete_file",
+        arguments=arguments or {"path": "packages/core/src/important.ts"},
+        deadline_at=NOW + timedelta(seconds=300),
+        happened=happened,
+    )
+
+
+class Person:
+    """Somebody at a keyboard, and what came of their answers."""
+
+    def __init__(self):
+        self.out = io.StringIO()
+        self.given = []
+        self.prompts = Prompts(Screen(self.out), lambda: NOW, self._answer)
+
+    async def _answer(self, asked, verdict):
+        self.given.append((asked.approval, verdict))
+
+    async def press(self, keys):
+        for key in keys:
+            self.prompts._press(key)
+        await asyncio.gather(*self.prompts._tasks)
+
+
+@pytest.fixture
+def person():
+    return Person()
+
+
+def test_the_box_shows_action_path_and_session():
+    """000-053."""
+    page = Console(file=io.StringIO(), width=80)
+    page.print(box(question()))
+
+    told = page.file.getvalue()
+    assert "⚠️  APPROVAL REQUIRED" in told
+    assert "│ Action: delete_file" in told
+    assert "│ Path: packages/core/src/important.ts" in told
+    assert "│ Session: one" in told
+
+
+def test_a_box_cannot_be_forged_by_an_argument():
+    page = Console(file=io.StringIO(), width=80)
+    page.print(box(question(path="a\x1b[2K\nSession: two")))
+
+    assert "\x1b" not in page.file.getvalue()
+    assert "│   Session: two" in page.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(300, "5m"), (299, "4m 59s"), (60, "1m"), (9, "9s"), (-1, "0s"), (86_400, "24h 0m")],
+)
+def test_the_time_left_is_told_shortly(seconds, told):
+    assert told == time_left(seconds)
+
+
+@pytest.mark.parametrize(
+    ("keys", "verdict"),
+    [
+        ("y\r", "grant"),
+        ("YES\n", "grant"),
+        ("n\r", "deny"),
+        ("\r", "deny"),
+        ("maybe\r", "deny"),
+        ("nx\x7f\x7fy\r", "grant"),
+    ],
+)
+async def test_only_yes_is_yes(person, keys, verdict):
+    """000-053: the default is no."""
+    person.prompts.ask(question())
+
+    await person.press(keys)
+
+    assert [("one.1.0.1", verdict)] == person.given
+    assert person.prompts.empty
+
+
+async def test_whether_it_happened_needs_an_answer(person):
+    person.prompts.ask(question(happened=True))
+
+    await person.press("\rwhat?\r")
+    assert [] == person.given
+
+    await person.press("n\r")
+    assert [("one.1.0.1", "deny")] == person.given
+
+
+async def test_questions_are_asked_in_their_order(person):
+    person.prompts.ask(question("one.1.0.1"))
+    person.prompts.ask(question("one.1.1.1"))
+
+    await person.press("y\rn\r")
+
+    assert [("one.1.0.1", "grant"), ("one.1.1.1", "deny")] == person.given
+
+
+async def test_a_question_that_was_answered_elsewhere_is_not_asked(person):
+    person.prompts.ask(question("one.1.0.1"))
+    person.prompts.ask(question("one.1.1.1"))
+    await person.press("y")
+
+    person.prompts.withdraw("one.1.0.1")
+    await person.press("\r")
+
+    assert [("one.1.1.1", "deny")] == person.given
+
+
+async def test_keys_without_a_question_do_nothing(person):
+    await person.press("y\r")
+
+    assert [] == person.given

@@ -1,0 +1,185 @@
+"""Facts, as a reader is told of them."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from types import SimpleNamespace
+
+import pytest
+
+from cueline.console.summary import summary
+from cueline.console.telling import Telling
+from cueline.events.agent import AgentSpec
+from cueline.events.inbox import MessageSent, PauseAsked
+from cueline.events.message import Cost, TextBlock, ToolCall, Usage
+from cueline.events.session import (
+    ApprovalResolved,
+    LostAttempt,
+    MessageReceived,
+    MessageRefused,
+    ModelFailed,
+    ModelReplied,
+    SessionFailed,
+    SessionForked,
+    SessionTakenOver,
+    ToolFailed,
+    ToolInDoubt,
+    ToolReconciled,
+    ToolReturned,
+    ToolSkipped,
+    ToolStarted,
+)
+
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+REPLIED = ModelReplied(
+    effect="1.m",
+    attempt=1,
+    content=(TextBlock(text="I will look."),),
+    calls=(ToolCall(id="c", name="read_file", arguments={"path": "a.txt"}),),
+    stop_reason="tool_use",
+    usage=Usage(input=1_000, output=50, cache_read=200),
+    cost=Cost(usd=Decimal("0.0123"), prices="2026"),
+    seconds=2.0,
+)
+
+
+@pytest.fixture
+def telling():
+    return Telling()
+
+
+def told(telling, *facts):
+    recorded = SimpleNamespace(recorded_at=NOW, stream="session-default/one")
+    return [line.text for fact in facts for line in telling.tell(recorded, fact)]
+
+
+def test_a_turn_is_told_with_its_cost(telling):
+    """000-021."""
+    assert [
+        "I will look.",
+        "  turn 1 · 1,200 in (200 cached) + 50 out tokens · $0.0123, $0.0123 so far · 2.0 s",
+    ] == told(telling, REPLIED)
+
+
+def test_a_reply_without_a_price_says_so(telling):
+    (_, cost) = told(telling, REPLIED.model_copy(update={"cost": None}))
+
+    assert "price unknown" in cost
+
+
+@pytest.mark.parametrize(
+    ("fact", "line"),
+    [
+        (
+            ToolStarted(effect="1.0", attempt=2, tool="read_file", runner="r", epoch=1, rule="off"),
+            '▸ 1.0 read_file path="a.txt" (attempt 2)',
+        ),
+        (ToolReturned(effect="1.0", attempt=1, output="", seconds=0.2), "✓ 1.0 read_file · 0.2 s"),
+        (
+            ToolReturned(effect="1.0", attempt=1, output="", size=50_000_000),
+            "✓ 1.0 read_file · 0.0 s · 50,000,000 bytes, kept whole in the log",
+        ),
+        (
+            ToolFailed(effect="1.0", attempt=1, kind="timeout", message="late"),
+            "✗ 1.0 read_file failed (timeout)",
+        ),
+        (ToolSkipped(effect="1.0", reason="no"), "✗ 1.0 read_file was not run"),
+        (
+            ToolInDoubt(effect="1.0", attempt=1, evidence="it died"),
+            "? 1.0 read_file is in doubt: it may or may not have run (it died)",
+        ),
+        (
+            ToolReconciled(effect="1.0", outcome="unknown", by="policy"),
+            "? 1.0 read_file stays unknown, and the agent is told so (says policy)",
+        ),
+    ],
+)
+def test_a_call_is_told_by_what_became_of_it(telling, fact, line):
+    told(telling, REPLIED)
+
+    assert line == told(telling, fact)[0]
+
+
+@pytest.mark.parametrize(
+    ("fact", "line"),
+    [
+        (
+            ApprovalResolved(approval="one.1.0.1", verdict="denied", by="ada", note="keep"),
+            "approval one.1.0.1 denied by ada: keep",
+        ),
+        (
+            SessionTakenOver(
+                epoch=2, lost_attempts=(LostAttempt(effect="1.m", attempt=1),), at=NOW
+            ),
+            "taken over by a new owner, epoch 2; 1 lost attempt",
+        ),
+        (SessionFailed(kind="auth", error="bad key"), "failed (auth): bad key"),
+        (
+            MessageReceived(
+                inbox_version=2, recorded_at=NOW, message=MessageSent(lane="steer", text="Stop\nit")
+            ),
+            "you (steer): Stop",
+        ),
+        (
+            MessageRefused(
+                inbox_version=2, recorded_at=NOW, message=PauseAsked(), reason="it has ended"
+            ),
+            "! a message was refused (PauseAsked): it has ended",
+        ),
+    ],
+)
+def test_the_course_of_a_session_is_told(telling, fact, line):
+    assert line == told(telling, fact)[0]
+
+
+def test_a_failed_attempt_says_when_it_is_tried_again(telling):
+    failed = ModelFailed(
+        effect="1.m",
+        attempt=1,
+        kind="rate_limited",
+        message="slow down",
+        failed_at=NOW,
+        retry_at=NOW + timedelta(seconds=2),
+    )
+
+    (line,) = told(telling, failed)
+
+    assert line.startswith("! the model did not answer (rate_limited): slow down; tried again at ")
+
+
+def test_a_result_is_capped_on_screen(telling):
+    lines = told(telling, ToolReturned(effect="1.0", attempt=1, output="x\n" * 100))
+
+    assert ["    x"] * 6 == lines[1:7]
+    assert "    … 94 more lines" == lines[7]
+
+
+def test_the_summary_counts_what_was_used_and_recovered(telling):
+    """000-022."""
+    told(telling, REPLIED, SessionTakenOver(epoch=2, at=NOW), REPLIED)
+
+    first, recovered = [line.text for line in summary("one", "completed", telling.tally)]
+
+    assert first.startswith("session one: completed · 2 turns · 2 tool calls · 2,400 in + 100 out")
+    assert "$0.0246" in first
+    assert "  recovered: 1 takeover" == recovered
+
+
+def test_what_a_fork_inherited_was_not_spent_by_it(telling):
+    agent = AgentSpec(name="a", provider="scripted", model="s")
+    forked = SessionForked(
+        parent="session-default/zero",
+        version=3,
+        hash="00",
+        agent=agent,
+        goal=None,
+        open=False,
+        attached=False,
+        note=None,
+        epoch=1,
+    )
+    told(telling, REPLIED, forked)
+
+    lines = [line.text for line in summary("one", "running", telling.tally)]
+
+    assert " 0 turns · 0 tool calls · 0 in + 0 out tokens · $0 · " in lines[0]
+    assert "  inherited: 1 turn, $0.0123" == lines[-1]

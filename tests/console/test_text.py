@@ -1,0 +1,59 @@
+"""What a terminal shows of words and numbers."""
+
+from decimal import Decimal
+
+import pytest
+
+from cueline.console.text import arguments, capped, duration, money, one_line, visible
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("plain\nlines", "plain\nlines"),
+        ("\x1b]0;title\x07", "\\x1b]0;title\\x07"),
+        ("over\rwritten", "over\\x0dwritten"),
+        ("safe\u202eexe.txt", "safe\\x202eexe.txt"),
+        ("a\u200bb", "a\\x200bb"),
+        ("windows\r\n", "windows\n"),
+        ("Grüße, 你好", "Grüße, 你好"),
+    ],
+)
+def test_what_a_terminal_would_obey_or_hide_is_spelt_out(said, shown):
+    assert shown == visible(said)
+
+
+def test_a_text_is_cut_to_one_line():
+    assert "a b…" == one_line("a\n  b c", 4)
+
+
+def test_a_long_text_says_how_much_more_there_is():
+    assert ["1", "2", "… 2 more lines"] == capped("1\n2\n3\n4\n", 2, 80)
+    assert ["1", "2"] == capped("1\n2\n", 2, 80)
+    assert ["1", "… 1 more line"] == capped("1\n2", 1, 80)
+
+
+def test_arguments_are_told_on_one_line():
+    assert 'path="a b" deep=true' == arguments({"path": "a b", "deep": True}, 80)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (0.04, "0.0 s"),
+        (9.96, "10.0 s"),
+        (59.4, "59 s"),
+        (61, "1m 01s"),
+        (3_660, "1h 01m"),
+        (90_000, "1d 1h"),
+    ],
+)
+def test_a_span_of_time_is_told_in_its_largest_units(seconds, told):
+    assert told == duration(seconds)
+
+
+@pytest.mark.parametrize(
+    ("usd", "told"), [("0", "$0"), ("0.00012", "$0.0001"), ("0.5", "$0.5000"), ("12.344", "$12.34")]
+)
+def test_a_cost_has_the_digits_it_needs(usd, told):
+    assert told == money(Decimal(usd))
