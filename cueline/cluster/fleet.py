@@ -301,10 +301,13 @@ class Fleet:
         await self._try(member.handle.drain.remote(self._epoch, seconds), seconds + CALL_SECONDS)
 
     async def _end(self, member: Member) -> None:
-        if member.presence is not None and member.role == "runner":
+        if member.role == "host":
+            with suppress(CuelineError):
+                await self._board.leave(member.incarnation)
+        elif member.presence is not None:
+            # It says itself that it has left. In the name of one that is frozen
+            # nobody may: its calls would count as lost, and it may yet thaw.
             await self._try(member.handle.close.remote(self._epoch))
-        with suppress(CuelineError):
-            await self._board.leave(member.incarnation)
         ray.kill(member.handle)
 
     async def _try(self, ref: object, seconds: float = CALL_SECONDS) -> None:

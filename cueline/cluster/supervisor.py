@@ -43,7 +43,6 @@ class Supervisor:
             board=board,
             clock=self._clock,
             scope=scope,
-            on_trouble=lambda error: on_trouble("looking for work", error),
         )
 
     async def start(self, hosts: int, runners: int, adopted: Sequence[Member] = ()) -> None:
@@ -105,13 +104,18 @@ class Supervisor:
         await self._clock.sleep(TICK_SECONDS)
 
     async def _always(self, what: str, step: Callable[[], Awaitable[None]]) -> None:
-        """Do *step* again and again, whatever becomes of it."""
+        """Do *step* again and again, whatever becomes of it; tell the first failure of a row."""
+        failed = False
         while True:
             try:
                 await step()
+                failed = False
+                continue
             except CuelineError as error:
-                self._on_trouble(what, error)
-                await self._clock.sleep(AGAIN_SECONDS)
+                trouble = error
             except Exception as error:  # noqa: BLE001 - a loop that ended would take nobody over
-                self._on_trouble(what, ClusterError(what, f"{type(error).__name__}: {error}"))
-                await self._clock.sleep(AGAIN_SECONDS)
+                trouble = ClusterError(what, f"{type(error).__name__}: {error}")
+            if not failed:
+                self._on_trouble(what, trouble)
+            failed = True
+            await self._clock.sleep(AGAIN_SECONDS)

@@ -4,10 +4,11 @@ import pickle
 import pytest
 from ray.exceptions import ActorDiedError, ActorUnavailableError
 
+from cueline.actors.effect import RUNNER_SECONDS
 from cueline.actors.runner import CallName, Runner
 from cueline.actors.tool import ToolOutput
 from cueline.cluster.remote_runner import RemoteRunner
-from cueline.cluster.runner import RunnerActor
+from cueline.cluster.runner import DEAF_SECONDS, RunnerActor
 from cueline.errors import RunnerGoneError, StaleOrderError
 
 NAME = CallName("session-default/7f3a", "session-default/7f3a/1.0", 1, "runner-1", 1)
@@ -86,3 +87,12 @@ async def test_what_was_received_is_not_kept(runner):
     await runner.outcome(NAME)
 
     assert 1 >= len(runner.actor._desks["host-1"].reports)
+
+
+def test_a_runner_that_nobody_hears_or_speaks_to_is_deaf_long_before_it_counts_as_gone():
+    actor = RunnerActor(None, "runner-1")
+    assert not actor._is_deaf()
+
+    actor._beat_at -= DEAF_SECONDS + 1
+    assert actor._is_deaf()
+    assert RUNNER_SECONDS / 2 >= DEAF_SECONDS
