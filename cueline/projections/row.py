@@ -11,6 +11,9 @@ from itertools import starmap
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from sqlite_utils import Database
+from sqlite_utils.db import sqlite3  # type: ignore[attr-defined]  # the library that it chose
+
+from cueline.errors import LogUnavailableError
 
 Names = tuple[str, ...]
 
@@ -53,11 +56,19 @@ def typed_fields(model: type[ReadModel]) -> Iterator[tuple[str, object]]:
 def select(
     db: Database, model: type[M], where: str, parameters: Sequence[object] = (), limit: int = -1
 ) -> list[M]:
-    """Return what the rows that fit say."""
+    """Return what the rows that fit say.
+
+    Raises:
+        LogUnavailableError: the file is damaged; do what the message says.
+    """
     wanted = ", ".join(f"{model.TABLE}.{name}" for name in columns(model))
     sql = f"SELECT {wanted} FROM {model.TABLE} {where} LIMIT ?"  # noqa: S608 - no word of it comes from outside
-    found = db.execute(sql, [*parameters, limit])
     flags = [n for n, (_, kind) in enumerate(typed_fields(model)) if kind is bool]
+    try:
+        found = db.execute(sql, [*parameters, limit]).fetchall()
+    except sqlite3.DatabaseError as error:
+        reason = f"{error}; delete their file beside the log, it is filled again"
+        raise LogUnavailableError(f"the {model.TABLE} read model", reason) from error
     return list(starmap(model, (_with_flags(row, flags) for row in found)))
 
 

@@ -6,10 +6,13 @@ so at once. The file can be deleted at any time: it is filled again from the
 log (I1).
 """
 
+import asyncio
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
+from time import monotonic
 from typing import NamedTuple
 
 from sqlite_utils import Database
@@ -27,12 +30,17 @@ from cueline.projections.usage import DayUsage
 
 VERSION = 1
 """Raised with every change of a table or of what is put in it; others are filled anew."""
-BATCH = 1000
-"""So many events are projected in one transaction."""
+BATCH = 2000
+"""So many events are projected in one transaction, which takes the event loop some 60 ms."""
+PATIENCE_SECONDS = 10.0
+"""How long another process's transaction is waited for."""
+RETRY_SECONDS = 0.001
 MODELS: tuple[type[ReadModel], ...] = (Session, Effect, Approval, DayUsage, Line, Facets)
+_BUSY = frozenset({5, 6})
+_DAMAGED = frozenset({11, 26})
+"""SQLite's primary result codes; they never change."""
 _PRAGMAS = (
-    "PRAGMA busy_timeout = 10000",
-    "PRAGMA journal_mode = WAL",
+    f"PRAGMA busy_timeout = {PATIENCE_SECONDS * 1000:.0f}",
     # A power cut may undo the last transactions here; the log has the events.
     "PRAGMA synchronous = NORMAL",
     "PRAGMA cache_size = -32768",
@@ -60,12 +68,10 @@ class Views:
         with self._translated():
             try:
                 self.db = self._open()
-            except sqlite3.OperationalError:
-                raise
-            except sqlite3.DatabaseError:
-                # It is damaged; the log has all that was in it.
-                self._remove()
-                self.db = self._open()
+            except sqlite3.DatabaseError as error:
+                if _code_of(error) not in _DAMAGED:
+                    raise
+                self._renew()
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -80,25 +86,38 @@ class Views:
             LogUnavailableError: the file cannot be written; mend disk or permissions.
             CorruptEventError: the log is damaged; all before that is projected.
         """
-        end = await store.last_position()
-        if not await self._belongs_to(store):
-            self.clear()
-        while (seen := self.checkpoint).position < end:
-            batch = await _read_batch(store, seen.position)
-            with self._transaction():
-                # Somebody else may have been here meanwhile: read on from there.
-                if self.checkpoint == seen:
-                    self._advance(seen, batch)
-        return seen.position
+        with self._translated():
+            try:
+                return await self._catch_up(store)
+            except sqlite3.DatabaseError as error:
+                if _code_of(error) not in _DAMAGED:
+                    raise
+                self._renew()
+                return await self._catch_up(store)
 
-    def clear(self) -> None:
+    async def clear(self) -> None:
         """Forget everything; the next `catch_up` begins at 0."""
-        with self._transaction():
-            self._create()
+        with self._translated():
+            await self._begin()
+            with self._committed():
+                self._create()
 
     def close(self) -> None:
         """Let go of the file."""
         self.db.close()
+
+    async def _catch_up(self, store: EventStore) -> int:
+        end = await store.last_position()
+        if not await self._belongs_to(store):
+            await self.clear()
+        while (seen := self.checkpoint).position < end:
+            batch = await _read_batch(store, seen.position)
+            await self._begin()
+            with self._committed():
+                # Somebody else may have been here meanwhile: read on from there.
+                if self.checkpoint == seen:
+                    self._advance(seen, batch)
+        return seen.position
 
     async def _belongs_to(self, store: EventStore) -> bool:
         """Say whether the log still has, where the checkpoint is, the event that was seen there."""
@@ -123,17 +142,23 @@ class Views:
         db = Database(self.path, execute_plugins=False)
         self.db = db
         db.conn.isolation_level = None
+        _patiently(db, "PRAGMA journal_mode = WAL")
         for pragma in _PRAGMAS:
             db.execute(pragma)
         if _version(db) != VERSION:
-            with self._transaction():
+            db.execute("BEGIN IMMEDIATE")
+            with self._committed():
                 if _version(db) != VERSION:
                     self._create()
+        db.execute("PRAGMA busy_timeout = 0")
         return db
 
-    def _remove(self) -> None:
+    def _renew(self) -> None:
+        """Begin anew where the file is damaged; the log has all that was in it."""
+        self.db.close()
         for ending in ("", "-wal", "-shm"):
             Path(f"{self.path}{ending}").unlink(missing_ok=True)
+        self.db = self._open()
 
     def _create(self) -> None:
         for table in self.db.table_names():
@@ -145,18 +170,33 @@ class Views:
         checkpoint.insert(Checkpoint()._asdict())
         self.db.execute(f"PRAGMA user_version = {VERSION}")
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with self._translated():
-            # Not sqlite-utils' atomic(), which begins DEFERRED: two processes
-            # could both compare the checkpoint, and one would fail instead of wait.
-            self.db.execute("BEGIN IMMEDIATE")
+    async def _begin(self) -> None:
+        """Begin to write once nobody else does; what follows must not await."""
+        deadline = monotonic() + PATIENCE_SECONDS
+        while True:
             try:
-                yield
-            except BaseException:
-                self.db.execute("ROLLBACK")
-                raise
+                # Not sqlite-utils' atomic(), which begins DEFERRED: two processes
+                # could both compare the checkpoint, and one would fail instead of wait.
+                self.db.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if _code_of(error) not in _BUSY or monotonic() > deadline:
+                    raise
+                # SQLite's own waiting would block the loop.
+                never = asyncio.get_running_loop().create_future()
+                await asyncio.wait({never}, timeout=RETRY_SECONDS)
+            else:
+                return
+
+    @contextmanager
+    def _committed(self) -> Iterator[None]:
+        try:
+            yield
             self.db.execute("COMMIT")
+        except BaseException:
+            # Where there is no room SQLite has ended the transaction itself.
+            if self.db.conn.in_transaction:
+                self.db.execute("ROLLBACK")
+            raise
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -164,6 +204,25 @@ class Views:
             yield
         except sqlite3.OperationalError as error:
             raise LogUnavailableError(str(self.path), str(error)) from error
+
+
+def _code_of(error: Exception) -> int:
+    """Return SQLite's primary result code of *error*, 0 where there is none."""
+    return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+
+
+def _patiently(db: Database, statement: str) -> None:
+    """Run what SQLite refuses at once, instead of waiting, while others are busy."""
+    deadline = monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            db.execute(statement)
+        except sqlite3.OperationalError as error:
+            if _code_of(error) not in _BUSY or monotonic() > deadline:
+                raise
+            Event().wait(RETRY_SECONDS)
+        else:
+            return
 
 
 def _version(db: Database) -> int:
