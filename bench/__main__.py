@@ -38,10 +38,11 @@ def existing() -> list[str]:
 
 def measured(names: list[str]) -> dict[str, list[Row]]:
     """Run the benches, one after the other."""
+    benches = {name: import_module(f"bench.{name}") for name in names}
     rows = {}
-    for name in names:
+    for name, bench in benches.items():
         print(f"measuring {name} …", file=sys.stderr)
-        rows[name] = import_module(f"bench.{name}").measure()
+        rows[name] = bench.measure()
     return {name: found for name, found in rows.items() if found}
 
 
