@@ -96,7 +96,7 @@ async def play(path: Path, turns: int) -> float:
 
 async def loaded(log: Log, owner: str) -> Entity:
     """Return the session, as it is when it is ready to decide."""
-    entity = Entity(STREAM, owner, log.journal(), log.clock, lambda error: _refuse(STREAM, error))
+    entity = Entity(STREAM, owner, log.journal(), log.clock, _refuse)
     await entity.load()
     return entity
 

@@ -82,15 +82,13 @@ class Drive:
             FencedError: somebody else owns it now; nothing more may be done for it.
         """
         try:
-            facts = await self._opening()
-            while True:
-                facts += await self._news()
-                await self._advance(facts)
-                if self._rests():
-                    return
+            await self._advance([*await self._opening(), *await self._news()])
+            while not self._rests():
                 moment = wake_at(self._entity.state)
                 await self._hand.wait(self._alarm(moment))
-                facts = [*self._hand.take(), *self._late(moment)]
+                news = [*self._hand.take(), *self._late(moment), *await self._news()]
+                await self._advance(news)
+                del news  # while it waits, a session holds no more than it must
         finally:
             self._hand.drop()
             if self._outfit is not None:

@@ -79,7 +79,7 @@ class Entity:
         owner: str,
         journal: Journal,
         clock: Clock,
-        report: Callable[[CuelineError], None],
+        report: Callable[[str, CuelineError], None],
     ) -> None:
         self.stream = stream
         self.state = session_of(stream)
@@ -159,7 +159,7 @@ class Entity:
             except (UnknownOutcomeError, LogUnavailableError) as error:
                 # What is known stays in memory until the log takes it.
                 if not told:
-                    self._report(error)
+                    self._report(self.stream, error)
                     told = True
                 await self._clock.sleep(RETRY_SECONDS)
             else:

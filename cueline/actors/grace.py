@@ -9,6 +9,9 @@ GRACE_SECONDS = 5.0
 """What is in flight may finish, before it is cancelled."""
 
 
+_NOTHING: frozenset[Cancel] = frozenset()
+
+
 class Graces:
     """What is about to be ended, and until when it may still end by itself."""
 
@@ -16,7 +19,7 @@ class Graces:
 
     def __init__(self) -> None:
         self._until: dict[Cancel, datetime] = {}
-        self._ended: frozenset[Cancel] = frozenset()
+        self._ended = _NOTHING
 
     @property
     def until(self) -> datetime | None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Coroutine, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from cueline.clock import Clock
@@ -53,7 +54,7 @@ class Hand:
         name = hand_name(effect)
         task = asyncio.create_task(work)
         self._tasks[name] = task
-        task.add_done_callback(lambda done: self._done(name, done))
+        task.add_done_callback(partial(self._done, name))
 
     def cancel(self, effect: str) -> None:
         """End the model call of that effect; it brings that it was cancelled."""

@@ -1,6 +1,6 @@
 """Carries out what a session owes the outside world; each effect brings back facts."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from cueline.actors.effect import Collaborators
 from cueline.actors.entity import RETRY_SECONDS, Entity
@@ -45,10 +45,9 @@ class Performer:
         Raises:
             FencedError: somebody else owns the session now.
         """
-        work = self._work(effect)
         while True:
             try:
-                return await work()
+                return await self._bring(effect)
             except FencedError:
                 raise
             except CuelineError as error:
@@ -58,36 +57,29 @@ class Performer:
             except Exception as error:  # noqa: BLE001 - whatever it is, the session must learn of it
                 return [self._broken(effect, error)]
 
-    def _work(  # noqa: PLR0911 - one case per effect is a table, not a maze
+    async def _bring(  # noqa: PLR0911 - one case per effect is a table, not a maze
         self, effect: Effect
-    ) -> Callable[[], Awaitable[Facts]]:
-        """Return what does *effect*; all it needs of the session is taken now."""
-        state, prompt, epoch = self._entity.state, self._entity.prompt, self._entity.epoch
+    ) -> Facts:
+        prompt = self._entity.prompt
         match effect:
             case CallModel():
-                turn, messages = state.turn.number, prompt.messages
-                return lambda: _listed(self._model.call(effect, turn, messages))
+                turn = self._entity.state.turn.number
+                return [await self._model.call(effect, turn, prompt.messages)]
             case RunTool():
-                order = self._order(effect)
-                return lambda: _listed(self._tools.run(order))
+                return [await self._tools.run(self._order(effect))]
             case RecoverTool():
                 name = self.name(effect.effect, effect.attempt, effect.runner)
-                return lambda: _listed(self._tools.recover(name))
+                return [await self._tools.recover(name)]
             case ReconcileTool():
-                order = self._order(effect)
-                return lambda: _listed(self._tools.reconcile(order))
+                return [await self._tools.reconcile(self._order(effect))]
             case AskApproval():
                 call = prompt.calls[effect.effect]
-                return lambda: self._asker.ask(effect, call, epoch)
+                return await self._asker.ask(effect, call, self._entity.epoch)
             case CloseApproval():
-                return lambda: self._asker.close(effect)
+                return await self._asker.close(effect)
             case Cancel():
-                name = self.name(effect.effect, effect.attempt)
-                return lambda: self._cancel(name)
-
-    async def _cancel(self, name: CallName) -> Facts:
-        await self._tools.cancel(name)
-        return []
+                await self._tools.cancel(self.name(effect.effect, effect.attempt))
+                return []
 
     def name(self, effect: str, attempt: int, runner: str = "") -> CallName:
         """Return by what the runner knows the call; it is the one that has it, if none is named."""
@@ -130,7 +122,3 @@ class Performer:
                 return self._tools.failed(self.name(effect.effect, effect.attempt), "lost", told)
             case _:
                 return self._outfit.clean(SessionWaiting(kind="operator", why=f"error: {told}"))
-
-
-async def _listed(fact: Awaitable[SessionEvent]) -> Facts:
-    return [await fact]

@@ -126,7 +126,7 @@ class SessionHost:
     async def _drive_once(self, stream: str) -> bool:
         """Drive the session until it rests, and say whether there is something new for it."""
         entity = Entity(
-            stream, self.incarnation, self._journal, self._parts.clock, self._report(stream)
+            stream, self.incarnation, self._journal, self._parts.clock, self._on_trouble
         )
         drive = Drive(entity, self._parts, self._outfits, self._receipts)
         self._drives[stream] = drive
@@ -137,6 +137,3 @@ class SessionHost:
         # is seen here, or nudges the session, or finds it gone.
         inbox = await self._journal.store.head(sibling(stream, "inbox"))
         return inbox.version > max(entity.state.inbox_read, 1) or drive.nudged
-
-    def _report(self, stream: str) -> Callable[[CuelineError], None]:
-        return lambda error: self._on_trouble(stream, error)

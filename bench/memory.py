@@ -1,0 +1,175 @@
+"""Memory: of a session in its host while it waits for a near retry, of its prompt, and at rest.
+
+What is measured is what Python holds more, by `tracemalloc`, with so many sessions than with none;
+each has had so many turns. The log is on disk.
+The fence that a runner keeps of each session is not the host's, and not counted.
+Floors: 4 KB a session beside its prompt; 1.2 × its text for the prompt; 0 at rest.
+"""
+
+import asyncio
+import gc
+import tempfile
+import tracemalloc
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from sys import getsizeof
+from uuid import uuid4
+
+from bench.conversation import AGENT, Talker
+from bench.session import refuse
+from bench.table import Row, plain
+from cueline.actors.approval_gate import ApprovalGate
+from cueline.actors.inbox import ask_start
+from cueline.actors.model import ModelReply, ModelRequest
+from cueline.actors.presence import presence_of
+from cueline.actors.runner import Runner
+from cueline.actors.session_host import SessionHost
+from cueline.clock import SystemClock
+from cueline.errors import ProviderUnavailableError
+from cueline.events.agent import AgentSpec, RetryPolicy
+from cueline.events.inbox import StartAsked
+from cueline.runtime import Log, OneRunner, collaborators, open_log
+from cueline.stores.waiting import take_turns
+from cueline.tools.executor import ProcessToolExecutor
+
+SESSIONS = 200
+TURNS = 10
+PATIENT = AGENT.model_copy(update={"retry": RetryPolicy(base_seconds=1.5, jitter=0)})
+
+
+class Busy(Talker):
+    """A model that is overloaded at its last turn, when it is asked first."""
+
+    def __init__(self, turns: int) -> None:
+        super().__init__(turns)
+        self.turns = turns
+
+    async def reply(self, request: ModelRequest) -> ModelReply:
+        """See `Model.reply`."""
+        if request.turn > self.turns and request.attempt == 1:
+            raise ProviderUnavailableError("overloaded", "try again later")
+        return await super().reply(request)
+
+
+class Patience(SystemClock):
+    """A clock on which retries wait until they are told to go on."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self.over = asyncio.Event()
+
+    async def sleep(self, seconds: float) -> None:
+        """See `Clock.sleep`."""
+        self.waiting += 1
+        await self.over.wait()
+        self.waiting -= 1
+        await super().sleep(seconds)
+
+
+def held() -> int:
+    """Return how many bytes are held."""
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]
+
+
+async def weigh(log: Log, clock: Patience) -> tuple[float, float, float, float]:
+    """Return bytes a session: active beside its prompt, of its prompt, of its text, at rest."""
+    here = presence_of("inline")
+    runner = Runner(here.incarnation, ProcessToolExecutor(), asyncio.get_running_loop().time)
+    busy = Busy(TURNS)
+    parts = collaborators(log, OneRunner(runner, here, log.board), ApprovalGate(log.journal()))
+    parts = replace(parts, models=lambda _: busy, clock=clock)
+    host = SessionHost(here.incarnation, parts, on_trouble=refuse)
+    tracemalloc.start()
+    # What the process keeps once is held after as many sessions have come and gone.
+    await bring(log, host, "warm", clock)
+    await rest(log, host, clock)
+    before = held()
+    await bring(log, host, "weighed", clock)
+    fences = deep(runner._served) // 2  # noqa: SLF001 - of the sessions that are weighed; the runner's, not the host's
+    active = held() - before - fences
+    prompts = [drive._entity.prompt.messages for drive in host._drives.values()]  # noqa: SLF001 - what a prompt weighs is known to its owner alone
+    text = sum(len(message) for messages in prompts for message in messages)
+    messages = sum(getsizeof(message) for messages in prompts for message in messages)
+    prompt = messages + sum(getsizeof(each) for each in prompts)
+    del prompts
+    await rest(log, host, clock)
+    at_rest = held() - before - fences
+    tracemalloc.stop()
+    await host.close()
+    await runner.close()
+    return (active - prompt) / SESSIONS, prompt / SESSIONS, text / SESSIONS, at_rest / SESSIONS
+
+
+async def bring(log: Log, host: SessionHost, name: str, clock: Patience) -> None:
+    """Bring sessions to where they wait for a retry that is near."""
+    clock.over.clear()
+    for number in range(SESSIONS):
+        host.activate(await ask(log, f"{name}.{number}", PATIENT))
+    while clock.waiting < SESSIONS:
+        await take_turns()
+    await ask(log, f"{name}.last", PATIENT)  # the writer holds the last batch until the next
+
+
+async def rest(log: Log, host: SessionHost, clock: Patience) -> None:
+    """Let all sessions end."""
+    clock.over.set()
+    while await host.active():
+        await take_turns()
+    await ask(log, uuid4().hex, PATIENT)
+
+
+async def ask(log: Log, name: str, agent: AgentSpec) -> str:
+    """Ask for a session."""
+    asked = StartAsked(agent=agent, goal="Begin.", asked_at=datetime.now(UTC))
+    return await ask_start(log.journal(), name, asked)
+
+
+def deep(value: object) -> int:
+    """Return the bytes of *value* and of what it holds."""
+    if isinstance(value, dict):
+        return getsizeof(value) + sum(map(deep, value.items()))
+    if isinstance(value, tuple):
+        return getsizeof(value) + sum(map(deep, value))
+    if hasattr(value, "calls"):
+        return getsizeof(value) + deep(value.calls)
+    return getsizeof(value)
+
+
+async def weighed() -> tuple[float, float, float, float]:
+    """Weigh on a new log."""
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        async with open_log(Path(folder, "log.db")) as log:
+            return await weigh(log, Patience())
+
+
+def measure() -> list[Row]:
+    """Return the rows of this bench."""
+    active, prompt, text, at_rest = asyncio.run(weighed())
+    return [
+        Row(
+            name="memory of an active session beside its prompt",
+            value=active,
+            unit="B",
+            floor="≤ 4,096",
+        ),
+        Row(
+            name=f"its prompt after {TURNS} turns",
+            value=prompt,
+            unit="B",
+            floor="≤ 1.2 ×",
+            ratio=prompt / text,
+            to="its text",
+        ),
+        Row(
+            name="memory of a session at rest",
+            value=max(0.0, round(at_rest, -1)),
+            unit="B",
+            floor="≤ 50",
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    print(plain(measure()))
