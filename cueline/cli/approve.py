@@ -15,6 +15,7 @@ from cueline.errors import CuelineError, InvalidNameError, NotPendingError
 
 if TYPE_CHECKING:
     from cueline.deciders.approval import ApprovalState
+    from cueline.events.inbox import DecisionGiven
     from cueline.projections.approval import Approval
     from cueline.runtime import Log
 
@@ -149,7 +150,7 @@ async def _decide(
 ) -> Exit:
     from cueline.actors.inbox import post
     from cueline.cli.reading import asked_agent
-    from cueline.cli.running import is_taken_up, when_it_counts
+    from cueline.cli.running import is_taken_up
     from cueline.events.clean import clean
     from cueline.events.inbox import DecisionGiven
     from cueline.events.stream import shown
@@ -166,16 +167,21 @@ async def _decide(
         kept, _ = clean(decision, log.redactor(agent))
         await post(log.journal(agent), opened_.session, kept, by=f"user:{by}")
         driven = await is_taken_up(log, path, opened_.session)
-    session = shown(opened_.session)
-    if as_json:
-        typer.echo(
-            json.dumps({"id": name, "session": session, "verdict": verdict, "driven": driven})
-        )
-        return Exit.DONE
-    done = "granted" if verdict == "grant" else "denied"
-    later = when_it_counts(path, session, driven=driven)
-    typer.echo(f"{name}: {done}{later}")
+    _tell(path, name, decision, shown(opened_.session), driven=driven, as_json=as_json)
     return Exit.DONE
+
+
+def _tell(
+    path: Path, name: str, decision: "DecisionGiven", session: str, *, driven: bool, as_json: bool
+) -> None:
+    from cueline.cli.running import when_it_counts
+
+    if as_json:
+        told = {"id": name, "session": session, "verdict": decision.verdict, "driven": driven}
+        typer.echo(json.dumps(told))
+        return
+    done = "granted" if decision.verdict == "grant" else "denied"
+    typer.echo(f"{name}: {done}{when_it_counts(path, session, driven=driven)}")
 
 
 async def _approval(log: "Log", name: str) -> "ApprovalState":

@@ -76,12 +76,14 @@ def document(followed: Followed, past: Past) -> dict[str, Any]:
         "toolCalls": list(calls.values()),
         "metrics": _metrics(telling.tally),
         **ends,
-        "position": {
-            "version": followed.version,
-            "turn": followed.state.turn.number,
-            "inboxRead": followed.state.inbox_read,
-        },
+        "position": _position(followed),
     }
+
+
+def _position(followed: Followed) -> dict[str, int]:
+    state = followed.state
+    read = state.inbox_read
+    return {"version": followed.version, "turn": state.turn.number, "inboxRead": read}
 
 
 def plain(value: Any) -> Any:

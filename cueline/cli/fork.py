@@ -39,6 +39,11 @@ Examples:
   cueline fork 7f3a --at 12 --goal "Try it without the cache"
   cueline fork 7f3a --at 12 --inline
 """
+_NOTE = (
+    "This session was forked from another. Its workspace is a copy of that session's "
+    "folder, made at the fork from the files as they were then; they may differ from "
+    "what was said before."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +116,7 @@ async def _fork(name: str, at: int, goal: str | None, wish: "Wish") -> Exit:
                 asked_at=datetime.now(UTC),
             )
             stream = await record(log, wish.id, asked)
-        return await carry_on(log, stream, wish, asked.agent)
+        return await carry_on(log, stream, wish)
 
 
 async def _past(log: Path, name: str, at: int) -> Past:
@@ -154,26 +159,29 @@ def copied(agent: "AgentSpec", id: str, log: Path) -> Iterator[tuple["AgentSpec"
         return
     if place.machine != machine_name():
         raise ConfigError("the workspace", f"{place.path} is on {place.machine}; fork it there")
-    source, copy = Path(place.path), Path(f"{place.path}-{id}")
-    left_out = shutil.ignore_patterns(f"{log.name}*") if _inside(log, source) else None
-    try:
-        shutil.copytree(source, copy, symlinks=True, ignore=left_out)
-    except (OSError, shutil.Error) as error:
-        raise ConfigError(
-            str(source), f"the workspace cannot be copied to {copy}: {error}"
-        ) from error
-    note = (
-        "This session was forked from another. Its workspace is a copy of that session's "
-        "folder, made at the fork from the files as they were then; they may differ from "
-        "what was said before."
-    )
+    copy = Path(f"{place.path}-{id}")
+    _copy(Path(place.path), copy, log)
     moved = place.model_copy(update={"path": str(copy)})
     try:
-        yield agent.model_copy(update={"workspace": moved}), note
+        yield agent.model_copy(update={"workspace": moved}), _NOTE
     except CuelineError:
         shutil.rmtree(copy)
         raise
 
 
-def _inside(log: Path, folder: Path) -> bool:
-    return log.resolve().is_relative_to(folder)
+def _copy(source: Path, copy: Path, log: Path) -> None:
+    import shutil
+
+    if copy.exists():
+        raise ConfigError(
+            str(copy), "it is in the way of the workspace's copy; choose another --id"
+        )
+    # A log that lies among the files is nobody's file to work on.
+    inside = log.resolve().is_relative_to(source)
+    left_out = shutil.ignore_patterns(f"{log.name}*") if inside else None
+    try:
+        shutil.copytree(source, copy, symlinks=True, ignore=left_out)
+    except (OSError, shutil.Error) as error:
+        shutil.rmtree(copy, ignore_errors=True)
+        why = f"the workspace cannot be copied to {copy}: {error}"
+        raise ConfigError(str(source), why) from error

@@ -1,6 +1,5 @@
 """`cueline resume`: take a session over, and really go on with it."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -19,6 +18,7 @@ from cueline.cli.option import (
 from cueline.cli.terminal import is_attended, who
 
 if TYPE_CHECKING:
+    from cueline.cli.starting import Wish
     from cueline.deciders.session import SessionState
     from cueline.events.store import Presence
 
@@ -52,53 +52,35 @@ def resume(
     """Go on with a session."""
     if inline and detach:
         raise typer.BadParameter("an inline run ends with this command; leave one of them out")
-    attended = is_attended() and not detach and not as_json
-    work = _resume(
-        log,
-        session,
+    from cueline.cli.starting import Wish
+
+    wish = Wish(
+        log=log,
+        id=session,
         inline=inline,
         detach=detach,
         address=address,
-        attended=attended,
+        attended=is_attended() and not detach and not as_json,
         as_json=as_json,
     )
-    raise typer.Exit(opened.run(work))
+    raise typer.Exit(opened.run(_resume(wish)))
 
 
-async def _resume(
-    path: Path,
-    name: str,
-    *,
-    inline: bool,
-    detach: bool,
-    address: str | None,
-    attended: bool,
-    as_json: bool,
-) -> Exit:
+async def _resume(wish: "Wish") -> Exit:
     from cueline.actors.inbox import post
-    from cueline.cli.driving import Where, drive
-    from cueline.cli.ending import report
     from cueline.cli.message import addressed
-    from cueline.cli.running import note_detached, owner_of
-    from cueline.cli.starting import check_recorded
-    from cueline.console.screen import Screen
+    from cueline.cli.running import owner_of
+    from cueline.cli.starting import carry_on, check_recorded
     from cueline.events.inbox import ResumeAsked
     from cueline.events.stream import shown
 
-    async with addressed(path, name) as to:
+    async with addressed(wish.log, wish.id) as to:
         owner = await owner_of(to.log.store, to.log.board, to.stream)
         _check(shown(to.stream), to.state, owner)
         check_recorded(to.agent)
         if to.state.waiting is not None and to.state.waiting.kind != "approval":
             await post(to.log.journal(), to.stream, ResumeAsked(), by=f"user:{who()}")
-        if detach:
-            return note_detached(path, shown(to.stream), as_json=as_json)
-        screen = Screen(quiet=as_json)
-        where = Where(log=path, inline=inline, address=address)
-        watch, rested = await drive(
-            to.log, to.stream, where, screen=screen, attended=attended, show_past=False
-        )
-        return report(watch, screen, path, rested=rested, as_json=as_json)
+        return await carry_on(to.log, to.stream, wish, show_past=False)
 
 
 def _check(id: str, state: "SessionState", owner: "Presence | None") -> None:  # noqa: A002 - the word of the log

@@ -2,13 +2,17 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
+
+if TYPE_CHECKING:
+    from cueline.cli.following import Followed, Past
+    from cueline.events.store import Presence
 
 _HELP = """Show what was said and done in a session, and how it stands.
 
@@ -21,6 +25,7 @@ Examples:
   cueline show 7f3a --full --log work/log.db
 """
 _ALL = 1_000_000
+_NOBODY = "nobody; `cueline resume` goes on"
 
 
 def register(app: typer.Typer) -> None:
@@ -41,37 +46,38 @@ def show(
 
 async def _show(log: Path, name: str, *, full: bool, as_json: bool) -> Exit:
     from cueline.cli.document import document
-    from cueline.cli.ending import shown_status
     from cueline.cli.reading import past_of, session_in
     from cueline.cli.running import owner_of
-    from cueline.console.screen import Screen
-    from cueline.console.summary import summary
-    from cueline.console.telling import RESULT_LINES, Line, Telling
-    from cueline.events.stream import shown
 
     async with session_in(log, name) as followed, opened.board_of(log) as board:
         past, code = await past_of(followed)
         if as_json:
             typer.echo(json.dumps(document(followed, past), indent=2, ensure_ascii=False))
-            return code
-        screen = Screen()
-        telling = Telling(result_lines=_ALL if full else RESULT_LINES)
-        for recorded, fact in past:
-            if fact is None:
-                screen.show([Line("dim", f"  version {recorded.version} was emptied")])
-            else:
-                screen.show(telling.tell(recorded, fact))
-        state = followed.state
-        if not past:
-            screen.show([Line("note", "it was asked for, and nobody has taken it up yet")])
-        screen.show([Line("dim", "")])
-        screen.show(summary(shown(followed.stream), shown_status(state), telling.tally))
-        owner = await owner_of(followed.store, board, followed.stream)
-        if state.status in ("running", "stopping"):
-            driven = (
-                f"process {owner.pid} on {owner.machine}"
-                if owner
-                else "nobody; `cueline resume` goes on"
-            )
-            screen.show([Line("note", f"driven by {driven}")])
+        else:
+            owner = await owner_of(followed.store, board, followed.stream)
+            _print(followed, past, owner, full=full)
         return code
+
+
+def _print(followed: "Followed", past: "Past", owner: "Presence | None", *, full: bool) -> None:
+    from cueline.cli.ending import shown_status
+    from cueline.console.screen import Screen
+    from cueline.console.summary import summary
+    from cueline.console.telling import RESULT_LINES, Line, Telling
+    from cueline.events.stream import shown
+
+    screen = Screen()
+    telling = Telling(result_lines=_ALL if full else RESULT_LINES)
+    for recorded, fact in past:
+        if fact is None:
+            screen.show([Line("dim", f"  version {recorded.version} was emptied")])
+        else:
+            screen.show(telling.tell(recorded, fact))
+    if not past:
+        screen.show([Line("note", "it was asked for, and nobody has taken it up yet")])
+    state = followed.state
+    screen.show([Line("dim", "")])
+    screen.show(summary(shown(followed.stream), shown_status(state), telling.tally))
+    if state.status in ("running", "stopping"):
+        whom = f"process {owner.pid} on {owner.machine}" if owner else _NOBODY
+        screen.show([Line("note", f"driven by {whom}")])

@@ -20,7 +20,7 @@ from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec
 from cueline.events.clean import clean
 from cueline.events.inbox import StartAsked
-from cueline.events.stream import stream_name
+from cueline.events.stream import shown, stream_name
 from cueline.runtime import Log, open_log, recorded
 
 ATTENDED_SECONDS = 300.0
@@ -158,22 +158,22 @@ async def start(asked: StartAsked, wish: Wish) -> Exit:
     stream_name("session", wish.id)
     async with open_log(wish.log) as log:
         stream = await record(log, wish.id, asked)
-        return await carry_on(log, stream, wish, asked.agent)
+        warn_of_log(asked.agent, wish.log)
+        return await carry_on(log, stream, wish)
 
 
-async def carry_on(log: Log, stream: str, wish: Wish, agent: AgentSpec) -> Exit:
+async def carry_on(log: Log, stream: str, wish: Wish, *, show_past: bool = True) -> Exit:
     """Drive and show a session that was recorded, unless it is detached.
 
     Raises:
         CuelineError: it cannot be driven, or not be read.
     """
     if wish.detach:
-        return note_detached(wish.log, wish.id, as_json=wish.as_json)
+        return note_detached(wish.log, shown(stream), as_json=wish.as_json)
     screen = Screen(quiet=wish.as_json)
-    warn_of_log(agent, wish.log)
     where = Where(log=wish.log, inline=wish.inline, address=wish.address)
     watch, rested = await drive(
-        log, stream, where, screen=screen, attended=wish.attended, show_past=True
+        log, stream, where, screen=screen, attended=wish.attended, show_past=show_past
     )
     return report(watch, screen, wish.log, rested=rested, as_json=wish.as_json)
 

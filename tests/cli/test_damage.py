@@ -1,6 +1,16 @@
 """Logs that were damaged, or that another version wrote."""
 
+import asyncio
+from datetime import UTC, datetime
+
 import pytest
+
+from cueline.actors.inbox import ask_start
+from cueline.events.agent import AgentSpec
+from cueline.events.inbox import StartAsked
+from cueline.events.journal import FactWrite
+from cueline.events.session import SessionCompleted, SessionStarted
+from cueline.runtime import open_log
 
 FLIP = (
     "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), 'There is', 'There was') "
@@ -105,3 +115,27 @@ def test_a_log_that_cannot_be_made_is_refused(shell):
 
     assert done.exit_code == 2
     assert done.stderr.startswith("error: file/log.db: ")
+
+
+async def test_a_decision_that_the_rules_would_not_make_is_named(shell):
+    """I10: its chain is intact, so that only deciding again can tell."""
+    agent = AgentSpec(name="clerk", provider="scripted", model="script.toml")
+    asked = StartAsked(agent=agent, goal="Hi", asked_at=datetime.now(UTC))
+    started = SessionStarted(agent=agent, goal="Hi", open=False, attached=False, labels={}, epoch=1)
+    async with open_log(shell.log) as log:
+        stream = await ask_start(log.journal(), "one", asked)
+        epoch = await log.store.acquire(stream, "host-1", 0)
+        write = FactWrite(
+            stream=stream,
+            steps=[[started, SessionCompleted(result="by magic")]],
+            expected_version=0,
+            epoch=epoch,
+        )
+        await log.journal().append([write], key="1")
+
+    done = await asyncio.to_thread(shell, "replay", "one", "--check")
+
+    assert done.exit_code == 1
+    assert "one@2: decided anew, this step differs" in done.stdout
+    assert "recorded: SessionCompleted" in done.stdout
+    assert "decided:  ModelRequested" in done.stdout
