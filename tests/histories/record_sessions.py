@@ -1,0 +1,104 @@
+"""Record sessions that were killed, stopped …: `python -m tests.histories.record_sessions v1`.
+
+Beside the facts that `record.py` makes by hand, this is what a cueline really
+wrote. Files are only ever added.
+"""
+
+import asyncio
+import sys
+
+from cueline.events.codec import blobs_in
+from cueline.events.inbox import ForkPoint, MessageSent, PauseAsked, ResumeAsked, StopAsked
+from cueline.events.stream import category_of, id_of
+from cueline.testing.crash import Life
+from cueline.testing.fakes import asks_for, says
+from tests.actors.scene import Scene, Valve
+from tests.crash import story
+from tests.histories.record import HERE, add, line
+
+
+async def whole():
+    """A call of every kind, and an approval."""
+    return (await story.undisturbed())[0]
+
+
+async def killed(**policy):
+    """Killed in the middle of an undeclared call; a person says whether it happened."""
+    _, world = await story.undisturbed()
+    place, agent = story.outside(**policy)
+    await place.start("story", agent)
+    await story.drive(place, Life(world.life.points.index("after the tool pay")))
+    await story.drive(place)
+    return place
+
+
+async def killed_and_told():
+    """The same, where policy tells the model that the outcome is unknown."""
+    return await killed(in_doubt="tell")
+
+
+async def stopped():
+    """Stopped while an undeclared call runs, which is killed."""
+    scene = Scene([asks_for(("pay", {}), ("read", {})), says("done")], act=Valve())
+    await scene.begin()
+    await scene.say(StopAsked())
+    await scene.clock.advance(10)
+    return scene.outside
+
+
+async def steered():
+    """Steered while a question waits, then paused, resumed and followed up."""
+    scene = Scene([asks_for(("deploy", {})), says("one"), says("two"), says("three")])
+    await scene.begin(open=True)
+    await scene.say(MessageSent(lane="steer", text="Not that."))
+    await scene.say(PauseAsked(), MessageSent(lane="note", text="A note."), ResumeAsked())
+    await scene.say(MessageSent(lane="followup", text="And then?"))
+    return scene.outside
+
+
+async def poisoned():
+    """Kills its host again and again, waits for an operator, and goes on."""
+    scene = Scene([asks_for(("pay", {})), says("done")])
+    await scene.outside.start("s", scene.agent)
+    for _ in range(4):
+        world = await scene.world(Life(5))
+        await world.kill()
+    await scene.world()
+    await scene.say(ResumeAsked())
+    return scene.outside
+
+
+async def forked():
+    """Forked in the middle of a turn, with calls open."""
+    place = await story.cut((await story.undisturbed())[0], 17, [*story.SAID, says("And more.")])
+    state = await place.state(story.SESSION)
+    point = ForkPoint(stream=story.SESSION, version=15, hash="")
+    fork = await place.start("fork", state.agent, "Go on.", fork_of=point)
+    await story.drive(place, session=fork)
+    return place
+
+
+SCENES = (whole, killed, killed_and_told, stopped, steered, poisoned, forked)
+
+
+async def texts_of(scene):
+    """Return the lines of each stream that *scene* leaves."""
+    place = await scene()
+    texts = {}
+    async for event in place.store.read_all():
+        blobs = {blob: await place.store.get_blob(blob) for blob in blobs_in(event.payload)}
+        text = line(event.type, event.schema, event.payload, blobs)
+        texts[event.stream] = texts.get(event.stream, "") + text
+    return texts
+
+
+def main(version):
+    """Add the sessions of *version*."""
+    for scene in SCENES:
+        for stream, text in asyncio.run(texts_of(scene)).items():
+            name = f"{category_of(stream)}-{scene.__name__}-{id_of(stream)}.jsonl"
+            add(HERE / version / name, text)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

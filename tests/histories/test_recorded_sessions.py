@@ -1,0 +1,31 @@
+"""Sessions that a released cueline wrote fold to the end that they had."""
+
+import pytest
+
+from cueline.deciders.prompt import Prompt
+from cueline.deciders.session import TERMINAL, Status, due, evolve, following, session_of
+from tests.histories.test_histories import HERE, decode, lines_of
+
+ENDS = {"stopped": Status.STOPPED, "steered": Status.IDLE}
+SESSIONS = sorted(
+    set(HERE.glob("v*/session-*.jsonl")) - set(HERE.glob("v*/session-forked-*.jsonl"))
+)
+"""Of a fork and its parent, the beginning or the end is in another file."""
+
+
+def replayed(path):
+    facts = [decode(line, n) for n, line in enumerate(lines_of(path), start=1)]
+    state, prompt = session_of("session-default/7f3a"), Prompt()
+    for fact in facts:
+        state = evolve(state, fact)
+        prompt.add(fact)
+    return state, prompt
+
+
+@pytest.mark.parametrize("path", SESSIONS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_recorded_session_still_ends_as_it_did(path):
+    state, prompt = replayed(path)
+
+    assert ENDS.get(path.stem.split("-")[1], Status.COMPLETED) == state.status
+    assert ([], []) == (due(state), following(state))
+    assert state.status not in TERMINAL or prompt.digest
