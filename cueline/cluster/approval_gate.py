@@ -1,5 +1,6 @@
 """The approval gate in an actor of its own, and as a session host sees it."""
 
+import asyncio
 import time
 from datetime import datetime
 from typing import Any, cast
@@ -10,7 +11,7 @@ from cueline.cluster.call import DEAD, UNCLEAR, Handle, call
 from cueline.cluster.remote_store import CALL_SECONDS, PATIENCE_SECONDS, RemoteStore
 from cueline.cluster.site import Site
 from cueline.deciders.approval import Vote
-from cueline.errors import ClusterError, UnknownOutcomeError
+from cueline.errors import UnknownOutcomeError
 from cueline.events.approval import ApprovalOpened
 from cueline.events.session import GateAnswer
 
@@ -82,14 +83,21 @@ class RemoteGate:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
-                if self._handle is None:
-                    gate = self._site.named("gate")
-                    self._handle = await self._site.find(gate, PATIENCE_SECONDS)
-                return await call(getattr(self._handle, method).remote(name, *asked), CALL_SECONDS)
-            except (*DEAD, *UNCLEAR, ClusterError) as error:
+                gate = await self._found()
+                return await call(getattr(gate, method).remote(name, *asked), CALL_SECONDS)
+            except (*DEAD, *UNCLEAR) as error:
                 if isinstance(error, DEAD):
                     self._handle = None
                 if time.monotonic() > deadline:
                     reason = "the gate cannot be reached"
                     raise UnknownOutcomeError(name.stream, reason) from error
             await clock.sleep(_AGAIN_SECONDS)
+
+    async def _found(self) -> Handle:
+        """Return the gate; who needs it first starts it, for many sessions never do."""
+        if self._handle is None:
+            name = self._site.named("gate")
+            self._handle = await asyncio.to_thread(
+                self._site.create, ApprovalGateActor, name, self._site, restarts=True
+            )
+        return self._handle

@@ -13,7 +13,6 @@ import ray
 from cueline.actors.presence import death_of, ended, find
 from cueline.actors.session_host import HostPort
 from cueline.clock import SystemClock
-from cueline.cluster.approval_gate import ApprovalGateActor
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
 from cueline.cluster.log_writer import LogWriterActor
 from cueline.cluster.runner import RunnerActor
@@ -79,7 +78,7 @@ class Fleet:
         self._astray: list[Member] = []
         """Lost, and perhaps alive: a frozen runner may still finish what it began."""
         self._tasks: set[asyncio.Task[None]] = set()
-        self._parents: list[Handle] = []
+        self._writer: Handle = None
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def open_log(self) -> None:
@@ -89,10 +88,9 @@ class Fleet:
             LogUnavailableError: the log cannot be opened on the node that was named.
             ClusterError: the writer does not start.
         """
-        writer = self.site.create(
+        writer = self._writer = self.site.create(
             LogWriterActor, self.site.named("writer"), self.site.parts, restarts=True
         )
-        self._parents.append(writer)
         try:
             log_id = await call(writer.start.remote(), START_SECONDS)
         except (*DEAD, *UNCLEAR) as error:
@@ -116,11 +114,6 @@ class Fleet:
                 known = there[number] if number < len(there) else None
                 self._spawn(self._keep(role, nodes[number % len(nodes)], known))
         await self._ready
-        # Last: hosts wait for it when they need it, and at first they do not.
-        gate = self.site.create(
-            ApprovalGateActor, self.site.named("gate"), self.site, restarts=True
-        )
-        self._parents.append(gate)
 
     async def hosts(self) -> dict[str, HostPort]:
         """See `dispatcher.Fleet`."""
@@ -158,9 +151,9 @@ class Fleet:
         await asyncio.gather(*(self._end(member) for member in members))
 
     def close_log(self) -> None:
-        """Take down the gate and the writer: nothing here needs the log any more."""
-        for handle in self._parents:
-            ray.kill(handle)
+        """Take down the writer: nothing here needs the log any more."""
+        if self._writer is not None:
+            ray.kill(self._writer)
 
     async def _nodes(self) -> list[str]:
         others = await living_nodes() - {self.site.node}

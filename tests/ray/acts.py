@@ -35,3 +35,9 @@ def spawning(context: ToolContext) -> str:
     child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
     Path(context.workspace / "child").write_text(str(child.pid))
     return begin(context)
+
+
+@tool(idempotent=True, sensitive=True, needs_workspace=True)
+def guarded(context: ToolContext) -> str:
+    """Do something that a person has to allow."""
+    return begin(context)

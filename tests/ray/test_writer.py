@@ -5,6 +5,14 @@ import signal
 from cueline.cluster.remote_store import RemoteStore
 from cueline.events.store import ANY, Draft, Write
 
+SCRIPT = """
+[[reply]]
+text = "I act."
+calls = [{ name = "repeatable" }]
+
+[[reply]]
+text = "Done."
+"""
 NOTHING = "[[reply]]\ntext = '-'"
 
 
@@ -28,3 +36,26 @@ async def test_nothing_that_was_acknowledged_is_lost_with_the_writer(on_cluster)
 
         kept = [event.position async for event in world.log.store.read_all()]
         assert sorted(each.position for each in appended) == kept
+
+
+async def test_a_session_goes_on_when_the_writer_dies(on_cluster):
+    async with on_cluster(SCRIPT, tools=["repeatable"]) as world:
+        await world.begun()
+        os.kill(await world.pid_of("writer"), signal.SIGKILL)
+        world.let_go()
+
+        assert "Done." == await world.result()
+        assert [] == world.troubles
+
+
+async def test_a_decision_counts_though_the_gate_died_after_it_asked(on_cluster):
+    async with on_cluster(SCRIPT.replace("repeatable", "guarded"), tools=["guarded"]) as world:
+        world.let_go()
+        async for fact in world.session.events():
+            if fact.type == "ApprovalRequested":
+                os.kill(await world.pid_of("gate"), signal.SIGKILL)
+                await world.session.approve(fact)
+                break
+
+        assert "Done." == await world.result()
+        assert [] == world.troubles
