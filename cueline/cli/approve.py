@@ -159,13 +159,13 @@ async def _decide(
     async with open_log(path, must_exist=True) as log:
         state = await _approval(log, name)
         opened_ = _pending_or_refused(name, state)
-        by = who()
         decision = DecisionGiven(
-            approval=name, digest=opened_.digest, verdict=verdict, by=by, note=note
+            approval=name, digest=opened_.digest, verdict=verdict, by=who(), note=note
         )
-        agent = await asked_agent(log, opened_.session)
-        kept, _ = clean(decision, log.redactor(agent))
-        await post(log.journal(agent), opened_.session, kept, by=f"user:{by}")
+        if not await _was_given(log, opened_.session, decision):
+            agent = await asked_agent(log, opened_.session)
+            kept, _ = clean(decision, log.redactor(agent))
+            await post(log.journal(agent), opened_.session, kept, by=f"user:{who()}")
         driven = await is_taken_up(log, path, opened_.session)
     _tell(path, name, decision, shown(opened_.session), driven=driven, as_json=as_json)
     return Exit.DONE
@@ -182,6 +182,28 @@ def _tell(
         return
     done = "granted" if decision.verdict == "grant" else "denied"
     typer.echo(f"{name}: {done}{when_it_counts(path, session, driven=driven)}")
+
+
+async def _was_given(log: "Log", session: str, decision: "DecisionGiven") -> bool:
+    """Whether the same decision waits in the inbox already.
+
+    Raises:
+        NotPendingError: another one does, and will count first.
+    """
+    from cueline.events.inbox import DecisionGiven
+    from cueline.events.stream import sibling
+
+    async for _, said in log.journal().read(sibling(session, "inbox")):
+        if not isinstance(said, DecisionGiven) or said.approval != decision.approval:
+            continue
+        if said.digest != decision.digest:
+            continue
+        if said.verdict != decision.verdict:
+            done = "granted" if said.verdict == "grant" else "denied"
+            reason = f"it was {done} by {said.by} before, which counts when it is next driven"
+            raise NotPendingError(decision.approval, reason)
+        return True
+    return False
 
 
 async def _approval(log: "Log", name: str) -> "ApprovalState":

@@ -37,6 +37,16 @@ def test_what_does_not_wait_any_more_is_refused_with_its_state(asking):
     assert "one.1.0.1: it does not wait any more: granted by " in done.stderr
 
 
+def test_the_first_decision_counts_also_before_anybody_has_read_it(asking):
+    first, again = asking("deny", "one.1.0.1"), asking("deny", "one.1.0.1")
+    other = asking("approve", "one.1.0.1")
+    decisions = asking("audit", "--type", "DecisionGiven", "--json").stdout.splitlines()
+
+    assert (0, 0, 2) == (first.exit_code, again.exit_code, other.exit_code)
+    assert "one.1.0.1: it was denied by " in other.stderr
+    assert len(decisions) == 1
+
+
 @pytest.mark.parametrize("name", ["one.9.9.9", "nobody", "Not An Id"])
 def test_an_approval_that_never_was_is_refused(asking, name):
     done = asking("approve", name)
