@@ -7,7 +7,6 @@ ends in any other way than with an answer takes its worker with it.
 
 import asyncio
 import inspect
-import os
 import signal
 import time
 from collections.abc import Awaitable, Callable
@@ -24,6 +23,10 @@ from cueline.tools.target import LOADING
 from cueline.tools.tool import ToolContext, load_recorded
 
 GRACE_SECONDS = 5.0
+WORKERS = 8
+"""Not by the number of processors: tools mostly wait, for a shell command above
+all, and a quick call should not wait with them. Each starts when it is needed,
+and takes 30 MB."""
 
 Start = Callable[[], object]
 
@@ -33,7 +36,7 @@ class ProcessToolExecutor:
 
     def __init__(
         self,
-        workers: int | None = None,
+        workers: int = WORKERS,
         *,
         memory_limit: int | None = None,
         grace_seconds: float = GRACE_SECONDS,
@@ -53,7 +56,7 @@ class ProcessToolExecutor:
                 'it runs an agent when it is imported; do that under `if __name__ == "__main__"`'
             )
             raise ToolImportError(file, reason)
-        self._pool = WorkerPool(workers or min(4, os.cpu_count() or 1), memory_limit, grace_seconds)
+        self._pool = WorkerPool(workers, memory_limit, grace_seconds)
         self._grace_seconds = grace_seconds
         self._tasks: set[asyncio.Task[object]] = set()
 

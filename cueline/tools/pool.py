@@ -19,6 +19,7 @@ class WorkerPool:
         self._slots = asyncio.Semaphore(size)
         self._workers: set[WorkerProcess] = set()
         self._idle: list[WorkerProcess] = []
+        self._starting = 0
         self._closed = False
 
     @asynccontextmanager
@@ -43,11 +44,16 @@ class WorkerPool:
             elif secrets <= worker.without:
                 self._idle.remove(worker)
                 return worker
-        if len(self._workers) == self._size:  # one of the others has to make room
-            other = self._idle[0]
-            self._forget(other)
-            await other.stop(0)
-        return await self._start(secrets)
+        self._starting += 1
+        try:
+            if len(self._workers) + self._starting > self._size:
+                # Whoever comes here has a slot, so that one of the others is idle.
+                other = self._idle[0]
+                self._forget(other)
+                await other.stop(0)
+            return await self._start(secrets)
+        finally:
+            self._starting -= 1
 
     async def _start(self, secrets: frozenset[str]) -> WorkerProcess:
         self._refuse_when_closed()

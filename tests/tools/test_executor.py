@@ -192,6 +192,34 @@ async def test_secrets_keep_to_the_number_of_workers(order, monkeypatch, marked)
     await executor.close()
 
 
+async def test_workers_that_start_at_once_keep_to_their_number(order, monkeypatch, marked):
+    monkeypatch.setenv("DATABASE", "planted")
+    executor = ProcessToolExecutor(workers=2)
+    secretive = replace(order("misbehaving:environment"), secrets=("DATABASE",))
+    await executor.call(order("misbehaving:environment"))
+
+    await asyncio.gather(executor.call(secretive), executor.call(secretive))
+
+    assert 4 == len([p for p in marked() if p.pid != os.getpid()])  # two, each with a guardian
+    await executor.close()
+
+
+async def test_two_slow_commands_do_not_hold_up_the_others(executor, order, workspace):
+    os.mkfifo(workspace / "door")
+    door = os.open(workspace / "door", os.O_RDWR)
+    command = "touch begun.$$; read < door"
+    waiting = asyncio.gather(*(executor.call(order(run_command, command=command)) for _ in "12"))
+    await await_until(lambda: len(list(workspace.glob("begun.*"))) == 2, within=20)
+
+    async with asyncio.timeout(20):
+        output = await executor.call(order("examples:double", number=3))
+
+    assert (b"6", False) == (output.content, waiting.done())
+    os.write(door, b"go\ngo\n")
+    await waiting
+    os.close(door)
+
+
 async def test_signals_that_the_runner_blocks_reach_the_tools(executor, order):
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
