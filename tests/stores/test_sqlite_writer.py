@@ -73,6 +73,7 @@ async def test_what_queues_during_a_commit_goes_in_the_next(faulty):
 
 
 async def test_a_small_quick_commit_stays_on_the_loop(faulty):
+    # 004-084: what may take longer goes to a thread.
     store, connections = faulty
 
     await begin(store)
