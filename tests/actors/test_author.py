@@ -1,4 +1,4 @@
-"""Who is behind each fact, as the audit tells it (000-050)."""
+"""Who is behind each fact, as the audit tells it."""
 
 import pytest
 

@@ -26,7 +26,7 @@ async def beating(scene, incarnation):
 
 
 async def test_a_new_message_is_passed_on_at_once():
-    # 000-043
+    # 003-065
     scene = Scene([says("one"), says("two")])
     await scene.begin(open=True)
 
@@ -48,7 +48,7 @@ async def test_a_session_that_a_living_owner_drives_is_left_alone():
 
 @pytest.mark.parametrize("silence", [timedelta(seconds=11)])
 async def test_a_silent_owner_counts_as_dead(silence):
-    # C49: a frozen host; the epoch fences it.
+    # I3: a frozen host; the epoch fences it.
     scene = Scene({(1, 1): Valve(), (1, 2): says("done")})
     owner = await scene.begin()
     await beating(scene, owner.name)
@@ -60,7 +60,7 @@ async def test_a_silent_owner_counts_as_dead(silence):
 
 
 async def test_crashed_sessions_are_left_alone_by_a_command_that_did_not_name_them():
-    # 003-065: 30 of them, and a one-line run.
+    # DESIGN 5: 30 of them, and a one-line run.
     scene = Scene([asks_for(("pay", {})), says("done")])
     crashed = [await scene.outside.start(f"c{n}", scene.agent) for n in range(30)]
     died = await scene.world(Life(40))
@@ -77,7 +77,7 @@ async def test_crashed_sessions_are_left_alone_by_a_command_that_did_not_name_th
 
 
 async def test_each_of_them_goes_on_when_it_is_named():
-    # 000-017
+    # 000-016, C6
     scene = Scene([asks_for(("read", {})), says("done")])
     crashed = [await scene.outside.start(f"c{n}", scene.agent) for n in range(30)]
     died = await scene.world(Life(40))

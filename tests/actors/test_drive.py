@@ -8,6 +8,7 @@ from cueline.deciders.session import Status
 from cueline.errors import (
     ConfigError,
     LogUnavailableError,
+    ProviderRefusedError,
     ProviderUnavailableError,
     UnknownOutcomeError,
 )
@@ -16,6 +17,7 @@ from cueline.events.session import (
     MessageRefused,
     ModelFailed,
     SessionCompleted,
+    SessionFailed,
     SessionWaiting,
     ToolSkipped,
 )
@@ -31,7 +33,7 @@ async def commits(scene, stream=SESSION):
 
 
 async def test_a_turn_with_a_tool_call_is_two_commits():
-    # D15, C45: the count that the figures rest on.
+    # DESIGN 5: the count that the figures rest on.
     scene = Scene([asks_for(("pay", {}))] * 9 + [says("done")])
 
     await scene.begin()
@@ -66,7 +68,7 @@ async def test_nothing_is_done_before_it_is_recorded():
 @pytest.mark.parametrize(("open_", "rest"), [(True, "SessionIdle"), (False, "SessionCompleted")])
 @pytest.mark.parametrize("when", ["before", "after"])
 async def test_a_message_at_the_very_moment_a_session_rests_is_read(open_, rest, when):
-    # I7, 000-043: it leads to exactly one fact, also at the moment of the end.
+    # I7, D31: it leads to exactly one fact, also at the moment of the end.
     scene = Scene([says("one"), says("two")])
 
     async def speak():
@@ -83,7 +85,7 @@ async def test_a_message_at_the_very_moment_a_session_rests_is_read(open_, rest,
 
 
 async def test_a_message_after_the_end_is_refused_and_changes_nothing():
-    # I6, I7
+    # I6, I7, D15
     scene = Scene([says("done")])
     await scene.begin()
 
@@ -105,7 +107,7 @@ async def test_a_session_at_rest_leaves_nothing_in_its_host():
 
 
 async def test_an_unavailable_log_is_told_once_and_tried_again():
-    # DESIGN 6, 000-054: the outcome stays in memory until the log takes it.
+    # DESIGN 6: the outcome stays in memory until the log takes it.
     scene = Scene([says("done")])
     failures = [LogUnavailableError("log.db", "the disk is full")] * 3
 
@@ -136,7 +138,7 @@ async def test_an_append_whose_outcome_is_unknown_is_asked_again_and_counts_once
 
 
 async def test_a_failed_model_call_is_tried_again_after_a_recorded_delay():
-    # 000-041, C3: the retry waits at rest, and survives its host.
+    # 000-014, 003-068, C3: the retry waits at rest, and survives its host.
     cut = ProviderUnavailableError("malformed_reply", "the reply broke off")
     scene = Scene({(1, 1): cut, (1, 2): says("whole")}, retry={"base_seconds": 10, "jitter": 0})
 
@@ -179,6 +181,18 @@ async def test_a_model_that_cannot_be_made_waits_for_an_operator():
     assert "ANTHROPIC_API_KEY" in waiting.why
 
 
+async def test_what_nobody_can_mend_ends_this_session_alone():
+    # 000-017, 000-049, C9
+    refused = ProviderRefusedError("invalid_request", "the tools are not well formed")
+    scene = Scene({(1, 1): refused})
+
+    world = await scene.begin()
+
+    failed = await scene.last(SessionFailed)
+    assert ("invalid_request", False) == (failed.kind, failed.recoverable)
+    assert [] == world.troubles
+
+
 async def test_a_providers_bug_waits_for_an_operator_and_a_resume_tries_again():
     scene = Scene({(1, 1): KeyError("choices"), (1, 2): says("done")})
     await scene.begin()
@@ -210,7 +224,7 @@ async def test_arguments_that_do_not_fit_are_told_to_the_model_and_nothing_runs(
 
 
 async def test_a_pause_starts_nothing_new_and_lets_what_is_in_flight_finish():
-    # 000-036
+    # 000-011
     valve = Valve()
     scene = Scene([asks_for(("pay", {})), says("done")], act=valve)
     await scene.begin()
@@ -224,7 +238,7 @@ async def test_a_pause_starts_nothing_new_and_lets_what_is_in_flight_finish():
 
 
 async def test_a_signal_cancels_the_model_call_after_its_grace():
-    # DESIGN 6: a lost attempt, made again after a resume.
+    # 000-011, DESIGN 6: a lost attempt, made again after a resume.
     valve = Valve()
     scene = Scene({(1, 1): valve, (1, 2): says("done")})
     world = await scene.begin()
@@ -258,7 +272,7 @@ async def test_a_pause_that_ends_within_its_grace_cancels_nothing():
 
 
 async def test_a_stop_ends_a_model_call_at_once():
-    # 000-037
+    # DESIGN 6
     valve = Valve()
     scene = Scene([valve])
     await scene.begin()
@@ -306,7 +320,7 @@ async def test_stopping_twice_is_stopping_once():
 
 
 async def test_a_steer_skips_what_was_not_started():
-    # 000-038
+    # 003-061 to 003-064, C49
     valve = Valve()
     scene = Scene([asks_for(("pay", {}), ("pay", {"n": 2})), says("ok")], act=valve)
     await scene.begin()

@@ -16,7 +16,7 @@ def test_ids_are_short_and_differ():
 
 
 async def test_a_message_waits_in_the_log_while_nothing_is_running():
-    # 000-043
+    # I7
     scene = Scene([])
     await scene.outside.start("s", scene.agent)
 
@@ -37,7 +37,6 @@ async def test_with_a_key_telling_twice_is_telling_once():
 
 
 async def test_who_says_it_is_recorded():
-    # 000-050
     scene = Scene([])
     await scene.outside.start("s", scene.agent)
 

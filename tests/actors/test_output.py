@@ -78,7 +78,7 @@ async def everything(scene):
 
 @pytest.mark.parametrize("padding", [0, 100_000])
 async def test_no_secret_of_a_tool_a_model_or_a_failure_is_ever_in_the_log(padding):
-    # I11, 000-052, D31: planted wherever something comes from outside.
+    # I11: planted wherever something comes from outside.
     async def leak(order):
         if order.arguments["n"] == 1:
             raise ToolFailedError("tool_error", f"no access with {CANARY}")

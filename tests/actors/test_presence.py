@@ -33,7 +33,7 @@ def test_a_process_that_beats_lives():
 
 
 def test_a_silent_process_may_be_frozen_and_counts_as_dead():
-    # C49: as an owner; for what it started, only its end counts.
+    # I3: as an owner; for what it started, only its end counts.
     assert "is silent for 11 s" in death_of(HERE, LATER)
     assert ended(HERE) is None
 

@@ -42,7 +42,7 @@ async def test_a_sensitive_call_waits_for_a_person_at_rest():
 
 
 async def test_a_grant_lets_exactly_this_call_run_and_is_named():
-    # 000-025
+    # 000-025, 000-054
     scene = await asked()
 
     await scene.decide("grant", by="ann")
@@ -52,6 +52,7 @@ async def test_a_grant_lets_exactly_this_call_run_and_is_named():
 
 
 async def test_a_denial_is_told_to_the_model():
+    # 000-055
     scene = await asked()
 
     await scene.decide("deny")
@@ -71,7 +72,7 @@ async def test_an_automatic_grant_is_recorded_as_such():
 
 
 async def test_what_nobody_decided_expires_and_waits_for_an_operator():
-    # 000-026
+    # 000-026, 000-056
     scene = await asked()
     await scene.clock.advance(HOUR)
 
@@ -152,7 +153,7 @@ async def test_a_decision_on_something_else_is_refused_and_does_no_harm(approval
 
 
 async def test_a_decision_on_what_was_not_shown_is_refused():
-    # 000-053, I9
+    # C18, I9
     scene = await asked()
 
     await scene.say(DecisionGiven(approval="s.1.0.1", digest="?", verdict="grant", by="eve"))

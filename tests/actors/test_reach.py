@@ -80,7 +80,7 @@ async def test_a_call_whose_runner_cannot_be_reached_waits():
 
 
 async def test_it_is_in_doubt_only_after_the_removal_time():
-    # 003-062
+    # I5, I14
     scene = Scene([asks_for(("pay", {})), says("done")], act=Valve(), policy={"in_doubt": "tell"})
     _, world = await unreachable(scene)
 

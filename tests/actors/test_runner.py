@@ -58,7 +58,7 @@ async def test_never_seen_also_means_never_will():
 
 
 async def test_a_former_owner_is_refused():
-    # C49
+    # I3, DESIGN 5
     served = runner()
     await served.outcome(name(epoch=2))
 
@@ -131,7 +131,7 @@ async def test_a_call_that_waits_for_its_turn_when_it_is_stopped_was_not_started
 
 
 async def test_what_is_not_what_was_granted_is_not_run():
-    # I9, 000-053
+    # I9, C18
     served = runner()
 
     report = await served.execute(order(arguments={"to": "eve"}))

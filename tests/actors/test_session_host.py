@@ -24,7 +24,7 @@ from tests.actors.scene import SESSION, Scene, Valve
 
 
 async def test_a_former_owner_writes_nothing_more_and_drops_the_session_silently():
-    # I3, 000-032, C49: the store refuses the append of a host that thaws.
+    # I3: the store refuses the append of a host that thaws.
     valve = Valve(says("from the past"))
     scene = Scene({(1, 1): valve, (1, 2): says("from the present")})
     frozen = await scene.begin()
@@ -39,7 +39,7 @@ async def test_a_former_owner_writes_nothing_more_and_drops_the_session_silently
 
 
 async def test_a_thawed_hosts_order_is_refused_by_the_runner():
-    # C49, 003-063: the new owner has asked the same runner what became of the call.
+    # I3, I5: the new owner has asked the same runner what became of the call.
     scene = Scene([asks_for(("pay", {})), says("done")], act=Valve())
     frozen = await scene.begin()
     performer = frozen.host._drives[SESSION]._performer
@@ -52,6 +52,7 @@ async def test_a_thawed_hosts_order_is_refused_by_the_runner():
 
 
 async def test_a_takeover_records_the_lost_attempt():
+    # 000-006, C6
     scene = Scene({(1, 1): Valve(), (1, 2): says("done")})
     frozen = await scene.begin()
     await frozen.kill()
@@ -93,7 +94,7 @@ async def outgrow(store):
     ("spoil", "error"), [(damage, CorruptEventError), (outgrow, UnknownEventTypeError)]
 )
 async def test_a_session_that_cannot_be_read_is_set_aside_alone_and_reported(spoil, error):
-    # 000-055, DESIGN 5: one session, not the host; once, not every second.
+    # C9, DESIGN 5: one session, not the host; once, not every second.
     scene = Scene([says("one"), says("two")])
     first = await scene.begin(open=True)
     await first.kill()
@@ -184,7 +185,7 @@ async def test_settled_waits_until_a_session_rests():
 
 
 async def test_closing_leaves_what_is_in_flight_to_the_next_owner():
-    # 000-017: resume really goes on.
+    # 000-034, D1: resume really goes on.
     scene = Scene({(1, 1): Valve(), (1, 2): says("done")})
     world = await scene.begin()
 
