@@ -17,7 +17,7 @@ VERSIONS = len(asyncio.run(ENDED.facts(story.SESSION)))
 
 @pytest.mark.parametrize("position", range(1, EVENTS + 1))
 async def test_a_log_cut_after_any_event_goes_on_to_the_same_end(position):
-    # 000-032, I4, I13
+    # 000-015, 000-032, I4, I13
     place = await story.cut(ENDED, position)
 
     survivor = await story.drive(place)
@@ -42,7 +42,7 @@ async def test_a_log_cut_after_any_event_takes_the_next_message(position):
 
 @pytest.mark.parametrize("version", range(1, VERSIONS + 1))
 async def test_a_fork_at_any_version_goes_on(version):
-    # 000-049, DESIGN 5: nothing in flight crosses a fork.
+    # DESIGN 5: nothing in flight crosses a fork.
     place = await story.cut(ENDED, EVENTS, [*story.SAID, says("And more.")])
     agent = (await place.state(story.SESSION)).agent
     point = ForkPoint(stream=story.SESSION, version=version, hash="")

@@ -83,17 +83,17 @@ def test_there_are_points_enough():
 
 @at_every_point
 async def test_a_killed_session_ends_as_if_nothing_had_happened(point):
-    # 000-015, 000-032, 003-061, I2, I4: a person is asked about what is in doubt.
+    # 000-002, 000-015, 000-032, 000-043, D1, I2, I4: a person is asked about what is in doubt.
     place, cut_short = await killed_at(point)
 
     await assert_ended_as_if_nothing_had_happened(place, undeclared(cut_short))
-    # I5, C9, D2: undeclared calls at most once, counted by the tools' own journal.
+    # I5: undeclared calls at most once, counted by the tools' own journal.
     assert_began_at_most_once(place, (*story.UNDECLARED, "post"))
 
 
 @at_every_point
 async def test_where_the_policy_says_so_the_model_is_told_that_an_outcome_is_unknown(point):
-    # 003-062, I5
+    # I5
     place, cut_short = await killed_at(point, in_doubt="tell")
 
     await assert_ended_as_if_nothing_had_happened(place, undeclared(cut_short))
@@ -102,7 +102,7 @@ async def test_where_the_policy_says_so_the_model_is_told_that_an_outcome_is_unk
 
 @at_every_point
 async def test_what_may_not_be_repeated_is_in_doubt_exactly_once(point):
-    # 003-062: and nothing else ever is.
+    # I5: and nothing else ever is.
     place, cut_short = await killed_at(point)
 
     not_repeatable = {e for e, tool in cut_short.items() if tool not in ("read", "save")}
@@ -111,7 +111,7 @@ async def test_what_may_not_be_repeated_is_in_doubt_exactly_once(point):
 
 @at_every_point
 async def test_a_call_goes_on_in_a_runner_that_outlives_its_host(point):
-    # 000-016, 003-063: the runner is asked by key; nothing is ever in doubt, nothing runs twice.
+    # 000-016: the runner is asked by key; nothing is ever in doubt, nothing runs twice.
     place, agent = story.outside()
     runner = story.runner_of(place)
     await place.start("story", agent)
@@ -127,7 +127,7 @@ async def test_a_call_goes_on_in_a_runner_that_outlives_its_host(point):
 @pytest.mark.parametrize("second", [3, 5, 8])
 @pytest.mark.parametrize("point", range(0, len(POINTS), 7))
 async def test_a_session_survives_two_kills(point, second):
-    # 000-017: also one in the middle of the recovery from another.
+    # 000-006: also one in the middle of the recovery from another.
     place, _ = await killed_at(point, second)
 
     told = await place.transcript(story.SESSION)
@@ -138,7 +138,7 @@ async def test_a_session_survives_two_kills(point, second):
 
 @at_every_point
 async def test_repeated_calls_keep_their_key_and_count_their_attempts(point):
-    # C6, 003-064: read-only and idempotent calls are run again under the same key.
+    # I5: read-only and idempotent calls are run again under the same key.
     place, _ = await killed_at(point)
 
     attempts = [(start.key, start.attempt) for start in place.executor.starts]
