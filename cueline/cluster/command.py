@@ -65,7 +65,13 @@ async def command(
     )
     supervisor = Supervisor(site, store, board, scope=scope, on_trouble=on_trouble)
     try:
-        await asyncio.gather(supervisor.fleet.open_log(), supervisor.start(hosts, runners))
+        # Together: each is a process that has to start.
+        starting = asyncio.create_task(supervisor.start(hosts, runners))
+        try:
+            await supervisor.fleet.open_log()
+            await starting
+        finally:
+            starting.cancel()
         yield Command(supervisor, connection.address)
         await supervisor.drain(0.0)
     finally:
