@@ -14,7 +14,8 @@ Declared = Literal["read_only", "idempotent", "reconcile", "nothing"]
 class Part(BaseModel):
     """A part of a fact."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Else NaN would be written as null, which may be meant.
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
 
 class ToolSpec(Part):

@@ -12,7 +12,8 @@ class Fact(BaseModel):
     of its shape, raised together with an upcaster.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Else NaN would be written as null, which may be meant.
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
     SCHEMA: ClassVar[int] = 1
     FACETS: ClassVar[tuple[str, ...]] = ()

@@ -187,6 +187,23 @@ def test_a_fact_with_hostile_values_is_refused_until_it_is_cleaned(value, _):
     assert encode(clean(replied({"value": value}), REDACTOR)[0]).draft.payload
 
 
+ANYTHING = st.recursive(
+    st.none() | st.floats() | st.integers() | st.text() | st.sampled_from([CANARY, 2**63]),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(ANYTHING)
+def test_a_fact_is_refused_exactly_where_cleaning_changes_it(value):
+    fact = replied({"value": value})
+    kept, changed = clean(fact, REDACTOR)
+
+    if changed:
+        with pytest.raises(LeakError):
+            encode(fact, Codec(REDACTOR))
+    assert encode(kept, Codec(REDACTOR)).draft.payload
+
+
 @pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 150, 10_000])
 def test_what_is_nested_too_deeply_is_cut_off(depth):
     value = []
