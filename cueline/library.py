@@ -9,6 +9,7 @@ from typing import Literal
 from cueline.actors.inbox import ask_start, new_id
 from cueline.agent import Agent
 from cueline.errors import CuelineError
+from cueline.events.clean import clean
 from cueline.events.inbox import StartAsked
 from cueline.events.stream import stream_name
 from cueline.runtime import DEFAULT_LOG, Log, Place, inline, open_log, recorded
@@ -47,6 +48,7 @@ class Runtime:
             labels=dict(labels or {}),
             asked_at=self._log.clock.now(),
         )
+        asked = clean(asked, self._log.redactor(spec))[0]
         stream = await ask_start(self._log.journal(spec), id or new_id(), asked)
         self._scope.add(stream)
         await self._place.place([stream])
@@ -70,7 +72,7 @@ class Runtime:
         return self._session(stream_name("session", id))
 
     def _session(self, stream: str) -> Session:
-        return Session(stream, self._log.journal(), self._log.clock)
+        return Session(stream, self._log)
 
 
 def _print_trouble(stream: str, error: CuelineError) -> None:

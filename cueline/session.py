@@ -2,19 +2,23 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import cast
+from typing import Protocol, cast
 
 from cueline.actors.inbox import post
-from cueline.clock import Clock, SystemClock
+from cueline.clock import Clock
 from cueline.deciders.session import SESSION, SessionState, Status, session_of
 from cueline.errors import UnknownSessionError
+from cueline.events.agent import AgentSpec
+from cueline.events.clean import Redactor, clean
 from cueline.events.codec import Emptied
 from cueline.events.inbox import (
     DecisionGiven,
+    InboxMessage,
     Lane,
     MessageSent,
     PauseAsked,
     ResumeAsked,
+    StartAsked,
     StopAsked,
 )
 from cueline.events.journal import Journal, Unread
@@ -30,6 +34,23 @@ from cueline.events.stream import shown, sibling
 
 _FOR_PEOPLE = ("operator", "approval", "budget")
 """What a session waits for that no machine brings."""
+
+
+class OpenLog(Protocol):
+    """What a session needs of the log it is in."""
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of this process."""
+        ...
+
+    def journal(self, agent: AgentSpec | None = None) -> Journal:
+        """Return the log in facts."""
+        ...
+
+    def redactor(self, agent: AgentSpec | None) -> Redactor:
+        """Return what takes the secrets of *agent* out."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +69,10 @@ class Session:
     nothing is running; whoever drives the session next reads it.
     """
 
-    def __init__(self, stream: str, journal: Journal, clock: Clock | None = None) -> None:
+    def __init__(self, stream: str, log: OpenLog) -> None:
         self.stream = stream
-        self._journal = journal
-        self._clock = clock or SystemClock()
+        self._log = log
+        self._journal = log.journal()
 
     @property
     def id(self) -> str:
@@ -64,19 +85,19 @@ class Session:
         Raises:
             UnknownSessionError: there is no such session.
         """
-        await post(self._journal, self.stream, MessageSent(lane=lane, text=text))
+        await self._post(MessageSent(lane=lane, text=text))
 
     async def pause(self) -> None:
         """Start nothing new; what is in flight finishes."""
-        await post(self._journal, self.stream, PauseAsked())
+        await self._post(PauseAsked())
 
     async def resume(self) -> None:
         """Go on after a pause."""
-        await post(self._journal, self.stream, ResumeAsked())
+        await self._post(ResumeAsked())
 
     async def stop(self, reason: str = "Session was manually stopped") -> None:
         """End it: tools get 5 s, are terminated, and killed 5 s later."""
-        await post(self._journal, self.stream, StopAsked(reason=reason))
+        await self._post(StopAsked(reason=reason))
 
     async def approve(self, request: ApprovalRequested, by: str = "user", note: str = "") -> None:
         """Allow exactly what *request* shows (I9)."""
@@ -96,7 +117,14 @@ class Session:
                 "note": note,
             }
         )
-        await post(self._journal, self.stream, decision, by=f"user:{by}")
+        await self._post(decision, by=f"user:{by}")
+
+    async def _post(self, message: InboxMessage, by: str = "user") -> None:
+        """Put *message* into the inbox, without the secrets of the session's agent (I11)."""
+        async for _, asked in self._journal.read(sibling(self.stream, "inbox"), until=1):
+            if isinstance(asked, StartAsked):
+                message = clean(message, self._log.redactor(asked.agent))[0]
+        await post(self._journal, self.stream, message, by=by)
 
     async def events(self, after: int = NO_STREAM) -> AsyncIterator[SessionEvent]:
         """Follow what happens, from the start or after a version, until nothing more does.
@@ -165,7 +193,7 @@ class Session:
         """Whether a question to a person has expired, which the session has yet to learn."""
         wait = state.waiting
         until = wait.deadline_at if wait is not None and wait.kind == "approval" else None
-        return until is not None and until <= self._clock.now()
+        return until is not None and until <= self._log.clock.now()
 
     async def _unread(self, state: SessionState) -> bool:
         """Whether its inbox holds messages that it has not read."""

@@ -1,6 +1,6 @@
 """The demo: three agents on Ray lose their host and their runners, and carry on.
 
-    make demo        (or: python examples/demo/demo.py [--inline-folder DIR])
+    make demo
 
 It starts Ray on this machine, gives three sessions a folder of texts each,
 shows what they do, SIGKILLs the session host in the middle of a turn and the
@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cueline.on_ray import on_ray
 from rich.console import Console
 from rich.table import Table
 
@@ -44,6 +43,7 @@ from cueline.events.session import (
     ToolSkipped,
     ToolStarted,
 )
+from cueline.on_ray import on_ray
 from cueline.runtime import Log, open_log, recorded
 from cueline.session import Session
 
@@ -92,6 +92,23 @@ def show(story: Story, event: SessionEvent) -> None:
             said = " ".join(block.text for block in content if block.kind == "text")
             say(name, f"“{said}”")
             say(name, f"   {usage.input + usage.output:,} tokens, ${story.usd:.2f}", "dim")
+        case SessionTakenOver(epoch=epoch):
+            say(name, f"taken over by a new host (epoch {epoch})", "bold green")
+            story.recovered.append("its host")
+        case ModelFailed(kind=kind):
+            say(name, f"   a model call was lost ({kind}); it is made again", "red")
+        case SessionWaiting(kind=kind, why=why):
+            say(name, f"waits ({kind}): {why}", "dim")
+        case SessionCompleted():
+            say(name, "completed", "bold")
+        case _:
+            show_call(story, event)
+
+
+def show_call(story: Story, event: SessionEvent) -> None:
+    """Print what became of a tool call, and count it."""
+    name = story.name
+    match event:
         case ToolStarted(tool=tool, attempt=attempt, rule=rule):
             story.calls += attempt == 1
             again = f", attempt {attempt}" if attempt > 1 else ""
@@ -110,15 +127,6 @@ def show(story: Story, event: SessionEvent) -> None:
             story.recovered.append("a call in doubt, told to the model")
         case ToolSkipped(reason=reason):
             say(name, f"← skipped: {reason}", "red")
-        case SessionTakenOver(epoch=epoch):
-            say(name, f"taken over by a new host (epoch {epoch})", "bold green")
-            story.recovered.append("its host")
-        case ModelFailed(kind=kind):
-            say(name, f"   a model call was lost ({kind}); it is made again", "red")
-        case SessionWaiting(kind=kind, why=why):
-            say(name, f"waits ({kind}): {why}", "dim")
-        case SessionCompleted():
-            say(name, "completed", "bold")
         case _:
             pass
 
@@ -210,15 +218,16 @@ def summarise(stories: dict[str, Story]) -> None:
 
 def check(folders: dict[str, Path]) -> bool:
     """Compare the tools' journal with what they declare."""
-    starts: dict[tuple[str, str], list[int]] = defaultdict(list)
+    starts: dict[tuple[str, str], list[str]] = defaultdict(list)
     for folder in folders.values():
         for line in journal(folder):
-            starts[str(line["tool"]), str(line["key"])].append(int(str(line["pid"])))
-    once = all(len(pids) == 1 for (tool, _), pids in starts.items() if tool == "post_notice")
-    indexes = [pids for (tool, _), pids in starts.items() if tool == "build_index"]
+            start = f"attempt {line['attempt']} in process {line['pid']}"
+            starts[str(line["tool"]), str(line["key"])].append(start)
+    once = all(len(began) == 1 for (tool, _), began in starts.items() if tool == "post_notice")
+    indexes = [began for (tool, _), began in starts.items() if tool == "build_index"]
     one_key = len(indexes) == 1 and len(indexes[0]) == 2
-    for (tool, key), pids in sorted(starts.items()):
-        screen.print(f"  {tool}: key {key} started {len(pids)} × (processes {pids})")
+    for (tool, key), began in sorted(starts.items()):
+        screen.print(f"  {tool} {key}: {', '.join(began)}", soft_wrap=True)
     screen.print(f"  no undeclared effect ran twice: {'yes' if once else 'NO'}")
     screen.print(f"  the idempotent call ran again under one key: {'yes' if one_key else 'NO'}")
     return once and one_key
@@ -234,7 +243,7 @@ async def run(scratch: Path) -> bool:
         for name, goal in GOALS.items():
             spec = recorded(agent_for(name, folders[name] / "workspace"))
             asked = StartAsked(agent=spec, goal=goal, asked_at=log.clock.now())
-            sessions[name] = Session(await ask_start(log.journal(spec), name, asked), log.journal())
+            sessions[name] = Session(await ask_start(log.journal(spec), name, asked), log)
         scope = {session.stream for session in sessions.values()}
         screen.print(
             "Starting Ray on this machine. The demo approves every sensitive call by itself."
@@ -254,7 +263,7 @@ async def run(scratch: Path) -> bool:
     ended = all(s.state and s.state.status is Status.COMPLETED for s in stories.values())
     screen.print("\nTry next:")
     for command in ("show notice", "replay index --check", "audit verify"):
-        screen.print(f"  .venv/bin/cueline {command} --log {path}")
+        screen.print(f"  .venv/bin/cueline {command} --log {path}", soft_wrap=True)
     return held and ended
 
 

@@ -111,7 +111,7 @@ class World:
 
     @property
     def session(self):
-        return Session(self.streams[0], self.log.journal())
+        return Session(self.streams[0], self.log)
 
     @property
     def fleet(self):
@@ -152,7 +152,7 @@ class World:
 
     async def result(self, stream=None):
         """Wait for the end, whatever it waits for until then."""
-        session = Session(stream or self.streams[0], self.log.journal())
+        session = Session(stream or self.streams[0], self.log)
         facts = (fact async for _, fact, _ in session.follow())
         async with asyncio.timeout(40):
             return await anext(f.result async for f in facts if f.type == "SessionCompleted")
