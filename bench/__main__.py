@@ -27,6 +27,7 @@ OPENING = """# What does it cost?
 The figures of `bench/`, taken in one run of `make bench`; `python -m bench --write` writes this page.
 Ratios compare what was measured in turn in the same run, so they say more than the rates, which belong to the machine.
 A floor is what a change must not fall below; *kept* and *MISSED* say how it stands in this run.
+A load average above one a core means that others worked on the machine: then read the ratios only, and measure again.
 
 """  # noqa: E501 - the page has a sentence a line
 

@@ -30,6 +30,7 @@ def told() -> str:
     return "\n".join(
         [
             f"Measured on {datetime.now(UTC):%Y-%m-%d}: {machine}, {system}, {_file_system()}.",
+            f"Load average of the last five minutes, at the end: {os.getloadavg()[1]:.1f}.",
             f"Versions: {_list(ours)}.",
             f"Peers, in an environment of their own: {_list(_peers())}.",
         ]

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
+from bench.bare import appends, bare
 from bench.conversation import AGENT, Talker
-from bench.peers import appends, bare
 from bench.table import Row, plain
 from cueline.actors.approval_gate import ApprovalGate
 from cueline.actors.inbox import ask_start
