@@ -2,8 +2,7 @@
 
 A turn is a model call and a call of a trivial tool that runs in the loop; both answer at once,
 so that what is measured is the keeping. Everything is durable.
-Bare are the rows of the one session's appends, inserted and committed by SQLite alone, in a table
-of the same columns with `UNIQUE (stream, version)` and `FULL`; both begin a new file.
+Bare are the rows of the one session's appends, inserted and committed by SQLite alone.
 Floors: 0.45 × two bare commits a turn; 200 sessions make 3 × the turns of one.
 """
 
@@ -12,7 +11,6 @@ import tempfile
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import groupby
 from pathlib import Path
 from statistics import median
 
@@ -26,18 +24,13 @@ from cueline.actors.runner import Runner
 from cueline.actors.session_host import SessionHost
 from cueline.errors import CuelineError
 from cueline.events.inbox import StartAsked
-from cueline.events.store import RecordedEvent
 from cueline.runtime import OneRunner, collaborators, open_log
-from cueline.stores.sqlite_library import sqlite_library
 from cueline.tools.executor import ProcessToolExecutor
 
 TURNS = 400
 SESSIONS = 200
 TURNS_EACH = 25
 ROUNDS = 5
-_COLUMNS = RecordedEvent._fields
-_TABLE = f"CREATE TABLE events ({', '.join(_COLUMNS)}, UNIQUE (stream, version))"
-_INSERT = f"INSERT INTO events VALUES ({', '.join('?' * len(_COLUMNS))})"
 
 
 async def play(path: Path, sessions: int, turns: int) -> float:
@@ -66,29 +59,6 @@ async def play(path: Path, sessions: int, turns: int) -> float:
 def refuse(stream: str, error: CuelineError) -> None:
     """Have no trouble."""
     raise AssertionError(f"{stream}: {error}")
-
-
-async def appends(path: Path) -> list[list[RecordedEvent]]:
-    """Return the rows of a played session, as they were appended."""
-    async with open_log(path) as log:
-        events = [event async for event in log.store.read(STREAM)]
-    return [list(rows) for _, rows in groupby(events, lambda event: event.version - event.seq)]
-
-
-def bare(path: Path, batches: list[list[RecordedEvent]]) -> float:
-    """Insert and commit every append, and return the seconds."""
-    database = sqlite_library().connect(path, isolation_level=None)
-    database.execute("PRAGMA journal_mode = WAL")
-    database.execute("PRAGMA synchronous = FULL")
-    database.execute(_TABLE)
-    began = time.perf_counter()
-    for rows in batches:
-        database.execute("BEGIN IMMEDIATE")
-        database.executemany(_INSERT, rows)
-        database.execute("COMMIT")
-    seconds = time.perf_counter() - began
-    database.close()
-    return seconds
 
 
 def one_round(folder: Path) -> tuple[float, float, float]:
