@@ -34,11 +34,11 @@ def survivors(mark):
     return found
 
 
-async def test_an_async_tool_runs_in_the_loop(executor, order):
+async def test_an_async_tool_runs_in_the_loop(executor, order, marked):
     output = await executor.call(order("examples:greet", name="Ada"))
 
     assert b"hello Ada" == output.content
-    assert [] == psutil.Process().children(recursive=True)
+    assert [] == marked()
 
 
 async def test_arguments_that_do_not_fit_start_nothing(executor, order, marked, failure):
