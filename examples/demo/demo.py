@@ -253,9 +253,11 @@ async def run(scratch: Path) -> bool:
             started: dict[str, set[str]] = {name: set() for name in GOALS}
             notes = [asyncio.create_task(note_starts(sessions[n], started[n])) for n in GOALS]
             saboteur = asyncio.create_task(sabotage(log, folders, started))
-            await asyncio.gather(saboteur, *(watch(sessions[n], stories[n]) for n in GOALS))
-            for note in notes:
-                note.cancel()
+            try:
+                await asyncio.gather(saboteur, *(watch(sessions[n], stories[n]) for n in GOALS))
+            finally:
+                for note in notes:
+                    note.cancel()
     screen.rule("what became of them")
     summarise(stories)
     screen.print("What the tools themselves wrote down:")
