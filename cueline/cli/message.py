@@ -123,6 +123,14 @@ class Addressed:
     """What is in its inbox, and was not read."""
     agent: "AgentSpec"
 
+    @property
+    def paused(self) -> bool:
+        """Whether it is held, or will be as soon as its inbox is read."""
+        from cueline.events.inbox import PauseAsked, ResumeAsked
+
+        last = [m for m in self.waiting if isinstance(m, PauseAsked | ResumeAsked)][-1:]
+        return isinstance(last[0], PauseAsked) if last else self.state.hold is not None
+
 
 @asynccontextmanager
 async def addressed(path: Path, name: str) -> AsyncIterator[Addressed]:
@@ -190,21 +198,15 @@ async def _post(to: Addressed, message: "InboxMessage") -> None:
 
 def _already(to: Addressed, message: "InboxMessage") -> str | None:
     """Say why there is nothing to record; None when there is."""
-    from cueline.events.inbox import PauseAsked, ResumeAsked, StopAsked
+    from cueline.events.inbox import PauseAsked, StopAsked
 
     if isinstance(message, StopAsked):
         if to.state.finished:
             return f"it has ended already: {to.state.status}"
         if to.state.stop is not None or any(isinstance(m, StopAsked) for m in to.waiting):
             return "it was asked to stop before"
-    if isinstance(message, PauseAsked):
-        last = [m for m in to.waiting if isinstance(m, PauseAsked | ResumeAsked)][-1:]
-        paused = isinstance(last[0], PauseAsked) if last else to.state.hold is not None
-        return (
-            f"it is paused already{f': {to.state.hold}' if to.state.hold else ''}"
-            if paused
-            else None
-        )
+    if isinstance(message, PauseAsked) and to.paused:
+        return f"it is paused already{f': {to.state.hold}' if to.state.hold else ''}"
     return None
 
 

@@ -78,7 +78,8 @@ async def _resume(wish: "Wish") -> Exit:
         owner = await owner_of(to.log.store, to.log.board, to.stream)
         _check(shown(to.stream), to.state, owner)
         check_recorded(to.agent)
-        if to.state.waiting is not None and to.state.waiting.kind != "approval":
+        waiting = to.state.waiting
+        if to.paused or (waiting is not None and waiting.kind != "approval"):
             await post(to.log.journal(), to.stream, ResumeAsked(), by=f"user:{who()}")
         return await carry_on(to.log, to.stream, wish, show_past=False)
 

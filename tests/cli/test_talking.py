@@ -82,6 +82,15 @@ def test_a_message_waits_in_the_inbox_while_nothing_runs(asking):
     assert "Skipped due to queued user message." in done.stdout
 
 
+def test_a_resume_takes_back_a_pause_that_nobody_has_read(asking):
+    asking("pause", "one")
+
+    done = asking("resume", "one", "--inline")
+
+    assert "session one: waiting" in done.stdout
+    assert "waiting" == asking.json("list")[0]["shown_status"]
+
+
 def test_lanes_exclude_each_other(asking):
     done = asking("send", "one", "hi", "--steer", "--followup")
 
