@@ -1,5 +1,6 @@
 """Where lines are written: colours on a terminal, plain text elsewhere."""
 
+import os
 import sys
 from collections.abc import Iterable
 from typing import TextIO
@@ -71,8 +72,18 @@ class Screen:
             self.console.file.flush()
 
 
+class _Unheeded(Console):
+    """A console whose reader may leave: what is shown goes on, and nobody sees it."""
+
+    def on_broken_pipe(self) -> None:
+        """Write to nowhere from now on."""
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.file.fileno())
+        os.close(nowhere)
+
+
 def console_for(out: TextIO | None = None) -> Console:
     """Return a console that shows text as it is; it respects `NO_COLOR`."""
-    return Console(
+    return _Unheeded(
         file=out or sys.stdout, markup=False, highlight=False, emoji=False, soft_wrap=False
     )

@@ -1,11 +1,16 @@
 """Real processes: interrupted, killed, resumed, and told things from another shell."""
 
 import json
+import shlex
 import signal
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
 from cueline.testing.wait import wait_until
+
+CUELINE = [sys.executable, "-m", "cueline.cli"]
 
 
 def running(shell, session="one", *, script=None, more=(), tools=("list_files",)):
@@ -59,6 +64,26 @@ def test_a_second_ctrl_c_leaves_at_once_and_loses_nothing(shell):
     assert "Traceback" not in said
     assert done.exit_code == 0
     assert 0 == shell("audit", "verify").exit_code
+
+
+def test_a_run_whose_reader_leaves_goes_on(shell):
+    agent = shell.agent(shell.slow.replace("120", "0.5"), tools=("list_files",))
+    run = shlex.join([*CUELINE, "run", "Go", "--agent", agent, "--inline", "--id", "one"])
+
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", f"{run} | head -n 1"],
+        cwd=shell.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (0, "session one · clerk · scripted script.toml\n", "") == (
+        done.returncode,
+        done.stdout,
+        done.stderr,
+    )
+    assert "SessionCompleted" == shell.types("one")[-1]
 
 
 def inbox_types(shell):
