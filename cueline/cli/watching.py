@@ -19,6 +19,7 @@ from cueline.events.session import (
     ApprovalResolved,
     SessionCompleted,
     SessionEvent,
+    SessionFailed,
     SessionForked,
     SessionIdle,
     SessionWaiting,
@@ -38,6 +39,8 @@ class Watch:
         self.telling = Telling()
         self.result = ""
         """What the agent said last, when it was done."""
+        self.error: dict[str, Any] | None = None
+        """Why it failed."""
         self._log = log
         self._journal = log.journal()
         self._stream = stream
@@ -147,6 +150,8 @@ class Watch:
                     self._withdraw(approval)
             case SessionCompleted(result=result) | SessionIdle(result=result):
                 self.result = result
+            case SessionFailed(kind=kind, error=error, recoverable=recoverable):
+                self.error = {"message": error, "kind": kind, "recoverable": recoverable}
             case _:
                 pass
 

@@ -39,6 +39,7 @@ def test_a_run_ends_with_one_document_for_programs(shell):
         "id": "one",
         "status": "completed",
         "result": "There is nothing.",
+        "error": None,
         "waiting": None,
         "turns": 2,
         "tool_calls": 1,
@@ -46,6 +47,16 @@ def test_a_run_ends_with_one_document_for_programs(shell):
         "cost_usd": "0",
         "version": document["version"],
     }
+
+
+def test_the_document_of_a_run_that_failed_says_why(shell):
+    agent = shell.agent('[[reply]]\nfail = { kind = "refused", message = "no such thing" }\n')
+
+    document = shell.json("run", "Hi", "--agent", agent, "--inline", "--id", "one")
+
+    assert ("failed", "refused") == (document["status"], document["error"]["kind"])
+    assert "no such thing" in document["error"]["message"]
+    assert shell.json("export", "one")["error"] == document["error"]
 
 
 def test_the_id_shown_is_the_id_recorded(shell):
