@@ -129,8 +129,20 @@ def _first_problem(error: ValidationError, shape: type[BaseModel]) -> str:
     problem = error.errors()[0]
     key = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "extra_forbidden":
-        known = ", ".join(sorted(shape.model_fields))
-        return f"unknown key {key!r}; known at the top level are {known}"
+        *tables, _ = (str(part) for part in problem["loc"])
+        where = f"in [{'.'.join(tables)}]" if tables else "at the top level"
+        known = ", ".join(sorted(_table_of(shape, tables).model_fields))
+        return f"unknown key {key!r}; known {where} are {known}"
     if problem["type"] == "missing":
         return f"key {key!r} is missing"
     return f"key {key!r}: {problem['msg']}"
+
+
+def _table_of(shape: type[BaseModel], tables: Sequence[str]) -> type[BaseModel]:
+    """Return the shape of a table inside of one of *shape*."""
+    for table in tables:
+        inner = shape.model_fields[table].annotation
+        assert isinstance(inner, type)
+        assert issubclass(inner, BaseModel)
+        shape = inner
+    return shape

@@ -70,6 +70,11 @@ def test_the_id_shown_is_the_id_recorded(shell):
 MISTAKES = {
     "no such agent file": ("", ["--agent", "nobody.toml"], "nobody.toml: there is no such agent"),
     "a typo in a key": ("instuctions = 'x'", [], "unknown key 'instuctions'"),
+    "a typo in a table": (
+        "[limits]\nmaxturns = 3",
+        [],
+        "unknown key 'limits.maxturns'; known in [limits] are max_output_tokens, max_turns",
+    ),
     "not TOML": ("= 1", [], "it is not TOML"),
     "an unknown provider": ("PROVIDER", [], "'openia' is unknown; known are anthropic, scripted"),
     "no key": ("ANTHROPIC", [], "ANTHROPIC_API_KEY"),
