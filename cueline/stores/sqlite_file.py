@@ -125,6 +125,8 @@ class LogFile:
             LogFormatError: it is of another format, and was left untouched.
         """
         there = self._is_there()
+        if self.path.is_dir():
+            raise self.unavailable("it is a folder; name a file in it")
         if not there and (must_exist or read_only):
             raise self.unavailable("there is no log; name one that exists")
         refuse_network(self.path)

@@ -116,6 +116,13 @@ async def test_what_is_no_database_is_refused_untouched(path, content):
     assert content * 40 == path.read_bytes()
 
 
+async def test_a_folder_is_no_log(path):
+    path.mkdir()
+
+    with pytest.raises(LogUnavailableError, match="it is a folder; name a file in it"):
+        SqliteStore.open(path, SetClock())
+
+
 async def test_somebody_elses_database_is_refused_untouched(path):
     ask(path, "CREATE TABLE letters (text TEXT)")
     before = path.read_bytes()
