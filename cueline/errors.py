@@ -233,7 +233,7 @@ class CorruptEventError(StoreError):
 
 
 class UnknownEventTypeError(CuelineError):
-    """This cueline does not know an event; upgrade it. Only its stream is set aside."""
+    """An event is not known here; upgrade cueline. Only its stream is set aside."""
 
     def __init__(self, stream: str, version: int, type: str, schema: int) -> None:  # noqa: A002 - the word of the log
         super().__init__(stream, version, type, schema)

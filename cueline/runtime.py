@@ -177,6 +177,7 @@ class Inline:
             board=log.board,
             clock=log.clock,
             scope=scope,
+            on_trouble=lambda error: on_trouble("the dispatcher", error),
         )
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -202,7 +203,10 @@ class Inline:
 
     async def _beat(self) -> None:
         while True:
-            await self.log.board.beat(self.presence)
+            # A beat that is missed is no matter; one that was the last would have
+            # others take our sessions.
+            with suppress(CuelineError):
+                await self.log.board.beat(self.presence)
             await self.log.clock.sleep(BEAT_SECONDS)
 
 

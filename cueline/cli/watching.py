@@ -5,6 +5,8 @@ from collections.abc import Coroutine
 from contextlib import nullcontext
 from typing import Any
 
+import typer
+
 from cueline.actors.inbox import post
 from cueline.cli.following import Followed
 from cueline.cli.terminal import who
@@ -52,6 +54,7 @@ class Watch:
         self._leaving = asyncio.Event()
         self._trouble: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._warned = ""
 
     @property
     def state(self) -> SessionState:
@@ -92,9 +95,11 @@ class Watch:
         return False
 
     def stuck(self, stream: str, error: CuelineError) -> None:
-        """Hear that a session cannot be driven."""
-        if stream == self._stream and not self._trouble.done():
-            self._trouble.set_exception(error)
+        """Hear that a session cannot be driven: for now, or at all."""
+        if error.retryable:
+            self._warn(f"warning: {error} (tried again until it works)")
+        elif stream == self._stream:
+            self._fail(error)
 
     def pause(self) -> None:
         """Ask the session to pause, and leave when it does, or when time is up."""
@@ -199,7 +204,16 @@ class Watch:
         try:
             await post(self._journal, self._stream, message, by=f"user:{who()}")
         except CuelineError as error:
-            self.stuck(self._stream, error)
+            self._fail(error)
+
+    def _fail(self, error: CuelineError) -> None:
+        if not self._trouble.done():
+            self._trouble.set_exception(error)
+
+    def _warn(self, warning: str) -> None:
+        if warning != self._warned:
+            self._warned = warning
+            typer.echo(warning, err=True)
 
     def _soon(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)

@@ -1,0 +1,21 @@
+"""What a command that shows a session does while the session is in trouble."""
+
+from cueline.cli.watching import Watch
+from cueline.console.screen import Screen
+from cueline.errors import LogUnavailableError
+from cueline.runtime import open_log
+
+ONE = "session-default/one"
+
+
+async def test_trouble_that_may_pass_is_told_once_and_waited_for(finished, capsys):
+    async with open_log(finished.log) as log:
+        watch = Watch(log, ONE, Screen(quiet=True), attended=False)
+        await watch.catch_up(show=False)
+        for _ in range(2):
+            watch.stuck(ONE, LogUnavailableError("log.db", "the disk is full"))
+
+        assert await watch.until_it_rests()
+
+    told = "warning: log.db: the disk is full (tried again until it works)\n"
+    assert told == capsys.readouterr().err

@@ -1,0 +1,95 @@
+"""An inline run beside a disk that fails for a while."""
+
+from dataclasses import replace
+
+import cueline
+from cueline.actors.inbox import ask_start
+from cueline.errors import LogUnavailableError
+from cueline.events.inbox import StartAsked
+from cueline.runtime import inline, open_log
+from cueline.stores import MemoryPresence
+from cueline.testing.clock import FakeClock
+from cueline.testing.wait import await_until
+
+SCRIPT = 'reply = [{ calls = [{ name = "fill", arguments = {} }] }, { text = "Done." }]'
+DISK = []
+"""The connection that writes to the log: the tool takes its room."""
+
+
+@cueline.tool(read_only=True)
+async def fill() -> str:
+    """Leave no room, and say something long."""
+    (pages,) = DISK[0].execute("PRAGMA page_count").fetchone()
+    DISK[0].execute(f"PRAGMA max_page_count = {pages}")
+    return "x" * 15_000
+
+
+AGENT = cueline.Agent(
+    name="filler",
+    provider="scripted",
+    model="fill",
+    parameters={"script": SCRIPT},
+    tools=[fill],
+)
+
+
+class ForgetfulBoard(MemoryPresence):
+    """Cannot be written at first."""
+
+    def __init__(self, clock):
+        super().__init__(clock)
+        self.beats = 0
+
+    async def beat(self, presence):
+        self.beats += 1
+        if self.beats == 2:
+            raise LogUnavailableError("the board", "the disk is full")
+        await super().beat(presence)
+
+
+def no_trouble(name, error):
+    raise AssertionError(f"{name}: {error}")
+
+
+async def test_a_session_keeps_its_outcomes_until_there_is_room_and_goes_on(tmp_path):
+    def make_room(name, error):
+        told.append((name, type(error)))
+        DISK[0].execute("PRAGMA max_page_count = 1000000")
+
+    told = []
+    path = tmp_path / "log.db"
+    async with cueline.open_runtime(path, on="inline", on_trouble=make_room) as runtime:
+        DISK[:] = [runtime._log.store._writer._db]
+        session = await runtime.start(AGENT, "Fill the disk", id="one")
+        result = await session.result()
+        outputs = [f.output async for f in session.events() if f.type == "ToolReturned"]
+
+    assert [("session-default/one", LogUnavailableError)] == told
+    assert ("Done.", ["x" * 15_000]) == (result.text, outputs)
+
+
+async def test_a_beat_that_fails_is_not_the_last(tmp_path):
+    clock = FakeClock()
+    async with open_log(tmp_path / "log.db") as log:
+        board = ForgetfulBoard(clock)
+        flaky = replace(log, board=board, clock=clock)
+        async with inline(flaky, scope=set(), on_trouble=no_trouble):
+            await clock.advance(3)
+            await clock.advance(3)
+
+            assert board.beats > 2
+
+
+async def test_trouble_of_the_dispatcher_is_told(tmp_path):
+    told = []
+    async with (
+        open_log(tmp_path / "log.db") as log,
+        inline(log, scope=set(), on_trouble=lambda *trouble: told.append(trouble)) as here,
+    ):
+        here.dispatcher._index._views.db.execute("PRAGMA query_only = 1")
+        asked = StartAsked(agent=AGENT.spec(), asked_at=log.clock.now())
+        await ask_start(log.journal(), "one", asked)
+        await await_until(lambda: told)
+
+    assert ["the dispatcher"] == [name for name, _ in told]
+    assert isinstance(told[0][1], LogUnavailableError)
