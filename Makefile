@@ -21,7 +21,7 @@ demo: setup  ## agents on Ray lose the process they run in, and carry on
 	@$(BIN)/python examples/demo/demo.py
 
 test: setup  ## run every test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup
 
 lint: setup  ## ruff: rules and format
 	$(BIN)/ruff check
