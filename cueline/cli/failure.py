@@ -21,6 +21,7 @@ from cueline.errors import (
     SessionFinishedError,
     SessionOwnedError,
     UnknownEventTypeError,
+    UnknownOutcomeError,
     UnknownSessionError,
 )
 
@@ -56,6 +57,7 @@ _HINTS: tuple[tuple[type[CuelineError], str], ...] = (
     (CorruptEventError, "restore the log from a backup; what is before this event still loads"),
     (MissingBlobError, "restore the log from a backup; what is before this event still loads"),
     (UnknownEventTypeError, "a newer cueline wrote it; upgrade this one"),
+    (UnknownOutcomeError, "see that the disk works and has room, then look before you ask again"),
 )
 _NO_LOG = "--log or CUELINE_LOG names one; `cueline run` makes one"
 _REFUSALS = (RejectedError, LogUnavailableError, LogFormatError, ClusterError)

@@ -5,7 +5,7 @@ Looking needs neither Ray nor an agent, and does not change the log.
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -43,19 +43,33 @@ async def looking(path: Path) -> AsyncIterator["EventStore"]:
 
 @asynccontextmanager
 async def views_of(path: Path, store: "EventStore") -> AsyncIterator["Views"]:
-    """Open the read models beside the log, as far as the log is.
+    """Open the read models beside the log, or in memory where they cannot be written.
 
     Raises:
-        LogUnavailableError: their file cannot be written; mend disk or permissions.
+        LogUnavailableError: the log itself cannot be read.
+        CorruptEventError: the log is damaged; restore it.
     """
-    from cueline.projections.views import Views, views_path
+    from cueline.projections.views import views_path
 
-    views = Views(views_path(path))
+    try:
+        views = await _caught_up(views_path(path), store)
+    except LogUnavailableError:
+        # A backup, or a log of somebody else's, can be looked at all the same.
+        views = await _caught_up(":memory:", store)
+    with closing(views):
+        yield views
+
+
+async def _caught_up(place: str | Path, store: "EventStore") -> "Views":
+    from cueline.projections.views import Views
+
+    views = Views(place)
     try:
         await views.catch_up(store)
-        yield views
-    finally:
+    except BaseException:
         views.close()
+        raise
+    return views
 
 
 @asynccontextmanager

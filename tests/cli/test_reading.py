@@ -189,3 +189,13 @@ def test_an_intact_log_is_verified(asking):
 
 def test_an_empty_list_says_so(finished):
     assert "no sessions that fit in .cueline/log.db" in finished("list", "--agent", "x").stdout
+
+
+@pytest.mark.parametrize("words", [["list"], ["audit"], ["pending"]])
+def test_a_log_is_looked_at_where_nothing_can_be_written(finished, words):
+    before = finished.json(*words)
+    views = finished.log.with_name("log.db-views.db")
+    views.unlink(missing_ok=True)
+    views.mkdir()
+
+    assert before == finished.json(*words)
