@@ -13,10 +13,10 @@ from cueline.agent import Agent
 from cueline.cli.driving import Where, drive
 from cueline.cli.ending import report
 from cueline.cli.failure import Exit
-from cueline.cli.running import note_detached
+from cueline.cli.running import command, note_detached
 from cueline.cli.terminal import who
 from cueline.console.screen import Screen
-from cueline.errors import ConfigError
+from cueline.errors import ClusterError, ConfigError
 from cueline.events.agent import AgentSpec
 from cueline.events.clean import clean
 from cueline.events.inbox import StartAsked
@@ -172,9 +172,14 @@ async def carry_on(log: Log, stream: str, wish: Wish, *, show_past: bool = True)
         return note_detached(wish.log, shown(stream), as_json=wish.as_json)
     screen = Screen(quiet=wish.as_json)
     where = Where(log=wish.log, inline=wish.inline, address=wish.address)
-    watch, rested = await drive(
-        log, stream, where, screen=screen, attended=wish.attended, show_past=show_past
-    )
+    try:
+        watch, rested = await drive(
+            log, stream, where, screen=screen, attended=wish.attended, show_past=show_past
+        )
+    except ClusterError:
+        way = command(wish.log, "resume", shown(stream))
+        typer.echo(f"it is recorded; once Ray can be used, `{way}` goes on", err=True)
+        raise
     return report(watch, screen, wish.log, rested=rested, as_json=wish.as_json)
 
 

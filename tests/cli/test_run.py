@@ -287,3 +287,14 @@ def test_a_detached_session_can_be_driven_later(shell):
 
     assert done.exit_code == 0
     assert "Good evening." in done.stdout
+
+
+def test_a_run_that_finds_no_cluster_says_how_to_go_on(shell):
+    """The wish was recorded, and an `up` would take it."""
+    agent = shell.agent(shell.hello)
+
+    done = shell("run", "Hi", "--agent", agent, "--id", "one", "--address", "127.0.0.1:1")
+
+    assert done.exit_code == 2
+    assert "it is recorded; once Ray can be used, `cueline resume one` goes on\n" in done.stderr
+    assert 0 == shell("resume", "one", "--inline").exit_code
