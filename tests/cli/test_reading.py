@@ -193,9 +193,9 @@ def test_an_empty_list_says_so(finished):
 
 @pytest.mark.parametrize("words", [["list"], ["audit"], ["pending"]])
 def test_a_log_is_looked_at_where_nothing_can_be_written(finished, words):
-    before = finished.json(*words)
+    before = finished(*words, "--json").stdout
     views = finished.log.with_name("log.db-views.db")
     views.unlink(missing_ok=True)
     views.mkdir()
 
-    assert before == finished.json(*words)
+    assert before == finished(*words, "--json").stdout
