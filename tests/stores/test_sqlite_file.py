@@ -134,7 +134,8 @@ async def test_somebody_elses_database_is_refused_untouched(path):
 
 
 @pytest.mark.parametrize(
-    ("found", "way"), [(FORMAT + 1, "upgrade cueline"), (FORMAT - 1, "use the cueline that wrote it")]
+    ("found", "way"),
+    [(FORMAT + 1, "upgrade cueline"), (FORMAT - 1, "use the cueline that wrote it")],
 )
 @pytest.mark.parametrize("read_only", [False, True])
 async def test_another_format_is_refused_untouched(path, found, way, read_only):
