@@ -1,43 +1,133 @@
 """No secret that cueline knows is ever recorded, wherever it comes from (I11, 002-013)."""
 
+import asyncio
 import base64
-from urllib.parse import quote
+import json
+from urllib.parse import quote, quote_plus
+
+import pytest
+from typer.testing import CliRunner
 
 import cueline
+from cueline.cli import app
 
-CANARY = "c4nary/s3cr3t+value"
-SCRIPT = f"""
-reply = [
-    {{ text = "Hm.", calls = [{{ name = "leak", arguments = {{ text = "{CANARY}" }} }}] }},
-    {{ text = "Done with {CANARY}." }},
+NAMED = 'c4nary/s3cr3t+value "é"'
+KEY = "sk-ant-api03-0123456789-c4nary_abc"
+OWN = "0wn.c4nary-0123456789"
+PLANTED = f"{NAMED} {KEY} {OWN}"
+REPLIES = [
+    {
+        "text": f"Hm, {PLANTED}.",
+        "thinking": PLANTED,
+        "calls": [
+            {"name": "leak", "arguments": {"text": PLANTED}},
+            {"name": "fail", "arguments": {}},
+            {"name": "list_files", "arguments": {}},
+            {"name": "invented", "arguments": {PLANTED: 1}},
+            {"name": "fail", "arguments": {"wrong": PLANTED}},
+            {"name": "fail", "malformed": "{" + PLANTED},
+        ],
+    },
+    {"calls": [{"name": "deliver", "arguments": {"text": PLANTED}}]},
+    {"turn": 3, "attempt": 1, "fail": {"kind": "overloaded", "message": PLANTED}},
+    {"turn": 3, "text": f"Done with {PLANTED}."},
 ]
-"""
 
 
 @cueline.tool(read_only=True)
 async def leak(text: str) -> str:
-    """Repeat what must not be repeated."""
-    whole = f"{CANARY} {text} {base64.b64encode(CANARY.encode()).decode()} {quote(CANARY, safe='')}"
-    return f"{whole} {'x' * 20_000} {CANARY} {'y' * 60_000}"
+    """Repeat what must not be repeated, so often that it goes to a blob."""
+    return f"{' '.join(forms())} {text} {'x' * 20_000} {PLANTED} {'y' * 60_000}"
 
 
-async def test_a_secret_is_in_no_file_of_the_log(tmp_path, monkeypatch):
-    monkeypatch.setenv("SHOP_PASSWORD", CANARY)
-    agent = cueline.Agent(
+@cueline.tool(read_only=True)
+async def fail() -> str:
+    """Quote it in an error."""
+    raise ConnectionError(f"no entry for {PLANTED}")
+
+
+@cueline.tool(sensitive=True)
+async def deliver(text: str) -> str:
+    """Ask a person first."""
+    return text
+
+
+def forms():
+    """Spell each secret in every way that is likely to turn up."""
+    for secret in (NAMED, KEY, OWN):
+        encoded = base64.b64encode(secret.encode()).decode()
+        yield from (secret, encoded, quote(encoded, safe=""))
+        yield from (quote(secret), quote(secret, safe=""), quote_plus(secret))
+        yield from (json.dumps(secret)[1:-1], json.dumps(json.dumps(secret))[2:-2])
+
+
+def found_in(content):
+    return [form for form in forms() if form.encode() in content]
+
+
+@pytest.fixture
+def agent(tmp_path, monkeypatch):
+    monkeypatch.setenv("SHOP_PASSWORD", NAMED)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    monkeypatch.setenv("OWN_KEY", OWN)
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / f"{KEY}.txt").write_text(PLANTED)
+    return cueline.Agent(
         name="leaker",
         provider="scripted",
         model="leak",
-        parameters={"script": SCRIPT},
-        tools=[leak],
+        instructions=f"Say nothing of {PLANTED}.",
+        parameters={"script": f"reply = {toml(REPLIES)}"},
+        tools=[leak, fail, deliver, "list_files"],
+        workspace=workspace,
         secrets=("SHOP_PASSWORD",),
+        key_variable="OWN_KEY",
+        retry=cueline.RetryPolicy(base_seconds=0.01),
     )
 
-    async with cueline.open_runtime(tmp_path / "log.db", on="inline") as runtime:
-        session = await runtime.start(agent, f"Use {CANARY}.", labels={"password": CANARY})
-        await session.result()
-        await session.send(f"Forget {CANARY}.")
 
-    forms = [CANARY, base64.b64encode(CANARY.encode()).decode(), quote(CANARY, safe="")]
-    files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert [] == [name for name, held in files.items() for f in forms if f.encode() in held]
-    assert b"[redacted]" in b"".join(files.values())
+def toml(value):
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(k)} = {toml(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    return json.dumps(value)
+
+
+@pytest.fixture
+def log(tmp_path, agent):
+    """The log of a session that had secrets planted wherever something comes from outside."""
+    path = tmp_path / "log" / "log.db"
+    asyncio.run(plant(path, agent))
+    return path
+
+
+async def plant(path, agent):
+    async with cueline.open_runtime(path, on="inline") as runtime:
+        session = await runtime.start(agent, f"Use {PLANTED}.", id="one", labels={"key": PLANTED})
+        asked = [fact async for fact in session.events() if fact.type == "ApprovalRequested"]
+        await session.send(f"Forget {PLANTED}.")
+        await session.approve(asked[-1], by=f"ann {KEY}", note=f"fine, {PLANTED}")
+        assert "completed" == (await session.result()).status
+        await session.stop(PLANTED)
+
+
+def test_a_secret_is_in_no_file_of_the_log(log):
+    files = {path.name: path.read_bytes() for path in log.parent.iterdir()}
+
+    assert {"log.db", "log.db-views.db", "log.db.presence"} <= files.keys()
+    assert {} == {name: found for name, held in files.items() if (found := found_in(held))}
+    assert 20 < files["log.db"].count(b"[redacted]")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["export"], ["export", "--events"], ["show"], ["tail"], ["replay"]],
+    ids=" ".join,
+)
+def test_a_secret_is_in_nothing_that_is_printed(log, words):
+    done = CliRunner().invoke(app, [words[0], "one", *words[1:], "--log", str(log)])
+
+    assert (0, []) == (done.exit_code, found_in(done.output.encode()))
+    assert "[redacted]" in done.output

@@ -129,7 +129,8 @@ class Codec:
             shape.schema,
             payload,
             occurred_us,
-            actor,
+            # Nothing is decided on it, so that here is early enough (I11).
+            clean(actor, self._redactor)[0] if ":" in actor else actor,
             _facets(fact, shape.facets) if shape.facets else None,
             correlation_id,
             causation_id,

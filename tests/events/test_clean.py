@@ -145,6 +145,14 @@ def test_words_that_the_code_knows_are_left_alone():
     assert (fact, False) == clean(fact, Redactor(["sensitive", "SessionStarted"]))
 
 
+def test_a_secret_is_taken_out_of_the_name_of_who_did_it():
+    fact = ToolReturned(effect="1.0", attempt=1, output="")
+
+    draft = CODEC.encode(fact, actor=f"user:{CANARY}\0", occurred_us=1).draft
+
+    assert f"user:{REDACTED}\ufffd" == draft.actor
+
+
 SECRETS = st.lists(st.text(min_size=8, max_size=12), max_size=3)
 
 
