@@ -97,9 +97,7 @@ class Chain:
         ) = event
         if version != self.version + 1:
             raise _corrupt(event, f"expected version {self.version + 1}")
-        if payload is not None and (
-            salt is None or sha256(salt + payload).digest() != payload_hash
-        ):
+        if payload is not None and (salt is None or hash_payload(salt, payload) != payload_hash):
             raise _corrupt(event, "the payload is not the one that was appended")
         expected = link(
             self.hash,

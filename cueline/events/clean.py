@@ -113,9 +113,6 @@ def _escaped(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
-_NOTHING_SECRET = Redactor()
-
-
 def clean(value: T, redactor: Redactor) -> tuple[T, bool]:
     """Return *value* fit to be recorded, and whether anything had to change.
 
@@ -123,11 +120,6 @@ def clean(value: T, redactor: Redactor) -> tuple[T, bool]:
     """
     kept = _clean(value, redactor, 0)
     return cast("T", kept), kept is not value
-
-
-def sanitise(value: T) -> tuple[T, bool]:
-    """Do as `clean` does, where no secret is known."""
-    return clean(value, _NOTHING_SECRET)
 
 
 def _fit(text: str) -> str:

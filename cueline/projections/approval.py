@@ -50,9 +50,3 @@ def pending_approvals(db: Database, session: str | None = None) -> list[Approval
     """Return the questions that wait for a person, the most urgent first."""
     where, values = matching([("status = ?", "pending"), ("session = ?", session)])
     return select(db, Approval, f"{where} ORDER BY deadline_us, stream", values)
-
-
-def find_approval(db: Database, name: str) -> Approval | None:
-    """Return the approval of a stream's name, or of what a user sees of it."""
-    found = select(db, Approval, "WHERE stream = ? OR id = ?", [name, name], 1)
-    return found[0] if found else None

@@ -49,9 +49,3 @@ class Effect:
 def effects_of(db: Database, stream: str) -> list[Effect]:
     """Return the effects of a session, in the order in which they were requested."""
     return select(db, Effect, "WHERE stream = ? ORDER BY requested_version, rowid", [stream])
-
-
-def in_doubt(db: Database) -> list[Effect]:
-    """Return the tool calls of all sessions whose outcome nobody knows."""
-    there = "stream IN (SELECT stream FROM sessions WHERE in_doubt > 0)"
-    return select(db, Effect, f"WHERE {there} AND in_doubt = 1 ORDER BY stream, requested_version")

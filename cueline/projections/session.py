@@ -9,7 +9,6 @@ from typing import ClassVar
 from sqlite_utils import Database
 
 from cueline.events.store import from_us, to_us
-from cueline.events.stream import stream_name
 from cueline.projections.row import Names, matching, select
 
 TERMINAL = ("completed", "failed", "stopped")
@@ -169,9 +168,3 @@ def due_work(db: Database, now: datetime, limit: int = -1) -> list[Work]:
 def running(db: Database) -> list[Work]:
     """Return the sessions that somebody has to be driving."""
     return select(db, Work, "WHERE status IN (?, ?) ORDER BY updated_us", DRIVEN)
-
-
-def session_stream(id: str) -> str:  # noqa: A002 - the word of the log
-    """Return the stream of what a user calls a session."""
-    tenant, _, rest = id.rpartition("/")
-    return stream_name("session", rest, tenant) if tenant else stream_name("session", rest)

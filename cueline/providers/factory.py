@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from cueline.actors.model import Model, ModelFactory
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec
-from cueline.events.message import Usage
 from cueline.providers.anthropic.model import Account, AnthropicModel, account_of
-from cueline.providers.prices import SCRIPTED, cost_of
+from cueline.providers.prices import SCRIPTED
 from cueline.providers.scripted import Pause, ScriptedModel, script_of
 
 ANTHROPIC = "anthropic"
@@ -16,15 +15,6 @@ ANTHROPIC = "anthropic"
 def known_providers() -> tuple[str, ...]:
     """Return the names an agent may give as its provider."""
     return (ANTHROPIC, SCRIPTED)
-
-
-def make_model(agent: AgentSpec, environ: Mapping[str, str], pause: Pause) -> Model:
-    """Return a model for *agent*; it connects when it is first asked.
-
-    Raises:
-        ConfigError: mend the setting, file or variable it names.
-    """
-    return model_factory(environ, pause)(agent)
 
 
 def model_factory(environ: Mapping[str, str], pause: Pause) -> ModelFactory:
@@ -48,18 +38,15 @@ def model_factory(environ: Mapping[str, str], pause: Pause) -> ModelFactory:
     return make
 
 
-def check_agent(agent: AgentSpec, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Check *agent* before anything of it is recorded, and return what to warn of.
+def check_agent(agent: AgentSpec, environ: Mapping[str, str]) -> None:
+    """Check *agent* before anything of it is recorded.
 
     Whether the vendor has the model shows only when it is asked.
 
     Raises:
         ConfigError: mend the setting, file or variable it names.
     """
-    make_model(agent, environ, never)
-    if cost_of(agent.model, Usage(), agent.provider) is None:
-        return (f"{agent.model}: no price is known, its cost will not be counted",)
-    return ()
+    model_factory(environ, never)(agent)
 
 
 async def never(_seconds: float) -> None:

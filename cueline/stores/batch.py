@@ -8,7 +8,6 @@ losing append costs its neighbours nothing.
 
 from collections.abc import Collection, Sequence
 from datetime import timedelta
-from hashlib import sha256
 from os import urandom
 
 from cueline.errors import (
@@ -21,7 +20,7 @@ from cueline.errors import (
     StoreError,
     WrongExpectedVersionError,
 )
-from cueline.events.chain import SALT_BYTES, link
+from cueline.events.chain import SALT_BYTES, hash_payload, link
 from cueline.events.store import (
     ANY,
     BLOB_LIMIT,
@@ -206,7 +205,7 @@ class Batch:
             draft
         )
         salt = urandom(SALT_BYTES)
-        payload_hash = sha256(salt + payload).digest()
+        payload_hash = hash_payload(salt, payload)
         stream.version = version = stream.version + 1
         self._position = position = self._position + 1
         stream.hash = link(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cueline.errors import LeakError
 from cueline.events.agent import AgentSpec
-from cueline.events.clean import MAX_DEPTH, REDACTED, TOO_DEEP, Redactor, clean, sanitise
+from cueline.events.clean import MAX_DEPTH, REDACTED, TOO_DEEP, Redactor, clean
 from cueline.events.codec import Codec
 from cueline.events.message import ToolCall, Usage
 from cueline.events.session import ModelReplied, SessionStarted, ToolReturned
@@ -25,6 +25,11 @@ CODEC = Codec(REDACTOR)
 
 def encode(fact, codec=CODEC):
     return codec.encode(fact, actor="agent", occurred_us=1)
+
+
+def sanitised(value):
+    """Clean *value*, where no secret is known."""
+    return clean(value, Redactor())
 
 
 def replied(arguments):
@@ -161,7 +166,7 @@ def test_what_was_redacted_holds_no_secret(secrets, parts, data):
     redactor = Redactor(secrets)
     planted = data.draw(st.lists(st.sampled_from([*secrets, "x"]))) + parts
 
-    text, _ = sanitise("".join(data.draw(st.permutations(planted))))
+    text, _ = sanitised("".join(data.draw(st.permutations(planted))))
     kept, _ = redactor.redact(text)
 
     assert (kept, False) == redactor.redact(kept)
@@ -183,8 +188,8 @@ HOSTILE = {
 
 @pytest.mark.parametrize(("value", "expected"), HOSTILE.values(), ids=HOSTILE)
 def test_hostile_values_become_harmless(value, expected):
-    assert (expected, True) == sanitise(value)
-    assert (expected, False) == sanitise(expected)
+    assert (expected, True) == sanitised(value)
+    assert (expected, False) == sanitised(expected)
 
 
 @pytest.mark.parametrize(("value", "_"), HOSTILE.values(), ids=HOSTILE)
@@ -218,11 +223,11 @@ def test_what_is_nested_too_deeply_is_cut_off(depth):
     for _ in range(depth):
         value = [value]
 
-    kept, changed = sanitise(value)
+    kept, changed = sanitised(value)
 
     assert changed
     assert TOO_DEEP in json.dumps(kept)
-    assert encode(replied({"value": sanitise({"v": value})[0]["v"]})).draft.payload
+    assert encode(replied({"value": sanitised({"v": value})[0]["v"]})).draft.payload
 
 
 def test_ordinary_values_are_handed_back_as_they_are():
@@ -233,9 +238,9 @@ def test_ordinary_values_are_handed_back_as_they_are():
 
 @given(st.recursive(st.none() | st.floats() | st.integers() | st.text(), st.lists))
 def test_cleaning_again_changes_nothing(value):
-    kept, _ = sanitise(value)
+    kept, _ = sanitised(value)
 
-    assert (kept, False) == sanitise(kept)
+    assert (kept, False) == sanitised(kept)
     assert json.loads(json.dumps(kept, allow_nan=False)) == kept
 
 

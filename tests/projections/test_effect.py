@@ -15,8 +15,8 @@ from cueline.events.session import (
     ToolSkipped,
     ToolStarted,
 )
-from cueline.projections.effect import effects_of, in_doubt
-from cueline.projections.session import find_session
+from cueline.projections.effect import effects_of
+from cueline.projections.session import find_session, list_sessions
 
 A = "session-default/a"
 RETURNED = ToolReturned(effect="1.0", attempt=1, output="ok", seconds=1.5)
@@ -140,12 +140,13 @@ async def test_a_model_call_that_is_given_up_has_failed(log, facts):
     assert "failed" == effects_of(db, A)[0].status
 
 
-async def test_calls_in_doubt_are_found_in_all_sessions(log, facts):
+async def test_a_session_counts_its_calls_in_doubt(log, facts):
     for name in ("a", "b"):
-        db = await log.tell(name, facts.STARTED, *facts.turn(1, "write_file"), started(), DOUBT)
+        await log.tell(name, facts.STARTED, *facts.turn(1, "write_file"), started(), DOUBT)
     await log.tell("b", reconciled("happened", "it did"))
 
-    assert [(A, "1.0")] == [(effect.stream, effect.effect) for effect in in_doubt(db)]
+    counts = {session.id: session.in_doubt for session in list_sessions(await log.caught_up())}
+    assert {"a": 1, "b": 0} == counts
 
 
 async def test_a_call_whose_request_was_emptied_is_told_all_the_same(log, facts):

@@ -32,7 +32,6 @@ from cueline.projections.session import (
     find_session,
     list_sessions,
     running,
-    session_stream,
 )
 
 A = "session-default/a"
@@ -261,10 +260,6 @@ async def test_a_session_of_another_tenant_is_shown_with_it(log, facts):
     await log.append("session-acme/x", facts.STARTED)
 
     assert "acme/x" == find_session(await log.caught_up(), "session-acme/x").id
-    assert ("session-acme/x", "session-default/x") == (
-        session_stream("acme/x"),
-        session_stream("x"),
-    )
 
 
 async def test_the_sessions_that_somebody_drives_are_told(many):
