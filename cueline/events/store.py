@@ -157,6 +157,8 @@ class EventStore(Protocol):
 
         Raises:
             FencedError: the epoch is not *seen_epoch* any more; look again.
+            UnknownOutcomeError: look at the head, which says whose the stream is.
+            LogUnavailableError: it did not take place; mend the disk, ask again.
         """
         ...
 

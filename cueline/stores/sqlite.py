@@ -27,8 +27,6 @@ from cueline.stores.waiting import Bell, take_turns
 
 POLL_SECONDS = 0.02
 """How often somebody who follows looks whether another process has appended."""
-
-
 LARGE_BLOB = 1024 * 1024
 """From here on a blob is hashed, written and read in a thread, in bytes."""
 _LOG = ("the log",)
@@ -90,13 +88,7 @@ class SqliteStore:
         return self._reader.head(stream)
 
     async def acquire(self, stream: str, owner: str, seen_epoch: int) -> int:
-        """See `EventStore.acquire`.
-
-        Raises:
-            FencedError: see there.
-            UnknownOutcomeError: look at the head: it says whose the stream is.
-            LogUnavailableError: it did not take place; mend the disk, ask again.
-        """
+        """See `EventStore.acquire`."""
         check_text(owner)
         return await self._writes().do(
             [stream], 0, lambda batch, _: batch.acquire(stream, owner, seen_epoch)
