@@ -26,7 +26,7 @@ from cueline.errors import (
     UnknownEventTypeError,
 )
 from cueline.events.approval import ApprovalEvent
-from cueline.events.clean import MAX_DEPTH, Redactor, clean
+from cueline.events.clean import Redactor, clean, suspicious
 from cueline.events.dispatcher import DispatcherEvent
 from cueline.events.fact import Fact
 from cueline.events.inbox import InboxMessage
@@ -50,9 +50,6 @@ _MARK = b'$blob"'
 _WHOLE = "whole"
 """The field that names a blob on its own account."""
 _TYPE = {"type"}
-_UNFIT = (b"\\u0000", b"NaN", b"Infinity")
-_DIGITS = bytes.maketrans(b"123456789", b"000000000")
-_LARGE = b"0" * len(str(2**63))
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
@@ -181,9 +178,7 @@ class Codec:
                 payload = shape.serializer.to_json(fact, exclude=_TYPE)
         except ValueError as error:
             raise LeakError(fact.type, "what JSON cannot say") from error
-        # Cleaning takes five times as long as writing, and seldom finds anything.
-        suspicious = _may_be_unfit(payload) or self._redactor.finds(payload)
-        if suspicious and clean(fact, self._redactor)[1]:
+        if suspicious(payload, self._redactor) and clean(fact, self._redactor)[1]:
             raise LeakError(fact.type, "a known secret, or a value that was not cleaned")
         return payload
 
@@ -239,15 +234,6 @@ def _mentions(annotation: object, kind: type) -> bool:
 def _facets(fact: Fact, names: tuple[str, ...]) -> str | None:
     facets = {name: value for name in names if (value := getattr(fact, name))}
     return _write(facets).decode() if facets else None
-
-
-def _may_be_unfit(payload: bytes) -> bool:
-    """Say whether cleaning might change what *payload* says; `False` is certain."""
-    return (
-        any(sign in payload for sign in _UNFIT)
-        or _LARGE in payload.translate(_DIGITS)
-        or payload.count(b"[") + payload.count(b"{") > MAX_DEPTH
-    )
 
 
 def _write(value: object) -> bytes:
