@@ -1,4 +1,8 @@
-"""Memory: of a session in its host while it waits for a near retry, of its prompt, and at rest.
+"""Memory: of a session that is live in its host, of its prompt, and at rest.
+
+An active idle session has nothing in hand: it waits for a near retry, its timer set.
+While a model call is in flight, its task and what a provider's client holds come on top; that
+is told beside it, for a model that only waits, and without a floor: it is the call's own.
 
 What is measured is what Python holds more, by `tracemalloc`, with so many sessions than with none;
 each has had so many turns. The log is on disk.
@@ -38,33 +42,36 @@ TURNS = 10
 PATIENT = AGENT.model_copy(update={"retry": RetryPolicy(base_seconds=1.5, jitter=0)})
 
 
-class Busy(Talker):
-    """A model that is overloaded at its last turn, when it is asked first."""
-
-    def __init__(self, turns: int) -> None:
-        super().__init__(turns)
-        self.turns = turns
-
-    async def reply(self, request: ModelRequest) -> ModelReply:
-        """See `Model.reply`."""
-        if request.turn > self.turns and request.attempt == 1:
-            raise ProviderUnavailableError("overloaded", "try again later")
-        return await super().reply(request)
-
-
 class Patience(SystemClock):
-    """A clock on which retries wait until they are told to go on."""
+    """A clock on which nothing goes on until it is told to."""
 
     def __init__(self) -> None:
-        self.waiting = 0
         self.over = asyncio.Event()
 
     async def sleep(self, seconds: float) -> None:
         """See `Clock.sleep`."""
-        self.waiting += 1
         await self.over.wait()
-        self.waiting -= 1
         await super().sleep(seconds)
+
+
+class Busy(Talker):
+    """A model that at its last turn, when it is asked first, is overloaded, or takes its time."""
+
+    def __init__(self, turns: int, over: asyncio.Event | None) -> None:
+        super().__init__(turns)
+        self.turns = turns
+        self.over = over
+        self.in_flight = 0
+
+    async def reply(self, request: ModelRequest) -> ModelReply:
+        """See `Model.reply`."""
+        if request.turn > self.turns and request.attempt == 1:
+            if self.over is None:
+                raise ProviderUnavailableError("overloaded", "try again later")
+            self.in_flight += 1
+            await self.over.wait()
+            self.in_flight -= 1
+        return await super().reply(request)
 
 
 def held() -> int:
@@ -73,20 +80,20 @@ def held() -> int:
     return tracemalloc.get_traced_memory()[0]
 
 
-async def weigh(log: Log, clock: Patience) -> tuple[float, float, float, float]:
+async def weigh(log: Log, clock: Patience, busy: Busy) -> tuple[float, float, float, float]:
     """Return bytes a session: active beside its prompt, of its prompt, of its text, at rest."""
     here = presence_of("inline")
     runner = Runner(here.incarnation, ProcessToolExecutor(), asyncio.get_running_loop().time)
-    busy = Busy(TURNS)
     parts = collaborators(log, OneRunner(runner, here, log.board), ApprovalGate(log.journal()))
     parts = replace(parts, models=lambda _: busy, clock=clock)
     host = SessionHost(here.incarnation, parts, on_trouble=refuse)
     tracemalloc.start()
     # What the process keeps once is held after as many sessions have come and gone.
-    await bring(log, host, "warm", clock)
+    await bring(log, host, "warm", busy)
     await rest(log, host, clock)
+    clock.over.clear()
     before = held()
-    await bring(log, host, "weighed", clock)
+    await bring(log, host, "weighed", busy)
     fences = deep(runner._served) // 2  # noqa: SLF001 - of the sessions that are weighed; the runner's, not the host's
     active = held() - before - fences
     prompts = [drive._entity.prompt.messages for drive in host._drives.values()]  # noqa: SLF001 - what a prompt weighs is known to its owner alone
@@ -102,12 +109,11 @@ async def weigh(log: Log, clock: Patience) -> tuple[float, float, float, float]:
     return (active - prompt) / SESSIONS, prompt / SESSIONS, text / SESSIONS, at_rest / SESSIONS
 
 
-async def bring(log: Log, host: SessionHost, name: str, clock: Patience) -> None:
-    """Bring sessions to where they wait for a retry that is near."""
-    clock.over.clear()
+async def bring(log: Log, host: SessionHost, name: str, busy: Busy) -> None:
+    """Bring sessions to where they wait: for a retry that is near, or for the model."""
     for number in range(SESSIONS):
         host.activate(await ask(log, f"{name}.{number}", PATIENT))
-    while clock.waiting < SESSIONS:
+    while len(host._alarm._moments) + busy.in_flight < SESSIONS:  # noqa: SLF001 - nobody else knows who waits
         await take_turns()
     await ask(log, f"{name}.last", PATIENT)  # the writer holds the last batch until the next
 
@@ -137,22 +143,30 @@ def deep(value: object) -> int:
     return getsizeof(value)
 
 
-async def weighed() -> tuple[float, float, float, float]:
-    """Weigh on a new log."""
+async def weighed(*, in_flight: bool) -> tuple[float, float, float, float]:
+    """Weigh on a new log, while a retry is waited for or while a model call is in flight."""
+    clock = Patience()
+    busy = Busy(TURNS, clock.over if in_flight else None)
     with tempfile.TemporaryDirectory(dir=".") as folder:
         async with open_log(Path(folder, "log.db")) as log:
-            return await weigh(log, Patience())
+            return await weigh(log, clock, busy)
 
 
 def measure() -> list[Row]:
     """Return the rows of this bench."""
-    active, prompt, text, at_rest = asyncio.run(weighed())
+    active, prompt, text, at_rest = asyncio.run(weighed(in_flight=False))
+    calling, *_ = asyncio.run(weighed(in_flight=True))
     return [
         Row(
-            name="memory of an active session beside its prompt",
+            name="memory of an active idle session beside its prompt",
             value=active,
             unit="B",
             floor="≤ 4,096",
+        ),
+        Row(
+            name="memory of a session beside its prompt while its model call is in flight",
+            value=calling,
+            unit="B",
         ),
         Row(
             name=f"its prompt after {TURNS} turns",

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from cueline.actors.alarm import Alarm
 from cueline.actors.effect import RUNNER_SECONDS, Collaborators
 from cueline.actors.entity import Entity, Steps
 from cueline.actors.grace import Graces, is_model_call
@@ -43,23 +44,27 @@ class Drive:
         "_outfit",
         "_outfits",
         "_parts",
-        "_performer",
         "_receipts",
     )
 
     def __init__(
-        self, entity: Entity, parts: Collaborators, outfits: Outfits, receipts: Receipts
+        self,
+        entity: Entity,
+        parts: Collaborators,
+        *,
+        outfits: Outfits,
+        receipts: Receipts,
+        alarm: Alarm,
     ) -> None:
         self._entity = entity
         self._parts = parts
         self._clock = parts.clock
         self._outfits = outfits
         self._receipts = receipts
-        self._hand = Hand(parts.clock)
+        self._hand = Hand(alarm)
         self._mailbox = Mailbox(entity, parts.gate, parts.clock)
         self._graces = Graces()
         self._outfit: Outfit | None = None
-        self._performer: Performer | None = None
 
     def nudge(self) -> None:
         """Look into the inbox."""
@@ -110,15 +115,14 @@ class Drive:
     def _equip(self, agent: AgentSpec) -> Outfit:
         self._outfit = self._outfits.take(agent)
         self._entity.share(self._outfit)
-        self._performer = Performer(self._entity, self._outfit, self._parts)
         return self._outfit
 
     async def _news(self) -> list[SessionEvent]:
         """Return the messages that came, once every question is recorded that they may answer."""
         if self._hand.asks:
             return []
-        assert self._outfit is not None, "the agent is known once the session was opened"
-        return [self._outfit.clean(message) for message in await self._mailbox.read()]
+        outfit = self._known()
+        return [outfit.clean(message) for message in await self._mailbox.read()]
 
     def _late(self, moment: datetime | None) -> list[SessionEvent]:
         """Return that the deadline has passed, if it has."""
@@ -128,7 +132,7 @@ class Drive:
 
     async def _advance(self, facts: Sequence[SessionEvent]) -> None:
         """Record *facts*, what follows, and the starts of what is due; then do it."""
-        performer = self._known()
+        performer = self._performer()
         steps = Steps(self._entity.state)
         for fact in facts:
             steps.take(fact)
@@ -224,6 +228,9 @@ class Drive:
         driven = state.status in (Status.RUNNING, Status.STOPPING) and not state.poisoned
         return not driven and self._hand.empty and not self._mailbox.news
 
-    def _known(self) -> Performer:
-        assert self._performer is not None, "the agent is known once the session was opened"
-        return self._performer
+    def _performer(self) -> Performer:
+        return Performer(self._entity, self._known(), self._parts)
+
+    def _known(self) -> Outfit:
+        assert self._outfit is not None, "the agent is known once the session was opened"
+        return self._outfit

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from cueline.clock import Clock
+from cueline.actors.alarm import Alarm, Waiting
 from cueline.deciders.session.due import (
     AskApproval,
     CallModel,
@@ -25,15 +25,15 @@ Work = Coroutine[Any, Any, Sequence[SessionEvent]]
 class Hand:
     """Runs effects beside each other, and wakes whoever waits for them."""
 
-    __slots__ = ("_brought", "_clock", "_error", "_rung", "_tasks", "_waiting")
+    __slots__ = ("_alarm", "_brought", "_error", "_rung", "_tasks", "_waiting")
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, alarm: Alarm) -> None:
+        self._alarm = alarm
         self._tasks: dict[str, asyncio.Task[Sequence[SessionEvent]]] = {}
         self._brought: list[SessionEvent] = []
         self._error: BaseException | None = None
         self._rung = False
-        self._waiting: asyncio.Future[None] | None = None
+        self._waiting: Waiting | None = None
 
     @property
     def empty(self) -> bool:
@@ -67,6 +67,7 @@ class Hand:
 
         Raises whatever an effect raised: it ends the drive.
         """
+        self._stop_waiting()
         if self._error is not None:
             raise self._error
         brought, self._brought = self._brought, []
@@ -78,29 +79,29 @@ class Hand:
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
 
-    async def wait(self, until: datetime | None) -> None:
-        """Wait until something was brought, or somebody rings, or *until*."""
-        if self._rung:
-            self._rung = False
-            return
+    def wait(self, until: datetime | None) -> Waiting:
+        """Return what is done once something was brought, or somebody rang, or at *until*.
+
+        No coroutine and no task: it is all that a session without work costs.
+        """
         self._waiting = asyncio.get_running_loop().create_future()
-        alarm = None if until is None else asyncio.create_task(self._alarm(until))
-        try:
-            await self._waiting
-        finally:
-            self._waiting = None
-            self._rung = False
-            if alarm is not None:
-                alarm.cancel()
+        if self._rung:
+            self._waiting.set_result(None)
+        elif until is not None:
+            self._alarm.set(self._waiting, until)
+        return self._waiting
 
     def drop(self) -> None:
         """Let go of everything: nobody will take what it brings."""
+        self._stop_waiting()
         for task in self._tasks.values():
             task.cancel()
 
-    async def _alarm(self, until: datetime) -> None:
-        await self._clock.sleep(max(0.0, (until - self._clock.now()).total_seconds()))
-        self.ring()
+    def _stop_waiting(self) -> None:
+        self._rung = False
+        if self._waiting is not None:
+            self._alarm.drop(self._waiting)
+            self._waiting = None
 
     def _done(self, name: str, task: asyncio.Task[Sequence[SessionEvent]]) -> None:
         del self._tasks[name]

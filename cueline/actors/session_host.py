@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Protocol
 
+from cueline.actors.alarm import Alarm
 from cueline.actors.drive import Drive
 from cueline.actors.effect import Collaborators
 from cueline.actors.entity import Entity
@@ -46,8 +48,11 @@ class SessionHost:
         self._journal = parts.journal(None)
         self._outfits = Outfits(parts.journal, parts.redactor, parts.models)
         self._receipts = Receipts(parts.runners.find)
+        self._alarm = Alarm(parts.clock)
         self._drives: dict[str, Drive] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._context = copy_context()
+        """Shared: what a session's first append puts into one of its own is 0.3 KB a session."""
         self._loading = asyncio.Semaphore(ACTIVATIONS)
         self._set_aside: set[str] = set()
         """Sessions that this code cannot drive; each fails alone."""
@@ -73,7 +78,8 @@ class SessionHost:
         full = len(self._tasks) >= self._most
         if self._draining or full or stream in self._set_aside:
             return
-        self._tasks[stream] = asyncio.create_task(self._live(stream))
+        live = self._live(stream)
+        self._tasks[stream] = asyncio.create_task(live, context=self._context)
 
     async def settled(self, stream: str) -> None:
         """Wait until *stream* does not live here (any more)."""
@@ -94,6 +100,7 @@ class SessionHost:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._alarm.close()
         self._receipts.close()
         await self._outfits.close()
 
@@ -128,7 +135,13 @@ class SessionHost:
         entity = Entity(
             stream, self.incarnation, self._journal, self._parts.clock, self._on_trouble
         )
-        drive = Drive(entity, self._parts, self._outfits, self._receipts)
+        drive = Drive(
+            entity,
+            self._parts,
+            outfits=self._outfits,
+            receipts=self._receipts,
+            alarm=self._alarm,
+        )
         self._drives[stream] = drive
         async with self._loading:
             await drive.load()

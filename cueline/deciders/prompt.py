@@ -95,6 +95,8 @@ def opening_messages(event: SessionStarted | SessionForked) -> list[bytes]:
 class Prompt:
     """The messages of one session, encoded; dropped when the session rests."""
 
+    __slots__ = ("_mail", "_opening", "_results", "calls", "messages")
+
     def __init__(self) -> None:
         self.messages: list[bytes] = []
         """What the next request sends, up to the last `ModelRequested`."""
