@@ -8,6 +8,7 @@ from sqlite_utils import Database
 
 from cueline.events.store import from_us
 from cueline.projections.row import Names, matching, select
+from cueline.projections.session import TERMINAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,10 @@ class Approval:
 
 
 def pending_approvals(db: Database, session: str | None = None) -> list[Approval]:
-    """Return the questions that wait for a person, the most urgent first."""
+    """Return the questions that wait for a person, the most urgent first.
+
+    Not those of sessions that ended: one that crashed while it asked does not know what it asked.
+    """
     where, values = matching([("status = ?", "pending"), ("session = ?", session)])
+    where += f" AND session NOT IN (SELECT stream FROM sessions WHERE status IN {TERMINAL})"  # noqa: S608 - words of ours
     return select(db, Approval, f"{where} ORDER BY deadline_us, stream", values)

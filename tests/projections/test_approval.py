@@ -12,6 +12,7 @@ from cueline.events.approval import (
     ApprovalSuperseded,
     VoteGiven,
 )
+from cueline.events.session import SessionStopped
 from cueline.projections.approval import pending_approvals
 
 A = "session-default/a"
@@ -88,3 +89,10 @@ async def test_the_most_urgent_comes_first(opened):
 
     assert ["b.1.0.1", "a.1.0.1"] == [approval.id for approval in pending_approvals(db)]
     assert ["a.1.0.1"] == [approval.id for approval in pending_approvals(db, session=A)]
+
+
+async def test_nobody_is_asked_about_a_session_that_ended(opened, log):
+    # It crashed after the gate had asked and before it knew, and was stopped then.
+    await log.tell("a", SessionStopped(by="user", reason="enough"))
+
+    assert [] == pending_approvals(await opened("a.1.0.1"))
