@@ -86,12 +86,17 @@ def show(story: Story, event: SessionEvent) -> None:
     """Print what happened, and count it."""
     name = story.name
     match event:
-        case ModelReplied(content=content, usage=usage, cost=cost):
+        case ModelReplied(content=content, usage=usage, cost=cost, calls=calls):
             story.tokens += usage.input + usage.output
             story.usd += float(cost.usd) if cost else 0.0
             said = " ".join(block.text for block in content if block.kind == "text")
             say(name, f"“{said}”")
             say(name, f"   {usage.input + usage.output:,} tokens, ${story.usd:.2f}", "dim")
+            for call in calls:
+                told = ", ".join(
+                    f"{key}={str(value)[:40]!r}" for key, value in call.arguments.items()
+                )
+                say(name, f"   asks for {call.name}({told})", "dim")
         case SessionTakenOver(epoch=epoch):
             say(name, f"taken over by a new host (epoch {epoch})", "bold green")
             story.recovered.append("its host")
@@ -114,7 +119,7 @@ def show_call(story: Story, event: SessionEvent) -> None:
             again = f", attempt {attempt}" if attempt > 1 else ""
             say(name, f"→ {tool} ({rule}{again})")
         case ToolReturned(output=output):
-            say(name, f"← {output.splitlines()[0][:80] if output else '(nothing)'}", "green")
+            say(name, f"← {' '.join(output.split())[:70] or '(nothing)'}", "green")
         case ToolFailed(kind=kind, retry_at=retry_at):
             then = "it is run again under the same key" if retry_at else "the model is told"
             say(name, f"← {kind}: {then}", "red")
