@@ -42,10 +42,14 @@ async def told_of(
         text, cleaned = _decoded(content, redactor)
     if len(text) <= CHARACTERS and truncated_from is None:
         return Told(text, cleaned=cleaned)
-    kept = text.encode()[:BLOB_LIMIT]
+    cleaned_bytes = text.encode()
+    kept = cleaned_bytes[:BLOB_LIMIT]
     whole = await put_blob(kept)
     size = truncated_from or len(content)
-    return Told(_capped(text, size, len(kept), whole), whole, size, cleaned)
+    cut = truncated_from is not None or len(kept) < len(cleaned_bytes)
+    what = f"the first {len(kept):,} bytes" if cut else "the whole output"
+    where = f"{what} of {size:,} bytes is kept{', cleaned,' if cleaned else ''} as blob {whole}"
+    return Told(_capped(text, where), whole, size, cleaned)
 
 
 def _decoded(content: bytes, redactor: Redactor) -> tuple[str, bool]:
@@ -57,9 +61,7 @@ def _decoded(content: bytes, redactor: Redactor) -> tuple[str, bool]:
     return text, cleaned or replaced
 
 
-def _capped(text: str, size: int, kept: int, whole: str) -> str:
-    what = "the whole output" if size <= kept else f"the first {kept:,} bytes"
-    where = f"{what} of {size:,} bytes is kept as blob {whole}"
+def _capped(text: str, where: str) -> str:
     if len(text) <= CHARACTERS:
         return f"{text}\n[… {where} …]"
     left_out = len(text) - _HEAD - _TAIL

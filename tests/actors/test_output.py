@@ -51,6 +51,13 @@ async def test_what_the_runner_had_to_leave_out_is_said():
     assert 60_000 == len(blob)
 
 
+async def test_an_output_that_shrank_when_it_was_cleaned_is_kept_whole():
+    told, (blob,) = await kept(f"{CANARY} ".encode() * 10_000, secrets=[CANARY])
+
+    assert len(blob) < told.size
+    assert f"the whole output of {told.size:,} bytes is kept, cleaned, as blob" in told.text
+
+
 async def test_binary_output_is_told_as_text_and_marked():
     told, _ = await kept(bytes(range(256)))
 
