@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-errors = pytest.importorskip("cueline.errors")
+from cueline import errors
 
 EXAMPLES = {
     str: "session-7f3a",

@@ -1,4 +1,4 @@
-"""A session as its user holds it, on a real log and driven inline."""
+"""A session as its user holds it, on a real log and driven inline (C45: no cluster is needed)."""
 
 import pytest
 
