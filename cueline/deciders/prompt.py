@@ -15,9 +15,7 @@ from cueline.events.agent import AgentSpec, Part
 from cueline.events.inbox import MessageSent
 from cueline.events.message import ToolCall, UserMessage, assistant_json, tool_json
 from cueline.events.session import (
-    MessageReceived,
     ModelReplied,
-    ModelRequested,
     SessionEvent,
     SessionForked,
     SessionStarted,
@@ -112,22 +110,23 @@ class Prompt:
         return reduce(chained, map(fingerprint, self.messages), self._opening)
 
     def add(self, event: SessionEvent) -> None:
-        """Take in one fact."""
-        match event:
-            case ModelRequested(messages=versions):
-                self._present(versions)
-            case ModelReplied():
+        """Take in one fact; by its type's name, as in `session.evolve`."""
+        match event.type:
+            case "ToolReturned" | "ToolFailed" | "ToolSkipped" | "ToolReconciled":
+                self._close(event.effect, result_of(event))
+            case "ModelRequested":
+                self._present(event.messages)
+            case "ModelReplied":
                 self.messages.append(assistant_message(event))
                 turn = event.effect.partition(".")[0]
                 self.calls = {f"{turn}.{i}": call for i, call in enumerate(event.calls)}
-            case ToolReturned() | ToolFailed() | ToolSkipped() | ToolReconciled():
-                self._close(event.effect, result_of(event))
-            case MessageReceived(message=MessageSent(text=text), inbox_version=version):
-                self._mail[version] = [user_message(text)]
-            case SessionStarted():
+            case "MessageReceived":
+                if isinstance(event.message, MessageSent):
+                    self._mail[event.inbox_version] = [user_message(event.message.text)]
+            case "SessionStarted":
                 self._opening = opening_digest(event.agent)
                 self._mail[1] = opening_messages(event)
-            case SessionForked():
+            case "SessionForked":
                 for effect in self.calls.keys() - self._results.keys():
                     self._close(effect, (FORKED_AWAY, True))
                 waiting = [message for messages in self._mail.values() for message in messages]

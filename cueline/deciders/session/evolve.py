@@ -28,84 +28,61 @@ from cueline.deciders.session.model import (
 )
 from cueline.deciders.session.question import approval_requested, approval_resolved
 from cueline.deciders.session.state import SessionState, Status
-from cueline.events.session import (
-    ApprovalRequested,
-    ApprovalResolved,
-    MessageReceived,
-    MessageRefused,
-    ModelFailed,
-    ModelReplied,
-    ModelRequested,
-    ModelStarted,
-    OutcomeCameLate,
-    PromptPrefixChanged,
-    SessionCompleted,
-    SessionContinued,
-    SessionEvent,
-    SessionFailed,
-    SessionForked,
-    SessionIdle,
-    SessionStarted,
-    SessionStopped,
-    SessionTakenOver,
-    SessionWaiting,
-    ToolFailed,
-    ToolInDoubt,
-    ToolReconciled,
-    ToolReturned,
-    ToolSkipped,
-    ToolStarted,
-)
+from cueline.events.session import SessionEvent
 
 
 def evolve(state: SessionState, event: SessionEvent) -> SessionState:
-    """Say what *event* changed; the most frequent first, for a replay asks in this order."""
-    match event:
-        case ToolStarted():
+    """Say what *event* changed; the most frequent first, for a replay asks in this order.
+
+    It asks for the type's name: to ask pydantic's classes takes 0.15 us each
+    that it is not, which was a fifth of a fold.
+    """
+    match event.type:
+        case "ToolStarted":
             return call_started(state, event)
-        case ToolReturned() | ToolSkipped():
+        case "ToolReturned" | "ToolSkipped":
             return call_closed(state, event)
-        case ModelRequested():
+        case "ModelRequested":
             return model_requested(state, event)
-        case ModelStarted():
+        case "ModelStarted":
             return model_started(state)
-        case ModelReplied():
+        case "ModelReplied":
             return model_replied(state, event)
-        case MessageReceived():
+        case "MessageReceived":
             return received(state, event)
-        case ToolFailed():
+        case "ToolFailed":
             return call_failed(state, event)
-        case ModelFailed():
+        case "ModelFailed":
             return model_failed(state, event)
-        case SessionIdle():
+        case "SessionIdle":
             return idle(state)
-        case SessionWaiting():
+        case "SessionWaiting":
             return waited(state, event)
-        case SessionContinued(by=by, at=at):
-            return continued(state, by, at)
-        case ApprovalRequested():
+        case "SessionContinued":
+            return continued(state, event.by, event.at)
+        case "ApprovalRequested":
             return approval_requested(state, event)
-        case ApprovalResolved():
+        case "ApprovalResolved":
             return approval_resolved(state, event)
-        case MessageRefused():
+        case "MessageRefused":
             return replace(state, inbox_read=event.inbox_version)
-        case ToolInDoubt():
+        case "ToolInDoubt":
             return call_in_doubt(state, event)
-        case ToolReconciled():
+        case "ToolReconciled":
             return call_reconciled(state, event)
-        case SessionTakenOver():
+        case "SessionTakenOver":
             return taken_over(state, event)
-        case SessionStarted():
+        case "SessionStarted":
             return started(state, event)
-        case SessionForked():
+        case "SessionForked":
             return forked(state, event)
-        case SessionCompleted():
+        case "SessionCompleted":
             return ended(state, Status.COMPLETED)
-        case SessionFailed():
+        case "SessionFailed":
             return ended(state, Status.FAILED)
-        case SessionStopped():
+        case "SessionStopped":
             return ended(state, Status.STOPPED)
-        case OutcomeCameLate() | PromptPrefixChanged():
+        case "OutcomeCameLate" | "PromptPrefixChanged":
             return state
         case _:
             assert_never(event)
