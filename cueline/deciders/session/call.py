@@ -19,6 +19,8 @@ from cueline.events.session import (
 
 # A template: copying it is half as dear as filling all fields of a frozen dataclass.
 _ASKED = Call(effect="", id="", tool="", declared="nothing", gated=False, digest="")
+_ATTEMPTED = frozenset({"ToolReturned", "ToolFailed"})
+"""What ends an attempt: an effect finished, so its host was not taken down by it."""
 
 
 def with_call(state: SessionState, changed: Call) -> SessionState:
@@ -112,7 +114,7 @@ def call_closed(
         state,
         turn=replace(state.turn, calls=calls),
         marks=told(state, call, result[0], failed=result[1]),
-        takeovers=0 if isinstance(event, ToolReturned | ToolFailed) else state.takeovers,
+        takeovers=0 if event.type in _ATTEMPTED else state.takeovers,
     )
 
 

@@ -14,6 +14,7 @@ _UNCOUNTED = frozenset({"lost", "cancelled"})
 # Templates: copying one is half as dear as filling all fields of a frozen dataclass.
 _ASKED = Turn(unanswered=True)
 _REQUESTED = ModelCall("", 0, "requested")
+_MARKED = Marks()
 
 
 def model_requested(state: SessionState, event: ModelRequested) -> SessionState:
@@ -34,7 +35,7 @@ def model_requested(state: SessionState, event: ModelRequested) -> SessionState:
             ),
         ),
         mail=tuple(m for m in state.mail if m.inbox_version not in told) if told else state.mail,
-        marks=Marks(event.digest, event.digest),
+        marks=replace(_MARKED, digest=event.digest, requested=event.digest),
         waiting=None,
     )
 
@@ -53,7 +54,7 @@ def model_replied(state: SessionState, event: ModelReplied) -> SessionState:
     said = prompt.fingerprint(prompt.assistant_message(event))
     number = event.effect.partition(".")[0]
     calls = tuple(
-        requested_call(state, f"{number}.{index}", call) for index, call in enumerate(event.calls)
+        [requested_call(state, f"{number}.{index}", call) for index, call in enumerate(event.calls)]
     )
     answer = ""
     if not calls:
