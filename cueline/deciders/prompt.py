@@ -29,6 +29,8 @@ FOLD = 1
 """The number of this fold; a session keeps the one it started with."""
 FORKED_AWAY = "This call belongs to the session this was forked from; it was not run here."
 
+_last_said: list[tuple[ModelReplied | None, bytes]] = [(None, b"")]
+
 
 def encode(message: Part) -> bytes:
     """Return a message in canonical JSON."""
@@ -51,8 +53,17 @@ def chained(previous: str, fingerprint: str) -> str:
 
 
 def assistant_message(replied: ModelReplied) -> bytes:
-    """Return what the model said."""
-    return assistant_json(replied.content, replied.calls)
+    """Return what the model said.
+
+    Who resumes asks twice in a row, for the state's digest and for the prompt:
+    the last answer is kept, for to make it takes 1.6 us. It is kept with the
+    fact itself, so that no other can be taken for it.
+    """
+    fact, said = _last_said[0]
+    if fact is not replied:
+        said = assistant_json(replied.content, replied.calls)
+        _last_said[0] = replied, said
+    return said
 
 
 def tool_message(call_id: str, text: str, *, failed: bool) -> bytes:
