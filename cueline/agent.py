@@ -126,7 +126,8 @@ def _beside(tool: object, folder: Path) -> object:
 
 
 def _first_problem(error: ValidationError, shape: type[BaseModel]) -> str:
-    problem = error.errors()[0]
+    # A typo in a key that is needed is two problems; the typo is the one to mend.
+    problem = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
     key = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "extra_forbidden":
         *tables, _ = (str(part) for part in problem["loc"])
