@@ -4,7 +4,7 @@ Nobody acquires an inbox. Each message leads to exactly one fact in the
 session's stream (I7).
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AwareDatetime, Field
 
@@ -26,6 +26,7 @@ class ForkPoint(Part):
 class StartAsked(Fact):
     """A session was asked for; always version 1 of its inbox."""
 
+    SCHEMA: ClassVar[int] = 2
     type: Literal["StartAsked"] = "StartAsked"
     agent: AgentSpec
     goal: str | None = None

@@ -25,6 +25,7 @@ Verdict = Literal["granted", "denied", "expired", "superseded"]
 class SessionStarted(Fact):
     """The first owner took the session up; stands for version 1 of its inbox."""
 
+    SCHEMA: ClassVar[int] = 2
     type: Literal["SessionStarted"] = "SessionStarted"
     agent: AgentSpec
     goal: str | None
@@ -45,6 +46,7 @@ class SessionForked(Fact):
     Stands for version 1 of the new session's inbox.
     """
 
+    SCHEMA: ClassVar[int] = 2
     type: Literal["SessionForked"] = "SessionForked"
     parent: str
     version: int
@@ -73,6 +75,7 @@ class GateAnswer(Part):
 class MessageReceived(Fact):
     """The session read a message of its inbox."""
 
+    SCHEMA: ClassVar[int] = 2
     type: Literal["MessageReceived"] = "MessageReceived"
     inbox_version: int
     recorded_at: AwareDatetime
@@ -84,6 +87,7 @@ class MessageReceived(Fact):
 class MessageRefused(Fact):
     """The session read a message of its inbox that changes nothing."""
 
+    SCHEMA: ClassVar[int] = 2
     type: Literal["MessageRefused"] = "MessageRefused"
     inbox_version: int
     recorded_at: AwareDatetime

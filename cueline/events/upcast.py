@@ -11,7 +11,19 @@ Payload = dict[str, Any]
 Upcaster = Callable[[Payload], Payload]
 """Takes a payload to the next schema; pure, and at home in every old payload."""
 
-UPCASTERS: Mapping[tuple[str, int], Upcaster] = {}
+
+def _wider(payload: Payload) -> Payload:
+    """Return it as it is: what schema 2 adds is at its default in schema 1."""
+    return payload
+
+
+UPCASTERS: Mapping[tuple[str, int], Upcaster] = {
+    ("MessageReceived", 1): _wider,
+    ("MessageRefused", 1): _wider,
+    ("SessionForked", 1): _wider,
+    ("SessionStarted", 1): _wider,
+    ("StartAsked", 1): _wider,
+}
 """For a type and one of its old schemas: the step to the schema after it."""
 
 

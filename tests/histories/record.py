@@ -1,9 +1,10 @@
 """Record the history of a schema: `python tests/histories/record.py v1 [LOG]`.
 
-Without a log it writes `facts.jsonl`: one line for each type of fact, made by
-hand below. With a log it writes one file for each session in it, inbox and
-approvals beside it. Files are only ever added: a recorded history is what a
-released cueline wrote.
+Without a log it writes `facts.jsonl`: one line for each schema of a fact that
+no earlier version recorded, made by hand below. With a log it writes one file
+for each session in it, inbox and approvals beside it. Files are only ever
+added: a recorded history is what a released cueline wrote. Until its release,
+the newest one may be removed and recorded again.
 """
 
 import asyncio
@@ -230,14 +231,15 @@ def line(name: str, schema: int, payload: bytes, blobs: dict[str, bytes]) -> str
     return json.dumps(row, ensure_ascii=False) + "\n"
 
 
-def by_hand() -> Iterator[str]:
-    """Tell one line for each fact above."""
+def by_hand(known: set[tuple[str, int]]) -> Iterator[str]:
+    """Tell one line for each fact above, but for the schemas that are recorded already."""
     codec = Codec()
     facts: list[Fact] = [*INBOX, *LIFE, *TURN, *APPROVALS, *DISPATCHER]
     for fact in facts:
         encoded = codec.encode(fact, actor="agent", occurred_us=0)
         draft = encoded.draft
-        yield line(draft.type, draft.schema, draft.payload, dict(encoded.blobs))
+        if (draft.type, draft.schema) not in known:
+            yield line(draft.type, draft.schema, draft.payload, dict(encoded.blobs))
 
 
 async def of_log(log: Path, folder: Path) -> None:
@@ -254,6 +256,12 @@ async def of_log(log: Path, folder: Path) -> None:
         add(folder / f"{category_of(stream)}-{id_of(stream)}.jsonl", text)
 
 
+def recorded() -> set[tuple[str, int]]:
+    """Return every type and schema that a history has."""
+    lines = [json.loads(row) for path in HERE.glob("v*/*.jsonl") for row in path.open()]
+    return {(row["type"], row["schema"]) for row in lines}
+
+
 def add(path: Path, text: str) -> None:
     """Write a file that is not there yet."""
     with path.open("x", encoding="utf-8") as file:
@@ -267,7 +275,7 @@ def main(version: str, log: str = "") -> None:
     if log:
         asyncio.run(of_log(Path(log), folder))
     else:
-        add(folder / "facts.jsonl", "".join(by_hand()))
+        add(folder / "facts.jsonl", "".join(by_hand(recorded())))
 
 
 if __name__ == "__main__":
