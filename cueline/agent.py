@@ -4,13 +4,13 @@ import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from cueline.actors.presence import machine_name
 from cueline.errors import ConfigError
-from cueline.events.agent import AgentSpec, Limits, Policy, RetryPolicy, Workspace
+from cueline.events.agent import AgentSpec, Limits, Policy, Price, RetryPolicy, Workspace
 from cueline.tools.catalogue import builtin_tools
 from cueline.tools.tool import Tool, load
 
@@ -34,6 +34,8 @@ class Agent(BaseModel):
     limits: Limits = Limits()
     retry: RetryPolicy = RetryPolicy()
     policy: Policy = Policy()
+    prices: dict[str, Price] = {}
+    on_unknown_price: Literal["error", "assume", "ignore"] | None = None
     workspace: Path | None = None
     secrets: tuple[str, ...] = ()
     base_url: str | None = None
@@ -90,6 +92,8 @@ class Agent(BaseModel):
             limits=self.limits,
             retry=self.retry,
             policy=self.policy,
+            prices=self.prices,
+            on_unknown_price=self.on_unknown_price,
             workspace=place,
             secrets=self.secrets,
             base_url=self.base_url,
@@ -141,8 +145,12 @@ def _first_problem(error: ValidationError, shape: type[BaseModel]) -> str:
 
 def _table_of(shape: type[BaseModel], tables: Sequence[str]) -> type[BaseModel]:
     """Return the shape of a table inside of one of *shape*."""
-    for table in tables:
+    keys = iter(tables)
+    for table in keys:
         inner = shape.model_fields[table].annotation
+        if get_origin(inner) is dict:
+            next(keys, None)  # the name of an entry
+            inner = get_args(inner)[1]
         assert isinstance(inner, type)
         assert issubclass(inner, BaseModel)
         shape = inner

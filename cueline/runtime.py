@@ -66,6 +66,7 @@ def recorded(agent: Agent, environ: Mapping[str, str] = os.environ) -> AgentSpec
         ToolImportError: make the tool importable where it will run.
     """
     from cueline.providers.factory import check_agent
+    from cueline.providers.prices import check_prices
     from cueline.providers.scripted import record_script
 
     spec = agent.spec()
@@ -73,6 +74,7 @@ def recorded(agent: Agent, environ: Mapping[str, str] = os.environ) -> AgentSpec
         parameters = record_script(spec.parameters, Path(spec.model))
         spec = spec.model_copy(update={"parameters": parameters})
     check_agent(spec, environ)
+    check_prices(spec, money_limited=False)
     return spec
 
 
@@ -91,7 +93,7 @@ def price(agent: AgentSpec, model: str, usage: Usage) -> Cost | None:
     """Return what a call cost, as far as prices are known."""
     from cueline.providers.prices import cost_of
 
-    return cost_of(model or agent.model, usage, agent.provider)
+    return cost_of(agent, model, usage)
 
 
 def collaborators(log: Log, runners: RunnerDirectory, gate: GatePort) -> Collaborators:

@@ -3,7 +3,8 @@
 Resuming uses the recorded agent, never the file it came from.
 """
 
-from typing import Literal
+from decimal import Decimal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -74,6 +75,20 @@ class Policy(Part):
     approval_seconds: float = Field(default=86_400.0, gt=0)
 
 
+Rate = Annotated[Decimal, Field(ge=0)]
+"""US dollars for a million tokens."""
+
+
+class Price(Part):
+    """What a model costs, from a price list of one's own."""
+
+    input: Rate
+    output: Rate
+    cache_read: Rate | None = None
+    """None: as `input`."""
+    cache_write: Rate | None = None
+
+
 class Workspace(Part):
     """Where the agent's files are."""
 
@@ -97,6 +112,10 @@ class AgentSpec(Part):
     """For each limit that is not a default: where it came from."""
     retry: RetryPolicy = RetryPolicy()
     policy: Policy = Policy()
+    prices: dict[str, Price] = {}
+    """By `provider/model`, or `provider/*`; `*` is what to assume of an unknown price."""
+    on_unknown_price: Literal["error", "assume", "ignore"] | None = None
+    """None: `error` where money is limited, else `ignore`."""
     workspace: Workspace | None = None
     secrets: tuple[str, ...] = ()
     """Names of environment variables whose values are never recorded (I11)."""

@@ -1,17 +1,111 @@
-"""What a model call costs."""
+"""What a model call costs, and what it may cost at most.
 
+A price list of one's own goes before the dated one of `genai-prices`; each
+cost names the list it was made with. Money is exact: decimals, never floats.
+"""
+
+import hashlib
+from collections.abc import Iterator
 from decimal import Decimal
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
-from cueline.events.message import Cost, Usage
+from cueline.errors import ConfigError
+from cueline.events.agent import AgentSpec, Price
+from cueline.events.message import Cost, Usage, canonical_json
 
 SCRIPTED: Final = "scripted"
+ANY: Final = "*"
+"""The entry for models whose price nobody knows: `on_unknown_price = "assume"`."""
+UNSEEN_TOKENS: Final = 1024
+"""What a vendor may add to a prompt of its own: to tell the model how tools are called."""
+_MILLION: Final = Decimal(1_000_000)
+_FREE: Final = Decimal(0)
 
 
-def cost_of(model: str, usage: Usage, provider: str) -> Cost | None:
-    """Return what *usage* of *model* costs now, or None where no price is known."""
-    if provider == SCRIPTED:
-        return Cost(usd=Decimal(0), prices=SCRIPTED)
+def cost_of(agent: AgentSpec, model: str, usage: Usage) -> Cost | None:
+    """Return what *usage* costs when *model* answered *agent*; None where no price is known.
+
+    A vendor may answer as a dated name of the model that was asked for; where
+    only one of the two has a price, that is it.
+    """
+    names = dict.fromkeys((model or agent.model, agent.model))
+    for name in names:
+        if (own := _own(agent, name)) is not None:
+            return Cost(usd=_sum(own, usage), prices=f"own list {_digest(own)}")
+    if agent.provider == SCRIPTED:
+        return Cost(usd=_FREE, prices=SCRIPTED)
+    for name in names:
+        if (listed := _listed_cost(agent.provider, name, usage)) is not None:
+            return listed
+    if agent.on_unknown_price == "assume" and ANY in agent.prices:
+        assumed = agent.prices[ANY]
+        return Cost(usd=_sum(assumed, usage), prices=f"assumed {_digest(assumed)}")
+    return None
+
+
+def bound(agent: AgentSpec, prompt_bytes: int) -> tuple[int, Decimal | None]:
+    """Return how many tokens, and how much money, a call of *agent* takes at most.
+
+    A token is at least one byte. Every token of the prompt may be written to
+    the cache and every tier may apply. None where no price is known.
+    """
+    told = [t.model_dump_json(include={"name", "description", "parameters"}) for t in agent.tools]
+    said = prompt_bytes + len(agent.instructions.encode()) + sum(len(t.encode()) for t in told)
+    sent = said + (UNSEEN_TOKENS if agent.provider != SCRIPTED else 0)
+    answered = agent.limits.max_output_tokens
+    rates = _dearest(agent, sent)
+    if rates is None:
+        return sent + answered, None
+    return sent + answered, (sent * rates[0] + answered * rates[1]) / _MILLION
+
+
+def check_prices(agent: AgentSpec, *, money_limited: bool) -> None:
+    """Check that a price is known where one is needed, and that no entry is for nothing.
+
+    Raises:
+        ConfigError: mend, or add, the entry it names.
+    """
+    for name in agent.prices:
+        if name != ANY and not all(name.partition("/")):
+            raise ConfigError(f'prices."{name}"', 'is not "provider/model", nor "*"')
+    policy = agent.on_unknown_price or ("error" if money_limited else "ignore")
+    if (policy == "assume") != (ANY in agent.prices):
+        needs = 'on_unknown_price = "assume" needs the rates to assume: [prices."*"]'
+        idle = 'is for models without a price: it needs on_unknown_price = "assume"'
+        raise ConfigError('prices."*"', needs if policy == "assume" else idle)
+    if policy == "error" and bound(agent, 0)[1] is None:
+        name = f"{agent.provider}/{agent.model}"
+        raise ConfigError(
+            f'prices."{name}"',
+            "no price is known, so no limit of money could be kept; add "
+            f'[prices."{name}"] with input and output in USD per million tokens, '
+            'or set on_unknown_price to "assume" or "ignore"',
+        )
+
+
+def _own(agent: AgentSpec, model: str) -> Price | None:
+    prices = agent.prices
+    return prices.get(f"{agent.provider}/{model}") or prices.get(f"{agent.provider}/{ANY}")
+
+
+def _sum(price: Price, usage: Usage) -> Decimal:
+    cache_read = price.input if price.cache_read is None else price.cache_read
+    cache_write = price.input if price.cache_write is None else price.cache_write
+    total = (
+        usage.input * price.input
+        + usage.output * price.output
+        + usage.cache_read * cache_read
+        + usage.cache_write * cache_write
+    )
+    return total / _MILLION
+
+
+def _digest(price: Price) -> str:
+    return hashlib.sha256(canonical_json(price)).hexdigest()[:12]
+
+
+def _listed_cost(provider: str, model: str, usage: Usage) -> Cost | None:
     import genai_prices  # noqa: PLC0415 - its table takes a while, and few commands need it
 
     # Theirs counts what came from the cache, ours does not.
@@ -26,3 +120,41 @@ def cost_of(model: str, usage: Usage, provider: str) -> Cost | None:
     except LookupError:
         return None
     return Cost(usd=price.total_price, prices=f"genai-prices {genai_prices.__version__}")
+
+
+def _dearest(agent: AgentSpec, sent: int) -> tuple[Decimal, Decimal] | None:
+    """Return the dearest rates for a prompt of up to *sent* tokens, and for the answer."""
+    own = _own(agent, agent.model)
+    if own is None and agent.provider == SCRIPTED:
+        return _FREE, _FREE
+    if own is None and (listed := _listed(agent.provider, agent.model)) is not None:
+        reading = {*_rates(listed, "input_mtok", sent), *_rates(listed, "cache_write_mtok", sent)}
+        return max(reading, default=_FREE), max(_rates(listed, "output_mtok", sent), default=_FREE)
+    if own is None and agent.on_unknown_price == "assume":
+        own = agent.prices.get(ANY)
+    if own is None:
+        return None
+    inputs = (own.input, own.cache_read, own.cache_write)
+    return max(rate for rate in inputs if rate is not None), own.output
+
+
+@lru_cache(maxsize=64)
+def _listed(provider: str, model: str) -> Any:
+    """Return the price of a model in the dated list, None if it is not there."""
+    import genai_prices  # noqa: PLC0415 - as above
+
+    try:
+        return genai_prices.calc_price(
+            genai_prices.Usage(), model, provider_id=provider
+        ).model_price
+    except LookupError:
+        return None
+
+
+def _rates(listed: Any, unit: str, tokens: int) -> Iterator[Decimal]:
+    """Yield the rates of *unit* that may apply to a prompt of up to *tokens*."""
+    price = getattr(listed, unit, None)
+    if price is None:
+        return
+    yield getattr(price, "base", price)
+    yield from (tier.price for tier in getattr(price, "tiers", ()) if tier.start <= tokens)

@@ -16,7 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from cueline.clock import SystemClock
-from cueline.events.agent import AgentSpec, Limits, Policy, RetryPolicy, ToolSpec, Workspace
+from cueline.events.agent import AgentSpec, Limits, Policy, Price, RetryPolicy, ToolSpec, Workspace
 from cueline.events.approval import (
     ApprovalDenied,
     ApprovalExpired,
@@ -102,6 +102,8 @@ AGENT = AgentSpec(
     limit_sources={"max_turns": "agent file"},
     retry=RetryPolicy(max_retries=2),
     policy=Policy(in_doubt="tell"),
+    prices={"scripted/*": Price(input=Decimal("3.00"), output=Decimal(15))},
+    on_unknown_price="ignore",
     workspace=Workspace(machine="m1", path="/srv/work"),
     secrets=("API_TOKEN",),
 )

@@ -1,32 +1,165 @@
-"""What a model call costs."""
+"""What a model call costs, and what it costs at most."""
 
 from decimal import Decimal
 from importlib.metadata import version
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cueline.errors import ConfigError
+from cueline.events.agent import AgentSpec, Limits, Price
 from cueline.events.message import Cost, Usage
-from cueline.providers.prices import cost_of
+from cueline.providers.prices import bound, check_prices, cost_of
+from cueline.testing.session_example import TOOLS
+
+OWN = Price(input="3", output="15", cache_read="0.30", cache_write="3.75")
+
+
+def agent(model="claude-opus-4-1", provider="anthropic", **more):
+    return AgentSpec(name="a", provider=provider, model=model, **more)
 
 
 def test_what_came_from_the_cache_is_cheaper_and_counted_once():
-    plain = cost_of("claude-opus-4-1", Usage(input=1000), "anthropic")
-    cached = cost_of("claude-opus-4-1", Usage(cache_read=1000), "anthropic")
-    both = cost_of("claude-opus-4-1", Usage(input=1000, cache_read=1000), "anthropic")
+    plain = cost_of(agent(), "", Usage(input=1000))
+    cached = cost_of(agent(), "", Usage(cache_read=1000))
+    both = cost_of(agent(), "", Usage(input=1000, cache_read=1000))
 
     assert Decimal("0.015") == plain.usd
     assert Decimal("0.0015") == cached.usd
     assert both.usd == plain.usd + cached.usd
 
 
+def test_what_is_written_to_the_cache_is_priced_as_such():
+    written = cost_of(agent(), "", Usage(cache_write=1000))
+
+    assert Decimal("0.01875") == written.usd
+
+
 def test_a_cost_names_the_price_list_and_its_version():
-    cost = cost_of("claude-opus-4-1", Usage(output=10), "anthropic")
+    cost = cost_of(agent(), "", Usage(output=10))
 
     assert f"genai-prices {version('genai-prices')}" == cost.prices
 
 
 def test_a_model_or_provider_without_a_price_has_no_cost():
-    assert cost_of("claude-none-1", Usage(input=1), "anthropic") is None
-    assert cost_of("claude-opus-4-1", Usage(input=1), "nobody") is None
+    assert cost_of(agent("claude-none-1"), "", Usage(input=1)) is None
+    assert cost_of(agent(provider="nobody"), "", Usage(input=1)) is None
 
 
-def test_a_scripted_model_costs_nothing():
-    assert Cost(usd=Decimal(0), prices="scripted") == cost_of("m", Usage(input=9), "scripted")
+def test_a_scripted_model_costs_nothing_and_says_so():
+    spec = agent("m", "scripted")
+
+    assert Cost(usd=Decimal(0), prices="scripted") == cost_of(spec, "", Usage(input=9))
+    assert Decimal(0) == bound(spec, 1000)[1]
+
+
+# 000-066: versioned data, and a list of one's own beside it.
+def test_a_price_list_of_ones_own_goes_first_and_its_entry_is_named_by_digest():
+    spec = agent(prices={"anthropic/claude-opus-4-1": OWN})
+    used = Usage(input=1_000_000, output=100_000, cache_read=10_000, cache_write=1000)
+
+    cost = cost_of(spec, "", used)
+    other = cost_of(agent(prices={"anthropic/*": Price(input=1, output=1)}), "", used)
+
+    assert Decimal("4.50675") == cost.usd
+    assert cost.prices.startswith("own list ")
+    assert other.prices.startswith("own list ")
+    assert cost.prices != other.prices
+
+
+def test_an_own_price_holds_for_scripted_models_too():
+    spec = agent("any.toml", "scripted", prices={"scripted/*": OWN})
+
+    assert Decimal("0.003") == cost_of(spec, "", Usage(input=1000)).usd
+
+
+def test_a_price_without_cache_rates_takes_those_of_the_input():
+    spec = agent(prices={"anthropic/*": Price(input=2, output=1)})
+
+    cost = cost_of(spec, "", Usage(cache_read=500_000, cache_write=500_000))
+
+    assert Decimal(2) == cost.usd
+
+
+def test_the_name_that_was_asked_for_has_the_price_where_the_name_that_answered_has_none():
+    spec = agent(prices={"anthropic/claude-opus-4-1": OWN})
+
+    assert cost_of(spec, "claude-opus-4-1-20991231", Usage(input=1)).prices.startswith("own list")
+
+
+# C26
+def test_an_unknown_price_is_assumed_where_the_agent_says_so():
+    spec = agent("claude-none-1", on_unknown_price="assume", prices={"*": OWN})
+
+    assert cost_of(spec, "", Usage(output=1000)).prices.startswith("assumed ")
+    assert Decimal("0.015") == cost_of(spec, "", Usage(output=1000)).usd
+    assert bound(spec, 0)[1] is not None
+
+
+# C26
+def test_an_unknown_price_is_refused_where_money_is_limited():
+    with pytest.raises(ConfigError, match=r'add \[prices\."anthropic/claude-none-1"\]'):
+        check_prices(agent("claude-none-1"), money_limited=True)
+
+    check_prices(agent("claude-none-1"), money_limited=False)
+    check_prices(agent("claude-none-1", on_unknown_price="ignore"), money_limited=True)
+    check_prices(
+        agent("claude-none-1", prices={"anthropic/claude-none-1": OWN}), money_limited=True
+    )
+
+
+def test_an_unknown_price_is_an_error_without_a_limit_only_if_the_agent_says_so():
+    with pytest.raises(ConfigError, match="no price is known"):
+        check_prices(agent("claude-none-1", on_unknown_price="error"), money_limited=False)
+
+
+# D34: what is set is kept or refused.
+@pytest.mark.parametrize(
+    ("policy", "prices", "why"),
+    [
+        ("assume", {}, "needs the rates"),
+        (None, {"*": OWN}, 'needs on_unknown_price = "assume"'),
+        (None, {"claude": OWN}, "provider/model"),
+        (None, {"/claude": OWN}, "provider/model"),
+    ],
+)
+def test_an_entry_that_is_for_nothing_is_refused(policy, prices, why):
+    with pytest.raises(ConfigError, match=why):
+        check_prices(agent(on_unknown_price=policy, prices=prices), money_limited=False)
+
+
+def test_the_bound_counts_a_token_a_byte_of_prompt_instructions_and_tools():
+    bare = agent("m", "scripted", limits=Limits(max_output_tokens=10))
+    told = bare.model_copy(update={"instructions": "Be brief.", "tools": TOOLS[:1]})
+
+    assert 110 == bound(bare, 100)[0]
+    assert bound(told, 100)[0] > 110 + len("Be brief.") + len("look") * 2
+
+
+def test_the_bound_is_at_the_dearest_rate_that_may_apply():
+    small = agent("claude-sonnet-4-5", limits=Limits(max_output_tokens=1000))
+
+    _, below = bound(small, 100_000)
+    _, above = bound(small, 300_000)
+
+    assert (101_024 * Decimal("3.75") + 1000 * 15) / 1_000_000 == below
+    assert (301_024 * Decimal("7.5") + 1000 * Decimal("22.5")) / 1_000_000 == above
+
+
+# C23, I8: reserve the worst case.
+@given(
+    st.sampled_from(["claude-sonnet-4-5", "claude-opus-4-1", "claude-3-haiku-20240307", "own"]),
+    st.integers(0, 500_000),
+    st.integers(0, 500_000),
+    st.integers(0, 100_000),
+    st.integers(0, 8192),
+)
+def test_no_usage_within_the_bound_costs_more(model, plain, read, written, output):
+    spec = agent(model, prices={"anthropic/own": OWN})
+    used = Usage(input=plain, cache_read=read, cache_write=written, output=output)
+
+    tokens, usd = bound(spec, plain + read + written)
+
+    assert cost_of(spec, "", used).usd <= usd
+    assert plain + read + written + output <= tokens
