@@ -107,8 +107,15 @@ MUTANTS = [
         "the chain head is stale",
         AppendContract,
         "sqlite_tables.py",
-        "[(row.version, row.hash, row.id) for row in moved]",
+        "[(row.version, bytearray(row.hash), row.id) for row in moved]",
         "[(row.version, GENESIS, row.id) for row in moved]",
+    ),
+    Mutant(
+        "a text that is not there comes back as an empty one",
+        ReadContract,
+        "sqlite_tables.py",
+        "0 if attrs is None else attrs",
+        '"" if attrs is None else attrs',
     ),
     Mutant(
         "the chain begins anew in each append",
