@@ -5,10 +5,6 @@ from datetime import datetime, timedelta
 
 from cueline.events.agent import RetryPolicy
 
-TRANSIENT_MODEL = frozenset(
-    {"rate_limited", "overloaded", "unavailable", "timeout", "network", "malformed_reply"}
-)
-"""Failures of a model call that pass; any other is permanent (C3)."""
 FATAL_MODEL = frozenset({"invalid_request", "context_too_long", "refused", "content_filtered"})
 """Failures that the same recorded session would meet for ever."""
 LOST = frozenset({"lost", "not_started"})
@@ -41,13 +37,22 @@ def retry_at(
     key: str,
     failures: int,
     failed_at: datetime,
+    since: datetime | None = None,
     retry_after: float | None = None,
 ) -> datetime | None:
-    """Return when to try again after *failures* failures; None when it is enough."""
+    """Return when to try again after *failures* failures, the first of them at *since*.
+
+    None when it is enough. Never before what was asked for with *retry_after*:
+    where that is after the deadline, nothing is tried again.
+    """
     if failures > policy.max_retries:
         return None
     wait = max(delay_seconds(policy, key, failures), retry_after or 0.0)
-    return failed_at + timedelta(seconds=min(wait, LONGEST_SECONDS))
+    again = failed_at + timedelta(seconds=min(wait, LONGEST_SECONDS))
+    if policy.deadline_seconds is None:
+        return again
+    spent = again - (since or failed_at)
+    return None if spent.total_seconds() > policy.deadline_seconds else again
 
 
 def rests(failed_at: datetime | None, retry_at: datetime | None) -> bool:

@@ -4,9 +4,9 @@ Resuming uses the recorded agent, never the file it came from.
 """
 
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 Declared = Literal["read_only", "idempotent", "reconcile", "nothing"]
 """What a tool says of doing it twice; `nothing` is the default for what writes."""
@@ -17,6 +17,49 @@ class Part(BaseModel):
 
     # Else NaN would be written as null, which may be meant.
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+
+
+class RetryPolicy(Part):
+    """How an effect that may be repeated is tried again; the name of a preset will do.
+
+    The n-th retry waits min(cap, base * factor**(n-1)), spread by +/- jitter;
+    the spread is a hash of key and attempt (I10).
+    """
+
+    max_retries: int = Field(default=3, ge=0, le=20)
+    """Retries, not attempts: the first attempt is none of them."""
+    base_seconds: float = Field(default=1.0, ge=0)
+    factor: float = Field(default=2.0, ge=1)
+    cap_seconds: float = Field(default=60.0, ge=0)
+    jitter: float = Field(default=0.25, ge=0, le=1)
+    deadline_seconds: float | None = Field(default=None, gt=0)
+    """From the first failure on: no retry begins later; None: only their number counts."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, given: Any) -> Any:
+        if not isinstance(given, str):
+            return given
+        if given not in RETRY_PRESETS:
+            raise ValueError(f"no preset {given!r}; presets are {', '.join(RETRY_PRESETS)}")
+        return RETRY_PRESETS[given]
+
+    @classmethod
+    def named(cls, preset: str) -> Self:
+        """Return the policy of a preset.
+
+        Raises:
+            ValueError: there is no such preset; the message names those that are.
+        """
+        return cls.model_validate(preset)
+
+
+RETRY_PRESETS: Final[dict[str, dict[str, float]]] = {
+    "choragen": {"max_retries": 3, "base_seconds": 1, "cap_seconds": 30},
+    "trigger": {"max_retries": 3, "base_seconds": 2, "jitter": 0},
+    "polyhedra": {"max_retries": 2, "base_seconds": 1},
+}
+"""After 1, 2, 4 s · after 2, 4, 8 s, to the second · after 1, 2 s (C2)."""
 
 
 class ToolSpec(Part):
@@ -36,22 +79,12 @@ class ToolSpec(Part):
     in_loop: bool = False
     """Runs in the runner's own loop (an async function), not in a worker process."""
     needs_workspace: bool = False
+    critical: bool = True
+    """Without it the work cannot be whole; the failure of any other makes the result partial."""
+    retry: RetryPolicy | None = None
+    """Its own, where it has one; else the agent's `tool_retry`, else its `retry`."""
     digest: str
     """sha256 of name, schema, declaration, target and version."""
-
-
-class RetryPolicy(Part):
-    """How an effect that may be repeated is tried again.
-
-    The n-th retry waits min(cap, base * factor**(n-1)), spread by +/- jitter;
-    the spread is a hash of key and attempt (I10).
-    """
-
-    max_retries: int = Field(default=3, ge=0, le=20)
-    base_seconds: float = Field(default=1.0, ge=0)
-    factor: float = Field(default=2.0, ge=1)
-    cap_seconds: float = Field(default=60.0, ge=0)
-    jitter: float = Field(default=0.25, ge=0, le=1)
 
 
 class Limits(Part):
@@ -96,6 +129,16 @@ class Workspace(Part):
     path: str
 
 
+class Fallback(Part):
+    """Another model of the agent, for when the one before it cannot answer."""
+
+    provider: str
+    model: str
+    parameters: dict[str, JsonValue] = {}
+    base_url: str | None = None
+    key_variable: str | None = None
+
+
 class AgentSpec(Part):
     """Everything that decides how the agent runs."""
 
@@ -111,6 +154,10 @@ class AgentSpec(Part):
     limit_sources: dict[str, str] = {}
     """For each limit that is not a default: where it came from."""
     retry: RetryPolicy = RetryPolicy()
+    """Of model calls, and of tools where nothing else is said."""
+    tool_retry: RetryPolicy | None = None
+    fallback: tuple[Fallback, ...] = ()
+    """The models that are asked, in this order, when the agent's own cannot answer."""
     policy: Policy = Policy()
     prices: dict[str, Price] = {}
     """By `provider/model`, or `provider/*`; `*` is what to assume of an unknown price."""

@@ -108,7 +108,9 @@ class ModelRequested(Fact):
     digest: str
     """Of the whole prompt, chained message by message."""
     prefix_digest: str
-    """Of the part that the previous request already had."""
+    """Of the part that the previous request already had; empty when another model is asked."""
+    fallback: int = 0
+    """Which of the agent's models is asked: 0 its own, n its n-th fallback."""
 
 
 class ModelStarted(Fact):
@@ -198,9 +200,13 @@ class ToolFailed(Fact):
     kind: str
     message: str
     failed_at: AwareDatetime | None = None
+    retry_after: float | None = None
+    """What the tool asked for, in seconds."""
     retry_at: AwareDatetime | None = None
     cleaned: bool = False
     seconds: float = 0.0
+    degraded: bool = False
+    """The tool is not critical: the work goes on without it, and its result is partial."""
 
 
 class ToolSkipped(Fact):
@@ -232,6 +238,8 @@ class ToolReconciled(Fact):
     """`tool`, `policy`, or the person."""
     output: str = ""
     """What the model is told; empty when the call is run again."""
+    degraded: bool = False
+    """The tool is not critical: nobody is asked, and the result is partial."""
 
 
 class ApprovalRequested(Fact):
@@ -280,6 +288,8 @@ class SessionIdle(Fact):
 
     type: Literal["SessionIdle"] = "SessionIdle"
     result: str = ""
+    partial: bool = False
+    """A tool that is not critical failed on the way, since the session was idle last."""
 
 
 class LostAttempt(Part):
@@ -321,6 +331,8 @@ class SessionCompleted(Fact):
 
     type: Literal["SessionCompleted"] = "SessionCompleted"
     result: str
+    partial: bool = False
+    """A tool that is not critical failed on the way."""
 
 
 class SessionFailed(Fact):

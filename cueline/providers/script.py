@@ -10,14 +10,8 @@ from typing import Any, Final, NoReturn
 
 from cueline.actors.model import ModelReply
 from cueline.errors import ConfigError, ProviderRefusedError
+from cueline.events.failure import PERMANENT, TRANSIENT
 from cueline.events.message import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCall, Usage
-
-UNAVAILABLE: Final = frozenset(
-    ("rate_limited", "overloaded", "unavailable", "timeout", "network", "malformed_reply")
-)
-REFUSED: Final = frozenset(
-    ("invalid_request", "auth", "refused", "context_too_long", "content_filtered", "unknown")
-)
 
 Keys = Mapping[str, tuple[type, ...]]
 NUMBER: Final = (int, float)
@@ -37,6 +31,8 @@ REPLY: Final[Keys] = {
 CALL: Final[Keys] = {"name": (str,), "arguments": (dict,), "malformed": (str,), "id": (str,)}
 FAIL: Final[Keys] = {"kind": (str,), "message": (str,), "retry_after": NUMBER}
 USAGE: Final[Keys] = dict.fromkeys(Usage.model_fields, (int,))
+
+KINDS: Final = TRANSIENT | PERMANENT - {"tool_error"}
 
 BYTES_A_TOKEN: Final = 4
 
@@ -163,10 +159,10 @@ class ReplyReader:
         where = f"{self.where} fail"
         fields = check(table["fail"], FAIL, self.name, where)
         kind = fields.get("kind")
-        if kind not in UNAVAILABLE | REFUSED:
-            known = ", ".join(sorted(UNAVAILABLE | REFUSED))
+        if kind not in KINDS:
+            known = ", ".join(sorted(KINDS))
             self.fail(f"fail kind is {kind!r}; known are {known}")
-        if kind in REFUSED and "retry_after" in fields:
+        if kind not in TRANSIENT and "retry_after" in fields:
             self.fail(f"fail retry_after: {kind} is not tried again; leave it out")
         return Failure(**{"message": f"the script says {kind}", **fields})
 

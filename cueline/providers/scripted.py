@@ -8,8 +8,9 @@ from typing import Any
 from cueline.actors.model import ModelReply, ModelRequest
 from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailableError
 from cueline.events.agent import AgentSpec
+from cueline.events.failure import TRANSIENT
 from cueline.events.message import Usage
-from cueline.providers.script import REFUSED, Failure, Script, read_script, tokens
+from cueline.providers.script import Failure, Script, read_script, tokens
 
 Pause = Callable[[float], Awaitable[None]]
 """Waits for so many seconds, by whichever clock there is."""
@@ -44,9 +45,9 @@ class ScriptedModel:
 
 def error_of(failure: Failure) -> ProviderUnavailableError | ProviderRefusedError:
     """Return the error that a vendor's adapter would raise."""
-    if failure.kind in REFUSED:
-        return ProviderRefusedError(failure.kind, failure.message)
-    return ProviderUnavailableError(failure.kind, failure.message, failure.retry_after)
+    if failure.kind in TRANSIENT:
+        return ProviderUnavailableError(failure.kind, failure.message, failure.retry_after)
+    return ProviderRefusedError(failure.kind, failure.message)
 
 
 def input_tokens(request: ModelRequest) -> int:

@@ -1,4 +1,4 @@
-"""When an effect is tried again."""
+"""When an effect is tried again (000-065, 003-070, 004-010, 004-012, 004-082)."""
 
 import math
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cueline.deciders.retry import LONGEST_SECONDS, delay_seconds, retry_at
-from cueline.events.agent import RetryPolicy
+from cueline.events.agent import RETRY_PRESETS, RetryPolicy
 from cueline.testing.session_example import NOW, later
 
 PLAIN = RetryPolicy(base_seconds=1, factor=2, cap_seconds=60, jitter=0)
@@ -29,6 +29,51 @@ def test_after_the_last_retry_it_is_enough():
 
     assert retry_at(policy, key="k", failures=2, failed_at=NOW) is not None
     assert retry_at(policy, key="k", failures=3, failed_at=NOW) is None
+
+
+# C2: always counted in retries; three attempts are two of them.
+@pytest.mark.parametrize(
+    ("preset", "delays"), [("choragen", [1, 2, 4]), ("trigger", [2, 4, 8]), ("polyhedra", [1, 2])]
+)
+def test_a_preset_has_the_schedule_it_is_named_for(preset, delays):
+    policy = RetryPolicy.named(preset).model_copy(update={"jitter": 0})
+
+    assert delays == [delay_seconds(policy, "k", n + 1) for n in range(policy.max_retries)]
+
+
+def test_a_preset_that_nobody_knows_is_refused_with_those_that_are():
+    with pytest.raises(ValueError, match=", ".join(RETRY_PRESETS)):
+        RetryPolicy.named("heroic")
+
+
+# 004-013: the spread is in what is recorded, not drawn again.
+@given(st.integers(1, 20), st.text())
+def test_the_spread_stays_within_its_share(retry, key):
+    policy = RetryPolicy(jitter=0.25, max_retries=20)
+    plain = delay_seconds(policy.model_copy(update={"jitter": 0}), key, retry)
+
+    assert 0.75 * plain <= delay_seconds(policy, key, retry) <= 1.25 * plain
+
+
+# 004-082: a total deadline.
+def test_no_retry_begins_after_the_deadline():
+    policy = PLAIN.model_copy(update={"deadline_seconds": 10.0})
+
+    on_time = retry_at(policy, key="k", failures=2, failed_at=later(8), since=NOW)
+    too_late = retry_at(policy, key="k", failures=2, failed_at=later(8.1), since=NOW)
+
+    assert (later(10), None) == (on_time, too_late)
+
+
+def test_who_asks_for_more_than_the_deadline_is_not_asked_again():
+    policy = PLAIN.model_copy(update={"deadline_seconds": 10.0})
+
+    assert retry_at(policy, key="k", failures=1, failed_at=NOW, retry_after=11) is None
+
+
+# 003-069: never before it was asked for.
+def test_what_a_provider_asks_for_is_waited_out():
+    assert later(7) == retry_at(PLAIN, key="k", failures=1, failed_at=NOW, retry_after=7)
 
 
 @pytest.mark.parametrize("asked", [1e12, math.inf])

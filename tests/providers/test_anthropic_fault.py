@@ -11,7 +11,7 @@ def test_a_status_goes_before_a_type():
 
 @pytest.mark.parametrize("status", [200, 400])
 def test_a_status_that_says_little_leaves_it_to_the_type(status):
-    assert "refused" == kind_of(status, "billing_error")
+    assert "auth" == kind_of(status, "billing_error")
 
 
 def test_what_nobody_knows_is_permanent():

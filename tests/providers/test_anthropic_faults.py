@@ -19,7 +19,7 @@ TRANSIENT = {
 PERMANENT = {
     400: "invalid_request",
     401: "auth",
-    402: "refused",
+    402: "auth",
     403: "auth",
     404: "invalid_request",
     413: "context_too_long",

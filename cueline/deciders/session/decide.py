@@ -6,12 +6,13 @@ a step's first event holds the whole command, and deciding again on the state
 before it gives the same step (I10); `command_of` gives the command back.
 """
 
-from cueline.deciders.retry import LOST, TRANSIENT_MODEL, retry_at
+from cueline.deciders.retry import LOST, retry_at
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.following import settle
 from cueline.deciders.session.permission import allowing_rule, asks, may_start
 from cueline.deciders.session.recovery import again_at, lost
 from cueline.deciders.session.state import Call, SessionState, Status
+from cueline.events.failure import TRANSIENT
 from cueline.events.inbox import DecisionGiven, StartAsked
 from cueline.events.session import (
     ApprovalRequested,
@@ -172,7 +173,7 @@ def _model_outcome(command: ModelReplied | ModelFailed, state: SessionState) -> 
     if isinstance(command, ModelReplied):
         return command
     again = None
-    if command.kind in TRANSIENT_MODEL and command.failed_at is not None:
+    if command.kind in TRANSIENT and command.failed_at is not None:
         again = retry_at(
             state.agent.retry,
             key=f"{state.stream}/{command.effect}",

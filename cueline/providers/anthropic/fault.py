@@ -6,32 +6,14 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
+from cueline.events.failure import BY_STATUS, TRANSIENT
 
 Fault = ProviderUnavailableError | ProviderRefusedError
-
-WAIT: Final = frozenset({"rate_limited", "overloaded", "unavailable", "timeout", "malformed_reply"})
-
-BY_STATUS: Final = {
-    401: "auth",
-    402: "refused",
-    403: "auth",
-    404: "invalid_request",
-    408: "timeout",
-    413: "context_too_long",
-    422: "invalid_request",
-    429: "rate_limited",
-    500: "unavailable",
-    502: "unavailable",
-    503: "unavailable",
-    504: "timeout",
-    529: "overloaded",
-}
-"""Goes first: whoever stands between us and Anthropic has a status, if not always a type."""
 
 BY_TYPE: Final = {
     "api_error": "unavailable",
     "authentication_error": "auth",
-    "billing_error": "refused",
+    "billing_error": "auth",
     "invalid_request_error": "invalid_request",
     "not_found_error": "invalid_request",
     "overloaded_error": "overloaded",
@@ -40,7 +22,11 @@ BY_TYPE: Final = {
     "request_too_large": "context_too_long",
     "timeout_error": "timeout",
 }
-"""Decides for 400, and for an error in the middle of a stream, whose status is 200."""
+"""Decides for 400, and for an error in the middle of a stream, whose status is 200.
+
+Any other status goes first: whoever stands between us and Anthropic has one,
+if not always a type.
+"""
 
 UNTYPED: Final = {200: "malformed_reply", 400: "invalid_request"}
 """The same two, when their body is not Anthropic's."""
@@ -54,7 +40,7 @@ def fault_of(status: int, error_type: object, message: str, headers: Mapping[str
     known_type = error_type if isinstance(error_type, str) and error_type else None
     kind = kind_of(status, known_type)
     told = f"HTTP {status}, {known_type or 'no type'}: {message[:LONGEST_MESSAGE]}"
-    if kind in WAIT:
+    if kind in TRANSIENT:
         return ProviderUnavailableError(kind, told, retry_after(headers))
     return ProviderRefusedError(kind, told)
 
