@@ -248,6 +248,7 @@ class UpRecord:
         """Leave the note beside *log*, whole or not at all."""
         path = record_path(log)
         draft = path.with_name(f"{path.name}.{os.getpid()}")
+        draft.touch(0o600)
         draft.write_text(json.dumps(asdict(self), indent=2) + "\n")
         draft.replace(path)
 

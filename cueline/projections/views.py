@@ -9,7 +9,7 @@ log (I1).
 import asyncio
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event
 from time import monotonic
@@ -28,7 +28,7 @@ from cueline.projections.session import Session
 from cueline.projections.transcript import Line
 from cueline.projections.usage import DayUsage
 
-VERSION = 1
+VERSION = 2
 """Raised with every change of a table or of what is put in it; others are filled anew."""
 BATCH = 2000
 """So many events are projected in one transaction, which takes the event loop some 60 ms."""
@@ -139,6 +139,10 @@ class Views:
         self.db.execute("UPDATE checkpoint SET position = ?, hash = ?", [last.position, last.hash])
 
     def _open(self) -> Database:
+        if str(self.path) != ":memory:":
+            # For its owner alone, as the log is; what is there stays as it is.
+            with suppress(OSError):
+                self.path.touch(0o600, exist_ok=False)
         db = Database(self.path, execute_plugins=False)
         self.db = db
         db.conn.isolation_level = None

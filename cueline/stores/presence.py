@@ -16,7 +16,14 @@ from typing import Self
 from cueline.clock import Clock
 from cueline.errors import LogUnavailableError
 from cueline.events.store import Presence, to_us
-from cueline.stores.sqlite_file import RETRY_SECONDS, connect, is_broken, is_busy, patiently
+from cueline.stores.sqlite_file import (
+    RETRY_SECONDS,
+    connect,
+    is_broken,
+    is_busy,
+    make_private,
+    patiently,
+)
 from cueline.stores.sqlite_library import sqlite_library
 from cueline.stores.waiting import pause
 
@@ -146,6 +153,7 @@ class SqlitePresence:
             raise self._unavailable(error) from error
 
     def _connect(self) -> sqlite3.Connection:
+        make_private(self._path)
         db = connect(self._path, "rwc", PATIENCE_SECONDS)
         try:
             patiently(db, "PRAGMA journal_mode = WAL")

@@ -2,6 +2,7 @@
 
 import sqlite3
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from threading import Event
 from time import monotonic
@@ -91,6 +92,17 @@ def connect(path: Path, mode: str, timeout: float) -> sqlite3.Connection:
         check_same_thread=False,
     )
     return db
+
+
+def make_private(path: Path) -> None:
+    """Make an empty file that its owner alone can read and write, if none is there.
+
+    SQLite gives what it puts beside a file the same permissions.
+    """
+    # Never opened when it is there: to close it would drop every lock that
+    # this process has on it.
+    with suppress(FileExistsError):
+        path.resolve().touch(0o600, exist_ok=False)
 
 
 def patiently(db: sqlite3.Connection, statement: str) -> None:
@@ -215,6 +227,8 @@ class LogFile:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise self.unavailable(f"its folder cannot be made ({error.strerror})") from error
+        with suppress(OSError):  # SQLite finds out, and its error says what to do
+            make_private(self.path)
         db = self.writer(create=True)
         try:
             patiently(db, "BEGIN IMMEDIATE")

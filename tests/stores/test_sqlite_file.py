@@ -7,6 +7,8 @@ import pytest
 
 from cueline.errors import FencedError, LogFormatError, LogUnavailableError
 from cueline.events.store import ANY, Write
+from cueline.projections.views import Views, views_path
+from cueline.stores.presence import SqlitePresence
 from cueline.stores.sqlite import SqliteStore
 from cueline.stores.sqlite_library import sqlite_library
 from cueline.stores.sqlite_schema import FORMAT
@@ -80,6 +82,33 @@ async def test_a_log_goes_on_where_it_was(path):
     assert [1, 2, 3, 4] == versions(await all_of(store, SESSION))
     assert log_id == store.log_id
     await store.close()
+
+
+async def test_a_log_is_for_its_owner_alone(path):
+    before = os.umask(0)
+    try:
+        store = SqliteStore.open(path, SetClock())
+        board = SqlitePresence.open(path.with_name("log.db.presence"), SetClock())
+        with contextlib.closing(Views(views_path(path))) as views:
+            await views.catch_up(store)
+            modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
+    finally:
+        os.umask(before)
+    await board.close()
+    await store.close()
+
+    of_each = ("", "-wal", "-shm")
+    named = {f"log.db{of}{end}" for of in ("", "-views.db", ".presence") for end in of_each}
+    assert dict.fromkeys(named, 0o600) == modes
+
+
+async def test_a_log_that_is_shared_stays_so(path):
+    await make(path)
+    path.chmod(0o660)
+
+    await SqliteStore.open(path, SetClock()).close()
+
+    assert 0o660 == path.stat().st_mode & 0o777
 
 
 async def test_an_empty_file_becomes_a_log(path):
