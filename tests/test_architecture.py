@@ -88,7 +88,8 @@ def nodes(*folders: str) -> Iterator[tuple[str, ast.AST]]:
 
 def room_of(where: str) -> str:
     room = where.split("/")[1].removesuffix(".py")
-    return "cueline" if room in {"__init__", "__main__"} else room
+    # What `python -m cueline` runs is the command line.
+    return {"__init__": "cueline", "__main__": "cli"}.get(room, room)
 
 
 def modules_in(node: ast.AST, *, lazy: bool = False) -> Iterator[tuple[str, bool]]:

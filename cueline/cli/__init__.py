@@ -4,6 +4,8 @@ A command imports what it needs when it runs, so that `--help` and `list` are
 quick and Ray is loaded only where sessions run on it.
 """
 
+from typing import Annotated
+
 import typer
 
 from cueline.cli import (
@@ -43,7 +45,6 @@ _EPILOG = (
 
 app = typer.Typer(
     cls=Commands,
-    help=_HELP,
     epilog=_EPILOG,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -68,6 +69,28 @@ _GROUPS = (
 )
 for each in _GROUPS:
     each.register(app)
+
+
+def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
+    """Say which cueline this is, and end."""
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"cueline {version('cueline')}")
+        raise typer.Exit
+
+
+@app.callback(help=_HELP)
+def root(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version, and end."
+        ),
+    ] = False,
+) -> None:
+    """Take what belongs to no command."""
 
 
 def main() -> None:

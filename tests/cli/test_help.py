@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 from typer.main import get_command
@@ -73,6 +74,15 @@ def test_a_list_loads_neither_ray_nor_any_fact(finished):
 
 def test_a_decision_needs_no_ray(asking):
     assert "ray" not in loaded_by(asking, "approve", "one.1.0.1")
+
+
+@pytest.mark.parametrize("module", ["cueline", "cueline.cli"])
+def test_the_module_is_the_command(shell, module):
+    done = subprocess.run(
+        [sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=True
+    )
+
+    assert f"cueline {version('cueline')}\n" == done.stdout
 
 
 def test_what_is_no_command_is_usage(shell):

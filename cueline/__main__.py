@@ -1,0 +1,5 @@
+"""The command line, for `python -m cueline`."""
+
+from cueline.cli import main
+
+main()
