@@ -82,7 +82,6 @@ class EffectFold:
         # A first attempt is new, and so is a call that a reply requests: looking
         # for the row would cost as much as all the rest.
         if fact.attempt == 1:
-            session["turns"] += 1
             self._new(session, recorded, fact.effect, "model")
         else:
             row = self._row(session, recorded, fact.effect, "model")
@@ -90,6 +89,7 @@ class EffectFold:
             row["ended_position"] = row["ended_version"] = None
 
     def _replied(self, session: Row, recorded: RecordedEvent, fact: ModelReplied) -> None:
+        session["turns"] += 1
         row = self._row(session, recorded, fact.effect, "model")
         spend(row, fact.usage, fact.cost)
         row["seconds"] = fact.seconds

@@ -8,7 +8,7 @@ from cueline.projections.row import Row
 
 _TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 _USED = """
-    SELECT kind, ended_version,
+    SELECT kind, status, ended_version,
         input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost
     FROM effects WHERE stream = ? AND requested_version <= ?
 """
@@ -27,9 +27,13 @@ def inherit(db: Database, fork: Row) -> None:
 
 
 def _add(db: Database, fork: Row, stream: str, until: int) -> None:
-    for kind, ended, *tokens, cost in db.execute(_USED, [stream, until]):
-        fork["inherited_turns" if kind == "model" else "inherited_tool_calls"] += 1
-        if ended is None or ended > until:
+    for kind, status, ended, *tokens, cost in db.execute(_USED, [stream, until]):
+        over = ended is not None and ended <= until
+        if kind == "tool":
+            fork["inherited_tool_calls"] += 1
+        elif over and status == "returned":
+            fork["inherited_turns"] += 1
+        if not over:
             continue
         for name, used in zip(_TOKENS, tokens, strict=True):
             fork[f"inherited_{name}"] += used

@@ -181,7 +181,7 @@ async def test_a_failed_attempt_may_have_used_something(log, facts):
 
     db = await log.tell("a", facts.STARTED, facts.requested(1), failed, facts.requested(1, 2))
 
-    assert (1, 5) == (find_session(db, "a").turns, find_session(db, "a").input_tokens)
+    assert (0, 5) == (find_session(db, "a").turns, find_session(db, "a").input_tokens)
 
 
 async def test_what_was_recovered_is_counted(log, facts):
