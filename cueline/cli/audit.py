@@ -81,6 +81,8 @@ def audit(
     """List events."""
     if ctx.invoked_subcommand is not None:
         return
+    if kind is not None:
+        _check_type(kind)
     wanted = {
         "type": kind,
         "tool": tool,
@@ -95,6 +97,19 @@ def audit(
             typer.echo(json.dumps(_document(each), ensure_ascii=False))
     else:
         _print(found)
+
+
+def _check_type(kind: str) -> None:
+    """Refuse a type that no event has: an empty list would say that it never happened.
+
+    Raises:
+        BadParameter: name another; the message lists them.
+    """
+    from cueline.events.codec import FACTS
+
+    if kind not in FACTS:
+        known = ", ".join(sorted(FACTS))
+        raise typer.BadParameter(f"there is no event {kind!r}; the types are {known}")
 
 
 async def _find(log: Path, session: str | None, wanted: dict[str, Any]) -> list["Facets"]:

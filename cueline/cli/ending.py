@@ -40,31 +40,36 @@ def report(watch: Watch, screen: Screen, log: Path, *, rested: bool, as_json: bo
         typer.echo(json.dumps(_document(watch, id), indent=2, ensure_ascii=False))
         return exit_of_state(state)
     screen.show([Line("dim", ""), *summary(id, shown_status(state), watch.telling.tally)])
-    lines = _way_on(state, id, log, rested=rested)
+    left = ["left while something was in flight; go on with", _resume(log, id)]
+    lines = way_on(state, id, log) if rested else left
     screen.show(Line("note", line) for line in lines)
     return exit_of_state(state)
 
 
-def _way_on(state: SessionState, id: str, log: Path, *, rested: bool) -> list[str]:  # noqa: A002 - the word of the log
-    resume = f"  {command(log, 'resume', id)}"
-    if not rested:
-        return ["left while something was in flight; go on with", resume]
+def way_on(state: SessionState, id: str, log: Path) -> list[str]:  # noqa: A002 - the word of the log
+    """Say how a session that rests goes on; nothing of one that does not."""
+    resume = _resume(log, id)
     if state.status is Status.IDLE:
         return ["say more, and go on, with", f"  {command(log, 'send', id, 'TEXT')}", resume]
     if state.waiting is None:
         return []
     asking = [call.approval.id for call in state.open_calls if call.approval and call.asking]
     if asking and state.waiting.kind == "approval":
-        decide = [f"  {command(log, 'approve', each)}" for each in asking]
         until = f" (until {state.waiting.deadline_at:%Y-%m-%d %H:%M} UTC)"
-        if is_up(log):
-            return [f"a person has to decide{until}: approve, or deny likewise", *decide]
-        return [
-            f"a person has to decide{until}: approve, or deny likewise, then resume",
-            *decide,
-            resume,
-        ]
-    return [f"paused: {state.waiting.why}; go on with", resume]
+        then = [] if is_up(log) else [resume]
+        told = f"a person has to decide{until}: approve, or deny likewise"
+        decide = [f"  {command(log, 'approve', each)}" for each in asking]
+        return [f"{told}, then resume" if then else told, *decide, *then]
+    # Whatever else it waits for ends by itself, where somebody drives it.
+    by_itself = shown_status(state) != "paused"
+    if by_itself and is_up(log):
+        return []
+    name = f"waiting ({state.waiting.kind})" if by_itself else "paused"
+    return [f"{name}: {state.waiting.why}; go on with", resume]
+
+
+def _resume(log: Path, id: str) -> str:  # noqa: A002 - the word of the log
+    return f"  {command(log, 'resume', id)}"
 
 
 def _document(watch: Watch, id: str) -> dict[str, Any]:  # noqa: A002 - the word of the log

@@ -13,6 +13,9 @@ from statistics import median
 from typing import Literal, NamedTuple
 
 from cueline.cli import opened
+from cueline.cli.running import command
+from cueline.cli.verifying import Bad, Verifying
+from cueline.console.text import count
 from cueline.errors import CuelineError
 
 _PYTHON = (3, 11)
@@ -21,6 +24,8 @@ _FAST_MS = 0.02
 """A disk that syncs faster than this very likely does not sync at all."""
 _SLOW_MS = 30.0
 _ROOM = 1_000_000_000
+_CHECKED = 100_000
+"""So many events are checked in a few seconds."""
 _KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 
 
@@ -94,16 +99,29 @@ def log(path: Path) -> Finding:
     if not path.exists():
         return Finding("log", "good", f"none at {path} yet; `cueline run` makes it")
     try:
-        last = opened.run(_last_position(path))
+        last, bad = opened.run(_checked(path))
     except CuelineError as error:
         return Finding("log", "bad", str(error))
     size = path.stat().st_size / 1e6
-    return Finding("log", "good", f"{path}, {last:,} events, {size:,.1f} MB")
+    found = f"{path}, {last:,} events, {size:,.1f} MB"
+    verify = command(path, "audit", "verify")
+    if bad:
+        where = f"{bad[0].place}: {bad[0].reason}"
+        damaged = count(len(bad), "damaged stream")
+        advice = f"restore it from a backup; `{verify}` names every one, other streams still load"
+        return Finding("log", "bad", f"{found}, {damaged}: {where}", advice)
+    advice = f"too long to be checked here; `{verify}` does" if last > _CHECKED else ""
+    return Finding("log", "good", found, advice)
 
 
-async def _last_position(path: Path) -> int:
+async def _checked(path: Path) -> tuple[int, list[Bad]]:
+    """Return the last position, and what is damaged where the log is short enough to look."""
     async with opened.looking(path) as store:
-        return await store.last_position()
+        last = await store.last_position()
+        checking = Verifying(store)
+        if last <= _CHECKED:
+            await checking.run()
+        return last, checking.bad
 
 
 def temporary() -> Finding:

@@ -12,6 +12,7 @@ from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgume
 
 if TYPE_CHECKING:
     from cueline.cli.following import Followed, Past
+    from cueline.deciders.session import SessionState
     from cueline.events.store import Presence
 
 _HELP = """Show what was said and done in a session, and how it stands.
@@ -53,13 +54,19 @@ async def _show(log: Path, name: str, *, full: bool, as_json: bool) -> Exit:
         past, code = await past_of(followed)
         if as_json:
             typer.echo(json.dumps(document(followed, past), indent=2, ensure_ascii=False))
+            return code
+        owner = await owner_of(followed.store, board, followed.stream)
+        if code is Exit.DONE:
+            lines = _stands(followed.state, owner, log)
         else:
-            owner = await owner_of(followed.store, board, followed.stream)
-            _print(followed, past, owner, full=full)
+            lines = _damaged(followed, log)
+        _print(followed, past, lines, full=full, damaged=code is not Exit.DONE)
         return code
 
 
-def _print(followed: "Followed", past: "Past", owner: "Presence | None", *, full: bool) -> None:
+def _print(
+    followed: "Followed", past: "Past", lines: list[str], *, full: bool, damaged: bool
+) -> None:
     from cueline.cli.ending import shown_status
     from cueline.console.screen import Screen
     from cueline.console.summary import summary
@@ -73,11 +80,31 @@ def _print(followed: "Followed", past: "Past", owner: "Presence | None", *, full
             screen.show([Line("dim", f"  version {recorded.version} was emptied")])
         else:
             screen.show(telling.tell(recorded, fact))
-    if not past:
-        screen.show([Line("note", "it was asked for, and nobody has taken it up yet")])
-    state = followed.state
+    status = "damaged" if damaged else shown_status(followed.state)
     screen.show([Line("dim", "")])
-    screen.show(summary(shown(followed.stream), shown_status(state), telling.tally))
+    screen.show(summary(shown(followed.stream), status, telling.tally))
+    screen.show(Line("note", line) for line in lines)
+
+
+def _stands(state: "SessionState", owner: "Presence | None", log: Path) -> list[str]:
+    """Say who drives it, or how it goes on."""
+    from cueline.cli.ending import way_on
+    from cueline.events.stream import shown
+
+    if state.status == "created":
+        return ["it was asked for, and nobody has taken it up yet"]
     if state.status in ("running", "stopping"):
         whom = f"process {owner.pid} on {owner.machine}" if owner else _NOBODY
-        screen.show([Line("note", f"driven by {whom}")])
+        return [f"driven by {whom}"]
+    return way_on(state, shown(state.stream), log)
+
+
+def _damaged(followed: "Followed", log: Path) -> list[str]:
+    """Say what can be done with what is before the damage."""
+    from cueline.cli.running import command
+    from cueline.events.stream import shown
+
+    fork = command(log, "fork", shown(followed.stream), "--at", str(followed.version))
+    whole = [f"all is well up to version {followed.version}; go on from there with", f"  {fork}"]
+    others = ["what else is damaged is told by", f"  {command(log, 'audit', 'verify')}"]
+    return whole + others if followed.version else others

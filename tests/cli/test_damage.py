@@ -46,6 +46,34 @@ def test_what_is_before_a_damaged_row_still_loads(damaged, command):
     assert "There was" not in done.stdout
 
 
+def test_a_damaged_session_says_what_is_left_and_what_to_do(damaged):
+    done = damaged("show", "one")
+
+    last = damaged.types("one").index("SessionCompleted") - 1
+    assert "session one: damaged · 1 turn" in done.stdout
+    assert f"all is well up to version {last}; go on from there with" in done.stdout
+    assert f"  cueline fork one --at {last}\n" in done.stdout
+    assert "  cueline audit verify\n" in done.stdout
+    assert "resume" not in done.stdout
+
+
+def test_what_is_before_the_damage_can_be_forked(damaged):
+    last = damaged.types("one").index("SessionCompleted") - 1
+
+    done = damaged("fork", "one", "--at", str(last), "--id", "two", "--inline")
+
+    assert f"forked from one at version {last}" in done.stdout
+    assert 0 == damaged("replay", "two", "--check").exit_code
+
+
+def test_the_doctor_finds_the_damage(damaged):
+    found = {each["subject"]: each for each in damaged.json("doctor")}["log"]
+
+    assert "bad" == found["verdict"]
+    assert "1 damaged stream: session-default/one@" in found["found"]
+    assert "restore it from a backup; `cueline audit verify` names every one" in found["advice"]
+
+
 def test_a_damaged_session_is_still_listed(damaged):
     done = damaged("list")
 

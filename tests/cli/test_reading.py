@@ -96,6 +96,22 @@ def test_a_session_is_shown_whole(finished):
     assert "session one: completed · 2 turns · 1 tool call" in shown.stdout
 
 
+def test_a_paused_session_says_how_it_goes_on(asking):
+    asking("pause", "one")
+    asking("resume", "one", "--inline", "--json")
+    asking("pause", "one")
+    asking("resume", "one", "--inline")
+    shown = asking("show", "one").stdout
+
+    assert "  cueline resume one\n" in shown
+
+
+def test_a_session_that_waits_says_what_to_answer(asking):
+    shown = asking("show", "one").stdout
+
+    assert "  cueline approve one.1.0.1\n  cueline resume one\n" in shown
+
+
 def test_events_are_printed_one_a_line(finished):
     lines = finished("tail", "one", "-n", "2").stdout.splitlines()
 
@@ -178,6 +194,14 @@ def test_events_are_audited_by_what_is_asked(asking):
     assert [] == found("--since", "2999-01-01")
     assert "StartAsked" in found("--actor", "user")
     assert ["StartAsked"] == found("--limit", "1")
+
+
+def test_a_type_that_no_event_has_is_refused_with_those_that_are(finished):
+    done = finished("audit", "--type", "Nope")
+
+    assert done.exit_code == 2
+    told = " ".join(done.stderr.replace("│", " ").split())
+    assert "there is no event 'Nope'; the types are ApprovalDenied, ApprovalExpired," in told
 
 
 def test_an_intact_log_is_verified(asking):
