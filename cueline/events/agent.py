@@ -94,6 +94,10 @@ class Limits(Part):
     """Model calls since the last message of a user."""
     max_output_tokens: int = Field(default=8192, ge=1)
     """Of one model call."""
+    max_tokens: int | None = Field(default=None, ge=1)
+    """Of the session and all its descendants, sent and answered."""
+    max_cost: Decimal | None = Field(default=None, gt=0)
+    """In US dollars, likewise."""
 
 
 class Policy(Part):

@@ -4,11 +4,13 @@ Nobody acquires an inbox. Each message leads to exactly one fact in the
 session's stream (I7).
 """
 
+from decimal import Decimal
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import AwareDatetime, Field
 
 from cueline.events.agent import AgentSpec, Part
+from cueline.events.budget import Allowance
 from cueline.events.fact import Fact
 
 Lane = Literal["note", "steer", "followup"]
@@ -39,6 +41,14 @@ class StartAsked(Fact):
     note: str | None = None
     """What a fork tells the model of its workspace."""
     labels: dict[str, str] = {}
+    parent: str | None = None
+    """The session that it is a child of."""
+    root: str | None = None
+    """The topmost session of its tree; None for one without a parent."""
+    depth: int = 0
+    """How many sessions are above it."""
+    allowances: tuple[Allowance, ...] = ()
+    """The limits of those above it, the nearest first."""
     asked_at: AwareDatetime
 
 
@@ -82,7 +92,55 @@ class DecisionGiven(Fact):
     note: str = ""
 
 
+class RaiseAsked(Fact):
+    """Somebody raises limits; what is None stays as it is."""
+
+    type: Literal["RaiseAsked"] = "RaiseAsked"
+    max_tokens: int | None = None
+    max_cost: Decimal | None = None
+    max_turns: int | None = None
+    max_active_seconds: float | None = None
+    max_wall_seconds: float | None = None
+
+
+class RoomMade(Fact):
+    """The ledger has room again for a call that it refused; a hint."""
+
+    type: Literal["RoomMade"] = "RoomMade"
+    budget: str
+    """The budget's stream."""
+
+
+class ChildAsked(Fact):
+    """A child of this session was asked for, in the same append."""
+
+    type: Literal["ChildAsked"] = "ChildAsked"
+    child: str
+    """Its stream."""
+
+
+class ChildEnded(Fact):
+    """A child of this session has ended, in the same append."""
+
+    type: Literal["ChildEnded"] = "ChildEnded"
+    child: str
+    """Its stream."""
+    status: Literal["completed", "failed", "stopped"]
+    tokens: int = 0
+    """What it spent itself; its own children tell theirs to it."""
+    usd: Decimal = Decimal(0)
+
+
 InboxMessage = Annotated[
-    MessageSent | PauseAsked | ResumeAsked | StopAsked | DecisionGiven | StartAsked,
+    MessageSent
+    | PauseAsked
+    | ResumeAsked
+    | StopAsked
+    | DecisionGiven
+    | RaiseAsked
+    | RoomMade
+    | ChildAsked
+    | ChildEnded
+    | StartAsked,
     Field(discriminator="type"),
 ]

@@ -5,11 +5,13 @@ from outside; it holds the whole command, so that deciding again on the state
 before it gives the same events (I10).
 """
 
+from decimal import Decimal
 from typing import ClassVar, Literal
 
 from pydantic import AwareDatetime
 
 from cueline.events.agent import AgentSpec, Part
+from cueline.events.budget import Allowance
 from cueline.events.fact import Fact
 from cueline.events.inbox import InboxMessage
 from cueline.events.message import Block, Cost, ToolCall, Usage
@@ -34,8 +36,13 @@ class SessionStarted(Fact):
     labels: dict[str, str] = {}
     epoch: int
     parent: str | None = None
+    """The session that it is a child of."""
     root: str | None = None
+    """The topmost session of its tree; None for one without a parent."""
     depth: int = 0
+    """How many sessions are above it."""
+    allowances: tuple[Allowance, ...] = ()
+    """The limits of those above it, the nearest first."""
     prompt_fold: int = 1
     """Which fold of the prompt the session keeps using."""
 
@@ -308,6 +315,49 @@ class SessionTakenOver(Fact):
     at: AwareDatetime
 
 
+class ReservationClosed(Fact):
+    """The ledger has closed what it held for a model call."""
+
+    type: Literal["ReservationClosed"] = "ReservationClosed"
+    effect: str
+    attempt: int
+    outcome: Literal["settled", "estimated", "released"]
+    """Settled at what was reported, or at all that was reserved; or never started."""
+    tokens: int = 0
+    usd: Decimal = Decimal(0)
+    shares: dict[str, float] = {}
+    """Of each limit on the way to the root, the share that is spent: the fullest of each name."""
+
+
+class LimitRaised(Fact):
+    """Limits of the session are higher from here on; what is None is as before."""
+
+    type: Literal["LimitRaised"] = "LimitRaised"
+    max_tokens: int | None = None
+    max_cost: Decimal | None = None
+    max_turns: int | None = None
+    max_active_seconds: float | None = None
+    max_wall_seconds: float | None = None
+
+
+class ChildSpawned(Fact):
+    """The session has a child."""
+
+    type: Literal["ChildSpawned"] = "ChildSpawned"
+    child: str
+    """Its stream."""
+
+
+class ChildSettled(Fact):
+    """A child of the session has ended, and this is what it spent."""
+
+    type: Literal["ChildSettled"] = "ChildSettled"
+    child: str
+    status: Literal["completed", "failed", "stopped"]
+    tokens: int = 0
+    usd: Decimal = Decimal(0)
+
+
 class PromptPrefixChanged(Fact):
     """The next request's beginning differs from what the last one sent."""
 
@@ -373,6 +423,10 @@ SessionEvent = (
     | SessionContinued
     | SessionIdle
     | SessionTakenOver
+    | ReservationClosed
+    | LimitRaised
+    | ChildSpawned
+    | ChildSettled
     | PromptPrefixChanged
     | OutcomeCameLate
     | SessionCompleted

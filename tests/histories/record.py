@@ -25,6 +25,17 @@ from cueline.events.approval import (
     ApprovalSuperseded,
     VoteGiven,
 )
+from cueline.events.budget import (
+    Allowance,
+    BudgetOpened,
+    BudgetRaised,
+    BudgetRefused,
+    BudgetWarned,
+    CostReleased,
+    CostReserved,
+    CostSettled,
+    RoomOffered,
+)
 from cueline.events.codec import Codec, blobs_in
 from cueline.events.dispatcher import (
     DispatcherStarted,
@@ -35,11 +46,15 @@ from cueline.events.dispatcher import (
 )
 from cueline.events.fact import Fact
 from cueline.events.inbox import (
+    ChildAsked,
+    ChildEnded,
     DecisionGiven,
     ForkPoint,
     MessageSent,
     PauseAsked,
+    RaiseAsked,
     ResumeAsked,
+    RoomMade,
     StartAsked,
     StopAsked,
 )
@@ -47,7 +62,10 @@ from cueline.events.message import Cost, OpaqueBlock, TextBlock, ThinkingBlock, 
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
+    ChildSettled,
+    ChildSpawned,
     GateAnswer,
+    LimitRaised,
     LostAttempt,
     MessageReceived,
     MessageRefused,
@@ -57,6 +75,7 @@ from cueline.events.session import (
     ModelStarted,
     OutcomeCameLate,
     PromptPrefixChanged,
+    ReservationClosed,
     SessionCompleted,
     SessionContinued,
     SessionFailed,
@@ -98,7 +117,7 @@ AGENT = AgentSpec(
     parameters={"temperature": 0.5, "stop": ["\n\n", None]},
     instructions="You edit files.",
     tools=(TOOL,),
-    limits=Limits(max_turns=20),
+    limits=Limits(max_turns=20, max_tokens=100_000, max_cost=Decimal("2.50")),
     limit_sources={"max_turns": "agent file"},
     retry=RetryPolicy(max_retries=2),
     policy=Policy(in_doubt="tell"),
@@ -107,6 +126,8 @@ AGENT = AgentSpec(
     workspace=Workspace(machine="m1", path="/srv/work"),
     secrets=("API_TOKEN",),
 )
+CHILD = "session-default/c41d"
+ABOVE = (Allowance(session=SESSION, max_cost=Decimal("2.50")),)
 CALL = ToolCall(id="call_1", name="write_file", arguments={"path": "é.txt", "$blob": "not ours"})
 INBOX = [
     StartAsked(
@@ -115,6 +136,10 @@ INBOX = [
         fork_of=ForkPoint(stream=SESSION, version=4, hash="ab" * 32),
         note="The files are a copy.",
         labels={"team": "docs"},
+        parent=SESSION,
+        root=SESSION,
+        depth=1,
+        allowances=ABOVE,
         asked_at=AT,
     ),
     MessageSent(lane="steer", text="Only the docs — “all” of them"),
@@ -122,6 +147,12 @@ INBOX = [
     ResumeAsked(),
     StopAsked(),
     DecisionGiven(approval=APPROVAL, digest=DIGEST, verdict="grant", by="ann"),
+]
+FAMILY = [
+    RaiseAsked(max_cost=Decimal("5.00"), max_turns=40),
+    RoomMade(budget="budget-default/7f3a"),
+    ChildAsked(child=CHILD),
+    ChildEnded(child=CHILD, status="completed", tokens=900, usd=Decimal("0.001")),
 ]
 TURN = [
     ModelRequested(effect="2.m", attempt=1, messages=(2,), digest="aa" * 32, prefix_digest=""),
@@ -164,7 +195,16 @@ TURN = [
 ]
 LIFE = [
     SessionStarted(
-        agent=AGENT, goal="Tidy up", open=True, attached=False, labels={"team": "docs"}, epoch=1
+        agent=AGENT,
+        goal="Tidy up",
+        open=True,
+        attached=False,
+        labels={"team": "docs"},
+        epoch=1,
+        parent=SESSION,
+        root=SESSION,
+        depth=1,
+        allowances=ABOVE,
     ),
     SessionForked(
         parent=SESSION,
@@ -190,6 +230,17 @@ LIFE = [
     SessionContinued(by="message", at=AT),
     SessionIdle(result="Done so far."),
     SessionTakenOver(epoch=3, lost_attempts=(LostAttempt(effect="2.m", attempt=1),), at=AT),
+    ReservationClosed(
+        effect="2.m",
+        attempt=2,
+        outcome="settled",
+        tokens=2145,
+        usd=Decimal("0.001234"),
+        shares={"max_cost": 0.85},
+    ),
+    LimitRaised(max_cost=Decimal("5.00"), max_turns=40),
+    ChildSpawned(child=CHILD),
+    ChildSettled(child=CHILD, status="completed", tokens=900, usd=Decimal("0.001")),
     PromptPrefixChanged(reason="fold 2"),
     OutcomeCameLate(effect="2.0", attempt=1, outcome="ToolReturned", message="ok"),
     SessionCompleted(result="Tidy."),
@@ -217,6 +268,37 @@ APPROVALS = [
     ApprovalExpired(at=AT),
     ApprovalSuperseded(reason="the session was stopped"),
 ]
+BUDGET = [
+    BudgetOpened(session=SESSION, max_tokens=100_000, max_cost=Decimal("2.50")),
+    BudgetOpened(session=CHILD, parent=SESSION),
+    CostReserved(session=CHILD, effect="1.m", attempt=1, epoch=1, tokens=9000, usd=Decimal("0.15")),
+    BudgetRefused(
+        session=SESSION,
+        effect="2.m",
+        attempt=2,
+        epoch=3,
+        answer="busy",
+        limit="max_cost",
+        whose=SESSION,
+        tokens=9100,
+        usd=Decimal("2.40"),
+    ),
+    CostSettled(
+        session=CHILD,
+        effect="1.m",
+        attempt=1,
+        epoch=1,
+        tokens=9001,
+        usd=Decimal("0.16"),
+        estimated=True,
+        tokens_over=1,
+        usd_over=Decimal("0.01"),
+    ),
+    CostReleased(session=SESSION, effect="2.m", attempt=2, epoch=3),
+    RoomOffered(sessions=(SESSION,)),
+    BudgetWarned(session=SESSION, limit="max_cost", spent=Decimal("2.10"), of=Decimal("2.50")),
+    BudgetRaised(session=SESSION, max_cost=Decimal("5.00"), message="inbox-default/7f3a@7"),
+]
 DISPATCHER = [
     DispatcherStarted(incarnation="d1", machine="m1", pid=42, epoch=1, recover=True, at=AT),
     HostLost(incarnation="h1", evidence="exit 137", at=AT),
@@ -236,7 +318,7 @@ def line(name: str, schema: int, payload: bytes, blobs: dict[str, bytes]) -> str
 def by_hand(known: set[tuple[str, int]]) -> Iterator[str]:
     """Tell one line for each fact above, but for the schemas that are recorded already."""
     codec = Codec()
-    facts: list[Fact] = [*INBOX, *LIFE, *TURN, *APPROVALS, *DISPATCHER]
+    facts: list[Fact] = [*INBOX, *FAMILY, *LIFE, *TURN, *APPROVALS, *BUDGET, *DISPATCHER]
     for fact in facts:
         encoded = codec.encode(fact, actor="agent", occurred_us=0)
         draft = encoded.draft

@@ -82,6 +82,8 @@ def evolve(state: SessionState, event: SessionEvent) -> SessionState:
             return ended(state, Status.FAILED)
         case "SessionStopped":
             return ended(state, Status.STOPPED)
+        case "ReservationClosed" | "LimitRaised" | "ChildSpawned" | "ChildSettled":
+            return state
         case "OutcomeCameLate" | "PromptPrefixChanged":
             return state
         case _:

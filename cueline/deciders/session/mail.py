@@ -7,10 +7,14 @@ from cueline.deciders.decider import replace
 from cueline.deciders.session.question import answered
 from cueline.deciders.session.state import Mail, SessionState, Status, Stop
 from cueline.events.inbox import (
+    ChildAsked,
+    ChildEnded,
     DecisionGiven,
     MessageSent,
     PauseAsked,
+    RaiseAsked,
     ResumeAsked,
+    RoomMade,
     StartAsked,
     StopAsked,
 )
@@ -34,7 +38,9 @@ def received(state: SessionState, event: MessageReceived) -> SessionState:
             return _resumed(state)
         case StopAsked(reason=reason):
             return _stopped(state, reason)
-        case DecisionGiven() | StartAsked():
+        case DecisionGiven() | StartAsked() | RaiseAsked() | RoomMade():
+            return state
+        case ChildAsked() | ChildEnded():
             return state
         case _:
             assert_never(event.message)
