@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cueline.agent import Agent
     from cueline.clock import SystemClock
-    from cueline.errors import CuelineError
+    from cueline.errors import CuelineError, ToolFailedError
     from cueline.events.agent import Limits, Policy, RetryPolicy
     from cueline.library import Runtime, open_runtime
     from cueline.session import Result, Session
@@ -28,6 +28,7 @@ __all__ = [
     "SystemClock",
     "Tool",
     "ToolContext",
+    "ToolFailedError",
     "open_runtime",
     "tool",
 ]
@@ -44,6 +45,7 @@ _HOMES = {
     "SystemClock": "cueline.clock",
     "Tool": "cueline.tools.tool",
     "ToolContext": "cueline.tools.tool",
+    "ToolFailedError": "cueline.errors",
     "open_runtime": "cueline.library",
     "tool": "cueline.tools.tool",
 }

@@ -296,13 +296,17 @@ class ProviderRefusedError(CuelineError):
 class ToolFailedError(CuelineError):
     """A tool did not do what it was asked; the message is for the model.
 
-    `kind` is one of tool_error, timeout, invalid_arguments, unknown_tool, killed.
+    `kind` is one of tool_error, invalid_arguments, unknown_tool, killed; or, from
+    a tool that says that its failure passes, rate_limited, overloaded, unavailable,
+    timeout, network, malformed_reply: a call that may be repeated is tried again,
+    `retry_after` seconds later at the earliest.
     """
 
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(kind, message)
+    def __init__(self, kind: str, message: str, retry_after: float | None = None) -> None:
+        super().__init__(kind, message, retry_after)
         self.kind = kind
         self.message = message
+        self.retry_after = retry_after
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.message}"

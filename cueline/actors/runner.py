@@ -28,6 +28,8 @@ class ToolReport:
     message: str = ""
     seconds: float = 0.0
     truncated_from: int | None = None
+    retry_after: float | None = None
+    """What a tool whose failure passes asked for, in seconds."""
 
 
 NOT_BEGUN = ToolReport("failed", kind="not_started", message="it was stopped before it began")
@@ -198,19 +200,26 @@ class Runner:
         except asyncio.CancelledError:
             return NOT_BEGUN
         began = self._now()
+        retry_after = None
         try:
             return await self._called(order)
         except asyncio.CancelledError:
             kind, message = "cancelled", "it was stopped"
         except ToolFailedError as error:
-            kind, message = error.kind, error.message
+            kind, message, retry_after = error.kind, error.message, error.retry_after
         except (ToolImportError, PathEscapeError) as error:
             kind, message = "tool_error", str(error)
         except Exception as error:  # noqa: BLE001 - an executor's bug is this call's failure
             kind, message = "tool_error", f"{type(error).__name__}: {error}"
         finally:
             self._slots.release()
-        return ToolReport("failed", kind=kind, message=message, seconds=self._now() - began)
+        return ToolReport(
+            "failed",
+            kind=kind,
+            message=message,
+            seconds=self._now() - began,
+            retry_after=retry_after,
+        )
 
     async def _called(self, order: ToolOrder) -> ToolReport:
         output = await self._executor.call(order)

@@ -84,7 +84,15 @@ class ToolCaller:
         except RunnerGoneError:
             return
 
-    def failed(self, name: CallName, kind: str, message: str, seconds: float = 0.0) -> ToolFailed:
+    def failed(
+        self,
+        name: CallName,
+        kind: str,
+        message: str,
+        *,
+        seconds: float = 0.0,
+        retry_after: float | None = None,
+    ) -> ToolFailed:
         """Return that the attempt failed."""
         text, cleaned = clean(message, self._outfit.redactor)
         return ToolFailed(
@@ -93,13 +101,20 @@ class ToolCaller:
             kind=kind,
             message=text[:CHARACTERS],
             failed_at=self._parts.clock.now(),
+            retry_after=retry_after,
             cleaned=cleaned,
             seconds=round(seconds, 3),
         )
 
     async def _reported(self, name: CallName, report: ToolReport) -> ToolReturned | ToolFailed:
         if report.outcome == "failed":
-            return self.failed(name, report.kind, report.message, report.seconds)
+            return self.failed(
+                name,
+                report.kind,
+                report.message,
+                seconds=report.seconds,
+                retry_after=report.retry_after,
+            )
         told = await self._told(report.content, report.truncated_from)
         return ToolReturned(
             effect=_effect(name),

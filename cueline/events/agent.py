@@ -12,6 +12,10 @@ Declared = Literal["read_only", "idempotent", "reconcile", "nothing"]
 """What a tool says of doing it twice; `nothing` is the default for what writes."""
 
 
+Preset = Literal["choragen", "trigger", "polyhedra"]
+"""The name of a retry policy."""
+
+
 class Part(BaseModel):
     """A part of a fact."""
 
@@ -54,7 +58,7 @@ class RetryPolicy(Part):
         return cls.model_validate(preset)
 
 
-RETRY_PRESETS: Final[dict[str, dict[str, float]]] = {
+RETRY_PRESETS: Final[dict[Preset, dict[str, float]]] = {
     "choragen": {"max_retries": 3, "base_seconds": 1, "cap_seconds": 30},
     "trigger": {"max_retries": 3, "base_seconds": 2, "jitter": 0},
     "polyhedra": {"max_retries": 2, "base_seconds": 1},

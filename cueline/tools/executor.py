@@ -18,7 +18,7 @@ from cueline.errors import ToolFailedError, ToolImportError
 from cueline.tools.arguments import check_arguments
 from cueline.tools.frame import Head
 from cueline.tools.pool import WorkerPool
-from cueline.tools.result import failure_of, finding_of, output_of
+from cueline.tools.result import failure_of, finding_of, output_of, passing
 from cueline.tools.target import LOADING
 from cueline.tools.tool import ToolContext, load_recorded
 
@@ -144,7 +144,14 @@ def in_loop(order: ToolOrder) -> Start:
         key=order.key,
         folder=folder_for(order),
     )
-    return lambda: tool.run(order.arguments, context)
+
+    async def run() -> object:
+        try:
+            return await cast("Awaitable[object]", tool.run(order.arguments, context))
+        except tool.transient as error:
+            raise passing(error) from None
+
+    return run
 
 
 async def guarded(start: Start) -> object:
@@ -190,8 +197,8 @@ def refuse(head: Head) -> None:
         ToolImportError: there is no such tool.
     """
     match head:
-        case {"kind": "failed", "fault": fault, "message": message}:
-            raise ToolFailedError(fault, message)
+        case {"kind": "failed", "fault": fault, "message": message, "retry_after": retry_after}:
+            raise ToolFailedError(fault, message, retry_after)
         case {"kind": "missing", "subject": subject, "reason": reason}:
             raise ToolImportError(subject, reason)
 

@@ -1,14 +1,17 @@
 """What a tool's function gave back, in the form that is recorded."""
 
+import math
 from typing import Literal, cast, get_args
 
 from pydantic_core import PydanticSerializationError, to_json
 
 from cueline.actors.tool import Finding
 from cueline.errors import ToolFailedError
+from cueline.events.failure import PERMANENT, TRANSIENT
 from cueline.tools.tool import OUTPUT_LIMIT, Output
 
 MESSAGE_LIMIT = 10_000
+SAYABLE = TRANSIENT | PERMANENT | {"invalid_arguments"}
 Outcome = Literal["happened", "did_not_happen", "unknown"]
 OUTCOMES = get_args(Outcome)
 
@@ -66,8 +69,36 @@ def finding_of(value: object) -> Finding:
 
 
 def failure_of(error: BaseException) -> ToolFailedError:
-    """Return what the model is told of *error*: its name and its message, no traceback."""
-    if isinstance(error, ToolFailedError):
-        return error
-    text = f"{type(error).__name__}: {error}".removesuffix(": ")
-    return ToolFailedError("tool_error", text[:MESSAGE_LIMIT])
+    """Return what the model is told of *error*: its name and its message, no traceback.
+
+    A tool chooses among the kinds that say what happened to it: that a call
+    was lost, or never began, is not its to say (I5).
+    """
+    if not isinstance(error, ToolFailedError):
+        return ToolFailedError("tool_error", said_by(error))
+    kind = error.kind if error.kind in SAYABLE else "tool_error"
+    return ToolFailedError(kind, str(error.message), wait_of(error.retry_after))
+
+
+def passing(error: Exception) -> ToolFailedError:
+    """Return the failure of an error that the tool declares as transient."""
+    match error:
+        case TimeoutError():
+            kind = "timeout"
+        case ConnectionError():
+            kind = "network"
+        case _:
+            kind = "unavailable"
+    return ToolFailedError(kind, said_by(error))
+
+
+def said_by(error: BaseException) -> str:
+    """Return the name and the message of *error*."""
+    return f"{type(error).__name__}: {error}".removesuffix(": ")[:MESSAGE_LIMIT]
+
+
+def wait_of(asked: object) -> float | None:
+    """Return the seconds that a tool asks to be left alone for, if they are some."""
+    if isinstance(asked, int | float) and 0 <= asked < math.inf:
+        return float(asked)
+    return None

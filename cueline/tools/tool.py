@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, overload
+from typing import Literal, get_args, overload
 
 from pydantic import JsonValue
 
 from cueline.errors import ConfigError, ToolFailedError, ToolImportError
-from cueline.events.agent import Declared, ToolSpec
+from cueline.events.agent import Declared, Preset, RetryPolicy, ToolSpec
 from cueline.tools.schema import Signature, subject
 from cueline.tools.target import fetch, locate
 
@@ -28,6 +28,7 @@ TIMEOUT_SECONDS = 300.0
 OUTPUT_LIMIT = 100 * 1024 * 1024
 
 Function = Callable[..., object]
+Transient = tuple[type[Exception], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,9 @@ class Tool:
     timeout_seconds: float
     in_loop: bool
     needs_workspace: bool
+    critical: bool = True
+    retry: RetryPolicy | None = None
+    transient: Transient = ()
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         """Call the function, as if it were not a tool."""
@@ -113,6 +117,8 @@ class Tool:
             timeout_seconds=self.timeout_seconds,
             in_loop=self.in_loop,
             needs_workspace=self.needs_workspace,
+            critical=self.critical,
+            retry=self.retry,
             digest=hashlib.sha256(json.dumps(promise, sort_keys=True).encode()).hexdigest(),
         )
 
@@ -131,6 +137,9 @@ def tool(
     version: str = "1",
     in_loop: bool | None = None,
     needs_workspace: bool = False,
+    critical: bool = True,
+    retry: RetryPolicy | Preset | None = None,
+    transient: Transient = (),
 ) -> Callable[[Function], Tool]: ...
 def tool(
     function: Function | None = None,
@@ -145,6 +154,9 @@ def tool(
     version: str = "1",
     in_loop: bool | None = None,
     needs_workspace: bool = False,
+    critical: bool = True,
+    retry: RetryPolicy | Preset | None = None,
+    transient: Transient = (),
 ) -> Tool | Callable[[Function], Tool]:
     """Make a tool of a typed function at the top level of a module.
 
@@ -169,6 +181,12 @@ def tool(
         version: change it when the same arguments come to mean another thing.
         in_loop: False makes an async function run in a worker process.
         needs_workspace: calls go where the agent's files are.
+        critical: False if the work is worth something without it: a failure
+            then makes the result partial.
+        retry: how a call that may be repeated is tried again, when that is not
+            what the agent says; the name of a preset will do.
+        transient: the exceptions that pass: what raised one is tried again, if
+            it may be repeated. Or raise a `ToolFailedError` of a kind that passes.
 
     Raises:
         ConfigError: the declaration contradicts itself, or cannot be told to a model.
@@ -191,6 +209,9 @@ def tool(
             timeout_seconds=positive(function, timeout_seconds),
             in_loop=asynchronous if in_loop is None else in_loop,
             needs_workspace=needs_workspace,
+            critical=critical,
+            retry=retries_of(function, retry),
+            transient=exceptions(function, transient),
         )
 
     return make if function is None else make(function)
@@ -227,6 +248,33 @@ def declaration(
         reason = f"declare at most one of read_only, idempotent, reconcile; not {declared}"
         raise ConfigError(subject(function), reason)
     return declared[0] if declared else "nothing"
+
+
+def retries_of(function: Function, retry: RetryPolicy | str | None) -> RetryPolicy | None:
+    """Return how the tool is tried again, if it says so itself.
+
+    Raises:
+        ConfigError: there is no such preset.
+    """
+    if not isinstance(retry, str):
+        return retry
+    try:
+        return RetryPolicy.named(retry)
+    except ValueError:
+        presets = ", ".join(get_args(Preset))
+        raise ConfigError(subject(function), f"retry is {retry!r}; presets are {presets}") from None
+
+
+def exceptions(function: Function, transient: Transient) -> Transient:
+    """Return what passes, for an `except`.
+
+    Raises:
+        ConfigError: something in it is no exception.
+    """
+    for kind in transient:
+        if not (isinstance(kind, type) and issubclass(kind, Exception)):
+            raise ConfigError(subject(function), f"transient has {kind!r}, which is no exception")
+    return tuple(transient)
 
 
 def positive(function: Function, seconds: float) -> float:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from cueline.errors import ToolFailedError, ToolImportError
 from cueline.events.agent import ToolSpec
 from cueline.tools.frame import Head, receive, send
-from cueline.tools.result import failure_of, finding_of, output_of
+from cueline.tools.result import failure_of, finding_of, output_of, passing
 from cueline.tools.tool import Tool, ToolContext, load_recorded
 
 TERMINATED = 128 + signal.SIGTERM
@@ -48,7 +48,12 @@ def answer(request: Head) -> tuple[Head, bytes]:
         if signal.getsignal(signal.SIGTERM) is leave:
             os._exit(TERMINATED)
         failure = failure_of(error)
-        return {"kind": "failed", "fault": failure.kind, "message": failure.message}, b""
+        return {
+            "kind": "failed",
+            "fault": failure.kind,
+            "message": failure.message,
+            "retry_after": failure.retry_after,
+        }, b""
 
 
 def perform(request: Head) -> tuple[Head, bytes]:
@@ -58,7 +63,10 @@ def perform(request: Head) -> tuple[Head, bytes]:
         finding = finding_of(awaited(reconcile(tool, request["key"])))
         return {"kind": "found", "outcome": finding.outcome}, finding.output.encode()
     context = context_of(request)
-    output = output_of(awaited(tool.run(request["arguments"], context)))
+    try:
+        output = output_of(awaited(tool.run(request["arguments"], context)))
+    except tool.transient as error:
+        raise passing(error) from None
     return {"kind": "returned", "truncated_from": output.truncated_from}, output.content
 
 

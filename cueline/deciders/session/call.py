@@ -128,6 +128,7 @@ def call_failed(state: SessionState, event: ToolFailed) -> SessionState:
         call,
         phase="requested" if at_once else "retry",
         failures=call.failures + 1,
+        failing_since=call.failing_since or event.failed_at,
         retry_at=None if at_once else event.retry_at,
         rests=rests(event.failed_at, event.retry_at),
         reach=None,

@@ -10,7 +10,7 @@ from cueline.deciders.retry import LOST, retry_at
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.following import settle
 from cueline.deciders.session.permission import allowing_rule, asks, may_start
-from cueline.deciders.session.recovery import again_at, lost
+from cueline.deciders.session.recovery import again_at, lost, retried_at
 from cueline.deciders.session.state import Call, SessionState, Status
 from cueline.events.failure import TRANSIENT
 from cueline.events.inbox import DecisionGiven, StartAsked
@@ -179,6 +179,7 @@ def _model_outcome(command: ModelReplied | ModelFailed, state: SessionState) -> 
             key=f"{state.stream}/{command.effect}",
             failures=model.failures + 1,
             failed_at=command.failed_at,
+            since=model.failing_since,
             retry_after=command.retry_after,
         )
     return command.model_copy(update={"retry_at": again})
@@ -195,7 +196,10 @@ def _tool_outcome(
     unknown = command.kind == "lost" or (state.stop is not None and command.kind in _ENDED_BY_US)
     if unknown and not call.repeatable:
         return ToolInDoubt(effect=command.effect, attempt=command.attempt, evidence=command.message)
-    again = again_at(state, call, command.failed_at) if command.kind in LOST else None
+    if command.kind in LOST:
+        again = again_at(state, call, command.failed_at)
+    else:
+        again = retried_at(state, call, command)
     return command.model_copy(update={"retry_at": again})
 
 

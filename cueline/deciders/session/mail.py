@@ -5,7 +5,7 @@ from typing import assert_never
 from cueline.deciders import prompt
 from cueline.deciders.decider import replace
 from cueline.deciders.session.question import answered
-from cueline.deciders.session.state import Mail, SessionState, Status, Stop
+from cueline.deciders.session.state import Mail, ModelCall, SessionState, Status, Stop
 from cueline.events.inbox import (
     ChildAsked,
     ChildEnded,
@@ -77,6 +77,6 @@ def _resumed(state: SessionState) -> SessionState:
     turn = replace(state.turn, since_user=0)
     model = turn.model
     if model is not None and model.phase in ("given_up", "retry") and not model.fatal:
-        model = replace(model, phase="retry", failures=0, retry_at=None, rests=False)
+        model = replace(ModelCall(model.effect, model.attempt, "retry"), error=model.error)
     calls = tuple(replace(call, reach=None) if call.reach else call for call in turn.calls)
     return replace(state, hold=None, turn=replace(turn, model=model, calls=calls), takeovers=0)

@@ -22,7 +22,7 @@ def model_requested(state: SessionState, event: ModelRequested) -> SessionState:
     turn, told = state.turn, event.messages
     again = turn.model is not None and turn.model.effect == event.effect
     since = 0 if told else turn.since_user
-    failures = turn.model.failures if again and turn.model else 0
+    before = turn.model if again and turn.model else _REQUESTED
     return replace(
         state,
         status=Status.STOPPING if state.stop else Status.RUNNING,
@@ -31,7 +31,11 @@ def model_requested(state: SessionState, event: ModelRequested) -> SessionState:
             number=turn.number if again else turn.number + 1,
             since_user=since if again else since + 1,
             model=replace(
-                _REQUESTED, effect=event.effect, attempt=event.attempt, failures=failures
+                _REQUESTED,
+                effect=event.effect,
+                attempt=event.attempt,
+                failures=before.failures,
+                failing_since=before.failing_since,
             ),
         ),
         mail=tuple(m for m in state.mail if m.inbox_version not in told) if told else state.mail,
@@ -77,6 +81,7 @@ def model_failed(state: SessionState, event: ModelFailed) -> SessionState:
         model,
         phase="retry" if event.retry_at or not counted else "given_up",
         failures=model.failures + counted,
+        failing_since=(model.failing_since or event.failed_at) if counted else model.failing_since,
         retry_at=event.retry_at,
         rests=rests(event.failed_at, event.retry_at),
         error=f"{event.kind}: {event.message}"[:_LONGEST_ERROR],

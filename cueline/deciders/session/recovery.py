@@ -1,9 +1,11 @@
-"""What becomes of a call whose outcome is not known (I5)."""
+"""What becomes of a call that failed, or whose outcome is not known (I5)."""
 
 from datetime import datetime
 
 from cueline.deciders.retry import retry_at
 from cueline.deciders.session.state import Call, SessionState
+from cueline.events.agent import RetryPolicy
+from cueline.events.failure import TRANSIENT
 from cueline.events.session import ToolFailed, ToolInDoubt, ToolReconciled
 
 UNKNOWN_OUTCOME = (
@@ -30,16 +32,46 @@ def lost(
 
 def again_at(state: SessionState, call: Call, failed_at: datetime | None) -> datetime | None:
     """Return when a lost attempt is made again: at once, then later and later, then never."""
-    if failed_at is None or call.failures >= state.agent.retry.max_retries:
+    policy = retries_of(state, call)
+    if failed_at is None or call.failures >= policy.max_retries:
         return None
     if call.failures == 0:
         return failed_at
     return retry_at(
-        state.agent.retry,
+        policy,
         key=f"{state.stream}/{call.effect}",
         failures=call.failures,
         failed_at=failed_at,
+        since=call.failing_since,
     )
+
+
+def retried_at(state: SessionState, call: Call, failed: ToolFailed) -> datetime | None:
+    """Return when the call is made again after a failure that its tool reported.
+
+    Only what is declared as harmless to repeat is, and only if the failure
+    passes by its kind; its message is for the model (C1, C3).
+    """
+    if failed.kind not in TRANSIENT or failed.failed_at is None:
+        return None
+    if not call.repeatable or state.stop is not None:
+        return None
+    return retry_at(
+        retries_of(state, call),
+        key=f"{state.stream}/{call.effect}",
+        failures=call.failures + 1,
+        failed_at=failed.failed_at,
+        since=call.failing_since,
+        retry_after=failed.retry_after,
+    )
+
+
+def retries_of(state: SessionState, call: Call) -> RetryPolicy:
+    """Return how a call is tried again: as its tool says, else as its agent does."""
+    assert state.setup is not None, "a call belongs to a session that was started"
+    tool = state.setup.tools.get(call.tool)
+    own = tool.retry if tool is not None else None
+    return own or state.agent.tool_retry or state.agent.retry
 
 
 def told_in_doubt(state: SessionState, call: Call) -> ToolReconciled | None:

@@ -40,7 +40,9 @@ class ModelCall:
     attempt: int
     phase: Literal["requested", "started", "retry", "given_up"]
     failures: int = 0
-    """Since the turn began, or a person resumed."""
+    """Of the model that is asked; since the turn began, or a person resumed."""
+    failing_since: datetime | None = None
+    """When the first of them was."""
     retry_at: datetime | None = None
     rests: bool = False
     """The retry is far enough away for the session to rest."""
@@ -112,6 +114,7 @@ class Call:
     phase: Phase = "requested"
     attempt: int = 0
     failures: int = 0
+    failing_since: datetime | None = None
     runner: str | None = None
     retry_at: datetime | None = None
     rests: bool = False

@@ -1,0 +1,40 @@
+"""Tools that fail, each in its own way."""
+
+from cueline.errors import ToolFailedError
+from cueline.tools.tool import tool
+
+
+class CoffeeMachineError(Exception):
+    """Somebody else's error."""
+
+
+@tool(read_only=True)
+def rate_limited(seconds: float) -> str:
+    """Say when to come back."""
+    raise ToolFailedError("rate_limited", "come back later", seconds)
+
+
+@tool(read_only=True, transient=(CoffeeMachineError, ConnectionError, TimeoutError))
+def fetch(kind: str) -> str:
+    """Fail as *kind* says."""
+    raise ERRORS[kind]
+
+
+@tool(read_only=True, transient=(CoffeeMachineError, ConnectionError, TimeoutError))
+async def fetch_in_loop(kind: str) -> str:
+    """Fail as *kind* says, in the runner's loop."""
+    raise ERRORS[kind]
+
+
+@tool
+def claim(kind: str) -> str:
+    """Claim what is not a tool's to say."""
+    raise ToolFailedError(kind, "so I say", "soon")
+
+
+ERRORS = {
+    "coffee": CoffeeMachineError("no beans"),
+    "reset": ConnectionResetError("by peer"),
+    "slow": TimeoutError("took too long"),
+    "plain": ValueError("network error: timeout"),
+}

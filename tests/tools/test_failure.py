@@ -1,0 +1,63 @@
+"""What a tool says of its failure: whether it passes, and when (004-015)."""
+
+import pytest
+
+from cueline.errors import ConfigError
+from cueline.events.agent import RetryPolicy
+from cueline.tools.tool import tool
+
+TOLD = {"coffee": "unavailable", "reset": "network", "slow": "timeout"}
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def test_a_tool_says_when_to_come_back(warm_executor, order, failure):
+    failed = await failure(warm_executor.call(order("failing:rate_limited", seconds=2.5)))
+
+    assert ("rate_limited", 2.5) == (failed.kind, failed.retry_after)
+
+
+@pytest.mark.parametrize("raised", TOLD)
+@pytest.mark.parametrize("name", ["fetch", "fetch_in_loop"])
+async def test_an_exception_declared_as_transient_passes(
+    warm_executor, order, failure, name, raised
+):
+    failed = await failure(warm_executor.call(order(f"failing:{name}", kind=raised)))
+
+    assert TOLD[raised] == failed.kind
+
+
+# D9: by its type, whatever its message sounds like.
+@pytest.mark.parametrize("name", ["fetch", "fetch_in_loop"])
+async def test_a_plain_exception_is_permanent(warm_executor, order, failure, name):
+    failed = await failure(warm_executor.call(order(f"failing:{name}", kind="plain")))
+
+    assert "tool_error: ValueError: network error: timeout" == str(failed)
+
+
+# I5: else it would be run again, or be in doubt, on the tool's own word.
+@pytest.mark.parametrize("kind", ["lost", "not_started", "cancelled", "whatever"])
+async def test_a_tool_cannot_say_what_became_of_its_call(warm_executor, order, failure, kind):
+    failed = await failure(warm_executor.call(order("failing:claim", kind=kind)))
+
+    assert ("tool_error", None) == (failed.kind, failed.retry_after)
+
+
+async def test_a_tool_may_have_a_retry_policy_of_its_own():
+    look = tool(read_only=True, retry="trigger")(example)
+
+    assert RetryPolicy.named("trigger") == look.retry
+
+
+async def test_a_preset_that_nobody_knows_is_refused():
+    with pytest.raises(ConfigError, match="retry is 'heroic'; presets are choragen"):
+        tool(retry="heroic")(example)
+
+
+async def test_only_exceptions_are_transient():
+    with pytest.raises(ConfigError, match="'timeout', which is no exception"):
+        tool(transient=("timeout",))(example)
+
+
+def example() -> str:
+    """Do nothing."""
+    return ""
