@@ -1,18 +1,25 @@
 """Drives one session and shows it, until only a person can make it go on."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from cueline.cli.running import is_up
+import typer
+
+from cueline.cli.failure import Exit
+from cueline.cli.running import command, is_up
 from cueline.cli.signals import Interrupts
 from cueline.cli.watching import Watch
 from cueline.console.screen import Screen
 from cueline.console.telling import Line
+from cueline.errors import ClusterError
+from cueline.events.stream import shown
 from cueline.runtime import Log, Place, inline
 
+Record = Callable[[], Awaitable[None]]
+"""Puts into the log what somebody wishes of a session."""
 LOOK_SECONDS = 2.0
 """How often to see whether what drives the session elsewhere is still there."""
 
@@ -81,26 +88,75 @@ async def placed(log: Log, stream: str, where: Where, watch: Watch) -> AsyncIter
         yield there
 
 
+class Beginning:
+    """What somebody wishes of a session: recorded once there is something that carries it out."""
+
+    def __init__(self, record: Record) -> None:
+        self.recorded = False
+        self.left = False
+        """Whether somebody asked to leave meanwhile."""
+        self._record = record
+
+    async def record(self) -> None:
+        """Put it into the log.
+
+        Raises:
+            Exit: Ctrl-C came before.
+        """
+        if self.left:
+            typer.echo("left before anything was recorded", err=True)
+            raise typer.Exit(Exit.LEFT)
+        await self._record()
+        self.recorded = True
+
+
 async def drive(
-    log: Log, stream: str, where: Where, *, screen: Screen, attended: bool, show_past: bool
+    log: Log,
+    stream: str,
+    where: Where,
+    record: Record,
+    *,
+    screen: Screen,
+    attended: bool,
+    show_past: bool,
 ) -> tuple[Watch, bool]:
     """Drive *stream* until it rests, and return what was seen, and whether it rested.
 
     Raises:
+        ClusterError: Ray is not usable; whether anything was recorded is told.
         CuelineError: it cannot be driven, or not be read.
+        Exit: Ctrl-C came before anything was recorded.
     """
     watch = Watch(log, stream, screen, attended=attended)
+    beginning = Beginning(record)
     loop = asyncio.get_running_loop()
 
     def pause() -> None:
-        loop.call_soon_threadsafe(watch.pause)
+        beginning.left = True
+        if beginning.recorded:
+            loop.call_soon_threadsafe(watch.pause)
 
-    with Interrupts(pause, watch.let_go) as interrupts:
+    with _telling_whether(beginning, where, stream), Interrupts(pause, watch.let_go) as interrupts:
         await watch.catch_up(show=show_past)
         screen.show(where.note())
         async with placed(log, stream, where, watch) as place:
             # Ray takes SIGTERM for itself when it starts.
             interrupts.install()
+            await beginning.record()
+            if beginning.left:
+                watch.pause()
             await place.place([stream])
             rested = await watch.until_it_rests()
     return watch, rested
+
+
+@contextmanager
+def _telling_whether(beginning: Beginning, where: Where, stream: str) -> Iterator[None]:
+    try:
+        yield
+    except ClusterError:
+        way = command(where.log, "resume", shown(stream))
+        recorded = f"it is recorded; once Ray can be used, `{way}` goes on"
+        nothing = "nothing was recorded; with --inline it needs no Ray"
+        typer.echo(recorded if beginning.recorded else nothing, err=True)
+        raise

@@ -97,26 +97,38 @@ def fork(
 
 
 async def _fork(name: str, at: int, goal: str | None, wish: "Wish") -> Exit:
-    from cueline.cli.starting import carry_on, check_recorded, record, seconds_to_answer
+    from cueline.cli.starting import (
+        carry_on,
+        check_recorded,
+        record,
+        refuse_taken,
+        seconds_to_answer,
+    )
     from cueline.events.inbox import StartAsked
+    from cueline.events.stream import stream_name
     from cueline.runtime import open_log
 
     past = await _past(wish.log, name, at)
     check_recorded(past.agent)
+    stream = stream_name("session", wish.id)
     async with open_log(wish.log, must_exist=True) as log:
-        with copied(past.agent, wish.id, wish.log) as (agent, note):
-            seconds = seconds_to_answer(wish.attended)
-            policy = agent.policy.model_copy(update={"approval_seconds": seconds})
-            asked = StartAsked(
-                agent=agent.model_copy(update={"policy": policy}),
-                goal=goal,
-                attached=wish.attended,
-                fork_of=past.point,
-                note=note,
-                asked_at=datetime.now(UTC),
-            )
-            stream = await record(log, wish.id, asked)
-        return await carry_on(log, stream, wish)
+        await refuse_taken(log, stream)
+
+        async def record_it() -> None:
+            with copied(past.agent, wish.id, wish.log) as (agent, note):
+                seconds = seconds_to_answer(wish.attended)
+                policy = agent.policy.model_copy(update={"approval_seconds": seconds})
+                asked = StartAsked(
+                    agent=agent.model_copy(update={"policy": policy}),
+                    goal=goal,
+                    attached=wish.attended,
+                    fork_of=past.point,
+                    note=note,
+                    asked_at=datetime.now(UTC),
+                )
+                await record(log, wish.id, asked)
+
+        return await carry_on(log, stream, wish, record_it)
 
 
 async def _past(log: Path, name: str, at: int) -> Past:

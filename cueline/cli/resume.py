@@ -79,9 +79,13 @@ async def _resume(wish: "Wish") -> Exit:
         _check(shown(to.stream), to.state, owner)
         check_recorded(to.agent)
         waiting = to.state.waiting
-        if to.paused or (waiting is not None and waiting.kind != "approval"):
-            await post(to.log.journal(), to.stream, ResumeAsked(), by=f"user:{who()}")
-        return await carry_on(to.log, to.stream, wish, show_past=False)
+        asks = to.paused or (waiting is not None and waiting.kind != "approval")
+
+        async def record_it() -> None:
+            if asks:
+                await post(to.log.journal(), to.stream, ResumeAsked(), by=f"user:{who()}")
+
+        return await carry_on(to.log, to.stream, wish, record_it, show_past=False)
 
 
 def _check(id: str, state: "SessionState", owner: "Presence | None") -> None:  # noqa: A002 - the word of the log

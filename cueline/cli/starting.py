@@ -10,17 +10,18 @@ import typer
 
 from cueline.actors.inbox import ask_start
 from cueline.agent import Agent
-from cueline.cli.driving import Where, drive
+from cueline.cli.driving import Record, Where, drive
 from cueline.cli.ending import report
 from cueline.cli.failure import Exit
-from cueline.cli.running import command, note_detached
+from cueline.cli.running import note_detached
 from cueline.cli.terminal import who
 from cueline.console.screen import Screen
-from cueline.errors import ClusterError, ConfigError
+from cueline.errors import ConfigError, RejectedError
 from cueline.events.agent import AgentSpec
 from cueline.events.clean import clean
 from cueline.events.inbox import StartAsked
-from cueline.events.stream import shown, stream_name
+from cueline.events.store import NO_STREAM
+from cueline.events.stream import shown, sibling, stream_name
 from cueline.runtime import Log, open_log, recorded
 
 ATTENDED_SECONDS = 300.0
@@ -155,32 +156,45 @@ async def start(asked: StartAsked, wish: Wish) -> Exit:
         RejectedError: the id is taken, or has a form that ids do not have.
         LogUnavailableError: the log cannot be used; nothing was recorded.
     """
-    stream_name("session", wish.id)
+    stream = stream_name("session", wish.id)
     async with open_log(wish.log) as log:
-        stream = await record(log, wish.id, asked)
+        await refuse_taken(log, stream)
         warn_of_log(asked.agent, wish.log)
-        return await carry_on(log, stream, wish)
+
+        async def record_it() -> None:
+            await record(log, wish.id, asked)
+
+        return await carry_on(log, stream, wish, record_it)
 
 
-async def carry_on(log: Log, stream: str, wish: Wish, *, show_past: bool = True) -> Exit:
-    """Drive and show a session that was recorded, unless it is detached.
+async def carry_on(
+    log: Log, stream: str, wish: Wish, record: Record, *, show_past: bool = True
+) -> Exit:
+    """Record what is wished, and drive and show the session, unless it is detached.
 
     Raises:
+        ClusterError: there is no Ray to drive it; nothing was recorded.
         CuelineError: it cannot be driven, or not be read.
     """
     if wish.detach:
+        await record()
         return note_detached(wish.log, shown(stream), as_json=wish.as_json)
     screen = Screen(quiet=wish.as_json)
     where = Where(log=wish.log, inline=wish.inline, address=wish.address)
-    try:
-        watch, rested = await drive(
-            log, stream, where, screen=screen, attended=wish.attended, show_past=show_past
-        )
-    except ClusterError:
-        way = command(wish.log, "resume", shown(stream))
-        typer.echo(f"it is recorded; once Ray can be used, `{way}` goes on", err=True)
-        raise
+    watch, rested = await drive(
+        log, stream, where, record, screen=screen, attended=wish.attended, show_past=show_past
+    )
     return report(watch, screen, wish.log, rested=rested, as_json=wish.as_json)
+
+
+async def refuse_taken(log: Log, stream: str) -> None:
+    """Refuse an id that a session has, before anything is set up for it.
+
+    Raises:
+        RejectedError: choose another.
+    """
+    if (await log.store.head(sibling(stream, "inbox"))).version != NO_STREAM:
+        raise RejectedError(shown(stream), "there is a session of this id")
 
 
 async def record(log: Log, id: str, asked: StartAsked) -> str:  # noqa: A002 - the word of the log

@@ -289,12 +289,27 @@ def test_a_detached_session_can_be_driven_later(shell):
     assert "Good evening." in done.stdout
 
 
-def test_a_run_that_finds_no_cluster_says_how_to_go_on(shell):
-    """The wish was recorded, and an `up` would take it."""
+@pytest.mark.parametrize("words", [("--address", "127.0.0.1:1"), ("--address", "ray://here:1")])
+def test_a_run_that_finds_no_cluster_records_nothing(shell, words):
     agent = shell.agent(shell.hello)
 
-    done = shell("run", "Hi", "--agent", agent, "--id", "one", "--address", "127.0.0.1:1")
+    done = shell("run", "Hi", "--agent", agent, "--id", "one", *words)
 
     assert done.exit_code == 2
-    assert "it is recorded; once Ray can be used, `cueline resume one` goes on\n" in done.stderr
-    assert 0 == shell("resume", "one", "--inline").exit_code
+    assert f"error: {words[1]}: " in done.stderr
+    assert "nothing was recorded; with --inline it needs no Ray\n" in done.stderr
+    assert [] == shell.json("list")
+
+
+def test_what_goes_on_with_a_session_records_nothing_without_a_cluster(asking):
+    """Neither a resume nor a fork, nor the fork's copy of the workspace."""
+    asking("pause", "one")
+    before = asking("audit").stdout
+    nowhere = ("--address", "127.0.0.1:1")
+
+    resumed = asking("resume", "one", *nowhere)
+    forked = asking("fork", "one", "--at", "4", *nowhere)
+
+    assert (2, 2) == (resumed.exit_code, forked.exit_code)
+    assert before == asking("audit").stdout
+    assert not list(asking.folder.glob("work-*"))

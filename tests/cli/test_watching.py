@@ -1,5 +1,10 @@
 """What a command that shows a session does while the session is in trouble."""
 
+import pytest
+import typer
+
+from cueline.cli.driving import Beginning
+from cueline.cli.failure import Exit
 from cueline.cli.watching import Watch
 from cueline.console.screen import Screen
 from cueline.errors import LogUnavailableError
@@ -19,3 +24,17 @@ async def test_trouble_that_may_pass_is_told_once_and_waited_for(finished, capsy
 
     told = "warning: log.db: the disk is full (tried again until it works)\n"
     assert told == capsys.readouterr().err
+
+
+async def test_who_leaves_while_ray_starts_has_recorded_nothing():
+    recorded = []
+
+    async def record():
+        recorded.append("it")
+
+    beginning = Beginning(record)
+    beginning.left = True
+
+    with pytest.raises(typer.Exit) as left:
+        await beginning.record()
+    assert ([], Exit.LEFT) == (recorded, left.value.exit_code)
