@@ -73,7 +73,7 @@ MISTAKES = {
     "a typo in a table": (
         "[limits]\nmaxturns = 3",
         [],
-        "unknown key 'limits.maxturns'; known in [limits] are max_output_tokens, max_turns",
+        "unknown key 'limits.maxturns'; known in [limits] are max_",
     ),
     "not TOML": ("= 1", [], "it is not TOML"),
     "an unknown provider": ("PROVIDER", [], "'openia' is unknown; known are anthropic, scripted"),
