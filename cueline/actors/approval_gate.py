@@ -16,6 +16,7 @@ from cueline.deciders.approval import (
     Open,
     Supersede,
     Vote,
+    news_of,
     refusal,
 )
 from cueline.errors import WrongExpectedVersionError
@@ -47,6 +48,8 @@ class Opened:
     digest: str
     deadline_at: datetime
     answer: GateAnswer
+    votes: int = 1
+    auto_at: datetime | None = None
 
 
 class GatePort(Protocol):
@@ -63,7 +66,7 @@ class GatePort(Protocol):
         ...
 
     async def expire(self, name: ApprovalName, at: datetime) -> GateAnswer:
-        """Say that the deadline has passed, and that all decisions were handed over."""
+        """Say that a time has passed, and that all decisions until then were handed over."""
         ...
 
     async def supersede(self, name: ApprovalName, reason: str) -> GateAnswer:
@@ -83,7 +86,10 @@ class ApprovalGate:
         """See `GatePort.open`."""
         state = await self._handle(name, Open(opened, granted_by))
         assert state.opened is not None, "opening opens"
-        return Opened(state.opened.digest, state.opened.deadline_at, _answer(name, state))
+        asked = state.opened
+        return Opened(
+            asked.digest, asked.deadline_at, _answer(name, state), asked.votes, asked.auto_at
+        )
 
     async def vote(self, name: ApprovalName, vote: Vote) -> GateAnswer:
         """See `GatePort.vote`."""
@@ -91,7 +97,7 @@ class ApprovalGate:
         while (reason := refusal(state, vote)) is None:
             try:
                 state = await self._append(name, vote, state, version)
-                return _answer(name, state)
+                return _told(_answer(name, state), state, vote)
             except WrongExpectedVersionError:
                 state, version = await self._load(name)
         return GateAnswer(approval=name.id, verdict=None, accepted=False, reason=reason)
@@ -144,4 +150,20 @@ def _key(command: ApprovalCommand, version: int) -> str:
 
 
 def _answer(name: ApprovalName, state: ApprovalState) -> GateAnswer:
-    return GateAnswer(approval=name.id, verdict=state.verdict, by=state.by, note=state.note)
+    return GateAnswer(
+        approval=name.id,
+        verdict=state.verdict,
+        by=state.by,
+        note=state.note,
+        edit=state.edit,
+        digest=state.digest,
+        always=state.always,
+    )
+
+
+def _told(answer: GateAnswer, state: ApprovalState, vote: Vote) -> GateAnswer:
+    """Add what the agent is told of a grant; of a denial it is told by the call's result."""
+    assert state.opened is not None, "only what is asked is voted on"
+    if state.verdict != "granted" or state.opened.question != "may_it_run":
+        return answer
+    return answer.model_copy(update={"told": news_of(state.opened.tool, vote)})

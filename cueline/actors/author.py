@@ -1,6 +1,6 @@
 """Who is behind each fact of a session, as the audit tells it."""
 
-from cueline.deciders.approval import AUTO_APPROVER
+from cueline.deciders.approval import AUTO_APPROVER, AUTO_IN_TIME
 from cueline.events.fact import Fact
 from cueline.events.inbox import DecisionGiven
 from cueline.events.session import (
@@ -24,7 +24,9 @@ _BY_TYPE: dict[type[Fact], str] = {
     MessageReceived: "user",
     MessageRefused: "user",
 }
-_NOT_PEOPLE = frozenset({"policy", "steer", "stop", "deadline", "clock", "", AUTO_APPROVER})
+_NOT_PEOPLE = frozenset(
+    {"policy", "steer", "stop", "deadline", "clock", "", AUTO_APPROVER, AUTO_IN_TIME}
+)
 
 
 def author_of(fact: Fact) -> str:

@@ -180,7 +180,9 @@ class Drive:
             tool=call.tool,
             runner=runner,
             epoch=self._entity.epoch,
-            rule=allowing_rule(state, call),
+            rule=allowing_rule(call),
+            usd=call.judged.usd,
+            notify=call.judged.answer == "notify",
         )
 
     def _do_what_is_due(self, performer: Performer) -> None:

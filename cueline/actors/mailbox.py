@@ -7,12 +7,13 @@ from cueline.actors.approval_gate import ApprovalName, GatePort
 from cueline.actors.entity import RETRY_SECONDS, Entity
 from cueline.clock import Clock
 from cueline.deciders.approval import Vote
+from cueline.deciders.session.call import digest_of
 from cueline.errors import CuelineError
 from cueline.events.codec import Emptied
 from cueline.events.inbox import DecisionGiven, InboxMessage, MessageSent
 from cueline.events.session import GateAnswer, MessageReceived
 from cueline.events.store import from_us
-from cueline.events.stream import id_of, sibling
+from cueline.events.stream import effect_of, id_of, sibling
 
 ERASED = MessageSent(lane="note", text="(This message was erased before it was read.)")
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -66,7 +67,7 @@ class Mailbox:
                 approval=message.approval, verdict=None, accepted=False, reason=reason
             )
         approval = ApprovalName(self._entity.stream, message.approval)
-        vote = Vote(message.verdict, message.digest, message.by, message.note, name, at)
+        vote = self._vote(message, name, at)
         while True:
             try:
                 return await self._gate.vote(approval, vote)
@@ -74,6 +75,25 @@ class Mailbox:
                 if not error.retryable:
                     raise
                 await self._clock.sleep(RETRY_SECONDS)
+
+    def _vote(self, message: DecisionGiven, name: str, at: datetime) -> Vote:
+        """Return the decision as the gate takes it; an edit has a digest of its own (I9)."""
+        state = self._entity.state
+        call = state.call(effect_of(message.approval))
+        digest = ""
+        if message.edit is not None and call is not None:
+            digest = digest_of(state, call.effect, call.tool, message.edit)
+        return Vote(
+            message.verdict,
+            message.digest,
+            message.by,
+            message.note,
+            name,
+            at,
+            edit=message.edit,
+            edit_digest=digest,
+            always=message.always,
+        )
 
 
 def _is_of(session: str, approval: str) -> bool:

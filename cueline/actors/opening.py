@@ -38,6 +38,7 @@ async def start_of(
             open=asked.open,
             attached=asked.attached,
             labels=asked.labels,
+            asked_by=asked.asked_by,
             epoch=entity.epoch,
         )
     await entity.inherit(asked.fork_of.stream, asked.fork_of.version)
@@ -50,6 +51,7 @@ async def start_of(
         open=asked.open,
         attached=asked.attached,
         note=asked.note,
+        asked_by=asked.asked_by,
         epoch=entity.epoch,
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from cueline.actors.model import Model, ModelFactory
+from cueline.deciders.policy import gates_of
 from cueline.events.agent import AgentSpec
 from cueline.events.clean import Redactor, clean
 from cueline.events.journal import Journal
@@ -24,6 +25,7 @@ class Outfit:
         self.key = key
         self.agent = agent
         self.tools = {tool.name: tool for tool in agent.tools}
+        self.gates = gates_of(agent)
         self.journal = journal
         """The log, cleaned of this agent's secrets."""
         self.redactor = redactor

@@ -6,7 +6,7 @@ from cueline.actors.effect import Collaborators
 from cueline.actors.entity import RETRY_SECONDS, Entity
 from cueline.actors.model_call import ModelCaller
 from cueline.actors.outfit import Outfit
-from cueline.actors.question import Asker
+from cueline.actors.question import Asker, Circumstances
 from cueline.actors.runner import CallName
 from cueline.actors.tool import ToolOrder
 from cueline.actors.tool_call import ToolCaller
@@ -74,12 +74,19 @@ class Performer:
                 return [await self._tools.reconcile(self._order(effect))]
             case AskApproval():
                 call = prompt.calls[effect.effect]
-                return await self._asker.ask(effect, call, self._entity.epoch)
+                return await self._asker.ask(effect, call, self._circumstances(effect.effect))
             case CloseApproval():
                 return await self._asker.close(effect)
             case Cancel():
                 await self._tools.cancel(self.name(effect.effect, effect.attempt))
                 return []
+
+    def _circumstances(self, effect: str) -> Circumstances:
+        state = self._entity.state
+        call = state.call(effect)
+        assert call is not None, "what is due is in the state"
+        assert state.setup is not None, "a call belongs to a session that was started"
+        return Circumstances(call.judged, self._entity.epoch, state.setup.asked_by, call.escalated)
 
     def name(self, effect: str, attempt: int, runner: str = "") -> CallName:
         """Return by what the runner knows the call; it is the one that has it, if none is named."""

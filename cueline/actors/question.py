@@ -1,11 +1,13 @@
 """Asking a person through the gate, and ending the question."""
 
+from dataclasses import dataclass
 from datetime import timedelta
 
 from cueline.actors.approval_gate import ApprovalName
 from cueline.actors.effect import Collaborators
 from cueline.actors.outfit import Outfit
-from cueline.deciders.approval import AUTO_APPROVER
+from cueline.deciders.approval import AUTO_APPROVER, AUTO_IN_TIME
+from cueline.deciders.policy import Judgement
 from cueline.deciders.session.due import AskApproval, CloseApproval
 from cueline.events.approval import ApprovalOpened
 from cueline.events.clean import clean
@@ -14,6 +16,18 @@ from cueline.events.session import ApprovalRequested, ApprovalResolved, GateAnsw
 
 IN_DOUBT = "Its runner died while it ran. Did it take effect?"
 _SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What is known of a call beside its arguments when a person is asked about it."""
+
+    judged: Judgement
+    epoch: int
+    asked_by: str
+    """Who wanted the session."""
+    escalated: bool
+    """Nobody answered in time before."""
 
 
 class Asker:
@@ -27,11 +41,11 @@ class Asker:
         self._parts = parts
 
     async def ask(
-        self, effect: AskApproval, call: ToolCall, epoch: int
+        self, effect: AskApproval, call: ToolCall, about: Circumstances
     ) -> list[ApprovalRequested | ApprovalResolved]:
         """Open the question; where that was chosen at the start it is granted at once."""
-        opened = clean(self._opened(effect, call, epoch), self._outfit.redactor)[0]
-        automatic = self._outfit.agent.policy.auto_approve and effect.question == "may_it_run"
+        opened = clean(self._opened(effect, call, about), self._outfit.redactor)[0]
+        automatic = self._outfit.agent.policy.auto_approve and _may_be_automatic(effect, about)
         held = await self._parts.gate.open(
             ApprovalName(self._stream, effect.approval),
             opened,
@@ -44,6 +58,11 @@ class Asker:
             deadline_at=held.deadline_at,
             question=effect.question,
             rule=opened.rule,
+            usd=opened.usd,
+            votes=held.votes,
+            auto_at=held.auto_at,
+            people_only=about.judged.people_only,
+            escalated=about.escalated,
         )
         return [requested, *_resolved(effect.approval, held.answer)]
 
@@ -56,10 +75,10 @@ class Asker:
             answer = await self._parts.gate.expire(name, self._parts.clock.now())
         return [*_resolved(effect.approval, answer)]
 
-    def _opened(self, effect: AskApproval, call: ToolCall, epoch: int) -> ApprovalOpened:
+    def _opened(self, effect: AskApproval, call: ToolCall, about: Circumstances) -> ApprovalOpened:
         now = self._parts.clock.now()
-        doubt = effect.question == "did_it_happen"
-        return ApprovalOpened(
+        policy = self._outfit.agent.policy
+        opened = ApprovalOpened(
             session=self._stream,
             effect=effect.effect,
             digest=effect.digest,
@@ -67,12 +86,46 @@ class Asker:
             tool=call.name,
             arguments=call.arguments,
             summary=summary(call),
-            rationale=IN_DOUBT if doubt else "",
-            rule="in doubt" if doubt else "sensitive",
-            epoch=epoch,
+            rationale=IN_DOUBT,
+            rule="in doubt",
+            epoch=about.epoch,
             opened_at=now,
-            deadline_at=now + timedelta(seconds=self._outfit.agent.policy.approval_seconds),
+            deadline_at=now + timedelta(seconds=policy.approval_seconds),
         )
+        if effect.question == "did_it_happen":
+            return opened
+        may_grant = about.judged.may_grant
+        if about.escalated and policy.escalate_to:
+            may_grant = (*may_grant, policy.escalate_to)
+        after = policy.auto_approve_after if _may_be_automatic(effect, about) else None
+        asked = {
+            "rationale": rationale(call.name, about.judged),
+            "rule": about.judged.rule,
+            "usd": about.judged.usd,
+            "votes": about.judged.votes,
+            "may_grant": may_grant,
+            "excluded": (about.asked_by,) if _excludes(about) else (),
+            "auto_at": None if after is None else now + timedelta(seconds=after),
+            "auto_by": "" if after is None else AUTO_IN_TIME,
+        }
+        return opened.model_copy(update=asked)
+
+
+def rationale(tool: str, judged: Judgement) -> str:
+    """Return why a person is asked."""
+    cost = f", and is estimated to cost ${judged.usd}" if judged.usd is not None else ""
+    people = f" {judged.votes} people have to allow it." if judged.votes > 1 else ""
+    return f"A call of {tool} needs a person's word by the rule {judged.rule}{cost}.{people}"
+
+
+def _may_be_automatic(effect: AskApproval, about: Circumstances) -> bool:
+    """Whether it may be granted without a person: never what is for certain people (C15)."""
+    asked_of_all = not about.judged.people_only and not about.escalated
+    return effect.question == "may_it_run" and asked_of_all
+
+
+def _excludes(about: Circumstances) -> bool:
+    return about.judged.exclude_requester and bool(about.asked_by)
 
 
 def summary(call: ToolCall) -> str:
@@ -84,5 +137,13 @@ def summary(call: ToolCall) -> str:
 def _resolved(approval: str, answer: GateAnswer) -> list[ApprovalResolved]:
     if answer.verdict is None:
         return []
-    by = answer.by or "clock"
-    return [ApprovalResolved(approval=approval, verdict=answer.verdict, by=by, note=answer.note)]
+    resolved = ApprovalResolved(
+        approval=approval,
+        verdict=answer.verdict,
+        by=answer.by or "clock",
+        note=answer.note,
+        edit=answer.edit,
+        digest=answer.digest,
+        always=answer.always,
+    )
+    return [resolved]

@@ -20,7 +20,7 @@ from cueline.cli.option import (
     LogOption,
     SessionArgument,
 )
-from cueline.cli.terminal import is_attended
+from cueline.cli.terminal import is_attended, who
 from cueline.errors import ConfigError, CuelineError, RejectedError
 
 if TYPE_CHECKING:
@@ -124,6 +124,7 @@ async def _fork(name: str, at: int, goal: str | None, wish: "Wish") -> Exit:
                     attached=wish.attended,
                     fork_of=past.point,
                     note=note,
+                    asked_by=who(),
                     asked_at=datetime.now(UTC),
                 )
                 await record(log, wish.id, asked)

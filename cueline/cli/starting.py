@@ -75,6 +75,7 @@ def prepared(
         open=stay_open,
         attached=changes.attended,
         labels=labels,
+        asked_by=who(),
         asked_at=datetime.now(UTC),
     )
 
@@ -85,7 +86,8 @@ def _changed(agent: Agent, changes: Changes) -> Agent:
     if "approval_seconds" not in policy.model_fields_set:
         policy = policy.model_copy(update={"approval_seconds": seconds_to_answer(changes.attended)})
     if changes.require_approval:
-        policy = policy.model_copy(update={"approval": "sensitive"})
+        asking = dict.fromkeys((*policy.approval, "sensitive"))
+        policy = policy.model_copy(update={"approval": tuple(asking)})
     if changes.auto_approve:
         policy = policy.model_copy(update={"auto_approve": True})
     if changes.max_turns is not None:

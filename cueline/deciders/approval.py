@@ -1,4 +1,4 @@
-"""The rules of approvals: what is asked, and what an answer makes of it."""
+"""The rules of one approval: what an answer makes of it, and the lack of one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal, assert_never
 
 from cueline.deciders.decider import Decider
-from cueline.events.agent import Policy, ToolSpec
+from cueline.deciders.pattern import fits_any
 from cueline.events.approval import (
     ApprovalDenied,
     ApprovalEvent,
@@ -16,30 +16,14 @@ from cueline.events.approval import (
     ApprovalSuperseded,
     VoteGiven,
 )
+from cueline.events.message import Arguments, canonical_json
 from cueline.events.session import Verdict
 
 AUTO_APPROVER = "auto:cli-flag"
 """Who grants where that was chosen at the start."""
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """Whether a call may run, and by which rule."""
-
-    asks: bool
-    rule: str
-
-
-_OFF = Judgement(asks=False, rule="off")
-_SENSITIVE = Judgement(asks=True, rule="sensitive")
-_NOT_SENSITIVE = Judgement(asks=False, rule="not sensitive")
-
-
-def judge(policy: Policy, tool: ToolSpec) -> Judgement:
-    """Say whether a person has to allow a call of *tool*; by its declaration, never its name."""
-    if policy.approval == "off":
-        return _OFF
-    return _SENSITIVE if tool.sensitive else _NOT_SENSITIVE
+AUTO_IN_TIME = "auto:auto_approve_after"
+"""Who grants when nobody has denied it for so long."""
+_NOT_PEOPLE = ("auto:", "agent:", "session:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +45,17 @@ class Vote:
     message: str
     """The inbox message that brought it; handing it over twice is handing it over once."""
     recorded_at: datetime
+    edit: Arguments | None = None
+    """The arguments with which it may run."""
+    edit_digest: str = ""
+    """Of what runs then."""
+    always: tuple[str, ...] | None = None
+    """What else of the tool they allow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expire:
-    """The deadline has passed, and every decision recorded before it was handed over."""
+    """A time has passed, and every decision recorded before it was handed over."""
 
     at: datetime
 
@@ -90,6 +80,13 @@ class ApprovalState:
     note: str = ""
     votes: tuple[str, ...] = ()
     """The messages whose votes counted."""
+    grantors: tuple[str, ...] = ()
+    """Who allowed it so far."""
+    edit: Arguments | None = None
+    """The arguments with which it runs, when they were changed."""
+    digest: str = ""
+    """Of what runs then."""
+    always: tuple[str, ...] | None = None
 
     @property
     def pending(self) -> bool:
@@ -109,7 +106,44 @@ def refusal(state: ApprovalState, vote: Vote) -> str | None:
         return "it was given for something else than what is asked now"
     if vote.recorded_at > state.opened.deadline_at:
         return "it came after the deadline"
+    return _objection(state, state.opened, vote) if vote.verdict == "grant" else None
+
+
+def _objection(state: ApprovalState, opened: ApprovalOpened, vote: Vote) -> str | None:
+    if (reason := may_not(opened, vote.by)) is not None:
+        return reason
+    if vote.by in state.grantors:
+        return f"{vote.by} has allowed it already, and it takes {opened.votes} people"
+    if vote.edit is None and vote.always is None:
+        return None
+    if opened.question == "did_it_happen":
+        return "it was asked what happened; there is nothing to change or to allow for later"
+    if opened.votes > 1:
+        return f"it takes {opened.votes} people, so one alone can neither change nor extend it"
     return None
+
+
+def may_not(opened: ApprovalOpened, person: str) -> str | None:
+    """Say why *person* may not allow it; None when they may (C17)."""
+    if person.startswith(_NOT_PEOPLE):
+        return f"{person} is no person"
+    if person in opened.excluded:
+        return f"{person} asked for the session, and may not allow it"
+    for group in opened.may_grant:
+        if not fits_any(person, group):
+            return f"{person} may not allow it; {' or '.join(group)} may"
+    return None
+
+
+def news_of(tool: str, vote: Vote) -> str:
+    """Return what the agent is told of a grant: nothing, if it is no more than that."""
+    if vote.edit is None and not vote.note:
+        return ""
+    changed = ""
+    if vote.edit is not None:
+        changed = f" with other arguments: {canonical_json(vote.edit).decode()}"
+    note = f" ({vote.note})" if vote.note else ""
+    return f"{vote.by} allowed the call of {tool}{changed}{note}"
 
 
 def decide(command: ApprovalCommand, state: ApprovalState) -> Sequence[ApprovalEvent]:
@@ -123,28 +157,55 @@ def decide(command: ApprovalCommand, state: ApprovalState) -> Sequence[ApprovalE
             if refusal(state, command) is not None or not state.pending:
                 return []
             # A vote whose verdict was cut off still brings it (I13).
-            voted = _voted(command)
-            return voted[1:] if command.message in state.votes else voted
+            counted = command.message in state.votes
+            return [*([] if counted else [_vote(command)]), *_verdict(command, state)]
         case Expire(at=at):
-            due = state.opened is not None and at >= state.opened.deadline_at
-            return [ApprovalExpired(at=at)] if state.pending and due else []
+            return _timed(state, at)
         case Supersede(reason=reason):
             return [ApprovalSuperseded(reason=reason)] if state.pending else []
         case _:
             assert_never(command)
 
 
-def _voted(vote: Vote) -> Sequence[ApprovalEvent]:
-    voted = VoteGiven(
+def _vote(vote: Vote) -> VoteGiven:
+    return VoteGiven(
         verdict=vote.verdict,
         by=vote.by,
         note=vote.note,
+        edit=vote.edit,
+        always=vote.always,
         message=vote.message,
         recorded_at=vote.recorded_at,
     )
-    if vote.verdict == "grant":
-        return [voted, ApprovalGranted(by=vote.by, note=vote.note)]
-    return [voted, ApprovalDenied(by=vote.by, note=vote.note)]
+
+
+def _verdict(vote: Vote, state: ApprovalState) -> Sequence[ApprovalEvent]:
+    """Return what a vote decides: one "no" is enough, a "yes" may need others."""
+    if vote.verdict == "deny":
+        return [ApprovalDenied(by=vote.by, note=vote.note)]
+    assert state.opened is not None, "only what is asked is voted on"
+    grantors = dict.fromkeys((*state.grantors, vote.by))
+    if len(grantors) < state.opened.votes:
+        return []
+    granted = ApprovalGranted(
+        by=", ".join(grantors),
+        note=vote.note,
+        edit=vote.edit,
+        digest=vote.edit_digest,
+        always=vote.always,
+    )
+    return [granted]
+
+
+def _timed(state: ApprovalState, at: datetime) -> Sequence[ApprovalEvent]:
+    """Return what the time makes of it: nobody denied it in time, or nobody allowed it."""
+    if state.opened is None or not state.pending:
+        return []
+    if at >= state.opened.deadline_at:
+        return [ApprovalExpired(at=at)]
+    if state.opened.auto_at is not None and at >= state.opened.auto_at:
+        return [ApprovalGranted(by=state.opened.auto_by)]
+    return []
 
 
 def evolve(state: ApprovalState, event: ApprovalEvent) -> ApprovalState:
@@ -152,10 +213,19 @@ def evolve(state: ApprovalState, event: ApprovalEvent) -> ApprovalState:
     match event:
         case ApprovalOpened():
             return replace(state, opened=event)
-        case VoteGiven(message=message):
-            return replace(state, votes=(*state.votes, message))
-        case ApprovalGranted(by=by, note=note):
-            return replace(state, verdict="granted", by=by, note=note)
+        case VoteGiven(message=message, verdict=verdict, by=by):
+            grantors = (*state.grantors, by) if verdict == "grant" else state.grantors
+            return replace(state, votes=(*state.votes, message), grantors=grantors)
+        case ApprovalGranted():
+            return replace(
+                state,
+                verdict="granted",
+                by=event.by,
+                note=event.note,
+                edit=event.edit,
+                digest=event.digest,
+                always=event.always,
+            )
         case ApprovalDenied(by=by, note=note):
             return replace(state, verdict="denied", by=by, note=note)
         case ApprovalExpired():

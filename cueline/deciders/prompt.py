@@ -13,7 +13,7 @@ from functools import reduce
 
 from cueline.events.agent import AgentSpec, Part
 from cueline.events.inbox import MessageSent
-from cueline.events.message import ToolCall, UserMessage, assistant_json, tool_json
+from cueline.events.message import Arguments, ToolCall, UserMessage, assistant_json, tool_json
 from cueline.events.session import (
     ModelReplied,
     SessionEvent,
@@ -24,6 +24,7 @@ from cueline.events.session import (
     ToolReturned,
     ToolSkipped,
 )
+from cueline.events.stream import effect_of
 
 FOLD = 1
 """The number of this fold; a session keeps the one it started with."""
@@ -134,6 +135,11 @@ class Prompt:
             case "MessageReceived":
                 if isinstance(event.message, MessageSent):
                     self._mail[event.inbox_version] = [user_message(event.message.text)]
+                elif event.gate_answer is not None and event.gate_answer.told:
+                    self._mail[event.inbox_version] = [user_message(event.gate_answer.told)]
+            case "ApprovalResolved":
+                if event.edit is not None:
+                    self._edit(effect_of(event.approval), event.edit)
             case "SessionStarted":
                 self._opening = opening_digest(event.agent)
                 self._mail[1] = opening_messages(event)
@@ -144,6 +150,12 @@ class Prompt:
                 self._mail = {1: [*waiting, *opening_messages(event)]}
             case _:
                 pass
+
+    def _edit(self, effect: str, arguments: Arguments) -> None:
+        """Take the arguments with which a person allowed the call: what the tool gets."""
+        if effect in self.calls:
+            changed = self.calls[effect].model_copy(update={"arguments": arguments})
+            self.calls = {**self.calls, effect: changed}
 
     def _close(self, effect: str, result: tuple[str, bool] | None) -> None:
         if result is not None and effect in self.calls and effect not in self._results:

@@ -6,7 +6,7 @@ Resuming uses the recorded agent, never the file it came from.
 from decimal import Decimal
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
 Declared = Literal["read_only", "idempotent", "reconcile", "nothing"]
 """What a tool says of doing it twice; `nothing` is the default for what writes."""
@@ -87,6 +87,14 @@ class ToolSpec(Part):
     """Without it the work cannot be whole; the failure of any other makes the result partial."""
     retry: RetryPolicy | None = None
     """Its own, where it has one; else the agent's `tool_retry`, else its `retry`."""
+    tags: tuple[str, ...] = ()
+    """Words that rules of approval go by; `phase:NAME` ends the phase NAME."""
+    cost_usd: Decimal | None = None
+    """What a call is estimated to cost, beside the model's own cost."""
+    paths: tuple[str, ...] = ()
+    """The arguments that name files."""
+    writes: tuple[str, str] | None = None
+    """The arguments that name a file, and what is written there as a whole."""
     digest: str
     """sha256 of name, schema, declaration, target and version."""
 
@@ -104,16 +112,86 @@ class Limits(Part):
     """In US dollars, likewise."""
 
 
+Profile = Literal["off", "sensitive", "cost", "all_writes", "phase_gates"]
+Answer = Literal["allow", "notify", "ask", "deny"]
+"""What a rule says of a call, the weakest first; `notify` allows it, and tells people."""
+
+
+def _listed(value: object) -> object:
+    """Take one profile for a list of one, as it was recorded at first."""
+    return (value,) if isinstance(value, str) else value
+
+
+class Rule(Part):
+    """One rule of approval: what it says of the calls that fit all that it names."""
+
+    name: str
+    answer: Answer
+    tools: tuple[str, ...] = ()
+    """Names of tools; `*` stands for anything."""
+    sensitive: bool | None = None
+    declared: tuple[Declared, ...] = ()
+    tags: tuple[str, ...] = ()
+    """It has one of these tags."""
+    phases: tuple[str, ...] = ()
+    """It ends one of these phases; `*` stands for any."""
+    paths: tuple[str, ...] = ()
+    """Globs: one of its paths lies there. `**` crosses folders."""
+    commands: tuple[str, ...] = ()
+    """Globs: one of its texts, or a command in it, reads like this."""
+    items_over: int | None = Field(default=None, ge=0)
+    """One of its lists is longer: a batch."""
+    bytes_over: int | None = Field(default=None, ge=0)
+    """Its arguments take more than this, in JSON."""
+    usd_from: Decimal | None = Field(default=None, ge=0)
+    """It is estimated to cost this or more."""
+    may_grant: tuple[str, ...] = ()
+    """Who may allow it; empty: anybody. `*` stands for anything."""
+    votes: int = Field(default=1, ge=1, le=9)
+    """So many people have to allow it."""
+    exclude_requester: bool = False
+    """Whoever asked for the session may not allow it."""
+
+
+class Hook(Part):
+    """What is run, or called, to reach people about a question."""
+
+    on: Literal["asked", "reminder", "expired", "notify"]
+    command: tuple[str, ...] = ()
+    """Run with the question as JSON on its standard input."""
+    url: str | None = None
+    """Sent the question as JSON."""
+    after_seconds: float = Field(default=0.0, ge=0)
+    """Of a reminder: so long after the question."""
+
+
 class Policy(Part):
     """Who decides what the agent may not decide alone."""
 
-    approval: Literal["sensitive", "off"] = "sensitive"
-    """`sensitive`: calls of tools declared sensitive are asked for; `off`: none."""
+    approval: Annotated[tuple[Profile, ...], BeforeValidator(_listed)] = ("sensitive",)
+    """Ready-made rules; `off` is none."""
+    rules: tuple[Rule, ...] = ()
+    """Rules beside those; deny is stronger than ask, and ask than allow."""
+    notify_from_usd: Decimal = Field(default=Decimal("0.10"), ge=0)
+    """Of the profile `cost`: people are told of such a call, and it goes on."""
+    ask_from_usd: Decimal = Field(default=Decimal("0.50"), ge=0)
+    """Likewise: a person has to allow it."""
+    deny_from_usd: Decimal | None = Field(default=None, ge=0)
+    """Likewise: nobody can allow it."""
     in_doubt: Literal["ask", "tell"] = "ask"
     """A call whose outcome is unknown: a person is asked, or the model is told."""
     auto_approve: bool = False
     """Requests are granted at once, and recorded as such."""
+    auto_approve_after: float | None = Field(default=None, gt=0)
+    """Requests are granted after so many seconds in which nobody denied them."""
     approval_seconds: float = Field(default=86_400.0, gt=0)
+    on_deny: Literal["inform", "pause", "cancel"] = "inform"
+    """The agent is told and goes on; the session pauses; or it is stopped."""
+    on_expiry: Literal["pause", "deny_and_continue", "fail", "escalate"] = "pause"
+    """What never runs: and then the session pauses, goes on, or fails; or others are asked."""
+    escalate_to: tuple[str, ...] = ()
+    """Who may answer when nobody did; empty: anybody."""
+    hooks: tuple[Hook, ...] = ()
 
 
 Rate = Annotated[Decimal, Field(ge=0)]

@@ -1,5 +1,6 @@
 """The facts of one approval: stream `approval-<tenant>/<session>.<effect>.<n>`."""
 
+from decimal import Decimal
 from typing import Literal
 
 from pydantic import AwareDatetime, JsonValue
@@ -21,8 +22,23 @@ class ApprovalOpened(Fact):
     arguments: dict[str, JsonValue]
     summary: str
     """For people: what it does, in a line or a few."""
+    preview: str = ""
+    """What it would change, as a unified diff, where that could be seen."""
     rationale: str = ""
     rule: str = ""
+    """Which rules ask."""
+    usd: Decimal | None = None
+    """What it is estimated to cost."""
+    votes: int = 1
+    """So many people have to allow it."""
+    may_grant: tuple[tuple[str, ...], ...] = ()
+    """Who may allow it: of each group of patterns, one has to fit."""
+    excluded: tuple[str, ...] = ()
+    """Who may not."""
+    auto_at: AwareDatetime | None = None
+    """When it is granted if nobody has denied it."""
+    auto_by: str = ""
+    """By whom it is granted then."""
     epoch: int
     opened_at: AwareDatetime
     deadline_at: AwareDatetime
@@ -35,6 +51,10 @@ class VoteGiven(Fact):
     verdict: Literal["grant", "deny"]
     by: str
     note: str = ""
+    edit: dict[str, JsonValue] | None = None
+    """The arguments with which it may run, instead of those that were asked for."""
+    always: tuple[str, ...] | None = None
+    """What else of the tool they allow for the rest of the session: paths."""
     message: str
     """The inbox message that brought it, as `inbox-default/7f3a@5`."""
     recorded_at: AwareDatetime
@@ -47,6 +67,11 @@ class ApprovalGranted(Fact):
     type: Literal["ApprovalGranted"] = "ApprovalGranted"
     by: str
     note: str = ""
+    edit: dict[str, JsonValue] | None = None
+    """The arguments with which it runs, when they were changed."""
+    digest: str = ""
+    """Of what runs then (I9)."""
+    always: tuple[str, ...] | None = None
 
 
 class ApprovalDenied(Fact):

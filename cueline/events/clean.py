@@ -260,4 +260,4 @@ def _is_closed(annotation: object) -> bool:
     if annotation is bool or get_origin(annotation) is Literal:
         return True
     choices = get_args(annotation)
-    return bool(choices) and all(c is NoneType or _is_closed(c) for c in choices)
+    return bool(choices) and all(c in (NoneType, ...) or _is_closed(c) for c in choices)

@@ -7,7 +7,7 @@ session's stream (I7).
 from decimal import Decimal
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, JsonValue
 
 from cueline.events.agent import AgentSpec, Part
 from cueline.events.budget import Allowance
@@ -49,6 +49,8 @@ class StartAsked(Fact):
     """How many sessions are above it."""
     allowances: tuple[Allowance, ...] = ()
     """The limits of those above it, the nearest first."""
+    asked_by: str = ""
+    """The person who wants it, where that is known."""
     asked_at: AwareDatetime
 
 
@@ -90,6 +92,12 @@ class DecisionGiven(Fact):
     verdict: Literal["grant", "deny"]
     by: str
     note: str = ""
+    edit: dict[str, JsonValue] | None = None
+    """With a grant: the arguments with which it may run, all of them."""
+    always: tuple[str, ...] | None = None
+    """With a grant: where the tool may be used for the rest of the session; see `Standing`."""
+    channel: str = ""
+    """Where they were asked: `cli`, `prompt`, `api` …"""
 
 
 class RaiseAsked(Fact):

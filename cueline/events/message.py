@@ -9,6 +9,9 @@ from pydantic_core import to_json
 
 from cueline.events.agent import Part
 
+Arguments = dict[str, JsonValue]
+"""What a tool is called with."""
+
 
 class TextBlock(Part):
     """Words for the reader."""

@@ -8,7 +8,7 @@ before it gives the same events (I10).
 from decimal import Decimal
 from typing import ClassVar, Literal
 
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, JsonValue
 
 from cueline.events.agent import AgentSpec, Part
 from cueline.events.budget import Allowance
@@ -34,6 +34,8 @@ class SessionStarted(Fact):
     open: bool
     attached: bool
     labels: dict[str, str] = {}
+    asked_by: str = ""
+    """The person who wanted it, where that is known."""
     epoch: int
     parent: str | None = None
     """The session that it is a child of."""
@@ -63,6 +65,7 @@ class SessionForked(Fact):
     open: bool
     attached: bool
     note: str | None
+    asked_by: str = ""
     epoch: int
 
 
@@ -74,6 +77,14 @@ class GateAnswer(Part):
     """None while it takes more votes."""
     by: str = ""
     note: str = ""
+    edit: dict[str, JsonValue] | None = None
+    """The arguments with which it may run, when they were changed."""
+    digest: str = ""
+    """Of what runs then."""
+    always: tuple[str, ...] | None = None
+    """Where the tool may be used for the rest of the session."""
+    told: str = ""
+    """What the agent is told of the answer."""
     accepted: bool = True
     """Whether this decision counted."""
     reason: str = ""
@@ -178,6 +189,10 @@ class ToolStarted(Fact):
     epoch: int
     rule: str
     """Which rule, or whose grant, allows it."""
+    usd: Decimal | None = None
+    """What the call is estimated to cost."""
+    notify: bool = False
+    """People are told of it."""
 
 
 class ToolReturned(Fact):
@@ -223,6 +238,8 @@ class ToolSkipped(Fact):
     effect: str
     reason: str
     """What the model is told."""
+    rule: str = ""
+    """Which rule denies it, when one does."""
 
 
 class ToolInDoubt(Fact):
@@ -259,6 +276,15 @@ class ApprovalRequested(Fact):
     deadline_at: AwareDatetime
     question: Literal["may_it_run", "did_it_happen"] = "may_it_run"
     rule: str = ""
+    """Which rules ask."""
+    usd: Decimal | None = None
+    votes: int = 1
+    auto_at: AwareDatetime | None = None
+    """When it is granted if nobody has denied it."""
+    people_only: bool = False
+    """It is never granted automatically."""
+    escalated: bool = False
+    """Others are asked, for nobody answered in time."""
 
 
 class ApprovalResolved(Fact):
@@ -269,6 +295,12 @@ class ApprovalResolved(Fact):
     verdict: Verdict
     by: str
     note: str = ""
+    edit: dict[str, JsonValue] | None = None
+    """The arguments with which the call runs, when they were changed."""
+    digest: str = ""
+    """Of what runs then."""
+    always: tuple[str, ...] | None = None
+    """Where the tool may be used for the rest of the session."""
 
 
 class SessionWaiting(Fact):

@@ -65,3 +65,9 @@ def shown(stream: str) -> str:
     """Return what a user sees: the id, with its tenant when it is not the default one."""
     rest = stream.partition("-")[2]
     return rest.removeprefix(f"{DEFAULT_TENANT}/")
+
+
+def effect_of(approval: str) -> str:
+    """Return the effect that an approval, `<session>.<turn>.<index>.<n>`, is about."""
+    _, turn, index, _ = approval.rsplit(".", 3)
+    return f"{turn}.{index}"

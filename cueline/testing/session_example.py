@@ -69,7 +69,7 @@ def agent(
             "limits": Limits(max_turns=max_turns),
             "retry": RetryPolicy(max_retries=max_retries, base_seconds=base_seconds, jitter=0),
             "policy": Policy(
-                approval=approval,
+                approval=(approval,),
                 in_doubt=in_doubt,
                 auto_approve=auto_approve,
                 approval_seconds=300,

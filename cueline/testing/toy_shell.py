@@ -246,7 +246,12 @@ class ToyShell:
         )
 
     def _ask(self, effect: AskApproval) -> None:
-        auto = self.state.agent.policy.auto_approve and effect.question == "may_it_run"
+        policy = self.state.agent.policy
+        call = self.state.call(effect.effect)
+        assert call is not None, "what is due is in the state"
+        people_only = call.judged.people_only or call.escalated
+        free = effect.question == "may_it_run" and not people_only
+        after = policy.auto_approve_after if free else None
         opened = ApprovalOpened(
             session=self.state.stream,
             effect=effect.effect,
@@ -257,10 +262,15 @@ class ToyShell:
             summary="",
             epoch=self.epoch,
             opened_at=self.now,
-            deadline_at=self.now + timedelta(seconds=self.state.agent.policy.approval_seconds),
+            deadline_at=self.now + timedelta(seconds=policy.approval_seconds),
+            votes=call.judged.votes if effect.question == "may_it_run" else 1,
+            auto_at=None if after is None else self.now + timedelta(seconds=after),
+            auto_by="auto:auto_approve_after",
         )
         state = self.gate.get(effect.approval, ApprovalState())
-        events = APPROVAL.decide(Open(opened, "auto:cli-flag" if auto else None), state)
+        events = APPROVAL.decide(
+            Open(opened, "auto:cli-flag" if policy.auto_approve and free else None), state
+        )
         state = self.gate[effect.approval] = APPROVAL.replay(events, state)
         assert state.opened is not None, "opening opens"
         requested = ApprovalRequested(
@@ -269,6 +279,9 @@ class ToyShell:
             digest=effect.digest,
             deadline_at=state.opened.deadline_at,
             question=effect.question,
+            auto_at=state.opened.auto_at,
+            people_only=people_only,
+            escalated=call.escalated,
         )
         assert self.take(requested), "what is due may be asked"
         self._resolve(effect.approval)

@@ -36,7 +36,7 @@ Inside = Annotated[str, Field(description="Relative to the workspace.")]
 AtLeastOne = Annotated[int, Field(ge=1)]
 
 
-@tool(read_only=True, needs_workspace=True)
+@tool(read_only=True, needs_workspace=True, paths=["path"])
 def read_file(
     path: Inside,
     start_line: AtLeastOne = 1,
@@ -60,7 +60,7 @@ def read_file(
     return f"{text}\n[{note}; the file has {size:,} bytes]" if note else text
 
 
-@tool(idempotent=True, needs_workspace=True)
+@tool(idempotent=True, needs_workspace=True, paths=["path"], writes=("path", "content"))
 def write_file(path: Inside, content: str, *, context: ToolContext) -> str:
     """Write a text file of the workspace, and the folders above it.
 
@@ -72,7 +72,7 @@ def write_file(path: Inside, content: str, *, context: ToolContext) -> str:
     return f"wrote {len(data):,} bytes to {path}"
 
 
-@tool(read_only=True, needs_workspace=True)
+@tool(read_only=True, needs_workspace=True, paths=["path"])
 def list_files(path: Inside = ".", recursive: bool = False, *, context: ToolContext) -> str:  # noqa: FBT001, FBT002 - the model names it
     """List a folder of the workspace: folders end in `/`, files have their size in bytes.
 
@@ -89,7 +89,7 @@ def list_files(path: Inside = ".", recursive: bool = False, *, context: ToolCont
     return "\n".join(lines) or "[empty]"
 
 
-@tool(read_only=True, needs_workspace=True)
+@tool(read_only=True, needs_workspace=True, paths=["path"])
 def search_files(  # noqa: D417 - the model is not told of the context
     pattern: str,
     path: Inside = ".",
@@ -127,7 +127,7 @@ def search_files(  # noqa: D417 - the model is not told of the context
     return "\n".join(lines + left_out) or "[no match]"
 
 
-@tool(idempotent=True, sensitive=True, needs_workspace=True)
+@tool(idempotent=True, sensitive=True, needs_workspace=True, paths=["path"])
 def delete_file(path: Inside, *, context: ToolContext) -> str:
     """Delete one file of the workspace; a file that is not there is no error."""
     with parent_of(context.workspace, path) as (parent, name), refusals(parent, name, path):

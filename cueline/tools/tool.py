@@ -10,8 +10,9 @@ import inspect
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal, get_args, overload
@@ -81,6 +82,10 @@ class Tool:
     critical: bool = True
     retry: RetryPolicy | None = None
     transient: Transient = ()
+    tags: tuple[str, ...] = ()
+    cost_usd: Decimal | None = None
+    paths: tuple[str, ...] = ()
+    writes: tuple[str, str] | None = None
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         """Call the function, as if it were not a tool."""
@@ -119,6 +124,10 @@ class Tool:
             needs_workspace=self.needs_workspace,
             critical=self.critical,
             retry=self.retry,
+            tags=self.tags,
+            cost_usd=self.cost_usd,
+            paths=self.paths,
+            writes=self.writes,
             digest=hashlib.sha256(json.dumps(promise, sort_keys=True).encode()).hexdigest(),
         )
 
@@ -140,6 +149,10 @@ def tool(
     critical: bool = True,
     retry: RetryPolicy | Preset | None = None,
     transient: Transient = (),
+    tags: Sequence[str] = (),
+    cost_usd: Decimal | str | None = None,
+    paths: Sequence[str] = (),
+    writes: tuple[str, str] | None = None,
 ) -> Callable[[Function], Tool]: ...
 def tool(
     function: Function | None = None,
@@ -157,6 +170,10 @@ def tool(
     critical: bool = True,
     retry: RetryPolicy | Preset | None = None,
     transient: Transient = (),
+    tags: Sequence[str] = (),
+    cost_usd: Decimal | str | None = None,
+    paths: Sequence[str] = (),
+    writes: tuple[str, str] | None = None,
 ) -> Tool | Callable[[Function], Tool]:
     """Make a tool of a typed function at the top level of a module.
 
@@ -187,12 +204,18 @@ def tool(
             what the agent says; the name of a preset will do.
         transient: the exceptions that pass: what raised one is tried again, if
             it may be repeated. Or raise a `ToolFailedError` of a kind that passes.
+        tags: words that rules of approval go by; `phase:NAME` ends the phase NAME.
+        cost_usd: what a call is estimated to cost, for rules of approval.
+        paths: the arguments that name files, for rules of approval.
+        writes: the arguments that name a file and what is written there as a
+            whole: whoever is asked sees the difference.
 
     Raises:
         ConfigError: the declaration contradicts itself, or cannot be told to a model.
     """
 
     def make(function: Function) -> Tool:
+        check_named(function, (*paths, *(writes or ())))
         asynchronous = inspect.iscoroutinefunction(function)
         if in_loop and not asynchronous:
             raise ConfigError(subject(function), "only an async function runs in the loop")
@@ -212,6 +235,10 @@ def tool(
             critical=critical,
             retry=retries_of(function, retry),
             transient=exceptions(function, transient),
+            tags=tuple(tags),
+            cost_usd=estimate(function, cost_usd),
+            paths=tuple(paths),
+            writes=writes,
         )
 
     return make if function is None else make(function)
@@ -286,6 +313,35 @@ def positive(function: Function, seconds: float) -> float:
     if not 0 < seconds < math.inf:
         raise ConfigError(subject(function), f"timeout_seconds is {seconds}; it must be positive")
     return float(seconds)
+
+
+def estimate(function: Function, usd: Decimal | str | None) -> Decimal | None:
+    """Return what a call is estimated to cost.
+
+    Raises:
+        ConfigError: it is no amount of money.
+    """
+    if usd is None:
+        return None
+    try:
+        amount = Decimal(usd)
+    except InvalidOperation:
+        amount = Decimal("NaN")
+    if not amount.is_finite() or amount < 0:
+        raise ConfigError(subject(function), f"cost_usd is {usd!r}; say it as in '0.25'")
+    return amount
+
+
+def check_named(function: Function, names: Sequence[str]) -> None:
+    """Refuse names that are no arguments.
+
+    Raises:
+        ConfigError: the function has no such argument.
+    """
+    known = inspect.signature(function).parameters
+    for name in names:
+        if name not in known:
+            raise ConfigError(subject(function), f"it has no argument {name!r}")
 
 
 @lru_cache(maxsize=1000)

@@ -1,10 +1,11 @@
 """The rules of one approval."""
 
+from dataclasses import replace
+
 import pytest
 
-from cueline.deciders.approval import APPROVAL, Expire, Judgement, Open, Supersede, Vote, judge
+from cueline.deciders.approval import APPROVAL, Expire, Open, Supersede, Vote, news_of
 from cueline.deciders.approval import refusal as refusal_of
-from cueline.events.agent import Policy
 from cueline.events.approval import (
     ApprovalDenied,
     ApprovalExpired,
@@ -14,7 +15,7 @@ from cueline.events.approval import (
     VoteGiven,
 )
 from cueline.testing.given import given_past
-from cueline.testing.session_example import NOW, later, tool
+from cueline.testing.session_example import NOW, later
 
 OPENED = ApprovalOpened(
     session="session-default/1",
@@ -30,8 +31,12 @@ OPENED = ApprovalOpened(
 )
 
 
-def vote(verdict="grant", digest="of this", at=NOW, message="inbox@2"):
-    return Vote(verdict, digest, "ada", "", message, at)
+def vote(verdict="grant", digest="of this", at=NOW, message="inbox@2", by="ada", **more):
+    return Vote(verdict, digest, by, "", message, at, **more)
+
+
+def asked(**more):
+    return OPENED.model_copy(update=more)
 
 
 def given(*facts):
@@ -110,16 +115,103 @@ def test_a_question_whose_need_has_ended_is_superseded():
     given(OPENED).when(Supersede("stop")).then(ApprovalSuperseded(reason="stop"))
 
 
-# 000-023, 000-024, 000-051, 000-052
+# Two people have to allow it; a person counts once.
+def test_several_people_may_have_to_allow_it():
+    past = given(asked(votes=2)).when(vote()).then(VoteGiven)
+
+    again = vote(message="inbox@3")
+    past.when(again).then_nothing()
+    assert "ada has allowed it already, and it takes 2 people" == refusal_of(past.state, again)
+    past.when(vote(by="bob", message="inbox@4")).then(VoteGiven, ApprovalGranted(by="ada, bob"))
+
+
+def test_one_denial_is_enough():
+    past = given(asked(votes=2)).when(vote())
+
+    past.when(vote("deny", by="bob", message="inbox@3")).then(VoteGiven, ApprovalDenied)
+
+
+def test_who_allowed_it_may_still_deny_it():
+    past = given(asked(votes=2)).when(vote())
+
+    past.when(vote("deny", message="inbox@3")).then(VoteGiven, ApprovalDenied)
+
+
+# C17: who may confirm; the one that proposed it may not.
 @pytest.mark.parametrize(
-    ("approval", "sensitive", "judgement"),
+    ("opened", "by", "reason"),
     [
-        ("sensitive", True, Judgement(asks=True, rule="sensitive")),
-        ("sensitive", False, Judgement(asks=False, rule="not sensitive")),
-        ("off", True, Judgement(asks=False, rule="off")),
+        ({"excluded": ("ada",)}, "ada", "ada asked for the session, and may not allow it"),
+        ({"may_grant": (("b*", "carl"),)}, "ada", "ada may not allow it; b* or carl may"),
+        ({"may_grant": (("a*",), ("bob",))}, "ada", "ada may not allow it; bob may"),
+        ({}, "agent:7f3a", "agent:7f3a is no person"),
+        ({}, "session:7f3a", "session:7f3a is no person"),
+        ({}, "auto:mine", "auto:mine is no person"),
     ],
 )
-def test_a_declaration_decides_who_is_asked(approval, sensitive, judgement):
-    judged = judge(Policy(approval=approval), tool("delete_everything", sensitive=sensitive))
+def test_a_grant_of_somebody_who_may_not_give_it_changes_nothing(opened, by, reason):
+    past = given(asked(**opened)).when(vote(by=by)).then_nothing()
 
-    assert judgement == judged
+    assert reason == refusal_of(past.state, vote(by=by))
+
+
+def test_anybody_may_deny():
+    given(asked(excluded=("ada",))).when(vote("deny")).then(VoteGiven, ApprovalDenied)
+
+
+# I9, C18: an edit has a digest of its own, and both are recorded.
+def test_a_grant_may_change_the_arguments():
+    edited = vote(edit={"path": "b.ts"}, edit_digest="of that")
+
+    past = given(OPENED).when(edited)
+
+    past.then(
+        VoteGiven,
+        ApprovalGranted(by="ada", edit={"path": "b.ts"}, digest="of that"),
+    )
+    assert "of this" == past.state.opened.digest
+
+
+@pytest.mark.parametrize("more", [{"edit": {}}, {"always": ("a/**",)}])
+def test_one_of_several_can_neither_change_nor_extend_it(more):
+    past = given(asked(votes=2)).when(vote(**more)).then_nothing()
+
+    assert "neither change nor extend" in refusal_of(past.state, vote(**more))
+
+
+def test_a_grant_may_be_for_the_rest_of_the_session():
+    given(OPENED).when(vote(always=("a.ts",))).then(
+        VoteGiven, ApprovalGranted(by="ada", always=("a.ts",))
+    )
+
+
+IN_TIME = asked(auto_at=later(3), auto_by="auto:auto_approve_after")
+
+
+# 003-058, C15, C20: a veto within the time wins, and nobody else is needed.
+def test_what_nobody_denied_in_time_is_granted():
+    given(IN_TIME).when(Expire(later(2))).then_nothing()
+    given(IN_TIME).when(Expire(later(3))).then(ApprovalGranted(by="auto:auto_approve_after"))
+
+
+def test_a_veto_in_time_wins():
+    past = given(IN_TIME).when(vote("deny")).then(VoteGiven, ApprovalDenied)
+
+    past.when(Expire(later(3))).then_nothing()
+
+
+def test_what_is_looked_at_only_after_its_deadline_has_expired():
+    given(IN_TIME).when(Expire(later(300))).then(ApprovalExpired)
+
+
+# C17: what the agent is told of a grant.
+@pytest.mark.parametrize(
+    ("given_", "told"),
+    [
+        (vote(), ""),
+        (replace(vote(), note="once"), "ada allowed the call of delete (once)"),
+        (vote(edit={"a": 1}), 'ada allowed the call of delete with other arguments: {"a":1}'),
+    ],
+)
+def test_an_agent_is_told_what_goes_with_a_grant(given_, told):
+    assert told == news_of("delete", given_)

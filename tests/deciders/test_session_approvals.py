@@ -64,7 +64,7 @@ def test_nobody_is_asked_where_the_policy_is_off():
     past = given().when(*up_to_reply("delete", spec=agent(approval="off")))
 
     assert [RunTool] == [type(effect) for effect in due(past.state)]
-    assert "off" == allowing_rule(past.state, past.state.call("1.0"))
+    assert "off" == allowing_rule(past.state.call("1.0"))
 
 
 # 000-054
@@ -73,7 +73,7 @@ def test_a_granted_call_runs_until_the_deadline_of_its_grant():
 
     past.then(MessageReceived, resolved("granted"), SessionContinued(by="work"))
     assert [later(300)] == [effect.valid_until for effect in due(past.state)]
-    assert "granted by ada" == allowing_rule(past.state, past.state.call("1.0"))
+    assert "granted by ada" == allowing_rule(past.state.call("1.0"))
     past.when(running("1.0", "delete")).then(ToolStarted)
 
 

@@ -35,6 +35,8 @@ BOUNDED = {"max_retries": st.integers(0, 20), "factor": st.floats(2, 9), "jitter
 BOUNDED |= {"max_turns": st.integers(1, 99), "max_output_tokens": st.integers(1, 99)}
 BOUNDED |= {"approval_seconds": st.floats(1, 9), "deadline_seconds": st.floats(1, 9)}
 BOUNDED |= {"max_tokens": st.integers(1, 99), "max_cost": st.decimals("0.01", 99, places=2)}
+BOUNDED |= {"approval_seconds": st.floats(1, 9), "votes": st.integers(1, 9)}
+BOUNDED |= {"auto_approve_after": st.floats(1, 9)}
 
 
 def values(annotation: Any) -> st.SearchStrategy:
@@ -47,8 +49,10 @@ def values(annotation: Any) -> st.SearchStrategy:
         made = PLAIN[annotation]
     elif origin is Literal:
         made = st.sampled_from(args)
-    elif origin is tuple:
+    elif origin is tuple and args[-1] is Ellipsis:
         made = st.lists(values(args[0]), max_size=2).map(tuple)
+    elif origin is tuple:
+        made = st.tuples(*map(values, args))
     elif origin is dict:
         made = st.dictionaries(KEYS, values(args[1]), max_size=2)
     elif hasattr(annotation, "__metadata__"):

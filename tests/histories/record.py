@@ -16,7 +16,17 @@ from decimal import Decimal
 from pathlib import Path
 
 from cueline.clock import SystemClock
-from cueline.events.agent import AgentSpec, Limits, Policy, Price, RetryPolicy, ToolSpec, Workspace
+from cueline.events.agent import (
+    AgentSpec,
+    Hook,
+    Limits,
+    Policy,
+    Price,
+    RetryPolicy,
+    Rule,
+    ToolSpec,
+    Workspace,
+)
 from cueline.events.approval import (
     ApprovalDenied,
     ApprovalExpired,
@@ -120,7 +130,12 @@ AGENT = AgentSpec(
     limits=Limits(max_turns=20, max_tokens=100_000, max_cost=Decimal("2.50")),
     limit_sources={"max_turns": "agent file"},
     retry=RetryPolicy(max_retries=2),
-    policy=Policy(in_doubt="tell"),
+    policy=Policy(
+        approval=("sensitive", "cost"),
+        rules=(Rule(name="books", answer="ask", paths=("books/**",), may_grant=("ann",), votes=2),),
+        in_doubt="tell",
+        hooks=(Hook(on="reminder", command=("notify-send",), after_seconds=60),),
+    ),
     prices={"scripted/*": Price(input=Decimal("3.00"), output=Decimal(15))},
     on_unknown_price="ignore",
     workspace=Workspace(machine="m1", path="/srv/work"),
@@ -263,7 +278,7 @@ APPROVALS = [
         deadline_at=AT,
     ),
     VoteGiven(verdict="grant", by="ann", message="inbox-default/7f3a@6", recorded_at=AT),
-    ApprovalGranted(by="ann", note="fine"),
+    ApprovalGranted(by="ann", edit={"path": "ü.txt"}, digest=DIGEST, always=("ü.txt",)),
     ApprovalDenied(by="bob"),
     ApprovalExpired(at=AT),
     ApprovalSuperseded(reason="the session was stopped"),

@@ -3,11 +3,12 @@
 import hashlib
 
 from cueline.deciders import prompt
-from cueline.deciders.approval import judge
 from cueline.deciders.decider import replace
+from cueline.deciders.policy import Judgement, judge
 from cueline.deciders.retry import rests
 from cueline.deciders.session.state import Call, Marks, SessionState, Setup
-from cueline.events.message import ToolCall, canonical_json
+from cueline.events.agent import ToolSpec
+from cueline.events.message import Arguments, ToolCall, canonical_json
 from cueline.events.session import (
     ToolFailed,
     ToolInDoubt,
@@ -33,23 +34,57 @@ def requested_call(state: SessionState, effect: str, call: ToolCall) -> Call:
     """Return what is remembered of a call that the model asks for."""
     assert state.setup is not None, "only a session that was started asks a model"
     tool = state.setup.tools.get(call.name)
-    workspace = state.setup.agent.workspace
+    asked = replace(_ASKED, effect=effect, id=call.id, tool=call.name)
+    if tool is None or call.malformed is not None or call.problem is not None:
+        digest = digest_of(state, effect, call.name, call.arguments)
+        declared = tool.declared if tool else "nothing"
+        return replace(asked, declared=declared, digest=digest, problem=_problem(state.setup, call))
+    return ordered(state, replace(asked, declared=tool.declared), tool, call.arguments)
+
+
+def ordered(state: SessionState, call: Call, tool: ToolSpec, arguments: Arguments) -> Call:
+    """Return *call* as what runs with *arguments*, and what the rules say of that."""
+    judged = judged_of(state, tool, arguments)
     return replace(
-        _ASKED,
+        call,
+        digest=digest_of(state, call.effect, tool.name, arguments),
+        gated=judged.answer == "ask",
+        judged=judged,
+        problem=denied(judged) if judged.answer == "deny" else None,
+    )
+
+
+def judged_of(state: SessionState, tool: ToolSpec, arguments: Arguments) -> Judgement:
+    """Return what the rules say of a call of *tool*."""
+    assert state.setup is not None, "a call belongs to a session that was started"
+    setup = state.setup
+    return judge(
+        setup.agent.policy,
+        tool,
+        arguments,
+        workspace=setup.agent.workspace,
+        gate=setup.gates[tool.name],
+        standing=setup.standing,
+    )
+
+
+def denied(judged: Judgement) -> str:
+    """Return what the model is told of a call that nobody can allow."""
+    return f"This call is denied by a rule ({judged.rule}); nothing was run."
+
+
+def digest_of(state: SessionState, effect: str, tool: str, arguments: Arguments) -> str:
+    """Return the digest of exactly what would run in this session."""
+    assert state.setup is not None, "a call belongs to a session that was started"
+    spec = state.setup.tools.get(tool)
+    workspace = state.setup.agent.workspace
+    return order_digest(
+        session=state.stream,
         effect=effect,
-        id=call.id,
-        tool=call.name,
-        declared=tool.declared if tool else "nothing",
-        gated=tool is not None and judge(state.setup.agent.policy, tool).asks,
-        digest=order_digest(
-            session=state.stream,
-            effect=effect,
-            tool=call.name,
-            tool_digest=tool.digest if tool else "",
-            arguments=call.arguments,
-            workspace=(workspace.machine, workspace.path) if workspace else None,
-        ),
-        problem=call.problem if tool and call.malformed is None else _problem(state.setup, call),
+        tool=tool,
+        tool_digest=spec.digest if spec else "",
+        arguments=arguments,
+        workspace=(workspace.machine, workspace.path) if workspace else None,
     )
 
 

@@ -72,6 +72,7 @@ class CloseApproval:
     effect: str
     approval: str
     deadline_at: datetime
+    """When the time decides it: it expires, or is granted automatically."""
     superseded_by: str | None
     """None: it is due at its deadline."""
 
@@ -126,7 +127,7 @@ def _owed_for(state: SessionState, call: Call) -> list[Effect]:
 def _closing(state: SessionState, call: Call) -> CloseApproval:
     assert call.approval is not None, "what is closed is open"
     by = "stop" if state.stop else "steer" if state.steered else None
-    return CloseApproval(call.effect, call.approval.id, call.approval.deadline_at, by)
+    return CloseApproval(call.effect, call.approval.id, call.approval.closes_at, by)
 
 
 def wake_at(state: SessionState) -> datetime | None:

@@ -69,12 +69,19 @@ def _resolved(state: SessionState, approval: Approval) -> ApprovalResolved | Non
     if approval.answer is not None:
         answer = approval.answer
         return ApprovalResolved(
-            approval=approval.id, verdict=answer.verdict, by=answer.by, note=answer.note
+            approval=approval.id,
+            verdict=answer.verdict,
+            by=answer.by,
+            note=answer.note,
+            edit=answer.edit,
+            digest=answer.digest,
+            always=answer.always,
         )
     if (
         state.agent.policy.auto_approve
         and approval.question == "may_it_run"
         and approval.granted is None
+        and not approval.people_only
     ):
         return ApprovalResolved(approval=approval.id, verdict="granted", by=AUTO_APPROVER)
     return None
@@ -91,6 +98,8 @@ def _stopped(state: SessionState) -> SessionEvent | None:
         return None
     if any(in_flight(call) or call.asking for call in state.open_calls):
         return None
+    if state.stop.fails:
+        return SessionFailed(kind="approval_expired", error=state.stop.reason)
     return SessionStopped(by=state.stop.by, reason=state.stop.reason)
 
 
@@ -110,7 +119,8 @@ def _closed(state: SessionState, call: Call) -> SessionEvent | None:
     if call.phase not in ("requested", "retry"):
         return None
     if call.problem is not None:
-        return ToolSkipped(effect=call.effect, reason=call.problem)
+        rule = call.judged.rule if call.judged.answer == "deny" else ""
+        return ToolSkipped(effect=call.effect, reason=call.problem, rule=rule)
     if state.steered:
         return ToolSkipped(effect=call.effect, reason=STEERED)
     return None

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from cueline.deciders import prompt
 from cueline.deciders.decider import replace
+from cueline.deciders.policy import gates_of
 from cueline.deciders.session.call import told
 from cueline.deciders.session.state import (
     MAX_TAKEOVERS,
@@ -68,6 +69,8 @@ def _setup(event: SessionStarted | SessionForked, first_turn: int) -> Setup:
         open=event.open,
         attached=event.attached,
         tools={tool.name: tool for tool in event.agent.tools},
+        gates=gates_of(event.agent),
+        asked_by=event.asked_by,
         first_turn=first_turn,
     )
 

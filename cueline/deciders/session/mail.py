@@ -27,7 +27,7 @@ LIMIT = "limit"
 def received(state: SessionState, event: MessageReceived) -> SessionState:
     """Take the message in."""
     if event.gate_answer is not None:
-        state = answered(state, event.gate_answer)
+        state = _decided(answered(state, event.gate_answer), event)
     state = replace(state, inbox_read=event.inbox_version)
     match event.message:
         case MessageSent():
@@ -44,6 +44,14 @@ def received(state: SessionState, event: MessageReceived) -> SessionState:
             return state
         case _:
             assert_never(event.message)
+
+
+def _decided(state: SessionState, event: MessageReceived) -> SessionState:
+    """Have the agent told what goes with a grant: a note, other arguments."""
+    if event.gate_answer is None or not event.gate_answer.told:
+        return state
+    told = prompt.fingerprint(prompt.user_message(event.gate_answer.told))
+    return replace(state, mail=(*state.mail, Mail(event.inbox_version, "note", (told,))))
 
 
 def _said(state: SessionState, version: int, message: MessageSent) -> SessionState:

@@ -1,6 +1,5 @@
 """What a tool call may do now: start, or have a person asked about it."""
 
-from cueline.deciders.approval import judge
 from cueline.deciders.session.state import Call, Question, SessionState
 
 
@@ -32,9 +31,8 @@ def asks(state: SessionState, call: Call) -> Question | None:
     return None
 
 
-def allowing_rule(state: SessionState, call: Call) -> str:
+def allowing_rule(call: Call) -> str:
     """Return the rule, or whose grant, lets the call run."""
     if call.approval is not None and call.approval.granted is not None:
         return f"granted by {call.approval.granted}"
-    assert state.setup is not None, "a call belongs to a session that was started"
-    return judge(state.agent.policy, state.setup.tools[call.tool]).rule
+    return call.judged.rule

@@ -1,12 +1,25 @@
 """What the facts of an approval change."""
 
+from dataclasses import replace as replaced
+
 from cueline.deciders.decider import replace
-from cueline.deciders.session.call import with_call
-from cueline.deciders.session.state import Answer, Approval, Call, Ruling, SessionState
+from cueline.deciders.policy import Standing
+from cueline.deciders.session.call import ordered, with_call
+from cueline.deciders.session.state import (
+    Answer,
+    Approval,
+    Call,
+    Ruling,
+    SessionState,
+    Status,
+    Stop,
+)
 from cueline.events.session import ApprovalRequested, ApprovalResolved, GateAnswer
 
 EXPIRED = "approval expired"
 """Why a session is held after nobody decided in time."""
+CANCELLED = "User cancelled at checkpoint"
+"""Why a session is held, or ended, after somebody denied a call."""
 _TIMED_OUT = "Action rejected: approval timeout"
 _REJECTED = "Action rejected by human operator"
 
@@ -16,7 +29,15 @@ def approval_requested(state: SessionState, event: ApprovalRequested) -> Session
     call = state.call(event.effect)
     if call is None:
         return state
-    approval = Approval(event.approval, event.digest, event.deadline_at, event.question)
+    approval = Approval(
+        event.approval,
+        event.digest,
+        event.deadline_at,
+        event.question,
+        auto_at=event.auto_at,
+        people_only=event.people_only,
+        escalated=event.escalated,
+    )
     return with_call(state, replace(call, approval=approval, asked=call.asked + 1))
 
 
@@ -25,7 +46,7 @@ def answered(state: SessionState, gate: GateAnswer) -> SessionState:
     call = state.call_of_approval(gate.approval)
     if gate.verdict is None or call is None or call.approval is None or not call.asking:
         return state
-    answer = Answer(gate.verdict, gate.by, gate.note)
+    answer = Answer(gate.verdict, gate.by, gate.note, gate.edit, gate.digest, gate.always)
     return with_call(state, replace(call, approval=replace(call.approval, answer=answer)))
 
 
@@ -36,10 +57,7 @@ def approval_resolved(state: SessionState, event: ApprovalResolved) -> SessionSt
         return state
     closed = replace(call, approval=None)
     if event.verdict == "granted" and call.approval.question == "may_it_run":
-        if call.approval.digest != call.digest:
-            return with_call(state, closed)  # I9: for something else, so it is asked again
-        granted = replace(call.approval, granted=event.by, answer=None)
-        return with_call(state, replace(call, approval=granted))
+        return _granted(state, call, call.approval, event)
     if event.verdict == "expired":
         return _expired(state, closed, call.approval)
     if event.verdict == "superseded":
@@ -47,13 +65,76 @@ def approval_resolved(state: SessionState, event: ApprovalResolved) -> SessionSt
     if call.approval.question == "did_it_happen":
         ruling = Ruling(happened=event.verdict == "granted", by=event.by)
         return with_call(state, replace(closed, ruling=ruling))
+    return _denied(state, closed, event)
+
+
+def _granted(
+    state: SessionState, call: Call, approval: Approval, event: ApprovalResolved
+) -> SessionState:
+    """Let exactly what was granted run (I9); what is something else is asked again."""
+    allowed = call
+    if event.edit is not None:
+        assert state.setup is not None, "a question belongs to a session that was started"
+        tool = state.setup.tools[call.tool]
+        allowed = ordered(state, call, tool, event.edit)
+        stricter = allowed.gated and not _same_demand(call, allowed)
+        if allowed.problem is not None or stricter or event.digest != allowed.digest:
+            return with_call(state, replace(allowed, approval=None))
+        state = with_call(state, allowed)
+    elif approval.digest != call.digest:
+        return with_call(state, replace(call, approval=None))
+    granted = replace(approval, granted=event.by, answer=None, digest=allowed.digest, auto_at=None)
+    return _standing(with_call(state, replace(allowed, gated=True, approval=granted)), call, event)
+
+
+def _same_demand(before: Call, after: Call) -> bool:
+    """Whether the same people may allow both."""
+    one, two = before.judged, after.judged
+    return (one.votes, one.may_grant, one.exclude_requester) == (
+        two.votes,
+        two.may_grant,
+        two.exclude_requester,
+    )
+
+
+def _standing(state: SessionState, call: Call, event: ApprovalResolved) -> SessionState:
+    """Keep what was allowed for the rest of the session."""
+    if event.always is None or state.setup is None:
+        return state
+    standing = Standing(state.setup.tools[call.tool].digest, event.always, event.by)
+    setup = replaced(state.setup, standing=(*state.setup.standing, standing))
+    return replace(state, setup=setup)
+
+
+def _denied(state: SessionState, call: Call, event: ApprovalResolved) -> SessionState:
+    """Somebody said no: the call never runs, and the policy says how the session goes on."""
     note = f": {event.note}" if event.note else ""
-    return with_call(state, replace(closed, problem=f"{_REJECTED}{note}"))
+    told = with_call(state, replace(call, problem=f"{_REJECTED}{note}"))
+    match state.agent.policy.on_deny:
+        case "pause" if not state.stop:
+            return replace(told, hold=state.hold or CANCELLED)
+        case "cancel" if not state.stop:
+            return _ending(told, Stop(event.by, f"{CANCELLED}{note}"))
+        case _:
+            return told
 
 
 def _expired(state: SessionState, call: Call, approval: Approval) -> SessionState:
-    """Nobody decided: the call never runs, and a person says when the session goes on."""
-    held = state if state.stop else replace(state, hold=state.hold or EXPIRED)
-    if approval.question == "did_it_happen":
-        return with_call(held, call)
-    return with_call(held, replace(call, problem=_TIMED_OUT))
+    """Nobody decided: the call never runs, and the policy says how the session goes on."""
+    may_it_run = approval.question == "may_it_run"
+    after = with_call(state, replace(call, problem=_TIMED_OUT) if may_it_run else call)
+    match state.agent.policy.on_expiry:
+        case _ if state.stop:
+            return after
+        case "fail":
+            return _ending(after, Stop("policy", f"nobody decided on {approval.id}", fails=True))
+        case "escalate" if not approval.escalated:
+            return with_call(state, replace(call, escalated=True))
+        case "deny_and_continue" if may_it_run:
+            return after
+        case _:
+            return replace(after, hold=state.hold or EXPIRED)
+
+
+def _ending(state: SessionState, stop: Stop) -> SessionState:
+    return replace(state, status=Status.STOPPING, stop=stop, hold=None, waiting=None)

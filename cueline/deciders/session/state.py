@@ -8,8 +8,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
+from cueline.deciders.policy import UNJUDGED, Judgement, Standing, ToolGate
 from cueline.events.agent import AgentSpec, Declared, ToolSpec
 from cueline.events.inbox import Lane
+from cueline.events.message import Arguments
 from cueline.events.session import Verdict, WaitKind
 
 MAX_TAKEOVERS = 3
@@ -62,6 +64,10 @@ class Answer:
     verdict: Verdict
     by: str
     note: str = ""
+    edit: Arguments | None = None
+    """Held until it is resolved in a fact of its own, which follows at once."""
+    digest: str = ""
+    always: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,17 @@ class Approval:
     """Known to the session, but not resolved yet."""
     granted: str | None = None
     """Who allowed the call."""
+    auto_at: datetime | None = None
+    """When it is granted if nobody has denied it."""
+    people_only: bool = False
+    """It is never granted automatically."""
+    escalated: bool = False
+    """Others are asked already, for nobody answered in time."""
+
+    @property
+    def closes_at(self) -> datetime:
+        """When it is decided by the time alone."""
+        return self.deadline_at if self.auto_at is None else min(self.auto_at, self.deadline_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +128,8 @@ class Call:
     """A person has to allow it."""
     digest: str
     """Of exactly what will run (I9)."""
+    judged: Judgement = UNJUDGED
+    """What the rules say of it."""
     phase: Phase = "requested"
     attempt: int = 0
     failures: int = 0
@@ -121,6 +140,8 @@ class Call:
     approval: Approval | None = None
     asked: int = 0
     """How often a person was asked about it."""
+    escalated: bool = False
+    """Nobody answered in time, and others are asked."""
     problem: str | None = None
     """Why it cannot be run at all."""
     unclear: bool = False
@@ -198,6 +219,12 @@ class Setup:
     open: bool
     attached: bool
     tools: dict[str, ToolSpec]
+    gates: dict[str, ToolGate]
+    """What the rules say of each tool, whatever it is called with."""
+    asked_by: str = ""
+    """The person who wanted the session, where that is known."""
+    standing: tuple[Standing, ...] = ()
+    """What people allowed for the rest of it."""
     first_turn: int = 0
     """The number of the turn before its first: a fork goes on counting."""
 
@@ -217,6 +244,8 @@ class Stop:
 
     by: str
     reason: str
+    fails: bool = False
+    """It ends as failed."""
 
 
 @dataclass(frozen=True)

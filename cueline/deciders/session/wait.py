@@ -47,7 +47,7 @@ def next_deadline(state: SessionState) -> datetime | None:
         if call.reach is not None and call.unreached:
             times.append(call.reach.until)
         if call.approval is not None and call.asking:
-            times.append(call.approval.deadline_at)
+            times.append(call.approval.closes_at)
     return min(times, default=None)
 
 

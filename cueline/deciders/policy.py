@@ -1,0 +1,258 @@
+"""What the rules of approval say of a call.
+
+Of all rules that fit, the strongest answer counts: deny, ask, notify, allow.
+What a rule asks of the tool alone is settled once, so that a call of a tool
+without rules about its arguments costs a look into a table.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Final
+
+from cueline.deciders.pattern import fits_any, lies_in, literal, runs_any
+from cueline.events.agent import (
+    AgentSpec,
+    Answer,
+    Declared,
+    Policy,
+    Profile,
+    Rule,
+    ToolSpec,
+    Workspace,
+)
+from cueline.events.message import Arguments, canonical_json
+
+_EXACTLY: Final = "sha256:"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the rules say of a call, and which of them."""
+
+    answer: Answer
+    rule: str
+    """The rules that decided, by their names."""
+    usd: Decimal | None = None
+    """What the call is estimated to cost."""
+    votes: int = 1
+    may_grant: tuple[tuple[str, ...], ...] = ()
+    exclude_requester: bool = False
+
+    @property
+    def people_only(self) -> bool:
+        """Whether it is for certain people, or several, and never granted automatically."""
+        return self.votes > 1 or bool(self.may_grant)
+
+
+UNJUDGED: Final = Judgement("allow", "")
+"""Of a call that no rule was asked about: there is no such tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a person allowed for the rest of the session."""
+
+    tool: str
+    """The tool's digest: another version is another tool."""
+    within: tuple[str, ...]
+    """Globs of paths; of a tool that names no paths, the digest of its arguments."""
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolGate:
+    """What the rules say of one tool: settled, or only once the arguments are known."""
+
+    settled: Judgement | None
+    """Whatever the arguments are."""
+    rules: tuple[Rule, ...] = ()
+
+
+def rules_of(policy: Policy) -> tuple[Rule, ...]:
+    """Return all rules of a policy, those of its profiles first."""
+    ready_made = (rule for profile in policy.approval for rule in _profile(profile, policy))
+    return (*ready_made, *policy.rules)
+
+
+def _profile(profile: Profile, policy: Policy) -> tuple[Rule, ...]:
+    match profile:
+        case "off":
+            return ()
+        case "sensitive":
+            return (Rule(name="sensitive", answer="ask", sensitive=True),)
+        case "cost":
+            return _cost_bands(policy)
+        case "all_writes":
+            writing: tuple[Declared, ...] = ("idempotent", "reconcile", "nothing")
+            return (Rule(name="all_writes", answer="ask", declared=writing),)
+        case "phase_gates":
+            return (Rule(name="phase_gates", answer="ask", phases=("*",)),)
+
+
+def _cost_bands(policy: Policy) -> tuple[Rule, ...]:
+    """Return the bands of cost; each begins with its lower bound (C10)."""
+    bands: tuple[tuple[str, Answer, Decimal | None], ...] = (
+        ("cost", "allow", Decimal(0)),
+        ("cost", "notify", policy.notify_from_usd),
+        ("cost", "ask", policy.ask_from_usd),
+        ("cost cap", "deny", policy.deny_from_usd),
+    )
+    return tuple(
+        Rule(name=name, answer=answer, usd_from=bound)
+        for name, answer, bound in bands
+        if bound is not None
+    )
+
+
+def gate_of(policy: Policy, tool: ToolSpec) -> ToolGate:
+    """Settle what the rules say of *tool* before it is called."""
+    rules = tuple(rule for rule in rules_of(policy) if _is_about(rule, tool))
+    if any(_reads_arguments(rule) for rule in rules):
+        return ToolGate(None, rules)
+    return ToolGate(_strongest(rules, tool, _otherwise(policy)))
+
+
+def gates_of(agent: AgentSpec) -> dict[str, ToolGate]:
+    """Settle it for each tool of *agent*."""
+    return {tool.name: gate_of(agent.policy, tool) for tool in agent.tools}
+
+
+def judge(
+    policy: Policy,
+    tool: ToolSpec,
+    arguments: Arguments,
+    *,
+    workspace: Workspace | None = None,
+    gate: ToolGate | None = None,
+    standing: Iterable[Standing] = (),
+) -> Judgement:
+    """Say whether a call may run: by what is declared of it, never by its name alone.
+
+    Args:
+        policy: whose rules count.
+        tool: as it was recorded.
+        arguments: of the call.
+        workspace: paths below it are taken as relative to it.
+        gate: what `gate_of` settled, where that is at hand.
+        standing: what was allowed before for the rest of the session.
+    """
+    gate = gate or gate_of(policy, tool)
+    judged = gate.settled
+    if judged is None:
+        place = workspace.path if workspace else ""
+        hits = [rule for rule in gate.rules if _fits(rule, tool, arguments, place)]
+        judged = _strongest(hits, tool, _otherwise(policy))
+    if judged.answer == "ask":
+        for each in standing:
+            if _covers(each, tool, arguments, workspace):
+                return replace(judged, answer="allow", rule=f"always allowed by {each.by}")
+    return judged
+
+
+def _otherwise(policy: Policy) -> str:
+    """Say why nobody is asked where no rule says anything."""
+    if policy.approval == ("sensitive",) and not policy.rules:
+        return "not sensitive"
+    return "no rule" if rules_of(policy) else "off"
+
+
+def _strongest(rules: Iterable[Rule], tool: ToolSpec, otherwise: str) -> Judgement:
+    said: dict[Answer, list[Rule]] = {}
+    for rule in rules:
+        said.setdefault(rule.answer, []).append(rule)
+    answers: tuple[Answer, ...] = ("deny", "ask", "notify", "allow")
+    for answer in answers:
+        if answer in said:
+            deciding = said[answer]
+            return Judgement(
+                answer,
+                ", ".join(dict.fromkeys(rule.name for rule in deciding)),
+                tool.cost_usd,
+                votes=max(rule.votes for rule in deciding),
+                may_grant=tuple(rule.may_grant for rule in deciding if rule.may_grant),
+                exclude_requester=any(rule.exclude_requester for rule in deciding),
+            )
+    return Judgement("allow", otherwise, tool.cost_usd)
+
+
+def _is_about(rule: Rule, tool: ToolSpec) -> bool:
+    """Whether a rule may fit calls of *tool*."""
+    phases = [tag.removeprefix("phase:") for tag in tool.tags if tag.startswith("phase:")]
+    return (
+        (not rule.tools or fits_any(tool.name, rule.tools))
+        and (rule.sensitive is None or rule.sensitive == tool.sensitive)
+        and (not rule.declared or tool.declared in rule.declared)
+        and (not rule.tags or any(tag in rule.tags for tag in tool.tags))
+        and (not rule.phases or any(fits_any(phase, rule.phases) for phase in phases))
+        and (
+            rule.usd_from is None or (tool.cost_usd is not None and tool.cost_usd >= rule.usd_from)
+        )
+    )
+
+
+def _reads_arguments(rule: Rule) -> bool:
+    sized = rule.items_over is not None or rule.bytes_over is not None
+    return bool(rule.paths or rule.commands or sized)
+
+
+def _fits(rule: Rule, tool: ToolSpec, arguments: Arguments, place: str) -> bool:
+    """Whether a rule about *tool* fits the arguments."""
+    if rule.paths and not any(lies_in(path, rule.paths, place) for path in _paths(tool, arguments)):
+        return False
+    if rule.commands and not any(runs_any(text, rule.commands) for text in _texts(arguments)):
+        return False
+    if rule.items_over is not None and _longest_list(arguments) <= rule.items_over:
+        return False
+    return rule.bytes_over is None or len(canonical_json(arguments)) > rule.bytes_over
+
+
+def _paths(tool: ToolSpec, arguments: Arguments) -> Iterator[str]:
+    """Return what may be a path; of a tool that does not say which argument is, any text."""
+    named = {name: arguments[name] for name in tool.paths if name in arguments}
+    return _texts(named if tool.paths else arguments)
+
+
+def _texts(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case Mapping():
+            for item in value.values():
+                yield from _texts(item)
+        case list() | tuple():
+            for item in value:
+                yield from _texts(item)
+
+
+def _longest_list(value: object) -> int:
+    match value:
+        case Mapping():
+            return max(map(_longest_list, value.values()), default=0)
+        case list() | tuple():
+            return max(len(value), *map(_longest_list, value), 0)
+    return 0
+
+
+def always(tool: ToolSpec, arguments: Arguments) -> tuple[str, ...]:
+    """Return what "always allow this" means: its paths, or else exactly these arguments."""
+    paths = tuple(dict.fromkeys(map(literal, _paths(tool, arguments)))) if tool.paths else ()
+    return paths or (exactly(arguments),)
+
+
+def exactly(arguments: Arguments) -> str:
+    """Return what stands for exactly these arguments in a `Standing`."""
+    return _EXACTLY + hashlib.sha256(canonical_json(dict(sorted(arguments.items())))).hexdigest()
+
+
+def _covers(
+    standing: Standing, tool: ToolSpec, arguments: Arguments, workspace: Workspace | None
+) -> bool:
+    if standing.tool != tool.digest:
+        return False
+    if exactly(arguments) in standing.within:
+        return True
+    paths = list(_paths(tool, arguments)) if tool.paths else []
+    place = workspace.path if workspace else ""
+    return bool(paths) and all(lies_in(path, standing.within, place) for path in paths)

@@ -1,0 +1,311 @@
+"""What the rules of approval say of a call."""
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cueline.deciders.policy import Standing, always, exactly, gate_of, judge
+from cueline.events.agent import AgentSpec, Policy, Rule, Workspace
+from cueline.testing.session_example import TOOLS, tool
+
+PLACE = Workspace(machine="m", path="/srv/work")
+WRITE = tool("write", "idempotent").model_copy(update={"paths": ("path",)})
+SHELL = tool("shell")
+
+
+def spec(name="work", **declared):
+    return tool(name).model_copy(update=declared)
+
+
+def costing(usd):
+    return spec(cost_usd=Decimal(usd))
+
+
+def rule(answer="deny", name="mine", **match):
+    return Rule(name=name, answer=answer, **match)
+
+
+def judged(*rules, of=SHELL, profiles=("off",), standing=(), **arguments):
+    policy = Policy(approval=profiles, rules=rules)
+    return judge(policy, of, arguments, workspace=PLACE, standing=standing)
+
+
+def answer(*rules, **given):
+    return judged(*rules, **given).answer
+
+
+# 000-023, 000-024, 000-051, 000-052, D6: by declaration, never by name.
+@pytest.mark.parametrize(
+    ("profile", "sensitive", "told"),
+    [
+        ("sensitive", True, ("ask", "sensitive")),
+        ("sensitive", False, ("allow", "not sensitive")),
+        ("off", True, ("allow", "off")),
+    ],
+)
+def test_a_declaration_decides_who_is_asked(profile, sensitive, told):
+    call = judged(of=tool("delete_everything", sensitive=sensitive), profiles=(profile,))
+
+    assert told == (call.answer, call.rule)
+
+
+# A file and a log from before there were several profiles name one.
+def test_one_profile_may_be_named_alone():
+    assert ("off",) == Policy(approval="off").approval
+    assert Policy() == Policy(approval="sensitive")
+
+
+# C10, 004-003, 004-021, 004-025, 004-026, 004-028, 004-031, 004-060
+@pytest.mark.parametrize(
+    ("usd", "told"),
+    [
+        ("0", "allow"),
+        ("0.0999", "allow"),
+        ("0.10", "notify"),
+        ("0.4999", "notify"),
+        ("0.50", "ask"),
+        ("1.99", "ask"),
+        ("2.00", "deny"),
+    ],
+)
+def test_each_band_of_cost_begins_with_its_lower_bound(usd, told):
+    policy = Policy(approval=("cost",), deny_from_usd=Decimal(2))
+
+    call = judge(policy, costing(usd), {})
+
+    assert (told, Decimal(usd)) == (call.answer, call.usd)
+    assert call.rule in ("cost", "cost cap")
+
+
+def test_nothing_is_too_dear_where_no_cap_is_set():
+    assert "ask" == answer(of=costing("1000"), profiles=("cost",))
+
+
+def test_a_tool_without_an_estimate_is_not_asked_about_for_its_cost():
+    assert "allow" == answer(profiles=("cost",))
+
+
+# C14, D6
+@pytest.mark.parametrize(
+    ("declared", "told"),
+    [("read_only", "allow"), ("idempotent", "ask"), ("reconcile", "ask"), ("nothing", "ask")],
+)
+def test_all_writes_is_all_that_is_not_declared_to_only_read(declared, told):
+    assert told == answer(of=tool("t", declared), profiles=("all_writes",))
+
+
+# C14
+@pytest.mark.parametrize(("tags", "told"), [((), "allow"), (("phase:plan", "x"), "ask")])
+def test_phase_gates_asks_where_a_phase_ends(tags, told):
+    assert told == answer(of=spec(tags=tags), profiles=("phase_gates",))
+
+
+def test_a_rule_may_be_about_one_phase():
+    only_code = rule("ask", phases=("code",))
+
+    assert "ask" == answer(only_code, of=spec(tags=("phase:code",)))
+    assert "allow" == answer(only_code, of=spec(tags=("phase:plan",)))
+
+
+# C14
+def test_the_strongest_answer_counts_whatever_the_order():
+    said = [rule("allow", "a"), rule("notify", "n"), rule("ask", "q"), rule("deny", "d")]
+
+    for count, told in enumerate(("allow", "notify", "ask", "deny"), start=1):
+        assert told == answer(*said[:count]) == answer(*reversed(said[:count]))
+
+
+def test_all_rules_that_decide_are_named():
+    call = judged(rule("ask", "one"), rule("ask", "two"), rule("allow", "three"))
+
+    assert "one, two" == call.rule
+
+
+# 004-030
+def test_a_rule_may_go_by_a_tag():
+    assert "deny" == answer(rule(tags=("rebuild",)), of=spec(tags=("slow", "rebuild")))
+    assert "allow" == answer(rule(tags=("rebuild",)))
+
+
+@pytest.mark.parametrize(("pattern", "told"), [("sh*", "deny"), ("shell", "deny"), ("s", "allow")])
+def test_a_rule_may_name_tools(pattern, told):
+    assert told == answer(rule(tools=(pattern,)))
+
+
+# 004-029
+@pytest.mark.parametrize(("count", "told"), [(50, "allow"), (51, "ask")])
+def test_a_batch_over_a_size_is_asked_about(count, told):
+    batch = rule("ask", items_over=50)
+
+    assert told == answer(batch, papers={"ids": list(range(count))})
+
+
+def test_a_rule_may_go_by_the_size_of_the_arguments():
+    assert "allow" == answer(rule(bytes_over=20), text="x" * 8)
+    assert "deny" == answer(rule(bytes_over=20), text="x" * 12)
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("secrets/key", "deny"),
+        ("secrets/a/b", "deny"),
+        ("secrets", "deny"),
+        ("./secrets/key", "deny"),
+        ("notes/../secrets/key", "deny"),
+        ("./" * 3000 + "secrets/key", "deny"),
+        ("/srv/work/secrets/key", "deny"),
+        ("secretsx/key", "allow"),
+        ("notes/secrets", "allow"),
+        ("/srv/workx/secrets/key", "allow"),
+    ],
+)
+def test_a_path_is_taken_as_the_file_system_takes_it(path, told):
+    assert told == answer(rule(paths=("secrets/**",)), of=WRITE, path=path)
+
+
+@pytest.mark.parametrize(
+    ("glob", "path", "told"),
+    [
+        ("*.md", "a.md", "deny"),
+        ("*.md", "n/a.md", "allow"),
+        ("**/*.md", "a.md", "deny"),
+        ("**/*.md", "n/o/a.md", "deny"),
+        ("n/**/a.md", "n/a.md", "deny"),
+        ("n/?.md", "n/a.md", "deny"),
+        ("n/?.md", "n/ab.md", "allow"),
+        ("**", "n/a\nb", "deny"),
+        ("a+b", "aab", "allow"),
+    ],
+)
+def test_a_star_stays_in_its_folder_and_two_cross_folders(glob, path, told):
+    assert told == answer(rule(paths=(glob,)), of=WRITE, path=path)
+
+
+def test_only_what_a_tool_declares_is_a_path_and_all_texts_where_it_declares_none():
+    secrets = rule(paths=("secrets/**",))
+
+    assert "allow" == answer(secrets, of=WRITE, path="a", content="secrets/key")
+    assert "deny" == answer(secrets, of=SHELL, files=[{"from": "secrets/key"}])
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("git push origin", "deny"),
+        ("cd x && git  push", "deny"),
+        ("echo $(git push)", "deny"),
+        ("git status", "allow"),
+        ("echo git push", "allow"),
+    ],
+)
+def test_a_rule_may_go_by_a_command(command, told):
+    assert told == answer(rule(commands=("git push*",)), command=command)
+
+
+def test_everything_that_a_rule_names_has_to_fit():
+    both = rule(tools=("write",), paths=("a/**",))
+
+    assert "deny" == answer(both, of=WRITE, path="a/b")
+    assert "allow" == answer(both, of=WRITE, path="b")
+    assert "allow" == answer(both, of=SHELL, path="a/b")
+
+
+# C17
+def test_what_several_rules_ask_for_is_asked_together():
+    two = rule("ask", "two", votes=2, may_grant=("ann", "bob"))
+    one = rule("ask", "one", may_grant=("a*",), exclude_requester=True)
+
+    call = judged(two, one)
+
+    assert (2, (("ann", "bob"), ("a*",))) == (call.votes, call.may_grant)
+    assert call.exclude_requester
+    assert call.people_only
+
+
+def test_what_was_allowed_for_good_is_not_asked_about_again():
+    asks = rule("ask")
+    told = always(WRITE, {"path": "n/a.md", "content": "x"})
+    standing = [Standing(WRITE.digest, told, "ada")]
+
+    again = judged(asks, of=WRITE, standing=standing, path="n/a.md", content="y")
+    assert ("allow", "always allowed by ada") == (again.answer, again.rule)
+    assert "ask" == answer(asks, of=WRITE, standing=standing, path="n/b.md", content="x")
+    assert "ask" == answer(asks, of=SHELL, standing=standing, path="n/a.md", content="x")
+
+
+def test_a_folder_may_be_allowed_for_good():
+    standing = [Standing(WRITE.digest, ("n/**",), "ada")]
+
+    assert "allow" == answer(rule("ask"), of=WRITE, standing=standing, path="n/b.md")
+    assert "ask" == answer(rule("ask"), of=WRITE, standing=standing, path="n/../b.md")
+
+
+def test_of_a_tool_without_paths_exactly_these_arguments_are_allowed_for_good():
+    standing = [Standing(SHELL.digest, always(SHELL, {"command": "make"}), "ada")]
+
+    assert "allow" == answer(rule("ask"), standing=standing, command="make")
+    assert "ask" == answer(rule("ask"), standing=standing, command="make install")
+
+
+# A model chooses the path; what it chooses must not become a pattern.
+@pytest.mark.parametrize("path", ["**", "*", "n/?", "\\*"])
+def test_a_path_that_looks_like_a_pattern_allows_only_itself(path):
+    standing = [Standing(WRITE.digest, always(WRITE, {"path": path}), "ada")]
+
+    assert "allow" == answer(rule("ask"), of=WRITE, standing=standing, path=path)
+    assert "ask" == answer(rule("ask"), of=WRITE, standing=standing, path="n/x")
+
+
+# C15: nothing that was allowed before is stronger than a denial.
+def test_what_was_allowed_for_good_does_not_lift_a_denial():
+    standing = [Standing(SHELL.digest, (exactly({}),), "ada")]
+
+    assert "deny" == answer(rule("deny"), standing=standing)
+
+
+def test_what_does_not_depend_on_arguments_is_settled_once():
+    policy = Policy(rules=(rule(paths=("a",), tools=("write",)),))
+
+    assert "ask" == gate_of(policy, tool("burn", sensitive=True)).settled.answer
+    assert gate_of(policy, WRITE).settled is None
+
+
+answers = st.sampled_from(["allow", "notify", "ask", "deny"])
+matches = st.fixed_dictionaries(
+    {},
+    optional={
+        "sensitive": st.booleans(),
+        "declared": st.lists(st.sampled_from(["read_only", "nothing"]), max_size=1).map(tuple),
+        "paths": st.just(("a/**",)),
+        "items_over": st.integers(0, 2),
+        "usd_from": st.decimals(0, 1, places=1),
+    },
+)
+ORDER = ["allow", "notify", "ask", "deny"]
+
+
+# C14: a rule more never weakens what the others say.
+@given(
+    st.lists(st.tuples(answers, matches), max_size=4),
+    st.tuples(answers, matches),
+    st.sampled_from(TOOLS),
+    st.sampled_from(["a/b", "c"]),
+)
+def test_a_rule_more_never_weakens_the_answer(before, more, of, path):
+    rules = [rule(said, **match) for said, match in before]
+
+    fewer = answer(*rules, of=of, path=path)
+    all_of_them = answer(*rules, rule(more[0], **more[1]), of=of, path=path)
+
+    assert ORDER.index(all_of_them) >= ORDER.index(fewer)
+
+
+def test_an_agent_is_recorded_with_its_rules_and_read_again():
+    agent = AgentSpec(
+        name="a", provider="scripted", model="m", policy=Policy(rules=(rule(paths=("x",)),))
+    )
+
+    assert agent == AgentSpec.model_validate_json(agent.model_dump_json())
