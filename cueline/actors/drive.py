@@ -104,7 +104,9 @@ class Drive:
         if self._entity.version == NO_STREAM:
             asked = await asked_for(self._entity)
             outfit = self._equip(asked.agent)
-            return [outfit.clean(await start_of(self._entity, asked, outfit.agent))]
+            return [
+                outfit.clean(await start_of(self._entity, asked, outfit.agent, self._clock.now()))
+            ]
         self._equip(self._entity.state.agent)
         state = self._entity.state
         return [

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from datetime import datetime
 
 from cueline.actors.effect import Collaborators
 from cueline.actors.model import ModelReply, ModelRequest
@@ -35,10 +36,20 @@ class ModelCaller:
             agent=self._outfit.agent,
             messages=messages,
         )
+        outcome = await self._outcome(effect, request, began)
+        if isinstance(outcome, ModelFailed):
+            return outcome.model_copy(update={"seconds": self._since(began)})
+        return outcome
+
+    def _since(self, began: datetime) -> float:
+        return round((self._parts.clock.now() - began).total_seconds(), 3)
+
+    async def _outcome(
+        self, effect: CallModel, request: ModelRequest, began: datetime
+    ) -> ModelReplied | ModelFailed:
         try:
             reply = await self._outfit.model.reply(request)
-            seconds = (self._parts.clock.now() - began).total_seconds()
-            return self._replied(effect, reply, seconds)
+            return self._replied(effect, reply, self._since(began))
         except ProviderUnavailableError as error:
             return self.failed(effect, error.kind, error.message, error.retry_after)
         except ProviderRefusedError as error:
@@ -75,7 +86,7 @@ class ModelCaller:
             usage=reply.usage,
             cost=self._parts.price(self._outfit.agent, reply.model, reply.usage),
             model=reply.model,
-            seconds=round(seconds, 3),
+            seconds=seconds,
         )
         return self._outfit.clean(replied)
 

@@ -1,5 +1,6 @@
 """How a session begins to be driven: a start, a fork, a takeover, or a wait that is over."""
 
+from datetime import datetime
 from typing import cast
 
 from cueline.actors.effect import Collaborators
@@ -28,7 +29,7 @@ async def asked_for(entity: Entity) -> StartAsked:
 
 
 async def start_of(
-    entity: Entity, asked: StartAsked, agent: AgentSpec
+    entity: Entity, asked: StartAsked, agent: AgentSpec, now: datetime
 ) -> SessionStarted | SessionForked:
     """Return the first fact of the session; a fork folds its parent's past before it."""
     if asked.fork_of is None:
@@ -40,6 +41,7 @@ async def start_of(
             labels=asked.labels,
             asked_by=asked.asked_by,
             epoch=entity.epoch,
+            at=now,
         )
     await entity.inherit(asked.fork_of.stream, asked.fork_of.version)
     return SessionForked(
@@ -53,6 +55,7 @@ async def start_of(
         note=asked.note,
         asked_by=asked.asked_by,
         epoch=entity.epoch,
+        at=now,
     )
 
 

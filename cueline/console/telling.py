@@ -22,6 +22,7 @@ from cueline.events.message import TextBlock, ToolCall
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
+    LimitWarned,
     MessageReceived,
     MessageRefused,
     ModelFailed,
@@ -209,6 +210,9 @@ def _course(fact: Fact) -> Iterator[Line]:
         case SessionTakenOver(epoch=epoch, lost_attempts=lost):
             again = f"; {count(len(lost), 'lost attempt')}" if lost else ""
             yield Line("note", f"taken over by a new owner, epoch {epoch}{again}")
+        case LimitWarned(limit=limit, share=share, used=used, of=of):
+            told = "; the agent is told to wrap up" if fact.note else ""
+            yield Line("note", f"{share:.0%} of {limit} used: {used:g} of {of:g}{told}")
         case OutcomeCameLate(effect=effect, outcome=outcome):
             yield Line("dim", f"  {effect}: {outcome} came late and changes nothing")
         case PromptPrefixChanged(reason=reason):

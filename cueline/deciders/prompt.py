@@ -5,7 +5,8 @@ here, from the same events, and gets byte-identical messages after every
 resume. A request's digest chains the messages' digests, so it is O(1) a turn.
 
 Order: what the model said; at the next request the results of its calls in
-call order, then the messages that this request tells it.
+call order, then the messages that this request tells it, then what it is told
+of its limits.
 """
 
 import hashlib
@@ -15,6 +16,7 @@ from cueline.events.agent import AgentSpec, Part
 from cueline.events.inbox import MessageSent
 from cueline.events.message import Arguments, ToolCall, UserMessage, assistant_json, tool_json
 from cueline.events.session import (
+    LimitWarned,
     ModelReplied,
     SessionEvent,
     SessionForked,
@@ -102,10 +104,15 @@ def opening_messages(event: SessionStarted | SessionForked) -> list[bytes]:
     return [user_message(text) for text in texts if text]
 
 
+def warning_messages(event: LimitWarned) -> list[bytes]:
+    """Return what a warning tells the model."""
+    return [user_message(event.note)] if event.note else []
+
+
 class Prompt:
     """The messages of one session, encoded; dropped when the session rests."""
 
-    __slots__ = ("_mail", "_opening", "_results", "calls", "messages")
+    __slots__ = ("_mail", "_notes", "_opening", "_results", "calls", "messages")
 
     def __init__(self) -> None:
         self.messages: list[bytes] = []
@@ -115,6 +122,7 @@ class Prompt:
         """The calls of the current turn by effect."""
         self._results: dict[str, bytes] = {}
         self._mail: dict[int, list[bytes]] = {}
+        self._notes: list[bytes] = []
 
     @property
     def digest(self) -> str:
@@ -143,11 +151,14 @@ class Prompt:
             case "SessionStarted":
                 self._opening = opening_digest(event.agent)
                 self._mail[1] = opening_messages(event)
+            case "LimitWarned":
+                self._notes.extend(warning_messages(event))
             case "SessionForked":
                 for effect in self.calls.keys() - self._results.keys():
                     self._close(effect, (FORKED_AWAY, True))
                 waiting = [message for messages in self._mail.values() for message in messages]
                 self._mail = {1: [*waiting, *opening_messages(event)]}
+                self._notes = []  # of limits of which the fork has used nothing
             case _:
                 pass
 
@@ -169,3 +180,5 @@ class Prompt:
         self.calls, self._results = {}, {}
         for version in versions:
             self.messages.extend(self._mail.pop(version, ()))
+        self.messages.extend(self._notes)
+        self._notes = []

@@ -110,6 +110,10 @@ class Limits(Part):
     """Of the session and all its descendants, sent and answered."""
     max_cost: Decimal | None = Field(default=None, gt=0)
     """In US dollars, likewise."""
+    max_active_seconds: float = Field(default=14_400.0, gt=0)
+    """Of work: what its model calls and tool calls take, each counted, also side by side."""
+    max_wall_seconds: float | None = Field(default=None, gt=0)
+    """Since the start, whatever the session does or waits for."""
 
 
 Profile = Literal["off", "sensitive", "cost", "all_writes", "phase_gates"]

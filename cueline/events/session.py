@@ -37,6 +37,8 @@ class SessionStarted(Fact):
     asked_by: str = ""
     """The person who wanted it, where that is known."""
     epoch: int
+    at: AwareDatetime | None = None
+    """When; the wall clock of its limits counts from it."""
     parent: str | None = None
     """The session that it is a child of."""
     root: str | None = None
@@ -67,6 +69,7 @@ class SessionForked(Fact):
     note: str | None
     asked_by: str = ""
     epoch: int
+    at: AwareDatetime | None = None
 
 
 class GateAnswer(Part):
@@ -161,6 +164,7 @@ class ModelReplied(Fact):
 class ModelFailed(Fact):
     """An attempt brought no answer."""
 
+    SCHEMA: ClassVar[int] = 2
     type: Literal["ModelFailed"] = "ModelFailed"
     FACETS: ClassVar[tuple[str, ...]] = ("kind",)
     effect: str
@@ -174,6 +178,7 @@ class ModelFailed(Fact):
     retry_at: AwareDatetime | None = None
     """None: it is not tried again for its own sake."""
     usage: Usage | None = None
+    seconds: float = 0.0
 
 
 class ToolStarted(Fact):
@@ -390,6 +395,21 @@ class ChildSettled(Fact):
     usd: Decimal = Decimal(0)
 
 
+class LimitWarned(Fact):
+    """A limit is nearly used up; said once for each limit and share of it."""
+
+    type: Literal["LimitWarned"] = "LimitWarned"
+    FACETS: ClassVar[tuple[str, ...]] = ("limit",)
+    limit: str
+    """Its name in `Limits`."""
+    share: float
+    """0.8: people are told; 0.9: the agent is told, too."""
+    used: float
+    of: float
+    note: str = ""
+    """What the next model call is told."""
+
+
 class PromptPrefixChanged(Fact):
     """The next request's beginning differs from what the last one sent."""
 
@@ -459,6 +479,7 @@ SessionEvent = (
     | LimitRaised
     | ChildSpawned
     | ChildSettled
+    | LimitWarned
     | PromptPrefixChanged
     | OutcomeCameLate
     | SessionCompleted

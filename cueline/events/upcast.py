@@ -20,6 +20,7 @@ def _wider(payload: Payload) -> Payload:
 UPCASTERS: Mapping[tuple[str, int], Upcaster] = {
     ("MessageReceived", 1): _wider,
     ("MessageRefused", 1): _wider,
+    ("ModelFailed", 1): _wider,
     ("SessionForked", 1): _wider,
     ("SessionStarted", 1): _wider,
     ("StartAsked", 1): _wider,

@@ -7,6 +7,7 @@ from cueline.events.fact import Fact
 from cueline.events.inbox import MessageSent
 from cueline.events.message import TextBlock
 from cueline.events.session import (
+    LimitWarned,
     MessageReceived,
     ModelReplied,
     SessionCompleted,
@@ -78,6 +79,8 @@ def _life(fact: Fact) -> Iterator[Told]:
     match fact:
         case SessionWaiting(kind=kind, why=why):
             yield "wait", "", kind, why, False
+        case LimitWarned(limit=limit, note=note) if note:
+            yield "user", "", limit, note, False
         case SessionTakenOver(lost_attempts=lost):
             yield "takeover", "", "", ", ".join(attempt.effect for attempt in lost), False
         case SessionCompleted(result=result):

@@ -57,6 +57,8 @@ AGENT = AgentSpec(name="example", provider="scripted", model="m", tools=TOOLS)
 def agent(
     *,
     max_turns: int = 50,
+    max_active_seconds: float = 14_400.0,
+    max_wall_seconds: float | None = None,
     max_retries: int = 3,
     base_seconds: float = 1.0,
     approval: Literal["sensitive", "off"] = "sensitive",
@@ -66,7 +68,11 @@ def agent(
     """Return the example agent with other limits and policies."""
     return AGENT.model_copy(
         update={
-            "limits": Limits(max_turns=max_turns),
+            "limits": Limits(
+                max_turns=max_turns,
+                max_active_seconds=max_active_seconds,
+                max_wall_seconds=max_wall_seconds,
+            ),
             "retry": RetryPolicy(max_retries=max_retries, base_seconds=base_seconds, jitter=0),
             "policy": Policy(
                 approval=(approval,),
@@ -85,7 +91,7 @@ def started(
     open: bool = False,  # noqa: A002 - the fact's own word
 ) -> SessionStarted:
     """Return how a session starts."""
-    return SessionStarted(agent=spec, goal=goal, open=open, attached=False, epoch=1)
+    return SessionStarted(agent=spec, goal=goal, open=open, attached=False, epoch=1, at=NOW)
 
 
 def asking(turn: int = 1, attempt: int = 1) -> ModelStarted:
@@ -93,7 +99,9 @@ def asking(turn: int = 1, attempt: int = 1) -> ModelStarted:
     return ModelStarted(effect=f"{turn}.m", attempt=attempt)
 
 
-def saying(*tools: str, turn: int = 1, attempt: int = 1, text: str = "Well.") -> ModelReplied:
+def saying(
+    *tools: str, turn: int = 1, attempt: int = 1, text: str = "Well.", seconds: float = 0.0
+) -> ModelReplied:
     """Return a reply that calls *tools*; none ends the turn."""
     calls = tuple(ToolCall(id=f"call-{turn}-{i}", name=name) for i, name in enumerate(tools))
     return ModelReplied(
@@ -102,6 +110,7 @@ def saying(*tools: str, turn: int = 1, attempt: int = 1, text: str = "Well.") ->
         content=(TextBlock(text=text),),
         calls=calls,
         stop_reason="tool_use" if tools else "end_turn",
+        seconds=seconds,
     )
 
 
@@ -117,9 +126,11 @@ def running(effect: str, name: str = "shout", attempt: int = 1) -> ToolStarted:
     )
 
 
-def returned(effect: str, output: str = "done", attempt: int = 1) -> ToolReturned:
+def returned(
+    effect: str, output: str = "done", attempt: int = 1, seconds: float = 0.0
+) -> ToolReturned:
     """Return a tool's answer."""
-    return ToolReturned(effect=effect, attempt=attempt, output=output)
+    return ToolReturned(effect=effect, attempt=attempt, output=output, seconds=seconds)
 
 
 def broken(effect: str, kind: str, attempt: int = 1, at: datetime | None = NOW) -> ToolFailed:

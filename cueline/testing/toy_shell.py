@@ -35,7 +35,7 @@ from cueline.deciders.session.due import (
     RunTool,
 )
 from cueline.events.approval import ApprovalOpened
-from cueline.events.inbox import DecisionGiven, InboxMessage, ResumeAsked
+from cueline.events.inbox import DecisionGiven, InboxMessage, ResumeAsked, StopAsked
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
@@ -51,11 +51,10 @@ from cueline.events.session import (
     SessionWaiting,
     ToolFailed,
     ToolReconciled,
-    ToolReturned,
     ToolStarted,
 )
 from cueline.testing.given import STREAM, through_codec
-from cueline.testing.session_example import NOW, saying
+from cueline.testing.session_example import NOW, returned, saying
 from cueline.testing.session_promises import check_pairs, check_step
 
 RUNNER_SECONDS = 600.0
@@ -317,7 +316,7 @@ class ToyShell:
             effect, attempt = self.model
             self.model = None
             turn = int(effect.partition(".")[0])
-            self.take(saying(*tools, turn=turn, attempt=attempt))
+            self.take(saying(*tools, turn=turn, attempt=attempt, seconds=1.0))
 
     def fail_model(self, kind: str) -> None:
         """Have the model call fail."""
@@ -337,7 +336,7 @@ class ToyShell:
         effect = sorted(self.tools)[index % len(self.tools)]
         attempt = self.tools.pop(effect)
         if kind is None:
-            self.take(ToolReturned(effect=effect, attempt=attempt, output=f"of {effect}"))
+            self.take(returned(effect, f"of {effect}", attempt, seconds=1.0))
         else:
             self.fail_tool(effect, attempt, kind)
 
@@ -367,7 +366,8 @@ class ToyShell:
         elif owed:
             self.do(owed[0])
         elif self.state.hold:
-            self.send(ResumeAsked())
+            # Nothing that is said makes more time.
+            self.send(StopAsked() if "_seconds" in self.state.hold else ResumeAsked())
         elif asking and asking[0].id in self.gate:
             approval = asking[0]
             self.send(

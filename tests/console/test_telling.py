@@ -13,6 +13,7 @@ from cueline.events.inbox import MessageSent, PauseAsked
 from cueline.events.message import Cost, TextBlock, ToolCall, Usage
 from cueline.events.session import (
     ApprovalResolved,
+    LimitWarned,
     LostAttempt,
     MessageReceived,
     MessageRefused,
@@ -111,6 +112,14 @@ def test_a_call_is_told_by_what_became_of_it(telling, fact, line):
                 epoch=2, lost_attempts=(LostAttempt(effect="1.m", attempt=1),), at=NOW
             ),
             "taken over by a new owner, epoch 2; 1 lost attempt",
+        ),
+        (
+            LimitWarned(limit="max_turns", share=0.8, used=40, of=50),
+            "80% of max_turns used: 40 of 50",
+        ),
+        (
+            LimitWarned(limit="max_active_seconds", share=0.9, used=91.5, of=100, note="Wrap up."),
+            "90% of max_active_seconds used: 91.5 of 100; the agent is told to wrap up",
         ),
         (SessionFailed(kind="auth", error="bad key"), "failed (auth): bad key"),
         (

@@ -36,6 +36,8 @@ LANES = ["note", "steer", "followup"]
 AGENTS = st.builds(
     agent,
     max_turns=st.sampled_from([1, 3, 50]),
+    max_active_seconds=st.sampled_from([4.5, 14_400.0, 14_400.0]),
+    max_wall_seconds=st.sampled_from([None, None, 30.0]),
     max_retries=st.integers(0, 3),
     base_seconds=st.sampled_from([0.0, 1.0, 10.0]),
     approval=st.sampled_from(["sensitive", "sensitive", "off"]),
@@ -243,7 +245,8 @@ def test_any_facts_can_be_folded(start, script, chance):
     state = load_prefix([start, *mixed]).state
 
     assert due(state) is not None
-    assert wake_at(state) is None or state.open_calls or state.turn.model
+    timed = state.meter.limits.max_wall_seconds is not None
+    assert wake_at(state) is None or state.open_calls or state.turn.model or timed
 
 
 # A loop in `following` would hang here, and not only in `take`.

@@ -76,6 +76,7 @@ from cueline.events.session import (
     ChildSpawned,
     GateAnswer,
     LimitRaised,
+    LimitWarned,
     LostAttempt,
     MessageReceived,
     MessageRefused,
@@ -181,6 +182,7 @@ TURN = [
         retry_after=1.5,
         retry_at=AT,
         usage=Usage(input=3),
+        seconds=1.25,
     ),
     ModelReplied(
         effect="2.m",
@@ -256,6 +258,7 @@ LIFE = [
     LimitRaised(max_cost=Decimal("5.00"), max_turns=40),
     ChildSpawned(child=CHILD),
     ChildSettled(child=CHILD, status="completed", tokens=900, usd=Decimal("0.001")),
+    LimitWarned(limit="max_active_seconds", share=0.9, used=90.5, of=100, note="Wrap up."),
     PromptPrefixChanged(reason="fold 2"),
     OutcomeCameLate(effect="2.0", attempt=1, outcome="ToolReturned", message="ok"),
     SessionCompleted(result="Tidy."),

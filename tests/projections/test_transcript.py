@@ -5,6 +5,7 @@ import pytest
 from cueline.events.inbox import MessageSent
 from cueline.events.message import ToolCall
 from cueline.events.session import (
+    LimitWarned,
     LostAttempt,
     MessageReceived,
     ModelReplied,
@@ -63,6 +64,10 @@ SAID = [
     (
         ToolReconciled(effect="1.0", outcome="happened", by="a", output="It did."),
         ("result", "1.0", "write_file", "It did.", False),
+    ),
+    (
+        LimitWarned(limit="max_turns", share=0.9, used=9, of=10, note="Wrap up."),
+        ("user", "", "max_turns", "Wrap up.", False),
     ),
     (SessionWaiting(kind="retry", why="overloaded"), ("wait", "", "retry", "overloaded", False)),
     (SessionCompleted(result="done"), ("end", "", "completed", "done", False)),

@@ -145,9 +145,10 @@ def call_closed(
         return state
     closed = replace(call, phase="closed", approval=None, retry_at=None, reach=None)
     calls = tuple([closed if c is call else c for c in state.turn.calls])
+    active = state.turn.active_seconds + getattr(event, "seconds", 0.0)
     return replace(
         state,
-        turn=replace(state.turn, calls=calls),
+        turn=replace(state.turn, calls=calls, active_seconds=active),
         marks=told(state, call, result[0], failed=result[1]),
         takeovers=0 if event.type in _ATTEMPTED else state.takeovers,
     )
@@ -168,7 +169,8 @@ def call_failed(state: SessionState, event: ToolFailed) -> SessionState:
         rests=rests(event.failed_at, event.retry_at),
         reach=None,
     )
-    return with_call(state, again)
+    active = state.turn.active_seconds + event.seconds
+    return with_call(replace(state, turn=replace(state.turn, active_seconds=active)), again)
 
 
 def call_in_doubt(state: SessionState, event: ToolInDoubt) -> SessionState:

@@ -19,6 +19,7 @@ from cueline.deciders.session.life import (
     taken_over,
     waited,
 )
+from cueline.deciders.session.limit import warned
 from cueline.deciders.session.mail import received
 from cueline.deciders.session.model import (
     model_failed,
@@ -84,6 +85,8 @@ def evolve(state: SessionState, event: SessionEvent) -> SessionState:
             return ended(state, Status.STOPPED)
         case "ReservationClosed" | "LimitRaised" | "ChildSpawned" | "ChildSettled":
             return state
+        case "LimitWarned":
+            return warned(state, event)
         case "OutcomeCameLate" | "PromptPrefixChanged":
             return state
         case _:

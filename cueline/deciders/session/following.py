@@ -9,7 +9,7 @@ after which nothing more follows.
 from cueline.deciders import prompt
 from cueline.deciders.approval import AUTO_APPROVER
 from cueline.deciders.session.evolve import evolve
-from cueline.deciders.session.mail import LIMIT
+from cueline.deciders.session.limit import reached, warning
 from cueline.deciders.session.recovery import lost, told_in_doubt
 from cueline.deciders.session.state import (
     MAX_TAKEOVERS,
@@ -147,8 +147,16 @@ def _again(state: SessionState, model: ModelCall) -> SessionEvent | None:
     if model.phase == "given_up":
         return SessionWaiting(kind="operator", why=f"error: {model.error}")
     if model.phase == "retry" and model.retry_at is None:
-        return _request(state, model.effect, model.attempt + 1, _steers_and_notes(state))
+        told = _steers_and_notes(state)
+        if (limited := _limited(state, turns=False)) is not None:
+            return limited
+        return _request(state, model.effect, model.attempt + 1, told)
     return None
+
+
+def _limited(state: SessionState, *, turns: bool) -> SessionEvent | None:
+    """Return what a limit has to say before the model is asked."""
+    return reached(state, turns=turns) or warning(state, turns=turns)
 
 
 def _steers_and_notes(state: SessionState) -> tuple[int, ...]:
@@ -163,9 +171,9 @@ def _after_turn(state: SessionState) -> SessionEvent:
         told = tuple(mail.inbox_version for mail in state.mail)
         if not told:
             return _over(state)
-    limit = state.agent.limits.max_turns
-    if not told and turn.since_user >= limit:
-        return SessionWaiting(kind="operator", why=f"{LIMIT}: {limit} turns since the last message")
+    # What a user says begins the count of turns anew.
+    if (limited := _limited(state, turns=not told)) is not None:
+        return limited
     return _request(state, f"{turn.number + 1}.m", 1, told)
 
 
@@ -189,6 +197,8 @@ def _request(
         if mail.inbox_version in told:
             for fingerprint in mail.fingerprints:
                 digest = prompt.chained(digest, fingerprint)
+    for fingerprint in state.meter.notes:
+        digest = prompt.chained(digest, fingerprint)
     return ModelRequested(
         effect=effect,
         attempt=attempt,

@@ -6,11 +6,13 @@ from cueline.deciders import prompt
 from cueline.deciders.decider import replace
 from cueline.deciders.policy import gates_of
 from cueline.deciders.session.call import told
+from cueline.deciders.session.limit import seen
 from cueline.deciders.session.state import (
     MAX_TAKEOVERS,
     Call,
     Mail,
     Marks,
+    Meter,
     ModelCall,
     Reach,
     SessionState,
@@ -35,6 +37,7 @@ def started(state: SessionState, event: SessionStarted) -> SessionState:
         epoch=event.epoch,
         mail=_opening_mail(event, ()),
         marks=Marks(digest=prompt.opening_digest(event.agent)),
+        meter=_meter(event),
         inbox_read=1,
     )
 
@@ -56,11 +59,18 @@ def forked(state: SessionState, event: SessionForked) -> SessionState:
         status=Status.RUNNING,
         setup=_setup(event, first_turn=state.turn.number),
         epoch=event.epoch,
-        turn=replace(state.turn, model=None, calls=calls, since_user=0),
+        turn=replace(state.turn, model=None, calls=calls, since_user=0, active_seconds=0.0),
         mail=_opening_mail(event, state.mail),
         marks=marks,
+        meter=_meter(event),
         inbox_read=1,
     )
+
+
+def _meter(event: SessionStarted | SessionForked) -> Meter:
+    limits = event.agent.limits
+    began_at = None if limits.max_wall_seconds is None else event.at
+    return Meter(limits=limits, began_at=began_at, seen_at=began_at)
 
 
 def _setup(event: SessionStarted | SessionForked, first_turn: int) -> Setup:
@@ -118,12 +128,13 @@ def continued(state: SessionState, by: str, at: datetime | None) -> SessionState
     status = state.status
     if state.waiting is not None:
         status = Status.STOPPING if state.stop else Status.RUNNING
-    return replace(
+    goes_on = replace(
         state,
         status=status,
         turn=replace(state.turn, model=model, calls=calls),
         waiting=None,
     )
+    return seen(goes_on, at)
 
 
 def _tried_again(call: Call, by: str, at: datetime | None) -> Call:
@@ -150,13 +161,14 @@ def taken_over(state: SessionState, event: SessionTakenOver) -> SessionState:
     hold = state.hold
     if takeovers >= MAX_TAKEOVERS and not state.stop:
         hold = hold or f"error: its host died {takeovers} times in it"
-    return replace(
+    taken = replace(
         state,
         epoch=event.epoch,
         turn=replace(state.turn, model=model),
         takeovers=takeovers,
         hold=hold,
     )
+    return seen(taken, event.at)
 
 
 def _lost(model: ModelCall) -> ModelCall:

@@ -4,6 +4,7 @@ from typing import assert_never
 
 from cueline.deciders import prompt
 from cueline.deciders.decider import replace
+from cueline.deciders.session.limit import LIMIT, seen
 from cueline.deciders.session.question import answered
 from cueline.deciders.session.state import Mail, ModelCall, SessionState, Status, Stop
 from cueline.events.inbox import (
@@ -20,12 +21,13 @@ from cueline.events.inbox import (
 )
 from cueline.events.session import MessageReceived
 
-LIMIT = "limit"
-"""How a hold begins that a message lifts; any other ends with a resume."""
-
 
 def received(state: SessionState, event: MessageReceived) -> SessionState:
-    """Take the message in."""
+    """Take the message in; it counts when the log recorded it."""
+    return seen(_taken(state, event), event.recorded_at)
+
+
+def _taken(state: SessionState, event: MessageReceived) -> SessionState:
     if event.gate_answer is not None:
         state = _decided(answered(state, event.gate_answer), event)
     state = replace(state, inbox_read=event.inbox_version)

@@ -4,6 +4,7 @@ from cueline.deciders import prompt
 from cueline.deciders.decider import replace
 from cueline.deciders.retry import FATAL_MODEL, rests
 from cueline.deciders.session.call import requested_call
+from cueline.deciders.session.limit import told_of
 from cueline.deciders.session.state import Marks, ModelCall, SessionState, Status, Turn
 from cueline.events.message import TextBlock
 from cueline.events.session import ModelFailed, ModelReplied, ModelRequested
@@ -30,6 +31,7 @@ def model_requested(state: SessionState, event: ModelRequested) -> SessionState:
             _ASKED,
             number=turn.number if again else turn.number + 1,
             since_user=since if again else since + 1,
+            active_seconds=turn.active_seconds,
             model=replace(
                 _REQUESTED,
                 effect=event.effect,
@@ -40,6 +42,7 @@ def model_requested(state: SessionState, event: ModelRequested) -> SessionState:
         ),
         mail=tuple(m for m in state.mail if m.inbox_version not in told) if told else state.mail,
         marks=replace(_MARKED, digest=event.digest, requested=event.digest),
+        meter=told_of(state.meter),
         waiting=None,
     )
 
@@ -65,7 +68,14 @@ def model_replied(state: SessionState, event: ModelReplied) -> SessionState:
         answer = "\n".join(block.text for block in event.content if isinstance(block, TextBlock))
     return replace(
         state,
-        turn=replace(state.turn, model=None, calls=calls, unanswered=False, answer=answer),
+        turn=replace(
+            state.turn,
+            model=None,
+            calls=calls,
+            active_seconds=state.turn.active_seconds + event.seconds,
+            unanswered=False,
+            answer=answer,
+        ),
         marks=replace(state.marks, digest=prompt.chained(state.marks.digest, said)),
         takeovers=0,
     )
@@ -87,4 +97,5 @@ def model_failed(state: SessionState, event: ModelFailed) -> SessionState:
         error=f"{event.kind}: {event.message}"[:_LONGEST_ERROR],
         fatal=event.kind in FATAL_MODEL,
     )
-    return replace(state, turn=replace(state.turn, model=failed))
+    active = state.turn.active_seconds + event.seconds
+    return replace(state, turn=replace(state.turn, model=failed, active_seconds=active))

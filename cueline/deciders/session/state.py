@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Literal
 
 from cueline.deciders.policy import UNJUDGED, Judgement, Standing, ToolGate
-from cueline.events.agent import AgentSpec, Declared, ToolSpec
+from cueline.events.agent import AgentSpec, Declared, Limits, ToolSpec
 from cueline.events.inbox import Lane
 from cueline.events.message import Arguments
 from cueline.events.session import Verdict, WaitKind
@@ -194,6 +194,8 @@ class Turn:
     """Turns since the last message of a user came, or was told to the model."""
     model: ModelCall | None = None
     calls: tuple[Call, ...] = ()
+    active_seconds: float = 0.0
+    """What the calls of this turn and of all before it took, as far as it is known."""
     unanswered: bool = False
     """The model was asked, and did not answer yet."""
     answer: str = ""
@@ -248,6 +250,25 @@ class Stop:
     """It ends as failed."""
 
 
+_LIMITS = Limits()
+Rung = tuple[str, float, float]
+"""A limit, the share of it that was told, and what the share was counted from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """What the session may use, and what was said of it; what changes seldom."""
+
+    limits: Limits = _LIMITS
+    """As they are now: they can be raised."""
+    began_at: datetime | None = None
+    seen_at: datetime | None = None
+    """The latest moment that is known, where the time since the start is limited."""
+    warned: tuple[Rung, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Fingerprints of what the model is told next."""
+
+
 @dataclass(frozen=True)
 class SessionState:
     """One session, folded."""
@@ -259,6 +280,7 @@ class SessionState:
     turn: Turn = Turn()
     mail: tuple[Mail, ...] = ()
     marks: Marks = Marks()
+    meter: Meter = Meter()
     inbox_read: int = 0
     hold: str | None = None
     """Why a person has to say that it goes on; nothing new starts."""

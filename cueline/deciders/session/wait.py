@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from cueline.deciders.session.limit import next_rung
 from cueline.deciders.session.permission import startable
 from cueline.deciders.session.state import Call, SessionState, Wait
 
@@ -23,7 +24,7 @@ def wait_of(state: SessionState) -> Wait | None:
         recorded = state.waiting is not None and state.waiting.kind == "runner"
         why = state.waiting.why if state.waiting and recorded else "no runner can be reached"
         return Wait("runner", why, until)
-    if until is not None:
+    if _next_of_effects(state) is not None:
         return Wait("retry", "a failed attempt is tried again", until)
     return None
 
@@ -36,6 +37,11 @@ def next_deadline(state: SessionState) -> datetime | None:
     """
     if state.finished or state.poisoned:
         return None
+    times = (_next_of_effects(state), next_rung(state))
+    return min((moment for moment in times if moment is not None), default=None)
+
+
+def _next_of_effects(state: SessionState) -> datetime | None:
     times = []
     if state.turn.model is not None and state.turn.model.retry_at is not None:
         times.append(state.turn.model.retry_at)

@@ -1,0 +1,133 @@
+"""What a session has used of its turns and its time, and what follows from it.
+
+At 0.8 of a limit people are told, at 0.9 the agent is told too, at 1.0 the
+session is held before the next model call. Whatever is in flight is let
+finish, so that time may be passed by what one turn takes.
+
+Turns count since the last message of a user. Active time is what model calls
+and tool calls took, each counted, also where they ran side by side; attempts
+that were lost with their host do not count, for nobody knows how long they
+took. Wall time is everything since the start. What a person takes to answer
+is neither: it is waiting time, and each question has a deadline of its own.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace as changed
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from cueline.deciders import prompt
+from cueline.deciders.decider import replace
+from cueline.deciders.session.state import Meter, SessionState, Status
+from cueline.events.session import LimitWarned, SessionWaiting
+
+LIMIT = "limit"
+"""How a hold begins that a message lifts, if there is room again."""
+WARN, TELL, STOP = 0.8, 0.9, 1.0
+
+
+class Use(NamedTuple):
+    """What is used of one limit."""
+
+    limit: str
+    used: float
+    of: float
+    since: float
+    """What tells this stretch of it from others: it is warned of once."""
+    budget: str
+    why: str
+
+    @property
+    def share(self) -> float:
+        """How much of it is used: 1.0 is all."""
+        return self.used / self.of
+
+
+def reached(state: SessionState, *, turns: bool) -> SessionWaiting | None:
+    """Return the wait that holds the session, if it may not ask the model again."""
+    for use in _uses(state, turns=turns):
+        if use.used >= use.of:
+            return SessionWaiting(kind="operator", why=f"{LIMIT}: {use.why}")
+    return None
+
+
+def warning(state: SessionState, *, turns: bool) -> LimitWarned | None:
+    """Return what people, or the agent, are to be told before the next model call."""
+    for use in _uses(state, turns=turns):
+        for share in (WARN, TELL):
+            if use.share >= share and (use.limit, share, use.since) not in state.meter.warned:
+                note = f"You are approaching the {use.budget} budget. Wrap up current work."
+                return LimitWarned(
+                    limit=use.limit,
+                    share=share,
+                    used=round(use.used, 3),
+                    of=use.of,
+                    note=note if share == TELL else "",
+                )
+    return None
+
+
+def _uses(state: SessionState, *, turns: bool) -> Iterator[Use]:
+    limits, turn = state.meter.limits, state.turn
+    if turns:
+        began = turn.number - turn.since_user
+        why = f"{limits.max_turns} turns since the last message"
+        yield Use("max_turns", turn.since_user, limits.max_turns, began, "turn", why)
+    active = limits.max_active_seconds
+    why = f"{active:g} s of work (max_active_seconds)"
+    yield Use("max_active_seconds", turn.active_seconds, active, active, "time", why)
+    wall, passed = limits.max_wall_seconds, _wall_seconds(state.meter)
+    if wall is not None and passed is not None:
+        why = f"{wall:g} s since the start (max_wall_seconds)"
+        yield Use("max_wall_seconds", passed, wall, wall, "time", why)
+
+
+def _wall_seconds(meter: Meter) -> float | None:
+    if meter.began_at is None or meter.seen_at is None:
+        return None
+    return (meter.seen_at - meter.began_at).total_seconds()
+
+
+def seen(state: SessionState, at: datetime | None) -> SessionState:
+    """Note how late it is, where the time since the start is limited; hold at its end."""
+    meter = state.meter
+    if meter.limits.max_wall_seconds is None or at is None or meter.began_at is None:
+        return state
+    if meter.seen_at is None or at > meter.seen_at:
+        meter = changed(meter, seen_at=at)
+    state = replace(state, meter=meter)
+    if state.hold or state.stop or state.finished:
+        return state
+    over = next((u for u in _uses(state, turns=False) if u.limit == "max_wall_seconds"), None)
+    if over is None or over.share < STOP:
+        return state
+    return replace(state, hold=f"{LIMIT}: {over.why}")
+
+
+def next_rung(state: SessionState) -> datetime | None:
+    """Return the next moment at which the time since the start has something to say."""
+    meter, wall = state.meter, state.meter.limits.max_wall_seconds
+    if wall is None or meter.began_at is None or state.hold or state.stop:
+        return None
+    if state.status not in (Status.RUNNING, Status.WAITING):
+        return None
+    rungs = (meter.began_at + timedelta(seconds=wall * share) for share in (WARN, TELL, STOP))
+    return next((rung for rung in rungs if meter.seen_at is None or rung > meter.seen_at), None)
+
+
+def warned(state: SessionState, event: LimitWarned) -> SessionState:
+    """Remember what was said, and what the agent is to be told."""
+    since = next((u.since for u in _uses(state, turns=True) if u.limit == event.limit), event.of)
+    others = (rung for rung in state.meter.warned if rung[:2] != (event.limit, event.share))
+    notes = map(prompt.fingerprint, prompt.warning_messages(event))
+    meter = changed(
+        state.meter,
+        warned=(*others, (event.limit, event.share, since)),
+        notes=(*state.meter.notes, *notes),
+    )
+    return replace(state, meter=meter)
+
+
+def told_of(meter: Meter) -> Meter:
+    """Return *meter* once the model is told what it was to be told."""
+    return changed(meter, notes=()) if meter.notes else meter

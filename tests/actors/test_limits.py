@@ -1,0 +1,80 @@
+"""How the limits of a session's time are kept while it is driven."""
+
+from cueline.deciders.session import Status
+from cueline.errors import ProviderUnavailableError
+from cueline.events.agent import Limits
+from cueline.events.inbox import MessageSent
+from cueline.events.session import LimitWarned, ModelFailed, ModelReplied
+from cueline.testing.fakes import asks_for, says
+from tests.actors.scene import Scene, Valve
+
+
+# 003-029: on a timer, also while a tool runs.
+async def test_the_time_since_the_start_is_up_while_a_tool_runs():
+    valve = Valve()
+    limits = Limits(max_wall_seconds=100)
+    scene = Scene([asks_for(("pay", {})), says("done")], act=valve, limits=limits)
+    world = await scene.begin()
+
+    await scene.clock.advance(101)
+    held = (await scene.state()).hold
+    valve.opened.set()
+    await scene.clock.settle()
+
+    assert "100 s since the start" in held
+    assert Status.WAITING is (await scene.state()).status
+    assert {"ToolReturned": 1, "ModelStarted": 1} == {
+        kind: (await scene.count())[kind] for kind in ("ToolReturned", "ModelStarted")
+    }
+    assert [] == await world.host.active()
+
+
+async def test_a_model_call_counts_as_work_also_when_it_fails():
+    # 003-027: the clock is the shell's.
+    async def slow():
+        await scene.clock.sleep(30)
+        return says("done")
+
+    async def slow_to_fail():
+        await scene.clock.sleep(12)
+        raise ProviderUnavailableError("timeout", "too late", None)
+
+    scene = Scene({(1, 1): slow_to_fail, (1, 2): slow})
+    await scene.begin()
+    await scene.clock.advance(60)
+
+    assert 12 == (await scene.last(ModelFailed)).seconds
+    assert 30 == (await scene.last(ModelReplied)).seconds
+    assert 42 == (await scene.state()).turn.active_seconds
+
+
+async def test_the_model_is_told_to_wrap_up_and_the_session_goes_on():
+    async def slow():
+        await scene.clock.sleep(9)
+        return asks_for(("pay", {}))
+
+    scene = Scene([slow, says("done")], limits=Limits(max_active_seconds=10))
+    await scene.begin()
+    await scene.clock.advance(10)
+
+    assert [0.8, 0.9] == [
+        fact.share for fact in await scene.outside.facts("session-default/s")
+        if isinstance(fact, LimitWarned)
+    ]  # fmt: skip
+    assert "You are approaching the time budget. Wrap up current work." in await scene.told()
+    assert Status.COMPLETED is (await scene.state()).status
+
+
+async def test_a_session_at_its_time_reads_messages_and_asks_nobody():
+    async def slow():
+        await scene.clock.sleep(11)
+        return asks_for(("pay", {}))
+
+    scene = Scene([slow, says("done")], limits=Limits(max_active_seconds=10))
+    await scene.begin()
+    await scene.clock.advance(12)
+    await scene.say(MessageSent(lane="note", text="Go on."))
+
+    assert 1 == (await scene.count())["MessageReceived"]
+    assert 1 == (await scene.count())["ModelStarted"]
+    assert "limit" in (await scene.state()).hold
