@@ -35,7 +35,7 @@ from cueline.deciders.session.due import (
     RunTool,
 )
 from cueline.events.approval import ApprovalOpened
-from cueline.events.inbox import DecisionGiven, InboxMessage, ResumeAsked, StopAsked
+from cueline.events.inbox import DecisionGiven, InboxMessage, RaiseAsked, ResumeAsked
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
@@ -366,8 +366,7 @@ class ToyShell:
         elif owed:
             self.do(owed[0])
         elif self.state.hold:
-            # Nothing that is said makes more time.
-            self.send(StopAsked() if "_seconds" in self.state.hold else ResumeAsked())
+            self.send(self._more())
         elif asking and asking[0].id in self.gate:
             approval = asking[0]
             self.send(
@@ -379,6 +378,15 @@ class ToyShell:
             moment = wake_at(self.state)
             assert moment is not None, f"stalled: {self.state!r}"
             self.pass_time(max((moment - self.now).total_seconds(), 0.0))
+
+    def _more(self) -> InboxMessage:
+        """Return what ends the hold: more of what is used up, or a resume."""
+        hold, limits = self.state.hold or "", self.state.meter.limits
+        if "max_active_seconds" in hold:
+            return RaiseAsked(max_active_seconds=limits.max_active_seconds + 3600)
+        if "max_wall_seconds" in hold and limits.max_wall_seconds is not None:
+            return RaiseAsked(max_wall_seconds=limits.max_wall_seconds + 86_400)
+        return ResumeAsked()
 
     # What is promised.
 

@@ -6,8 +6,9 @@ import pytest
 
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import Status, due, wake_at
-from cueline.events.inbox import ResumeAsked
+from cueline.events.inbox import PauseAsked, RaiseAsked, ResumeAsked
 from cueline.events.session import (
+    LimitRaised,
     LimitWarned,
     MessageReceived,
     ModelFailed,
@@ -249,3 +250,72 @@ def test_a_takeover_after_the_time_since_the_start_starts_nothing():
     past.when(SessionTakenOver(epoch=2, at=later(101))).then(SessionTakenOver, SessionWaiting)
 
     assert [] == due(past.state)
+
+
+def more(**limits):
+    return received(2, RaiseAsked(**limits))
+
+
+# 000-020: resumable after a raise, and the raise is a fact.
+def test_a_raise_is_recorded_and_the_session_goes_on():
+    past = working(100)
+
+    past.when(more(max_active_seconds=200)).then(
+        MessageReceived, LimitRaised(max_active_seconds=200), ModelRequested
+    )
+
+
+def test_a_raised_limit_is_warned_of_anew():
+    past = working(100).when(more(max_active_seconds=110))
+
+    past.then(MessageReceived, LimitRaised, LimitWarned, LimitWarned, ModelRequested)
+
+
+def test_a_raise_that_is_not_enough_leaves_the_session_held():
+    past = working(100).when(more(max_active_seconds=100.5))
+    past.when(asking(2), saying("look", turn=2, seconds=1), running("2.0", "look"))
+
+    past.when(returned("2.0")).then(ToolReturned, SessionWaiting)
+
+
+def test_the_time_since_the_start_can_be_raised_while_a_call_waits_for_it():
+    past = given().when(*up_to_reply("shout", spec=agent(max_wall_seconds=100)))
+    past.when(SessionContinued(by="deadline", at=later(100))).then(SessionContinued, SessionWaiting)
+    assert [] == due(past.state)
+
+    late = more(max_wall_seconds=200).model_copy(update={"recorded_at": later(120)})
+    past.when(late).then(MessageReceived, LimitRaised, SessionContinued)
+
+    assert ["1.0"] == [effect.effect for effect in due(past.state)]
+    assert later(160) == wake_at(past.state)
+
+
+def test_turns_can_be_raised():
+    past = given().when(*turns(2, agent(max_turns=2)))
+
+    past.when(more(max_turns=3)).then(MessageReceived, LimitRaised, ModelRequested)
+
+
+def test_a_raise_does_not_lift_a_pause():
+    past = working(10).when(received(2, PauseAsked()), received(3, RaiseAsked(max_turns=60)))
+
+    past.then(MessageReceived, LimitRaised(max_turns=60))
+    assert "asked" == past.state.hold
+
+
+@pytest.mark.parametrize(
+    ("wish", "why"),
+    [
+        ({"max_active_seconds": 100}, "max_active_seconds is 100.0 already: it can only be raised"),
+        ({"max_turns": 60, "max_active_seconds": 1}, "it can only be raised"),
+        ({"max_wall_seconds": 100}, "a limit can be raised, not introduced"),
+        ({"max_cost": 10}, "the session has no max_cost"),
+        ({}, "it names no limit"),
+    ],
+)
+def test_a_limit_is_neither_lowered_nor_introduced(wish, why):
+    past = working(10)
+
+    past.when(more(**wish)).then_rejected(why)
+
+    assert 50 == past.state.meter.limits.max_turns

@@ -9,6 +9,7 @@ from cueline.events.inbox import (
     DecisionGiven,
     MessageSent,
     PauseAsked,
+    RaiseAsked,
     ResumeAsked,
     StartAsked,
     StopAsked,
@@ -91,6 +92,12 @@ def resume(shell, n):
     shell.send(ResumeAsked())
 
 
+def raise_limits(shell, n):
+    """Give it more, at times of what it has no limit of, or no more than it has."""
+    wishes = [{"max_turns": 5}, {"max_active_seconds": 20.0}, {"max_wall_seconds": 90.0}]
+    shell.send(RaiseAsked(**wishes[n % 3]))
+
+
 def stop(shell, n):
     shell.send(StopAsked())
 
@@ -139,6 +146,7 @@ def possible(shell):
         pause,
         come_late,
         ask_for_a_start,
+        raise_limits,
     ]
 
 

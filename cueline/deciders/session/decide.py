@@ -9,11 +9,12 @@ before it gives the same step (I10); `command_of` gives the command back.
 from cueline.deciders.retry import LOST, retry_at
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.following import settle
+from cueline.deciders.session.limit import refusal
 from cueline.deciders.session.permission import allowing_rule, asks, may_start
 from cueline.deciders.session.recovery import again_at, lost, retried_at
 from cueline.deciders.session.state import Call, SessionState, Status
 from cueline.events.failure import TRANSIENT
-from cueline.events.inbox import DecisionGiven, StartAsked
+from cueline.events.inbox import DecisionGiven, RaiseAsked, StartAsked
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
@@ -159,7 +160,11 @@ def _refusal(command: MessageReceived, state: SessionState) -> str | None:
         if answer is None:
             return "there is no such approval"
         return None if answer.accepted else answer.reason
-    return "the session is being stopped" if state.stop is not None else None
+    if state.stop is not None:
+        return "the session is being stopped"
+    if isinstance(command.message, RaiseAsked):
+        return refusal(state.meter.limits, command.message)
+    return None
 
 
 def _model_outcome(command: ModelReplied | ModelFailed, state: SessionState) -> SessionEvent:

@@ -19,7 +19,7 @@ from cueline.deciders.session.life import (
     taken_over,
     waited,
 )
-from cueline.deciders.session.limit import warned
+from cueline.deciders.session.limit import raised, warned
 from cueline.deciders.session.mail import received
 from cueline.deciders.session.model import (
     model_failed,
@@ -83,7 +83,9 @@ def evolve(state: SessionState, event: SessionEvent) -> SessionState:
             return ended(state, Status.FAILED)
         case "SessionStopped":
             return ended(state, Status.STOPPED)
-        case "ReservationClosed" | "LimitRaised" | "ChildSpawned" | "ChildSettled":
+        case "LimitRaised":
+            return raised(state, event)
+        case "ReservationClosed" | "ChildSpawned" | "ChildSettled":
             return state
         case "LimitWarned":
             return warned(state, event)

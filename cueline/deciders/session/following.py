@@ -9,7 +9,7 @@ after which nothing more follows.
 from cueline.deciders import prompt
 from cueline.deciders.approval import AUTO_APPROVER
 from cueline.deciders.session.evolve import evolve
-from cueline.deciders.session.limit import reached, warning
+from cueline.deciders.session.limit import raising, reached, warning
 from cueline.deciders.session.recovery import lost, told_in_doubt
 from cueline.deciders.session.state import (
     MAX_TAKEOVERS,
@@ -60,6 +60,8 @@ def _next(state: SessionState) -> SessionEvent | None:
         return _stopped(state)
     if (closing := _closing(state) or _failed(state)) is not None:
         return closing
+    if (higher := raising(state)) is not None:
+        return higher
     if not state.hold and (onward := _onward(state)) is not None:
         return onward
     return _resting(state)

@@ -19,11 +19,15 @@ from typing import NamedTuple
 from cueline.deciders import prompt
 from cueline.deciders.decider import replace
 from cueline.deciders.session.state import Meter, SessionState, Status
-from cueline.events.session import LimitWarned, SessionWaiting
+from cueline.events.agent import Limits
+from cueline.events.inbox import RaiseAsked
+from cueline.events.session import LimitRaised, LimitWarned, SessionWaiting
 
 LIMIT = "limit"
 """How a hold begins that a message lifts, if there is room again."""
 WARN, TELL, STOP = 0.8, 0.9, 1.0
+OWN = frozenset({"max_turns", "max_active_seconds", "max_wall_seconds"})
+"""The limits that concern nobody else: no ledger is asked."""
 
 
 class Use(NamedTuple):
@@ -131,3 +135,49 @@ def warned(state: SessionState, event: LimitWarned) -> SessionState:
 def told_of(meter: Meter) -> Meter:
     """Return *meter* once the model is told what it was to be told."""
     return changed(meter, notes=()) if meter.notes else meter
+
+
+def refusal(limits: Limits, asked: RaiseAsked) -> str | None:
+    """Say why *limits* cannot be raised like that; None when they can."""
+    wanted = asked.model_dump(exclude={"type"}, exclude_none=True)
+    if not wanted:
+        return "it names no limit"
+    for name, higher in wanted.items():
+        present = getattr(limits, name)
+        if present is None:
+            return f"the session has no {name}: a limit can be raised, not introduced"
+        if higher <= present:
+            return f"{name} is {present} already: it can only be raised"
+    return None
+
+
+def raise_asked(state: SessionState, asked: RaiseAsked) -> SessionState:
+    """Remember what is to be higher; of two wishes for one limit the later counts."""
+    before = state.meter.asked or LimitRaised()
+    wanted = asked.model_dump(exclude={"type"}, exclude_none=True)
+    return replace(state, meter=changed(state.meter, asked=before.model_copy(update=wanted)))
+
+
+def raising(state: SessionState) -> LimitRaised | None:
+    """Return what of that the session can do by itself."""
+    if state.meter.asked is None:
+        return None
+    own = state.meter.asked.model_dump(include=set(OWN), exclude_none=True)
+    return LimitRaised(**own) if own else None
+
+
+def raised(state: SessionState, event: LimitRaised) -> SessionState:
+    """Have higher limits, and go on if it was for them that the session was held."""
+    higher = event.model_dump(exclude={"type"}, exclude_none=True)
+    asked = state.meter.asked
+    if asked is not None:
+        asked = asked.model_copy(update=dict.fromkeys(higher))
+        asked = None if asked == LimitRaised() else asked
+    meter = changed(state.meter, limits=state.meter.limits.model_copy(update=higher), asked=asked)
+    hold = None if held(state) else state.hold
+    return seen(replace(state, meter=meter, hold=hold), meter.seen_at)
+
+
+def held(state: SessionState) -> bool:
+    """Whether it is for a limit that the session is held."""
+    return state.hold is not None and state.hold.startswith(LIMIT)

@@ -4,7 +4,7 @@ from typing import assert_never
 
 from cueline.deciders import prompt
 from cueline.deciders.decider import replace
-from cueline.deciders.session.limit import LIMIT, seen
+from cueline.deciders.session.limit import held, raise_asked, seen
 from cueline.deciders.session.question import answered
 from cueline.deciders.session.state import Mail, ModelCall, SessionState, Status, Stop
 from cueline.events.inbox import (
@@ -40,7 +40,9 @@ def _taken(state: SessionState, event: MessageReceived) -> SessionState:
             return _resumed(state)
         case StopAsked(reason=reason):
             return _stopped(state, reason)
-        case DecisionGiven() | StartAsked() | RaiseAsked() | RoomMade():
+        case RaiseAsked():
+            return raise_asked(state, event.message)
+        case DecisionGiven() | StartAsked() | RoomMade():
             return state
         case ChildAsked() | ChildEnded():
             return state
@@ -61,18 +63,14 @@ def _said(state: SessionState, version: int, message: MessageSent) -> SessionSta
     return replace(
         state,
         mail=(*state.mail, Mail(version, message.lane, (said,))),
-        hold=None if _limited(state) else state.hold,
+        hold=None if held(state) else state.hold,
         turn=replace(state.turn, since_user=0),
     )
 
 
-def _limited(state: SessionState) -> bool:
-    return state.hold is not None and state.hold.startswith(LIMIT)
-
-
 def _paused(state: SessionState, why: str) -> SessionState:
     """Hold the session; also one at its limit, which the next message would let go on."""
-    if state.stop is not None or (state.hold and not _limited(state)):
+    if state.stop is not None or (state.hold and not held(state)):
         return state
     return replace(state, hold=why)
 

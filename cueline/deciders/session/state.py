@@ -12,7 +12,7 @@ from cueline.deciders.policy import UNJUDGED, Judgement, Standing, ToolGate
 from cueline.events.agent import AgentSpec, Declared, Limits, ToolSpec
 from cueline.events.inbox import Lane
 from cueline.events.message import Arguments
-from cueline.events.session import Verdict, WaitKind
+from cueline.events.session import LimitRaised, Verdict, WaitKind
 
 MAX_TAKEOVERS = 3
 """So many takeovers without a finished effect in between, and a person is asked."""
@@ -267,6 +267,8 @@ class Meter:
     warned: tuple[Rung, ...] = ()
     notes: tuple[str, ...] = ()
     """Fingerprints of what the model is told next."""
+    asked: LimitRaised | None = None
+    """What somebody wants to be higher, and is not yet."""
 
 
 @dataclass(frozen=True)
