@@ -25,6 +25,7 @@ twice leaves at once, and nothing that was recorded is lost.
 \b
 Examples:
   cueline run "Tidy the notes" --agent agent.toml --workspace notes
+  cueline run "Let us tidy the notes" --agent agent.toml --inline --open
   cueline run "Answer the mail" --agent clerk.toml --inline --require-approval
   cueline run "Index everything" --agent indexer.toml --detach --label team=search
 """
@@ -51,7 +52,8 @@ def run(
     inline: InlineOption = False,
     detach: DetachOption = False,
     stay_open: Annotated[
-        bool, typer.Option("--open", help="Stay open for more messages when the goal is reached.")
+        bool,
+        typer.Option("--open", help="Stay open for more messages: type them here, or use `send`."),
     ] = False,
     auto_approve: Annotated[
         bool, typer.Option("--auto-approve", help="Grant every request, and record it so.")

@@ -10,12 +10,14 @@ import typer
 from cueline.actors.inbox import post
 from cueline.cli.following import Followed
 from cueline.cli.terminal import who
+from cueline.console.entry import Entry
 from cueline.console.prompt import Prompts, Question, Verdict
 from cueline.console.screen import Screen
 from cueline.console.telling import Line, Telling
 from cueline.deciders.session import SessionState, Status
 from cueline.errors import CuelineError
-from cueline.events.inbox import DecisionGiven, InboxMessage, PauseAsked
+from cueline.events.clean import clean
+from cueline.events.inbox import DecisionGiven, InboxMessage, Lane, MessageSent, PauseAsked
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
@@ -24,6 +26,7 @@ from cueline.events.session import (
     SessionFailed,
     SessionForked,
     SessionIdle,
+    SessionStarted,
     SessionWaiting,
 )
 from cueline.events.store import RecordedEvent
@@ -50,8 +53,11 @@ class Watch:
         self._attended = attended
         self._followed = Followed(stream, self._journal)
         self._questions: dict[str, Question] = {}
-        self._prompts = Prompts(screen, log.clock.now, self._answer)
+        self._entry = Entry(screen, self._say, self._said_all)
+        self._prompts = Prompts(screen, log.clock.now, self._answer, self._entry)
+        self._posting = asyncio.Lock()
         self._leaving = asyncio.Event()
+        self._resting = asyncio.Event()
         self._trouble: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._tasks: set[asyncio.Task[None]] = set()
         self._warned = ""
@@ -79,11 +85,13 @@ class Watch:
         """
         listening = self._prompts.listening() if self._attended else nullcontext()
         with listening:
+            self._offer()
             for question in self._questions.values():
                 self._ask(question)
             following = asyncio.create_task(self._follow())
             leaving = asyncio.create_task(self._leaving.wait())
-            waits: set[asyncio.Future[Any]] = {following, leaving, self._trouble}
+            resting = asyncio.create_task(self._resting.wait())
+            waits: set[asyncio.Future[Any]] = {following, leaving, resting, self._trouble}
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             for wait in waits:
                 wait.cancel()
@@ -92,7 +100,7 @@ class Watch:
             return True
         if self._trouble.done() and not self._trouble.cancelled():
             self._trouble.result()
-        return False
+        return self._resting.is_set()
 
     def stuck(self, stream: str, error: CuelineError) -> None:
         """Hear that a session cannot be driven: for now, or at all."""
@@ -136,7 +144,7 @@ class Watch:
             asked = kind == "approval" and (until is None or until > self._log.clock.now())
             person = kind in ("operator", "budget") or (asked and not self._attended)
         else:
-            person = state.status is Status.IDLE
+            person = state.status is Status.IDLE and not self._entry.open
         return person and not await self._followed.unread()
 
     def _take(self, recorded: RecordedEvent, fact: SessionEvent | None, *, show: bool) -> None:
@@ -153,6 +161,8 @@ class Watch:
             case SessionForked():
                 for approval in list(self._questions):
                     self._withdraw(approval)
+            case SessionStarted() if show:
+                self._offer()
             case SessionCompleted(result=result) | SessionIdle(result=result):
                 self.result = result
             case SessionFailed(kind=kind, error=error, recoverable=recoverable):
@@ -200,9 +210,30 @@ class Watch:
         )
         await self._post(decision)
 
+    def _offer(self) -> None:
+        """Let the person here say more, where the session stays open for it."""
+        setup = self.state.setup
+        if self._attended and setup is not None and setup.open and not self.state.finished:
+            self._entry.offer()
+
+    def _say(self, lane: Lane, text: str) -> None:
+        self._soon(self._post(MessageSent(lane=lane, text=text)))
+
+    def _said_all(self) -> None:
+        self._soon(self._look_whether_it_rests())
+
+    async def _look_whether_it_rests(self) -> None:
+        async with self._posting:  # what was said before still counts
+            if await self._rests():
+                self._resting.set()
+
     async def _post(self, message: InboxMessage) -> None:
+        agent = self.state.agent if self.state.setup is not None else None
+        kept, _ = clean(message, self._log.redactor(agent))
         try:
-            await post(self._journal, self._stream, message, by=f"user:{who()}")
+            async with self._posting:  # what was said first comes first
+                journal = self._log.journal(agent)
+                await post(journal, self._stream, kept, by=f"user:{who()}")
         except CuelineError as error:
             self._fail(error)
 

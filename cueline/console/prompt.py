@@ -19,14 +19,13 @@ from rich.box import ROUNDED
 from rich.panel import Panel
 from rich.text import Text
 
+from cueline.console.entry import ENTER, ERASERS, Entry, Keys
 from cueline.console.screen import Screen
 from cueline.console.telling import Line
 from cueline.console.text import capped, count, json_of, visible
 
 Verdict = Literal["grant", "deny"]
 _LINES_OF_A_VALUE = 12
-_ENTER = ("\r", "\n")
-_ERASERS = ("\x7f", "\b")
 _MINUTE = 60
 _TICK_SECONDS = 1.0
 
@@ -50,12 +49,24 @@ Answer = Callable[[Question, Verdict], Awaitable[None]]
 
 
 class Prompts:
-    """The questions that wait, asked one after another beneath what is shown."""
+    """The questions that wait, asked one after another beneath what is shown.
 
-    def __init__(self, screen: Screen, now: Callable[[], datetime], answer: Answer) -> None:
+    Between them the keyboard is for the *entry*, where there is one; a message
+    that was begun when a question came is finished first.
+    """
+
+    def __init__(
+        self,
+        screen: Screen,
+        now: Callable[[], datetime],
+        answer: Answer,
+        entry: Entry | None = None,
+    ) -> None:
         self._screen = screen
         self._now = now
         self._answer = answer
+        self._entry = entry
+        self._keys = Keys()
         self._waiting: dict[str, Question] = {}
         self._drawn: str | None = None
         self._typed = ""
@@ -106,19 +117,21 @@ class Prompts:
         self._ticking = loop.call_later(_TICK_SECONDS, self._tick, loop)
 
     def _read(self) -> None:
-        typed = os.read(sys.stdin.fileno(), 1024)
-        for key in typed.decode(errors="ignore"):
+        for key in self._keys.of(os.read(sys.stdin.fileno(), 1024)):
             self._press(key)
         self._refresh()
 
     def _press(self, key: str) -> None:
+        if (entry := self._writing) is not None:
+            entry.press(key)
+            return
         question = self._current
         if question is None:
             return
-        if key in _ENTER:
+        if key in ENTER:
             self._decide(question, self._typed.strip().lower())
             self._typed = ""
-        elif key in _ERASERS:
+        elif key in ERASERS:
             self._typed = self._typed[:-1]
         elif key.isprintable():
             self._typed += key
@@ -141,19 +154,32 @@ class Prompts:
     def _current(self) -> Question | None:
         return next(iter(self._waiting.values()), None)
 
+    @property
+    def _writing(self) -> Entry | None:
+        """The entry, while keys are for it."""
+        entry = self._entry
+        if entry is None or not entry.open:
+            return None
+        return entry if entry.begun or self._current is None else None
+
     def _refresh(self) -> None:
         question = self._current
+        entry = self._writing
         if question is None:
             self._drawn = None
-            self._screen.keep_last("")
+            self._screen.keep_last(entry.line if entry else "")
             return
         if self._drawn != question.approval:
             self._drawn = question.approval
             self._typed = ""
-            # What was typed before the question could be seen is no answer to it.
-            with suppress(termios.error, ValueError):
-                termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
             self._screen.draw(box(question))
+            if entry is None:
+                # What was typed before the question could be seen is no answer to it.
+                with suppress(termios.error, ValueError):
+                    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        if entry is not None:
+            self._screen.keep_last(entry.line)
+            return
         left = (question.deadline_at - self._now()).total_seconds()
         others = len(self._waiting) - 1
         more = f" ({count(others, 'more')} after this)" if others else ""

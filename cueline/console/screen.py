@@ -68,7 +68,9 @@ class Screen:
     def _write_last(self) -> None:
         if self._last:
             # One row only: what wraps could not be erased.
-            self.console.file.write(self._last[: self.console.width - 1])
+            row = Text(self._last)
+            row.truncate(self.console.width - 1)
+            self.console.file.write(row.plain)
             self.console.file.flush()
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from rich.console import Console
 
+from cueline.console.entry import Entry
 from cueline.console.prompt import Prompts, Question, box, time_left
 from cueline.console.screen import Screen
 
@@ -31,7 +32,10 @@ class Person:
     def __init__(self):
         self.out = io.StringIO()
         self.given = []
-        self.prompts = Prompts(Screen(self.out), lambda: NOW, self._answer)
+        self.said = []
+        screen = Screen(self.out)
+        self.entry = Entry(screen, lambda lane, text: self.said.append(text), lambda: None)
+        self.prompts = Prompts(screen, lambda: NOW, self._answer, self.entry)
 
     async def _answer(self, asked, verdict):
         self.given.append((asked.approval, verdict))
@@ -130,3 +134,33 @@ async def test_keys_without_a_question_do_nothing(person):
     await person.press("y\r")
 
     assert [] == person.given
+
+
+async def test_keys_without_a_question_are_for_the_message(person):
+    person.entry.offer()
+
+    await person.press("hello\r")
+
+    assert ["hello"] == person.said
+
+
+async def test_a_question_has_the_keyboard(person):
+    person.entry.offer()
+    person.prompts.ask(question())
+
+    await person.press("y\rhello\r")
+
+    assert [("one.1.0.1", "grant")] == person.given
+    assert ["hello"] == person.said
+
+
+async def test_a_message_that_was_begun_is_no_answer_to_a_question(person):
+    person.entry.offer()
+    await person.press("ye")
+    person.prompts.ask(question())
+
+    await person.press("s\r")
+    assert ([], ["yes"]) == (person.given, person.said)
+
+    await person.press("y\r")
+    assert [("one.1.0.1", "grant")] == person.given
