@@ -127,14 +127,14 @@ def _setup(state: SessionState) -> dict[str, Any]:
     if state.setup is None:
         return {}
     agent = state.agent
-    limits = {**agent.limits.model_dump(), "sources": agent.limit_sources}
+    limits = {**agent.limits.model_dump(mode="json"), "sources": agent.limit_sources}
     place = agent.workspace.model_dump() if agent.workspace else None
     return {
         "agent": agent.name,
         "provider": agent.provider,
         "model": agent.model,
         "limits": limits,
-        "policy": agent.policy.model_dump(),
+        "policy": agent.policy.model_dump(mode="json"),
         "workspace": place,
     }
 
