@@ -10,7 +10,15 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from cueline.actors.presence import machine_name
 from cueline.errors import ConfigError
-from cueline.events.agent import AgentSpec, Limits, Policy, Price, RetryPolicy, Workspace
+from cueline.events.agent import (
+    AgentSpec,
+    BreakerPolicy,
+    Limits,
+    Policy,
+    Price,
+    RetryPolicy,
+    Workspace,
+)
 from cueline.tools.catalogue import builtin_tools
 from cueline.tools.tool import Tool, load
 
@@ -33,6 +41,7 @@ class Agent(BaseModel):
     tools: Sequence[Tool | str] = ()
     limits: Limits = Limits()
     retry: RetryPolicy = RetryPolicy()
+    breaker: BreakerPolicy = BreakerPolicy()
     policy: Policy = Policy()
     prices: dict[str, Price] = {}
     on_unknown_price: Literal["error", "assume", "ignore"] | None = None
@@ -91,6 +100,7 @@ class Agent(BaseModel):
             tools=tuple(tool.spec() for tool in tools),
             limits=self.limits,
             retry=self.retry,
+            breaker=self.breaker,
             policy=self.policy,
             prices=self.prices,
             on_unknown_price=self.on_unknown_price,

@@ -19,7 +19,7 @@ import cueline
 from cueline import errors
 from cueline.agent import Agent
 from cueline.cli import app
-from cueline.events.agent import Limits, Policy, RetryPolicy
+from cueline.events.agent import BreakerPolicy, Limits, Policy, RetryPolicy
 from cueline.events.codec import FACTS
 from cueline.projections.views import MODELS
 
@@ -281,7 +281,7 @@ def written(value: object) -> str:
     return str(value).lower()
 
 
-@pytest.mark.parametrize("part", [Agent, Limits, RetryPolicy, Policy])
+@pytest.mark.parametrize("part", [Agent, Limits, RetryPolicy, BreakerPolicy, Policy])
 def test_the_reference_has_each_key_of_an_agent_file_with_its_default(part):
     rows = (DOCS / "reference/agent-file.md").read_text().splitlines()
     for name, field in part.model_fields.items():

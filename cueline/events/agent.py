@@ -66,6 +66,22 @@ RETRY_PRESETS: Final[dict[Preset, dict[str, float]]] = {
 """After 1, 2, 4 s · after 2, 4, 8 s, to the second · after 1, 2 s (C2)."""
 
 
+class BreakerPolicy(Part):
+    """When a dependency that keeps failing is left alone for a while."""
+
+    threshold: int = Field(default=5, ge=0, le=1000)
+    """So many failures that may pass, within the window, open the breaker; 0: it never opens."""
+    window_seconds: float = Field(default=60.0, gt=0, le=86_400)
+    timeout_seconds: float = Field(default=60.0, gt=0, le=86_400)
+    """How long it stays open before a probe; doubled each time that one fails."""
+    failure_rate: float = Field(default=0.0, ge=0, le=1)
+    """And so large a share of the calls in the window has to have failed."""
+    min_calls: int = Field(default=0, ge=0)
+    """And there have to be so many calls in the window."""
+    on_open: Literal["wait", "fallback", "pause"] = "wait"
+    """What a session does meanwhile: wait, use what it has instead, or ask a person."""
+
+
 class ToolSpec(Part):
     """One tool, as the model is told of it and as a runner finds it."""
 
@@ -95,6 +111,8 @@ class ToolSpec(Part):
     """The arguments that name files."""
     writes: tuple[str, str] | None = None
     """The arguments that name a file, and what is written there as a whole."""
+    breaker: BreakerPolicy | None = None
+    """Without one its failures are nobody else's concern."""
     digest: str
     """sha256 of name, schema, declaration, target and version."""
 
@@ -248,6 +266,8 @@ class AgentSpec(Part):
     tool_retry: RetryPolicy | None = None
     fallback: tuple[Fallback, ...] = ()
     """The models that are asked, in this order, when the agent's own cannot answer."""
+    breaker: BreakerPolicy = BreakerPolicy()
+    """Of its models."""
     policy: Policy = Policy()
     prices: dict[str, Price] = {}
     """By `provider/model`, or `provider/*`; `*` is what to assume of an unknown price."""

@@ -26,6 +26,7 @@ from cueline.errors import (
     UnknownEventTypeError,
 )
 from cueline.events.approval import ApprovalEvent
+from cueline.events.breaker import BreakerEvent
 from cueline.events.budget import BudgetEvent
 from cueline.events.clean import Redactor, clean, suspicious
 from cueline.events.dispatcher import DispatcherEvent
@@ -42,6 +43,7 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
         get_args(get_args(InboxMessage)[0]),
         get_args(ApprovalEvent),
         get_args(BudgetEvent),
+        get_args(BreakerEvent),
         get_args(DispatcherEvent),
     )
 }

@@ -4,7 +4,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from cueline.deciders.session import order_digest
-from cueline.events.agent import AgentSpec, Declared, Limits, Policy, RetryPolicy, ToolSpec
+from cueline.events.agent import (
+    AgentSpec,
+    BreakerPolicy,
+    Declared,
+    Limits,
+    Policy,
+    RetryPolicy,
+    ToolSpec,
+)
 from cueline.events.inbox import DecisionGiven, InboxMessage, MessageSent
 from cueline.events.message import TextBlock, ToolCall
 from cueline.events.session import (
@@ -64,6 +72,7 @@ def agent(
     approval: Literal["sensitive", "off"] = "sensitive",
     in_doubt: Literal["ask", "tell"] = "ask",
     auto_approve: bool = False,
+    on_open: Literal["wait", "fallback", "pause"] = "wait",
 ) -> AgentSpec:
     """Return the example agent with other limits and policies."""
     return AGENT.model_copy(
@@ -73,6 +82,7 @@ def agent(
                 max_active_seconds=max_active_seconds,
                 max_wall_seconds=max_wall_seconds,
             ),
+            "breaker": BreakerPolicy(on_open=on_open),
             "retry": RetryPolicy(max_retries=max_retries, base_seconds=base_seconds, jitter=0),
             "policy": Policy(
                 approval=(approval,),

@@ -58,6 +58,7 @@ from cueline.testing.session_example import NOW, returned, saying
 from cueline.testing.session_promises import check_pairs, check_step
 
 RUNNER_SECONDS = 600.0
+BREAKER_SECONDS = 60.0
 _ENOUGH = 500
 """More steps than any example needs to come to an end."""
 
@@ -179,6 +180,8 @@ class ToyShell:
     def do(self, effect: Effect, luck: str = "good") -> None:
         """Do *effect*; *luck* says how it goes."""
         match effect:
+            case CallModel() if luck == "kept_back":
+                self._wait_for_breaker(effect.effect)
             case CallModel():
                 if self.take(ModelStarted(effect=effect.effect, attempt=effect.attempt)):
                     self.model = (effect.effect, effect.attempt)
@@ -205,6 +208,8 @@ class ToyShell:
             )
         elif luck == "unreachable":
             self._wait_for_runner(effect.effect)
+        elif luck == "kept_back":
+            self._wait_for_breaker(effect.effect)
         else:
             started = ToolStarted(
                 effect=effect.effect,
@@ -243,6 +248,13 @@ class ToyShell:
                 kind="runner", why="unreachable", deadline_at=deadline_at, effects=(effect,)
             )
         )
+
+    def _wait_for_breaker(self, effect: str) -> None:
+        deadline_at = self.now + timedelta(seconds=BREAKER_SECONDS)
+        waiting = SessionWaiting(
+            kind="breaker", why="it keeps failing", deadline_at=deadline_at, effects=(effect,)
+        )
+        assert self.take(waiting), "what is due may be kept back"
 
     def _ask(self, effect: AskApproval) -> None:
         policy = self.state.agent.policy

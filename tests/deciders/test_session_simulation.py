@@ -14,7 +14,12 @@ from cueline.events.inbox import (
     StartAsked,
     StopAsked,
 )
-from cueline.events.session import MessageRefused, OutcomeCameLate, SessionForked
+from cueline.events.session import (
+    MessageRefused,
+    OutcomeCameLate,
+    SessionContinued,
+    SessionForked,
+)
 from cueline.testing.session_example import NOW, agent, returned, saying, started
 from cueline.testing.toy_shell import ToyShell, load_prefix
 
@@ -31,7 +36,7 @@ REPLIES = [
 ]
 KINDS = ["rate_limited", "overloaded", "rate_limited", "unknown", "cancelled", "lost", "refused"]
 FAILURES = ["tool_error", "lost", "lost", "lost", "not_started", "timeout", "killed", "cancelled"]
-LUCK = ["good", "good", "good", "lost", "not_started", "unreachable"]
+LUCK = ["good", "good", "good", "lost", "not_started", "unreachable", "kept_back"]
 LANES = ["note", "steer", "followup"]
 
 AGENTS = st.builds(
@@ -44,6 +49,7 @@ AGENTS = st.builds(
     approval=st.sampled_from(["sensitive", "sensitive", "off"]),
     in_doubt=st.sampled_from(["ask", "tell"]),
     auto_approve=st.booleans(),
+    on_open=st.sampled_from(["wait", "wait", "fallback", "pause"]),
 )
 STARTS = st.builds(started, AGENTS, st.sampled_from(["Tidy up.", None]), open=st.booleans())
 
@@ -109,6 +115,11 @@ def wait(shell, n):
     shell.pass_time([0.5, 5.0, max(due_in, 0.0), max(due_in, 0.0)][n % 4])
 
 
+def close_a_breaker(shell, n):
+    """Learn that a breaker closed, before anybody waited for it to the end."""
+    shell.take(SessionContinued(by="breaker", at=shell.now))
+
+
 def crash(shell, n):
     shell.crash()
 
@@ -143,6 +154,7 @@ def possible(shell):
         *[resume] * (1 + 6 * bool(state.hold)),
         *[say] * (2 + 6 * (state.status is Status.IDLE)),
         *[crash] * 2,
+        *[close_a_breaker] * (2 * bool(state.held)),
         pause,
         come_late,
         ask_for_a_start,

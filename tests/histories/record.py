@@ -35,6 +35,13 @@ from cueline.events.approval import (
     ApprovalSuperseded,
     VoteGiven,
 )
+from cueline.events.breaker import (
+    BreakerClosed,
+    BreakerHalfOpened,
+    BreakerHeld,
+    BreakerOpened,
+    FailureCounted,
+)
 from cueline.events.budget import (
     Allowance,
     BudgetOpened,
@@ -317,6 +324,13 @@ BUDGET = [
     BudgetWarned(session=SESSION, limit="max_cost", spent=Decimal("2.10"), of=Decimal("2.50")),
     BudgetRaised(session=SESSION, max_cost=Decimal("5.00"), message="inbox-default/7f3a@7"),
 ]
+BREAKER = [
+    FailureCounted(at=AT, kind="overloaded", successes=3),
+    BreakerOpened(at=AT, until=AT, kind="overloaded", openings=2),
+    BreakerHeld(at=AT, until=AT, kind="rate_limited"),
+    BreakerHalfOpened(at=AT, probe=f"{SESSION}/2.m", until=AT),
+    BreakerClosed(at=AT),
+]
 DISPATCHER = [
     DispatcherStarted(incarnation="d1", machine="m1", pid=42, epoch=1, recover=True, at=AT),
     HostLost(incarnation="h1", evidence="exit 137", at=AT),
@@ -336,7 +350,7 @@ def line(name: str, schema: int, payload: bytes, blobs: dict[str, bytes]) -> str
 def by_hand(known: set[tuple[str, int]]) -> Iterator[str]:
     """Tell one line for each fact above, but for the schemas that are recorded already."""
     codec = Codec()
-    facts: list[Fact] = [*INBOX, *FAMILY, *LIFE, *TURN, *APPROVALS, *BUDGET, *DISPATCHER]
+    facts: list[Fact] = [*INBOX, *FAMILY, *LIFE, *TURN, *APPROVALS, *BUDGET, *BREAKER, *DISPATCHER]
     for fact in facts:
         encoded = codec.encode(fact, actor="agent", occurred_us=0)
         draft = encoded.draft

@@ -10,7 +10,7 @@ from cueline.deciders.retry import LOST, retry_at
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.following import settle
 from cueline.deciders.session.limit import refusal
-from cueline.deciders.session.permission import allowing_rule, asks, may_start
+from cueline.deciders.session.permission import allowing_rule, asks, may_ask, may_start
 from cueline.deciders.session.recovery import again_at, lost, retried_at
 from cueline.deciders.session.state import Call, SessionState, Status
 from cueline.events.failure import TRANSIENT
@@ -95,6 +95,8 @@ def _opening(command: SessionEvent, state: SessionState) -> SessionEvent | None:
             return command if driven else None
         case SessionWaiting(kind="runner"):
             return _unreachable(command, state)
+        case SessionWaiting(kind="breaker"):
+            return _kept_back(command, state)
         case SessionFailed() | SessionWaiting() | SessionContinued():
             return command
         case _ if state.poisoned:
@@ -127,7 +129,7 @@ def _may(command: SessionEvent, state: SessionState) -> bool:
 
 def _may_ask_model(command: ModelStarted, state: SessionState) -> bool:
     model = state.turn.model
-    if model is None or model.phase != "requested" or state.hold or state.stop:
+    if model is None or not may_ask(state, model):
         return False
     return (model.effect, model.attempt) == (command.effect, command.attempt)
 
@@ -215,6 +217,18 @@ def _unreachable(command: SessionWaiting, state: SessionState) -> SessionEvent:
         if call.reach is not None and call.reach.phase == "last_try":
             return _in_vain(state, call, command.why)
     return command.model_copy(update={"effects": tuple(call.effect for call in affected)})
+
+
+def _kept_back(command: SessionWaiting, state: SessionState) -> SessionEvent | None:
+    """Keep back what a breaker does not let out; what could not start anyway is not."""
+    model = state.turn.model
+    ready = {call.effect for call in state.open_calls if may_start(state, call)}
+    if model is not None and may_ask(state, model):
+        ready.add(model.effect)
+    kept = tuple(effect for effect in command.effects if effect in ready)
+    if not kept or command.deadline_at is None:
+        return None
+    return command.model_copy(update={"effects": kept})
 
 
 def _in_vain(state: SessionState, call: Call, why: str) -> SessionEvent:

@@ -9,7 +9,7 @@ any time.
 from dataclasses import dataclass
 from datetime import datetime
 
-from cueline.deciders.session.permission import asks, may_start
+from cueline.deciders.session.permission import asks, may_ask, may_start
 from cueline.deciders.session.state import Call, Question, SessionState, Status
 from cueline.deciders.session.wait import next_deadline
 from cueline.events.stream import id_of
@@ -94,7 +94,7 @@ def due(state: SessionState) -> list[Effect]:
         return []
     owed: list[Effect] = []
     model = state.turn.model
-    if model is not None and model.phase == "requested" and not state.hold and not state.stop:
+    if model is not None and may_ask(state, model):
         owed.append(CallModel(model.effect, model.attempt))
     if model is not None and model.phase == "started" and state.stop:
         owed.append(Cancel(model.effect, model.attempt))

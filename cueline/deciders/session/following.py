@@ -10,6 +10,7 @@ from cueline.deciders import prompt
 from cueline.deciders.approval import AUTO_APPROVER
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.limit import raising, reached, warning
+from cueline.deciders.session.permission import on_open
 from cueline.deciders.session.recovery import lost, told_in_doubt
 from cueline.deciders.session.state import (
     MAX_TAKEOVERS,
@@ -19,7 +20,7 @@ from cueline.deciders.session.state import (
     SessionState,
     Status,
 )
-from cueline.deciders.session.wait import in_flight, wait_of
+from cueline.deciders.session.wait import in_flight, next_deadline, wait_of
 from cueline.events.session import (
     ApprovalResolved,
     ModelRequested,
@@ -125,6 +126,8 @@ def _closed(state: SessionState, call: Call) -> SessionEvent | None:
         return ToolSkipped(effect=call.effect, reason=call.problem, rule=rule)
     if state.steered:
         return ToolSkipped(effect=call.effect, reason=STEERED)
+    if call.held is not None and on_open(state, call) == "fallback":
+        return ToolSkipped(effect=call.effect, reason=f"circuit_open: {call.held.why}")
     return None
 
 
@@ -138,11 +141,25 @@ def _failed(state: SessionState) -> SessionFailed | None:
 
 def _onward(state: SessionState) -> SessionEvent | None:
     """Ask the model again, or end."""
+    if (paused := _paused(state)) is not None:
+        return paused
     if state.turn.model is not None:
         return _again(state, state.turn.model)
     if state.open_calls or (state.status is Status.IDLE and not state.mail):
         return None
     return _after_turn(state)
+
+
+def _paused(state: SessionState) -> SessionWaiting | None:
+    """Have a person decide what a breaker that is open is to mean, if the agent says so."""
+    model = state.turn.model
+    held = [c.held for c in state.open_calls if c.held and on_open(state, c) == "pause"]
+    if model is not None and model.held and state.agent.breaker.on_open == "pause":
+        held.append(model.held)
+    if not held:
+        return None
+    until = next_deadline(state)
+    return SessionWaiting(kind="operator", why=f"error: {held[0].why}", deadline_at=until)
 
 
 def _again(state: SessionState, model: ModelCall) -> SessionEvent | None:

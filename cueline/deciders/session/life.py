@@ -10,6 +10,7 @@ from cueline.deciders.session.limit import seen
 from cueline.deciders.session.state import (
     MAX_TAKEOVERS,
     Call,
+    Held,
     Mail,
     Marks,
     Meter,
@@ -110,7 +111,20 @@ def waited(state: SessionState, event: SessionWaiting) -> SessionState:
     if event.kind == "runner" and event.deadline_at is not None:
         calls = tuple(_unreached(c, event, event.deadline_at) for c in state.turn.calls)
         return replace(rested, turn=replace(state.turn, calls=calls))
+    if event.kind == "breaker" and event.effects and event.deadline_at is not None:
+        return _kept_back(rested, event.effects, Held(event.deadline_at, event.why))
     return rested
+
+
+def _kept_back(state: SessionState, effects: tuple[str, ...], held: Held) -> SessionState:
+    turn, model = state.turn, state.turn.model
+    if model is not None and model.effect in effects:
+        model = replace(model, held=held)
+    calls = tuple(
+        replace(c, held=held) if c.effect in effects and c.phase != "closed" else c
+        for c in turn.calls
+    )
+    return replace(state, turn=replace(turn, model=model, calls=calls))
 
 
 def _unreached(call: Call, event: SessionWaiting, deadline_at: datetime) -> Call:
@@ -124,6 +138,8 @@ def continued(state: SessionState, by: str, at: datetime | None) -> SessionState
     model = state.turn.model
     if model is not None and _passed(model.retry_at, at):
         model = replace(model, retry_at=None, rests=False)
+    if model is not None and _let_go(model.held, by, at):
+        model = replace(model, held=None)
     calls = tuple(_tried_again(call, by, at) for call in state.turn.calls)
     status = state.status
     if state.waiting is not None:
@@ -137,7 +153,14 @@ def continued(state: SessionState, by: str, at: datetime | None) -> SessionState
     return seen(goes_on, at)
 
 
+def _let_go(held: Held | None, by: str, at: datetime | None) -> bool:
+    """Whether a breaker may be asked again: it is time, or it is known to have closed."""
+    return held is not None and (by == "breaker" or _passed(held.until, at))
+
+
 def _tried_again(call: Call, by: str, at: datetime | None) -> Call:
+    if _let_go(call.held, by, at):
+        return replace(call, held=None)
     if call.phase == "retry" and _passed(call.retry_at, at):
         return replace(call, phase="requested", retry_at=None, rests=False)
     if call.reach is not None and call.unreached:

@@ -86,5 +86,10 @@ def _resumed(state: SessionState) -> SessionState:
     model = turn.model
     if model is not None and model.phase in ("given_up", "retry") and not model.fatal:
         model = replace(ModelCall(model.effect, model.attempt, "retry"), error=model.error)
-    calls = tuple(replace(call, reach=None) if call.reach else call for call in turn.calls)
+    if model is not None and model.held:
+        model = replace(model, held=None)
+    calls = tuple(
+        replace(call, reach=None, held=None) if call.reach or call.held else call
+        for call in turn.calls
+    )
     return replace(state, hold=None, turn=replace(turn, model=model, calls=calls), takeovers=0)

@@ -1,11 +1,17 @@
-"""What a tool call may do now: start, or have a person asked about it."""
+"""What may happen now: the model be asked, a call start, a person be asked about it."""
 
-from cueline.deciders.session.state import Call, Question, SessionState
+from cueline.deciders.session.state import Call, ModelCall, Question, SessionState
+
+
+def may_ask(state: SessionState, model: ModelCall) -> bool:
+    """Whether the request may go out now."""
+    free = not state.hold and not state.stop and model.held is None
+    return free and model.phase == "requested"
 
 
 def may_start(state: SessionState, call: Call) -> bool:
     """Whether the call may be given to a runner now."""
-    free = not state.hold and not state.stop and not state.steered
+    free = not state.hold and not state.stop and not state.steered and call.held is None
     fit = call.phase == "requested" and call.allowed and call.problem is None
     return free and fit and startable(state, call)
 
@@ -36,3 +42,10 @@ def allowing_rule(call: Call) -> str:
     if call.approval is not None and call.approval.granted is not None:
         return f"granted by {call.approval.granted}"
     return call.judged.rule
+
+
+def on_open(state: SessionState, call: Call) -> str:
+    """Return what is done when the breaker of the call's tool is open."""
+    assert state.setup is not None, "a call belongs to a session that was started"
+    tool = state.setup.tools.get(call.tool)
+    return tool.breaker.on_open if tool is not None and tool.breaker else "wait"

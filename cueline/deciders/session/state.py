@@ -34,6 +34,14 @@ class Status(StrEnum):
 TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.STOPPED})
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A breaker keeps an effect back, which therefore never went out."""
+
+    until: datetime
+    why: str
+
+
 @dataclass(frozen=True)
 class ModelCall:
     """The model call of the current turn, while it is open."""
@@ -52,6 +60,7 @@ class ModelCall:
     """Why it was given up."""
     fatal: bool = False
     """Nobody can mend it."""
+    held: Held | None = None
 
 
 Question = Literal["may_it_run", "did_it_happen"]
@@ -149,6 +158,7 @@ class Call:
     ruling: Ruling | None = None
     """What a person said of a call in doubt."""
     reach: Reach | None = None
+    held: Held | None = None
 
     @property
     def repeatable(self) -> bool:
@@ -306,6 +316,13 @@ class SessionState:
         """Until when it waits for a runner to be reached."""
         times = [call.reach.until for call in self.open_calls if call.reach and call.unreached]
         return min(times, default=None)
+
+    @property
+    def held(self) -> tuple[Held, ...]:
+        """What breakers keep back."""
+        model = self.turn.model
+        asked = (model.held,) if model is not None else ()
+        return tuple(h for h in (*asked, *(call.held for call in self.open_calls)) if h)
 
     @property
     def agent(self) -> AgentSpec:

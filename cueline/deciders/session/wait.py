@@ -24,6 +24,8 @@ def wait_of(state: SessionState) -> Wait | None:
         recorded = state.waiting is not None and state.waiting.kind == "runner"
         why = state.waiting.why if state.waiting and recorded else "no runner can be reached"
         return Wait("runner", why, until)
+    if state.held:
+        return Wait("breaker", state.held[0].why, until)
     if _next_of_effects(state) is not None:
         return Wait("retry", "a failed attempt is tried again", until)
     return None
@@ -45,11 +47,15 @@ def _next_of_effects(state: SessionState) -> datetime | None:
     times = []
     if state.turn.model is not None and state.turn.model.retry_at is not None:
         times.append(state.turn.model.retry_at)
+    if state.turn.model is not None and state.turn.model.held is not None:
+        times.append(state.turn.model.held.until)
     for call in state.turn.calls:
         if call.phase == "closed":
             continue
         if call.retry_at is not None:
             times.append(call.retry_at)
+        if call.held is not None:
+            times.append(call.held.until)
         if call.reach is not None and call.unreached:
             times.append(call.reach.until)
         if call.approval is not None and call.asking:
@@ -76,7 +82,9 @@ def _in_hand(state: SessionState) -> bool:
     """Whether there is something to do, or it is being done."""
     model = state.turn.model
     if model is not None and (
-        model.phase in ("requested", "started") or (model.phase == "retry" and not model.rests)
+        (model.phase == "requested" and model.held is None)
+        or model.phase == "started"
+        or (model.phase == "retry" and not model.rests)
     ):
         return True
     return any(_busy(state, call) for call in state.open_calls)
@@ -85,7 +93,7 @@ def _in_hand(state: SessionState) -> bool:
 def _busy(state: SessionState, call: Call) -> bool:
     if call.asking:
         return state.steered
-    if call.unreached:
+    if call.unreached or call.held is not None:
         return False
     if call.phase == "retry":
         return not call.rests

@@ -1,0 +1,220 @@
+"""The rules of one breaker: closed → open → half-open → closed or open.
+
+Failures that may pass are counted, permanent ones never (C3, C4). While it is
+open nothing counts: a call that went out before it opened says nothing new.
+Half-open admits exactly one probe, whoever wins the append. A provider that
+says how long it wants to be left alone is held, not counted against: it works,
+and it says when.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple, assert_never
+
+from cueline.deciders.decider import Decider
+from cueline.deciders.retry import LONGEST_SECONDS
+from cueline.events.agent import BreakerPolicy
+from cueline.events.breaker import (
+    BreakerClosed,
+    BreakerEvent,
+    BreakerHalfOpened,
+    BreakerHeld,
+    BreakerOpened,
+    FailureCounted,
+)
+from cueline.events.failure import OURS, TRANSIENT
+
+PROBE_SECONDS = 120.0
+"""A probe without an outcome by then is lost; its own session goes on with it before."""
+LONGEST_OPEN_SECONDS = 600.0
+"""Doubled time and again, the time-out stops growing here, unless it began longer."""
+MOST_FAILURES = 1000
+"""No threshold is higher, so no more are remembered."""
+
+
+class Failure(NamedTuple):
+    """A failure that counts."""
+
+    at: datetime
+    successes: int
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerState:
+    """One breaker, folded."""
+
+    phase: Literal["closed", "open", "half_open"] = "closed"
+    since: datetime | None = None
+    """When it came to the phase; None when it was never anything but closed."""
+    until: datetime | None = None
+    """When the next probe may go."""
+    failures: tuple[Failure, ...] = ()
+    openings: int = 0
+    """In a row."""
+    probe: str = ""
+    held_until: datetime | None = None
+    kind: str = ""
+    """Of the failure that opened or held it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The call *key* failed."""
+
+    key: str
+    kind: str
+    at: datetime
+    policy: BreakerPolicy
+    successes: int = 0
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Succeed:
+    """The call *key* was answered."""
+
+    key: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """The provider asked to be left alone."""
+
+    at: datetime
+    seconds: float
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """The call *key* wants to find out whether the dependency is well again."""
+
+    key: str
+    at: datetime
+
+
+BreakerCommand = Fail | Succeed | Hold | Probe
+
+
+def decide(command: BreakerCommand, state: BreakerState) -> list[BreakerEvent]:
+    """Say what *command* makes happen."""
+    match command:
+        case Fail():
+            return _failed(command, state)
+        case Succeed(key=key, at=at):
+            return [BreakerClosed(at=at)] if _probes(state, key) else []
+        case Hold(at=at, seconds=seconds, kind=kind):
+            until = at + timedelta(seconds=min(seconds, LONGEST_SECONDS))
+            longer = until > at and (state.held_until is None or until > state.held_until)
+            return [BreakerHeld(at=at, until=until, kind=kind)] if longer else []
+        case Probe(key=key, at=at):
+            if admission(state, key, at).answer != "probe":
+                return []
+            until = at + timedelta(seconds=PROBE_SECONDS)
+            return [BreakerHalfOpened(at=at, probe=key, until=until)]
+        case _:
+            assert_never(command)
+
+
+def _failed(command: Fail, state: BreakerState) -> list[BreakerEvent]:
+    at, policy = command.at, command.policy
+    if _probes(state, command.key):
+        answered = command.kind not in TRANSIENT | OURS
+        return [BreakerClosed(at=at)] if answered else [_opened(command, state)]
+    counts = command.kind in TRANSIENT and command.retry_after is None
+    if state.phase != "closed" or not counts or not policy.threshold:
+        return []
+    counted = FailureCounted(at=at, kind=command.kind, successes=command.successes)
+    return [counted, _opened(command, state)] if _trips(command, state) else [counted]
+
+
+def _trips(command: Fail, state: BreakerState) -> bool:
+    policy = command.policy
+    since = command.at - timedelta(seconds=policy.window_seconds)
+    recent = [f for f in (*state.failures, _failure(command)) if f.at > since]
+    calls = len(recent) + sum(failure.successes for failure in recent)
+    return (
+        len(recent) >= policy.threshold
+        and calls >= policy.min_calls
+        and len(recent) >= policy.failure_rate * calls
+    )
+
+
+def _failure(command: Fail) -> Failure:
+    return Failure(command.at, command.successes)
+
+
+def _opened(command: Fail, state: BreakerState) -> BreakerOpened:
+    first = command.policy.timeout_seconds
+    wait = first
+    for _ in range(state.openings):  # a power would overflow
+        wait = min(wait * 2, max(first, LONGEST_OPEN_SECONDS))
+    if command.kind in OURS:
+        wait = 0.0  # nothing was found out: the next probe may go at once
+    wait = max(wait, min(command.retry_after or 0.0, LONGEST_SECONDS))
+    return BreakerOpened(
+        at=command.at,
+        until=command.at + timedelta(seconds=wait),
+        kind=command.kind,
+        openings=state.openings + (command.kind not in OURS),
+    )
+
+
+def _probes(state: BreakerState, key: str) -> bool:
+    return state.phase == "half_open" and state.probe == key
+
+
+def evolve(state: BreakerState, event: BreakerEvent) -> BreakerState:
+    """Say what *event* changed."""
+    match event:
+        case FailureCounted(at=at, successes=successes):
+            failures = (*state.failures, Failure(at, successes))[-MOST_FAILURES:]
+            return replace(state, failures=failures)
+        case BreakerOpened(at=at, until=until, kind=kind, openings=openings):
+            return replace(
+                state,
+                phase="open",
+                since=at,
+                until=until,
+                failures=(),
+                openings=openings,
+                probe="",
+                kind=kind,
+            )
+        case BreakerHeld(until=until, kind=kind):
+            return replace(state, held_until=until, kind=kind)
+        case BreakerHalfOpened(at=at, probe=probe, until=until):
+            return replace(state, phase="half_open", since=at, until=until, probe=probe)
+        case BreakerClosed(at=at):
+            return BreakerState(since=at, held_until=state.held_until)
+        case _:
+            assert_never(event)
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Whether a call may go out now."""
+
+    answer: Literal["go", "probe", "wait"]
+    until: datetime | None = None
+    """Of a wait."""
+
+
+GO = Admission("go")
+_PROBE = Admission("probe")
+
+
+def admission(state: BreakerState, key: str, now: datetime) -> Admission:
+    """Say whether the call *key* may go out at *now*, by what is known."""
+    if state.held_until is not None and state.held_until > now:
+        return Admission("wait", state.held_until)
+    if state.phase == "closed" or _probes(state, key):
+        return GO
+    assert state.until is not None, "what is not closed has a time"
+    return _PROBE if state.until <= now else Admission("wait", state.until)
+
+
+BREAKER: Decider[BreakerCommand, BreakerState, BreakerEvent] = Decider(
+    BreakerState(), decide, evolve
+)
