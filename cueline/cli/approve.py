@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _PENDING = """List what waits for a person's decision, the most urgent first.
 
+What was decided while nothing runs is marked: it counts when the session is
+next driven.
+
 \b
 Examples:
   cueline pending
@@ -44,6 +47,9 @@ Asked "did it happen?", to deny is to say no: the call is run again.
 Example:
   cueline deny 7f3a.3.0.1 --reason "use the copy in backup/"
 """
+
+
+_DONE = {"grant": "granted", "deny": "denied"}
 
 
 def register(app: typer.Typer) -> None:
@@ -126,12 +132,14 @@ def _document(approval: "Approval") -> dict[str, Any]:
         "arguments": json.loads(approval.arguments_json),
         "summary": approval.summary,
         "deadline_at": approval.deadline_at.isoformat(),
+        "given": approval.given or None,
+        "given_by": approval.given_by or None,
     }
 
 
 def _print(waiting: list["Approval"]) -> None:
     from cueline.console.table import print_table
-    from cueline.console.text import arguments, duration
+    from cueline.console.text import arguments, duration, one_line
     from cueline.events.stream import shown
 
     now = datetime.now(UTC)
@@ -140,6 +148,9 @@ def _print(waiting: list["Approval"]) -> None:
         left = (each.deadline_at - now).total_seconds()
         time = duration(left) if left > 0 else "over"
         asked = "did it happen?" if each.question == "did_it_happen" else "may it run?"
+        if each.given:
+            # It waits for the session, not for a person; who asks again is refused.
+            asked = f"{_DONE[each.given]} by {one_line(each.given_by, 20)}, not read yet"
         given = arguments(json.loads(each.arguments_json), 80)
         rows.append((each.id, shown(each.session), asked, time, f"{each.tool} {given}"))
     print_table(("approval", "session", "question", "time left", "call"), rows)
@@ -180,7 +191,7 @@ def _tell(
         told = {"id": name, "session": session, "verdict": decision.verdict, "driven": driven}
         typer.echo(json.dumps(told))
         return
-    done = "granted" if decision.verdict == "grant" else "denied"
+    done = _DONE[decision.verdict]
     typer.echo(f"{name}: {done}{when_it_counts(path, session, driven=driven)}")
 
 
@@ -199,8 +210,7 @@ async def _was_given(log: "Log", session: str, decision: "DecisionGiven") -> boo
         if said.digest != decision.digest:
             continue
         if said.verdict != decision.verdict:
-            done = "granted" if said.verdict == "grant" else "denied"
-            reason = f"it was {done} by {said.by} before, which counts when it is next driven"
+            reason = f"it was {_DONE[said.verdict]} by {said.by} before, which counts when it is next driven"
             raise NotPendingError(decision.approval, reason)
         return True
     return False

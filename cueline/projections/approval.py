@@ -40,6 +40,9 @@ class Approval:
     votes: int = 0
     by: str = ""
     note: str = ""
+    given: str = ""
+    """`grant` or `deny`, while that waits in the inbox and nobody has read it."""
+    given_by: str = ""
 
     @property
     def deadline_at(self) -> datetime:

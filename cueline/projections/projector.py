@@ -12,9 +12,16 @@ from cueline.events.approval import (
     ApprovalSuperseded,
     VoteGiven,
 )
-from cueline.events.session import ModelFailed, ModelReplied, SessionForked
+from cueline.events.inbox import DecisionGiven
+from cueline.events.session import (
+    MessageReceived,
+    MessageRefused,
+    ModelFailed,
+    ModelReplied,
+    SessionForked,
+)
 from cueline.events.store import RecordedEvent, from_us, to_us
-from cueline.events.stream import category_of, shown, sibling
+from cueline.events.stream import category_of, shown, sibling, tenant_of
 from cueline.projections.approval import Approval
 from cueline.projections.audit import Facets
 from cueline.projections.effect import Effect
@@ -52,6 +59,7 @@ class Projector:
             case "inbox":
                 session = sibling(recorded.stream, "session")
                 fold_message(self._session(session, recorded.recorded_us), recorded, fact)
+                self._give(session, fact, waits=True)
             case "approval":
                 tool, session = self._project_approval(recorded, fact)
         self._events.add(
@@ -86,11 +94,22 @@ class Projector:
         match fact:
             case ModelReplied() | ModelFailed():
                 self._use(row, recorded, fact)
+            case MessageReceived() | MessageRefused():
+                self._give(recorded.stream, fact.message, waits=False)
             case SessionForked():
                 # What the parent used is summed up from its rows in the file.
                 self.flush()
                 inherit(self._db, self._session(recorded.stream, recorded.recorded_us))
         return tool
+
+    def _give(self, session: str, message: object, *, waits: bool) -> None:
+        """Keep in mind what was decided, while it waits to be read."""
+        if not isinstance(message, DecisionGiven):
+            return
+        found = self._approvals.find(f"approval-{tenant_of(session)}/{message.approval}")
+        if found is not None and found["digest"] == message.digest:
+            given = (message.verdict, message.by) if waits else ("", "")
+            found["given"], found["given_by"] = given
 
     def _use(self, session: Row, recorded: RecordedEvent, fact: ModelReplied | ModelFailed) -> None:
         model, cost = session["model"], None

@@ -1,6 +1,7 @@
 """`send`, `pause`, `stop`, `pending`, `approve`, `deny` and `fork`, in one process."""
 
 import json
+from getpass import getuser
 
 import pytest
 
@@ -62,6 +63,18 @@ def test_what_waits_is_listed_with_the_time_left(asking):
     assert head.split()[:2] == ["APPROVAL", "SESSION"]
     assert row.startswith("one.1.0.1  one      may it run?  23h 5")
     assert row.endswith('delete_file path="list.txt"')
+
+
+@pytest.mark.parametrize(("verb", "told"), [("approve", "granted"), ("deny", "denied")])
+def test_what_was_decided_and_not_read_is_marked(asking, verb, told):
+    asking(verb, "one.1.0.1")
+
+    row = asking("pending").stdout.splitlines()[1]
+    assert f"{told} by {getuser()}, not read yet" in row
+    (listed,) = asking.json("pending")
+    assert (told[:4], getuser()) == (listed["given"][:4], listed["given_by"])
+    asking("resume", "one", "--inline")
+    assert "nothing waits for a decision\n" == asking("pending").stdout
 
 
 def test_nothing_waits(finished):

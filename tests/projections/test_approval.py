@@ -12,7 +12,8 @@ from cueline.events.approval import (
     ApprovalSuperseded,
     VoteGiven,
 )
-from cueline.events.session import SessionStopped
+from cueline.events.inbox import DecisionGiven
+from cueline.events.session import MessageReceived, SessionStopped
 from cueline.projections.approval import pending_approvals
 
 A = "session-default/a"
@@ -96,3 +97,25 @@ async def test_nobody_is_asked_about_a_session_that_ended(opened, log):
     await log.tell("a", SessionStopped(by="user", reason="enough"))
 
     assert [] == pending_approvals(await opened("a.1.0.1"))
+
+
+async def test_what_was_decided_waits_until_it_is_read(opened, log):
+    await opened("a.1.0.1")
+    decision = DecisionGiven(approval="a.1.0.1", digest="d1", verdict="grant", by="ann")
+
+    (approval,) = pending_approvals(await log.ask("a", decision))
+    assert ("grant", "ann") == (approval.given, approval.given_by)
+
+    read = MessageReceived(inbox_version=1, recorded_at=log.moment, message=decision)
+    (approval,) = pending_approvals(await log.tell("a", read))
+    assert ("", "") == (approval.given, approval.given_by)
+
+
+@pytest.mark.parametrize("change", [{"digest": "d2"}, {"approval": "b.1.0.1"}])
+async def test_a_decision_on_something_else_changes_nothing(opened, log, change):
+    await opened("a.1.0.1")
+    decision = DecisionGiven(approval="a.1.0.1", digest="d1", verdict="grant", by="ann")
+
+    (approval,) = pending_approvals(await log.ask("a", decision.model_copy(update=change)))
+
+    assert "" == approval.given
