@@ -210,8 +210,10 @@ async def _was_given(log: "Log", session: str, decision: "DecisionGiven") -> boo
         if said.digest != decision.digest:
             continue
         if said.verdict != decision.verdict:
-            reason = f"it was {_DONE[said.verdict]} by {said.by} before, which counts when it is next driven"
-            raise NotPendingError(decision.approval, reason)
+            reason = f"it was {_DONE[said.verdict]} by {said.by} before"
+            raise NotPendingError(
+                decision.approval, f"{reason}, which counts when it is next driven"
+            )
         return True
     return False
 

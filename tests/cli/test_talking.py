@@ -65,14 +65,16 @@ def test_what_waits_is_listed_with_the_time_left(asking):
     assert row.endswith('delete_file path="list.txt"')
 
 
-@pytest.mark.parametrize(("verb", "told"), [("approve", "granted"), ("deny", "denied")])
-def test_what_was_decided_and_not_read_is_marked(asking, verb, told):
+@pytest.mark.parametrize(
+    ("verb", "decision", "told"), [("approve", "grant", "granted"), ("deny", "deny", "denied")]
+)
+def test_what_was_decided_and_not_read_is_marked(asking, verb, decision, told):
     asking(verb, "one.1.0.1")
 
     row = asking("pending").stdout.splitlines()[1]
     assert f"{told} by {getuser()}, not read yet" in row
     (listed,) = asking.json("pending")
-    assert (told[:4], getuser()) == (listed["given"][:4], listed["given_by"])
+    assert (decision, getuser()) == (listed["given"], listed["given_by"])
     asking("resume", "one", "--inline")
     assert "nothing waits for a decision\n" == asking("pending").stdout
 
