@@ -1,14 +1,17 @@
 """An agent as its author writes it: a Python object or a TOML file."""
 
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Self, get_args, get_origin
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from cueline.actors.presence import machine_name
+from cueline.config.effective import Effective, effective
+from cueline.config.layer import Layer, from_table, read_toml
+from cueline.config.problem import problem_of
+from cueline.config.settings import Settings
 from cueline.errors import ConfigError
 from cueline.events.agent import (
     AgentSpec,
@@ -50,32 +53,14 @@ class Agent(BaseModel):
     base_url: str | None = None
     key_variable: str | None = None
 
-    @classmethod
-    def from_file(cls, path: Path) -> Self:
+    @staticmethod
+    def from_file(path: Path) -> "Agent":
         """Read an agent file; relative paths in it are relative to the file.
 
         Raises:
             ConfigError: the file is missing or wrong; the message names the key.
         """
-        try:
-            table = tomllib.loads(path.read_text())
-        except FileNotFoundError as error:
-            raise ConfigError(str(path), "there is no such agent file") from error
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(str(path), f"it cannot be read: {error}") from error
-        except tomllib.TOMLDecodeError as error:
-            raise ConfigError(str(path), f"it is not TOML: {error}") from error
-        folder = path.resolve().parent
-        if isinstance(table.get("workspace"), str):
-            table["workspace"] = folder / table["workspace"]
-        if isinstance(table.get("tools"), list):
-            table["tools"] = [_beside(tool, folder) for tool in table["tools"]]
-        if table.get("provider") == "scripted" and isinstance(table.get("model"), str):
-            table["model"] = str(folder / table["model"])
-        try:
-            return cls.model_validate(table)
-        except ValidationError as error:
-            raise ConfigError(str(path), _first_problem(error, cls)) from error
+        return read_agent(path).agent
 
     def spec(self) -> AgentSpec:
         """Return what is recorded when a session starts: everything that decides how it runs.
@@ -124,6 +109,41 @@ class Agent(BaseModel):
         return shipped[tool]
 
 
+SHARED = Agent.model_fields.keys() & Settings.model_fields.keys()
+"""What an agent file and the settings can both say."""
+
+
+class AgentRead(NamedTuple):
+    """An agent file, read together with the settings around it."""
+
+    agent: Agent
+    held: Effective
+
+
+def read_agent(path: Path, *, over: Sequence[Layer] = (), under: Sequence[Layer] = ()) -> AgentRead:
+    """Read an agent file between the settings that go before it and those that come after.
+
+    Raises:
+        ConfigError: the file or a setting is missing or wrong; the message names the key.
+    """
+    table = read_toml(path, "agent file")
+    folder = path.resolve().parent
+    if isinstance(table.get("workspace"), str):
+        table["workspace"] = folder / table["workspace"]
+    if isinstance(table.get("tools"), list):
+        table["tools"] = [_beside(tool, folder) for tool in table["tools"]]
+    if table.get("provider") == "scripted" and isinstance(table.get("model"), str):
+        table["model"] = str(folder / table["model"])
+    shared = {key: table.pop(key) for key in SHARED if key in table}
+    held = effective(*over, from_table(shared, path), *under)
+    for key in {key.partition(".")[0] for key in held.given} & SHARED:
+        table[key] = getattr(held.settings, key)
+    try:
+        return AgentRead(Agent.model_validate(table), held)
+    except ValidationError as error:
+        raise ConfigError(str(path), problem_of(error, Agent)) from error
+
+
 def secret_values(agent: AgentSpec | None, environ: Mapping[str, str] = os.environ) -> list[str]:
     """Return the values that are never recorded: the agent's secrets and every provider's key."""
     names = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "RAY_AUTH_TOKEN"]
@@ -137,31 +157,3 @@ def _beside(tool: object, folder: Path) -> object:
     if isinstance(tool, str) and ".py:" in tool:
         return str(folder / tool)
     return tool
-
-
-def _first_problem(error: ValidationError, shape: type[BaseModel]) -> str:
-    # A typo in a key that is needed is two problems; the typo is the one to mend.
-    problem = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
-    key = ".".join(str(part) for part in problem["loc"])
-    if problem["type"] == "extra_forbidden":
-        *tables, _ = (str(part) for part in problem["loc"])
-        where = f"in [{'.'.join(tables)}]" if tables else "at the top level"
-        known = ", ".join(sorted(_table_of(shape, tables).model_fields))
-        return f"unknown key {key!r}; known {where} are {known}"
-    if problem["type"] == "missing":
-        return f"key {key!r} is missing"
-    return f"key {key!r}: {problem['msg']}"
-
-
-def _table_of(shape: type[BaseModel], tables: Sequence[str]) -> type[BaseModel]:
-    """Return the shape of a table inside of one of *shape*."""
-    keys = iter(tables)
-    for table in keys:
-        inner = shape.model_fields[table].annotation
-        if get_origin(inner) is dict:
-            next(keys, None)  # the name of an entry
-            inner = get_args(inner)[1]
-        assert isinstance(inner, type)
-        assert issubclass(inner, BaseModel)
-        shape = inner
-    return shape

@@ -13,7 +13,7 @@ PORTS = {"actors", "events", "errors", "clock"}
 MAY_IMPORT = {
     "errors": set(),
     "clock": set(),
-    "config": {"errors"},
+    "config": {"events", "errors"},
     "events": {"errors"},
     "deciders": {"events", "errors"},
     "projections": {"events", "errors"},
@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "providers": PORTS,
     "tools": PORTS,
     "console": PORTS | {"projections"},
-    "agent": {"tools", "actors", "events", "errors"},
+    "agent": {"config", "tools", "actors", "events", "errors"},
     "session": {"deciders", *PORTS},
 }
 MAY_IMPORT |= {
@@ -46,7 +46,6 @@ HOMES = {
     "jsonschema": {"tools"},
     "pydantic": PYDANTIC,
     "pydantic_core": PYDANTIC,
-    "pydantic_settings": {"config"},
     "pysqlite3": {"stores", "testing"},
     "pytest": {"testing"},
     "ray": {"cluster"},

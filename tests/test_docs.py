@@ -19,6 +19,7 @@ import cueline
 from cueline import errors
 from cueline.agent import Agent
 from cueline.cli import app
+from cueline.config.leaf import leaves
 from cueline.events.agent import BreakerPolicy, Limits, Policy, RetryPolicy
 from cueline.events.codec import FACTS
 from cueline.projections.views import MODELS
@@ -288,6 +289,21 @@ def test_the_reference_has_each_key_of_an_agent_file_with_its_default(part):
         (row,) = [row for row in rows if row.startswith("|") and f"`{name}`" in row.split("|")[1]]
         if part is not Agent:
             assert written(field.default) in row.lower()
+
+
+@pytest.mark.parametrize("leaf", leaves().values(), ids=lambda leaf: leaf.key)
+def test_the_reference_has_each_setting_with_its_variable(leaf):
+    page = (DOCS / "reference/settings.md").read_text()
+    table, _, name = leaf.key.rpartition(".")
+    if table and table in Agent.model_fields:
+        # Its key and default are in the page on agent files, its variable follows a rule.
+        (row,) = [row for row in page.splitlines() if row.startswith(f"| [`[{table}]`]")]
+        usual = f"CUELINE_{'' if table == 'limits' else f'{table.upper()}_'}{name.upper()}"
+        assert leaf.variable == usual or f"`{leaf.variable or leaf.key}`" in page
+        return
+    (row,) = [row for row in page.splitlines() if row.startswith(f"| `{name}` |")]
+    assert (f"`{leaf.variable}`" if leaf.variable else "| |") in row
+    assert (str(leaf.default) if leaf.default else "none") in row
 
 
 @pytest.mark.parametrize("page", [*GUIDES, *REFERENCE], ids=lambda page: page.stem)

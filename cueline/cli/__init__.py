@@ -4,6 +4,7 @@ A command imports what it needs when it runs, so that `--help` and `list` are
 quick and Ray is loaded only where sessions run on it.
 """
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,6 +20,7 @@ from cueline.cli import (
     replay,
     resume,
     run,
+    settings,
     show,
     tail,
     up,
@@ -64,6 +66,7 @@ _GROUPS = (
     fork,
     export,
     audit,
+    settings,
     doctor,
     up,
 )
@@ -83,6 +86,15 @@ def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
 @app.callback(help=_HELP)
 def root(
     *,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            envvar="CUELINE_CONFIG",
+            metavar="FILE",
+            help="The file of settings, instead of the nearest cueline.toml.",
+        ),
+    ] = None,
     version: Annotated[
         bool,
         typer.Option(
@@ -90,7 +102,7 @@ def root(
         ),
     ] = False,
 ) -> None:
-    """Take what belongs to no command."""
+    """Take what belongs to no command; of the settings, `outside` takes care."""
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from cueline.console.tally import Tally
 from cueline.console.telling import Telling
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import SessionState
+from cueline.events.agent import Limits
 from cueline.events.session import (
     ModelReplied,
     SessionCompleted,
@@ -127,7 +128,9 @@ def _setup(state: SessionState) -> dict[str, Any]:
     if state.setup is None:
         return {}
     agent = state.agent
-    limits = {**agent.limits.model_dump(mode="json"), "sources": agent.limit_sources}
+    said = {key.removeprefix("limits."): at for key, at in agent.limit_sources.items()}
+    sources = {key: at for key, at in said.items() if key in Limits.model_fields}
+    limits = {**agent.limits.model_dump(mode="json"), "sources": sources}
     place = agent.workspace.model_dump() if agent.workspace else None
     return {
         "agent": agent.name,

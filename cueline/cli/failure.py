@@ -10,6 +10,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from cueline.cli.outside import take
 from cueline.errors import (
     ClusterError,
     CorruptEventError,
@@ -93,6 +94,7 @@ class Commands(TyperGroup):
             Exit: with the code for what happened.
         """
         try:
+            take(ctx, ctx.args)
             return super().invoke(ctx)
         except CuelineError as error:
             tell(error)

@@ -20,10 +20,12 @@ from cueline.cli.option import (
     LogOption,
     SessionArgument,
 )
+from cueline.cli.outside import outside_of
 from cueline.cli.terminal import is_attended, who
 from cueline.errors import ConfigError, CuelineError, RejectedError
 
 if TYPE_CHECKING:
+    from cueline.cli.outside import Outside
     from cueline.cli.starting import Wish
     from cueline.events.agent import AgentSpec
     from cueline.events.inbox import ForkPoint
@@ -60,6 +62,7 @@ def register(app: typer.Typer) -> None:
 
 
 def fork(
+    ctx: typer.Context,
     session: SessionArgument,
     *,
     at: Annotated[
@@ -93,10 +96,10 @@ def fork(
         attended=is_attended() and not detach and not as_json,
         as_json=as_json,
     )
-    raise typer.Exit(opened.run(_fork(session, at, goal, wish)))
+    raise typer.Exit(opened.run(_fork(session, at, goal, wish, outside_of(ctx))))
 
 
-async def _fork(name: str, at: int, goal: str | None, wish: "Wish") -> Exit:
+async def _fork(name: str, at: int, goal: str | None, wish: "Wish", outside: "Outside") -> Exit:
     from cueline.cli.starting import (
         carry_on,
         check_recorded,
@@ -116,7 +119,8 @@ async def _fork(name: str, at: int, goal: str | None, wish: "Wish") -> Exit:
 
         async def record_it() -> None:
             with copied(past.agent, wish.id, wish.log) as (agent, note):
-                seconds = seconds_to_answer(wish.attended)
+                approval = outside.held().settings.approval
+                seconds = seconds_to_answer(approval, attended=wish.attended)
                 policy = agent.policy.model_copy(update={"approval_seconds": seconds})
                 asked = StartAsked(
                     agent=agent.model_copy(update={"policy": policy}),

@@ -68,11 +68,12 @@ def complete_session(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the ids that begin with what was typed, for the shell."""
     from cueline.cli.opened import looking, run
     from cueline.cli.option import DEFAULT_LOG
+    from cueline.cli.outside import read
     from cueline.errors import CuelineError
 
-    log = Path(ctx.params.get("log") or os.environ.get("CUELINE_LOG") or DEFAULT_LOG)
-
     async def find() -> list[str]:
+        set_ = read(ctx.find_root().params.get("config")).log
+        log = Path(ctx.params.get("log") or os.environ.get("CUELINE_LOG") or set_ or DEFAULT_LOG)
         async with looking(log) as store:
             return await known_sessions(store, log)
 

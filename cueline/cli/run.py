@@ -14,6 +14,7 @@ from cueline.cli.option import (
     JsonOption,
     LogOption,
 )
+from cueline.cli.outside import outside_of
 from cueline.cli.terminal import is_attended, text_or_stdin
 
 _HELP = """Start a session, and watch it until it ends, rests, or waits for a person.
@@ -37,6 +38,7 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
+    ctx: typer.Context,
     goal: Annotated[
         str,
         typer.Argument(metavar="GOAL", help="What the agent is to do; `-` reads it from stdin."),
@@ -66,7 +68,18 @@ def run(
     ] = False,
     max_turns: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Model calls before it waits for a person."),
+        typer.Option(metavar="N", help="Model calls before it waits for a person."),
+    ] = None,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Tokens, sent and answered, of it and all it starts."),
+    ] = None,
+    max_cost: Annotated[
+        str | None, typer.Option(metavar="USD", help="US dollars, of it and all it starts.")
+    ] = None,
+    time_budget: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Time at work, in seconds or as 15m or 4h."),
     ] = None,
     address: AddressOption = None,
     name: Annotated[
@@ -82,18 +95,11 @@ def run(
 ) -> None:
     """Start a session."""
     from cueline.actors.inbox import new_id
-    from cueline.cli.starting import Changes, Wish, labels_of, prepared, start
+    from cueline.cli.starting import Ask, Wish, labels_of, prepared, start
 
     if inline and detach:
         raise typer.BadParameter("an inline run ends with this command; leave one of them out")
     attended = is_attended() and not detach and not as_json
-    changes = Changes(
-        workspace=workspace,
-        auto_approve=auto_approve,
-        require_approval=require_approval,
-        max_turns=max_turns,
-        attended=attended,
-    )
     wish = Wish(
         log=log,
         id=name or new_id(),
@@ -103,7 +109,20 @@ def run(
         attended=attended,
         as_json=as_json,
     )
-    asked = prepared(
-        agent, text_or_stdin(goal), changes, labels_of(label or ()), stay_open=stay_open
+    ask = Ask(
+        goal=text_or_stdin(goal),
+        flags={
+            "limits.max_turns": ("--max-turns", max_turns),
+            "limits.max_tokens": ("--max-tokens", max_tokens),
+            "limits.max_cost": ("--max-cost", max_cost),
+            "limits.max_active_seconds": ("--time-budget", time_budget),
+            "policy.auto_approve": ("--auto-approve", auto_approve or None),
+        },
+        require_approval=require_approval,
+        workspace=workspace,
+        labels=labels_of(label or ()),
+        stay_open=stay_open,
+        attended=attended,
     )
+    asked = prepared(agent, ask, outside_of(ctx))
     raise typer.Exit(opened.run(start(asked, wish)))

@@ -9,12 +9,15 @@ from pathlib import Path
 import typer
 
 from cueline.actors.inbox import ask_start
-from cueline.agent import Agent
+from cueline.agent import SHARED, read_agent
 from cueline.cli.driving import Record, Where, drive
 from cueline.cli.ending import report
 from cueline.cli.failure import Exit
+from cueline.cli.outside import Outside
 from cueline.cli.running import note_detached
 from cueline.cli.terminal import who
+from cueline.config.layer import Flags, from_flags
+from cueline.config.settings import Approval
 from cueline.console.screen import Screen
 from cueline.errors import ConfigError, RejectedError
 from cueline.events.agent import AgentSpec
@@ -23,22 +26,6 @@ from cueline.events.inbox import StartAsked
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import shown, sibling, stream_name
 from cueline.runtime import Log, open_log, recorded
-
-ATTENDED_SECONDS = 300.0
-"""How long a person at the terminal has for an answer."""
-LATER_SECONDS = 86_400.0
-"""How long anybody has, where nobody watches."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
-    """What the command line says of the agent, over its file."""
-
-    workspace: Path | None
-    auto_approve: bool
-    require_approval: bool
-    max_turns: int | None
-    attended: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,51 +41,56 @@ class Wish:
     as_json: bool
 
 
-def prepared(
-    file: Path, goal: str, changes: Changes, labels: dict[str, str], *, stay_open: bool
-) -> StartAsked:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What a person asks for when they start a session."""
+
+    goal: str
+    flags: Flags
+    """What the command line sets, over the agent's file."""
+    require_approval: bool
+    workspace: Path | None
+    labels: dict[str, str]
+    stay_open: bool
+    attended: bool
+
+
+def prepared(file: Path, ask: Ask, outside: Outside) -> StartAsked:
     """Return what is asked for, checked.
 
     Raises:
         ConfigError: mend the file, flag or variable that it names.
         ToolImportError: make the tool importable.
     """
-    agent = _changed(Agent.from_file(file), changes)
-    spec = recorded(agent)
+    over = (from_flags(ask.flags), outside.environment)
+    agent, held = read_agent(file, over=over, under=(outside.file,))
+    sources = {key: at for key, at in held.sources.items() if key.partition(".")[0] in SHARED}
+    policy = agent.policy
+    if "policy.approval_seconds" not in held.given:
+        seconds = seconds_to_answer(held.settings.approval, attended=ask.attended)
+        policy = policy.model_copy(update={"approval_seconds": seconds})
+    if ask.require_approval:
+        # Beside what else is asked for, not in its place.
+        profiles = tuple(dict.fromkeys((*policy.approval, "sensitive")))
+        policy = policy.model_copy(update={"approval": profiles})
+        sources["policy.approval"] = "flag --require-approval"
+    workspace = ask.workspace or agent.workspace
+    spec = recorded(agent.model_copy(update={"policy": policy, "workspace": workspace}))
     check_workspace(spec)
-    sources = dict.fromkeys(sorted(agent.limits.model_fields_set), file.name)
-    if changes.max_turns is not None:
-        sources["max_turns"] = "--max-turns"
     return StartAsked(
         agent=spec.model_copy(update={"limit_sources": sources}),
-        goal=goal,
-        open=stay_open,
-        attached=changes.attended,
-        labels=labels,
+        goal=ask.goal,
+        open=ask.stay_open,
+        attached=ask.attended,
+        labels=ask.labels,
         asked_by=who(),
         asked_at=datetime.now(UTC),
     )
 
 
-def _changed(agent: Agent, changes: Changes) -> Agent:
-    policy = agent.policy
-    limits = agent.limits
-    if "approval_seconds" not in policy.model_fields_set:
-        policy = policy.model_copy(update={"approval_seconds": seconds_to_answer(changes.attended)})
-    if changes.require_approval:
-        asking = dict.fromkeys((*policy.approval, "sensitive"))
-        policy = policy.model_copy(update={"approval": tuple(asking)})
-    if changes.auto_approve:
-        policy = policy.model_copy(update={"auto_approve": True})
-    if changes.max_turns is not None:
-        limits = limits.model_copy(update={"max_turns": changes.max_turns})
-    workspace = changes.workspace or agent.workspace
-    return agent.model_copy(update={"policy": policy, "limits": limits, "workspace": workspace})
-
-
-def seconds_to_answer(attended: bool) -> float:  # noqa: FBT001 - the one thing that it depends on
+def seconds_to_answer(approval: Approval, *, attended: bool) -> float:
     """Return how long an approval waits."""
-    return ATTENDED_SECONDS if attended else LATER_SECONDS
+    return approval.attached_seconds if attended else approval.detached_seconds
 
 
 def check_workspace(spec: AgentSpec) -> None:

@@ -54,6 +54,7 @@ turn = 2
 text = "Here I am."
 """
 
+KEYS = {"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "RAY_ADDRESS"}
 CUELINE = [sys.executable, "-m", "cueline.cli"]
 
 
@@ -145,8 +146,9 @@ class Shell:
 @pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
     monkeypatch.chdir(tmp_path)
-    for name in ("CUELINE_LOG", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "RAY_ADDRESS"):
-        monkeypatch.delenv(name, raising=False)
+    for name in os.environ:
+        if name in KEYS or name.startswith("CUELINE_"):
+            monkeypatch.delenv(name)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
     at_work = Shell(tmp_path)

@@ -14,8 +14,10 @@ AS_RUN = {"--inline", "--detach", "--address"}
 
 def commands():
     for name, command in get_command(app).commands.items():
-        yield name, command
-        for child, each in getattr(command, "commands", {}).items():
+        children = getattr(command, "commands", {})
+        if not children or command.invoke_without_command:
+            yield name, command
+        for child, each in children.items():
             yield f"{name} {child}", each
 
 

@@ -198,7 +198,7 @@ def test_a_limit_of_turns_pauses_and_says_where_it_came_from(shell):
     assert done.exit_code == 3
     assert "session one: paused" in done.stdout
     limits = shell.json("export", "one")["limits"]
-    assert (limits["max_turns"], limits["sources"]) == (1, {"max_turns": "--max-turns"})
+    assert (limits["max_turns"], limits["sources"]) == (1, {"max_turns": "flag --max-turns"})
 
 
 def test_an_open_session_stays_for_more_messages(shell):

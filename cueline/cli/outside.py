@@ -1,0 +1,85 @@
+"""What is set outside of the command: the environment and `cueline.toml`, read once.
+
+Nothing is read where nothing is set, so that a list stays quick.
+"""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from cueline.config.place import LOG, find_file, set_in
+
+if TYPE_CHECKING:
+    from cueline.config.effective import Effective
+    from cueline.config.layer import Layer
+
+_HELP = {"--help", "-h"}
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """The settings around a command, without its own flags."""
+
+    path: Path | None = None
+    """The `cueline.toml` that holds."""
+    environment: "Layer" = field(default_factory=dict)
+    file: "Layer" = field(default_factory=dict)
+
+    @property
+    def log(self) -> Path | None:
+        """The log that the file names."""
+        return self.file["log"].value if "log" in self.file else None
+
+    def held(self) -> "Effective":
+        """Return what holds where neither a flag nor an agent says anything.
+
+        Raises:
+            ConfigError: two values do not go together.
+        """
+        from cueline.config.effective import effective
+
+        return effective(self.environment, self.file)
+
+
+def read(config: Path | None) -> Outside:
+    """Return what the environment sets, and the file *config*, or else the nearest.
+
+    Raises:
+        ConfigError: mend the variable, or the key of the file, that it names.
+    """
+    path = config or find_file(Path.cwd())
+    if path is None and set(set_in(os.environ)) <= {LOG}:
+        return Outside()
+    from cueline.config.layer import from_environment, from_file
+
+    file = {} if path is None else from_file(path)
+    outside = Outside(path, from_environment(os.environ), file)
+    outside.held()
+    return outside
+
+
+def take(ctx: typer.Context, words: list[str]) -> None:
+    """Read what is set outside, for the command that *words* say; help is told in any case.
+
+    Raises:
+        ConfigError: see `read`.
+    """
+    if _HELP.isdisjoint(words):
+        ctx.obj = outside = read(ctx.params.get("config"))
+        if outside.log is not None:
+            ctx.default_map = _everywhere(ctx.command, {"log": outside.log})
+
+
+def outside_of(ctx: typer.Context) -> Outside:
+    """Return what was read for this command."""
+    outside: Outside = ctx.find_root().obj
+    return outside
+
+
+def _everywhere(command: Any, values: dict[str, Any]) -> dict[str, Any]:
+    """Return *values* as the defaults of a command and all below it."""
+    children = getattr(command, "commands", {}).items()
+    return {**values, **{name: _everywhere(child, values) for name, child in children}}

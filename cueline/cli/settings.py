@@ -1,0 +1,104 @@
+"""`cueline config show`: every setting that holds, and where it came from."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from cueline.cli.option import JsonOption
+from cueline.cli.outside import outside_of
+
+if TYPE_CHECKING:
+    from cueline.config.effective import Effective
+
+_GROUP = """Show the settings around the commands.
+
+\b
+Example:
+  cueline config show
+"""
+_HELP = """Show every setting that holds, and where it came from.
+
+A value comes from a flag of the command, else from the environment, else from
+the agent's file, else from the nearest cueline.toml; else it is the default.
+
+\b
+Examples:
+  cueline config show
+  cueline config show --agent agent.toml --set
+  CUELINE_MAX_TURNS=5 cueline config show --json
+"""
+_WIDEST = 40
+
+
+class Setting(NamedTuple):
+    """One line of what is shown."""
+
+    key: str
+    value: Any
+    source: str
+    variable: str | None
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    group = typer.Typer(help=_GROUP, no_args_is_help=True, rich_markup_mode=None)
+    group.command("show", help=_HELP, short_help="Show every setting and its source.")(show)
+    app.add_typer(group, name="config", short_help="Show the settings that hold.")
+
+
+def show(
+    ctx: typer.Context,
+    *,
+    agent: Annotated[
+        Path | None,
+        typer.Option("--agent", "-a", help="As they hold for this agent.", metavar="FILE"),
+    ] = None,
+    only_set: Annotated[
+        bool, typer.Option("--set", help="Only those that are no defaults.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the settings."""
+    from cueline.agent import read_agent
+
+    outside = outside_of(ctx)
+    held = outside.held()
+    if agent is not None:
+        held = read_agent(agent, over=(outside.environment,), under=(outside.file,)).held
+    shown = [each for each in settings_of(held) if not only_set or each.source != "default"]
+    if as_json:
+        settings = {each.key: each._asdict() for each in shown}
+        file = None if outside.path is None else str(outside.path)
+        typer.echo(json.dumps({"file": file, "settings": settings}, indent=2, ensure_ascii=False))
+        return
+    typer.echo(f"file: {outside.path or 'none; a cueline.toml here or above would be read'}")
+    for line in _aligned([(each.key, _said(each.value), each.source) for each in shown]):
+        typer.echo(line)
+
+
+def _said(value: Any) -> str:
+    """Say a value in a line; nothing is a dash."""
+    if value in (None, [], {}):
+        return "-"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _aligned(rows: list[tuple[str, str, str]]) -> Iterator[str]:
+    widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
+    for key, value, source in rows:
+        yield f"{key:<{widths[0]}}  {value:<{min(widths[1], _WIDEST)}}  {source}"
+
+
+def settings_of(held: "Effective") -> Iterator[Setting]:
+    """Tell every setting of *held*."""
+    from cueline.config.leaf import leaves
+
+    table = held.settings.model_dump(mode="json")
+    for key, leaf in leaves().items():
+        value: Any = table
+        for part in key.split("."):
+            value = value[part]
+        yield Setting(key, value, held.sources.get(key, "default"), leaf.variable)

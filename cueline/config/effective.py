@@ -1,0 +1,78 @@
+"""What holds: for each key the value of the first layer that gives it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from cueline.config.layer import Given, Layer
+from cueline.config.settings import ADDED, OF_PROVIDER, Settings
+from cueline.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """The settings that hold, and who gave those that are no defaults."""
+
+    settings: Settings
+    given: Layer
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """Where each value came from that is no default, by key."""
+        return {key: each.source for key, each in sorted(self.given.items())}
+
+
+def effective(*layers: Layer) -> Effective:
+    """Return what holds where the first of *layers* goes before the others.
+
+    Raises:
+        ConfigError: two values do not go together.
+    """
+    given: dict[str, Given] = {}
+    for layer in _of_one_provider(layers):
+        for key, each in layer.items():
+            given[key] = (
+                _both(given[key], each) if key in given and key in ADDED else (given.get(key, each))
+            )
+    try:
+        return Effective(Settings.model_validate(_nested(given)), given)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in problem["loc"])
+        concerned = sorted({e.source for key, e in given.items() if key.startswith(where)})
+        reason = problem["msg"].removeprefix("Value error, ")
+        raise ConfigError(", ".join(concerned), f"[{where}]: {reason}") from error
+
+
+def _of_one_provider(layers: Sequence[Layer]) -> Iterator[Layer]:
+    """Tell *layers* without what they say of another provider than the one that holds.
+
+    Else the key meant for one vendor would be sent to another.
+    """
+    named = [layer["provider"].value if "provider" in layer else None for layer in layers]
+    holds = next(filter(None, named), None)
+    for number, layer in enumerate(layers):
+        meant = next(filter(None, named[number:]), holds)
+        yield layer if meant == holds else {k: v for k, v in layer.items() if k not in OF_PROVIDER}
+
+
+def _both(first: Given, second: Given) -> Given:
+    """Return what two layers say of something that is taken together."""
+    if isinstance(first.value, Mapping):
+        value: Any = {**second.value, **first.value}
+    else:
+        value = tuple(dict.fromkeys([*first.value, *second.value]))
+    return Given(value, f"{first.source}, {second.source}")
+
+
+def _nested(given: Layer) -> dict[str, Any]:
+    table: dict[str, Any] = {}
+    for key, (value, _) in given.items():
+        *tables, name = key.split(".")
+        inner = table
+        for each in tables:
+            inner = inner.setdefault(each, {})
+        inner[name] = value
+    return table

@@ -1,0 +1,143 @@
+"""What one source gives: a TOML table, the environment, the flags of a command."""
+
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from cueline.config.leaf import Leaf, leaves, table_of
+from cueline.config.place import ELSEWHERE, set_in
+from cueline.config.problem import problem_of, unknown
+from cueline.config.settings import Settings
+from cueline.errors import ConfigError
+
+
+class Given(NamedTuple):
+    """A value, and who gave it."""
+
+    value: Any
+    source: str
+
+
+Layer = Mapping[str, Given]
+"""What one source gives, by key."""
+
+
+Flags = Mapping[str, tuple[str, object]]
+"""For each key its flag, and what was typed; None for nothing."""
+
+
+def from_flags(flags: Flags) -> Layer:
+    """Return what flags give.
+
+    Raises:
+        ConfigError: one has a value that it cannot have.
+    """
+    layer = {}
+    for key, (flag, value) in flags.items():
+        if value is not None:
+            leaf = leaves()[key]
+            read = leaf.read_text if isinstance(value, str) else leaf.read
+            layer[key] = Given(_read(read, value, flag, leaf.kind), f"flag {flag}")
+    return layer
+
+
+def from_environment(environ: Mapping[str, str]) -> Layer:
+    """Return what the environment gives; an empty variable gives nothing.
+
+    Raises:
+        ConfigError: a variable of ours is unknown, or has a value that it cannot have.
+    """
+    known = {leaf.variable: leaf for leaf in leaves().values() if leaf.variable}
+    layer = {}
+    for name in set_in(environ):
+        if name not in known:
+            near = get_close_matches(name, [*known, *ELSEWHERE], n=1, cutoff=0)[0]
+            raise ConfigError(name, f"there is no such setting; the nearest is {near}")
+        leaf = known[name]
+        value = _read(leaf.read_text, environ[name], name, leaf.kind)
+        layer[leaf.key] = Given(value, f"environment {name}")
+    return layer
+
+
+def from_file(path: Path) -> Layer:
+    """Return what a `cueline.toml` gives; the path of the log is relative to it.
+
+    Raises:
+        ConfigError: it cannot be read, or says something wrong; the message names the key.
+    """
+    table = read_toml(path, "settings file")
+    if table.get("provider") == "scripted" and isinstance(table.get("model"), str):
+        table["model"] = str(path.parent / table["model"])
+    layer = dict(from_table(table, path))
+    if "log" in layer:
+        layer["log"] = Given(path.parent / layer["log"].value, layer["log"].source)
+    return layer
+
+
+def from_table(table: Mapping[str, Any], path: Path) -> Layer:
+    """Return what the *table* of a file gives.
+
+    Raises:
+        ConfigError: a key is unknown, or has a value that it cannot have.
+    """
+    return {
+        leaf.key: Given(_read(leaf.read, value, str(path), leaf.kind, leaf.key), path.name)
+        for leaf, value in _flat(table, Settings, "", str(path))
+    }
+
+
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """Return what a TOML file says.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    try:
+        return tomllib.loads(path.read_text())
+    except FileNotFoundError as error:
+        raise ConfigError(str(path), f"there is no such {what}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(str(path), f"it cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(str(path), f"it is not TOML: {error}") from error
+
+
+def _flat(
+    table: Mapping[str, Any], shape: type[BaseModel], above: str, source: str
+) -> Iterator[tuple[Leaf, Any]]:
+    """Tell each leaf that *table* gives, and its value as it was written."""
+    for name, value in table.items():
+        key = f"{above}{name}"
+        field = shape.model_fields.get(name)
+        if field is None:
+            raise ConfigError(source, unknown(key, shape))
+        if (inner := table_of(field)) is None:
+            yield leaves()[key], value
+        else:
+            said = _as_table(value, inner, key, source)
+            yield from _flat(said, inner, f"{key}.", source)
+
+
+def _as_table(value: Any, shape: type[BaseModel], key: str, source: str) -> Mapping[str, Any]:
+    """Return *value* as a table of *shape*: it may be the name of one, as `retry = "trigger"`."""
+    if isinstance(value, Mapping):
+        return value
+
+    def read(value: object) -> Mapping[str, Any]:
+        return TypeAdapter(shape).validate_python(value).model_dump(exclude_unset=True)
+
+    table: Mapping[str, Any] = _read(read, value, source, shape, key)
+    return table
+
+
+def _read(read: Callable[[Any], Any], value: Any, subject: str, kind: Any, key: str = "") -> Any:
+    try:
+        return read(value)
+    except ValidationError as error:
+        raise ConfigError(subject, problem_of(error, kind, key)) from error
+    except ValueError as error:
+        raise ConfigError(subject, f"key {key!r}: {error}" if key else str(error)) from error

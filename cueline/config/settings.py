@@ -1,0 +1,52 @@
+"""The settings: one frozen model, whose tables are those of an agent file."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from cueline.events.agent import BreakerPolicy, Limits, Policy, Price, RetryPolicy
+
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+"""The name of an environment variable; what holds a secret by mistake seldom reads like one."""
+
+
+class Approval(BaseModel):
+    """How long an approval waits, where the policy does not say it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    attached_seconds: float = Field(default=300.0, gt=0)
+    """For the person at the terminal."""
+    detached_seconds: float = Field(default=86_400.0, gt=0)
+    """For anybody, where nobody watches."""
+
+
+class Settings(BaseModel):
+    """What can be set from outside, whole: every key has a value.
+
+    It holds no secret, only the names of variables that do (I11).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    log: Path = Path(".cueline/log.db")
+    provider: str | None = Field(default=None, min_length=1)
+    model: str | None = Field(default=None, min_length=1)
+    base_url: str | None = Field(default=None, pattern=r"^https?://[^/@\s]+(/\S*)?$")
+    """Without a user or a password: it is recorded."""
+    key_variable: Variable | None = None
+    secrets: tuple[Variable, ...] = ()
+    prices: dict[str, Price] = {}
+    on_unknown_price: Literal["error", "assume", "ignore"] | None = None
+    limits: Limits = Limits()
+    retry: RetryPolicy = RetryPolicy()
+    breaker: BreakerPolicy = BreakerPolicy()
+    policy: Policy = Policy()
+    approval: Approval = Approval()
+
+
+ADDED = frozenset({"prices", "secrets"})
+"""What several layers say of these is taken together."""
+OF_PROVIDER = frozenset({"model", "base_url", "key_variable"})
+"""What a layer says of these is said of its provider, and no other gets to see it."""

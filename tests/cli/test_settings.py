@@ -1,0 +1,208 @@
+"""Settings at the shell: found, shown, refused, and recorded with their source."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def agent(shell):
+    return shell.agent(shell.two_turns, tools=("list_files",))
+
+
+def run(shell, agent, *more):
+    return shell("run", "Hi", "--agent", agent, "--inline", "--id", "one", *more)
+
+
+def settings(shell, text, folder="."):
+    (shell.folder / folder / "cueline.toml").write_text(text)
+
+
+def sources(shell):
+    first, *_ = shell("export", "one", "--events").stdout.splitlines()
+    return json.loads(first)["fact"]["agent"]["limit_sources"]
+
+
+def test_each_source_of_a_session_is_recorded_with_its_agent(shell, agent, monkeypatch):
+    """000-048, 000-061, 004-064."""
+    settings(shell, "[limits]\nmax_turns = 9\nmax_output_tokens = 100\n[retry]\nfactor = 3\n")
+    monkeypatch.setenv("CUELINE_MAX_OUTPUT_TOKENS", "200")
+    monkeypatch.setenv("CUELINE_POLICY_IN_DOUBT", "tell")
+
+    done = run(shell, agent, "--max-turns", "4")
+
+    assert done.exit_code == 0
+    limits = shell.json("export", "one")["limits"]
+    assert (4, 200) == (limits["max_turns"], limits["max_output_tokens"])
+    assert {
+        "limits.max_turns": "flag --max-turns",
+        "limits.max_output_tokens": "environment CUELINE_MAX_OUTPUT_TOKENS",
+        "policy.in_doubt": "environment CUELINE_POLICY_IN_DOUBT",
+        "retry.factor": "cueline.toml",
+        "provider": "agent.toml",
+        "model": "agent.toml",
+    } == sources(shell)
+
+
+@pytest.mark.parametrize(
+    ("typed", "key", "kept"),
+    [
+        (("--max-turns", "30"), "max_turns", 30),
+        (("--max-tokens", "5000"), "max_tokens", 5000),
+        (("--max-cost", "2.50"), "max_cost", "2.50"),
+        (("--time-budget", "15m"), "max_active_seconds", 900.0),
+    ],
+)
+def test_each_limit_has_a_flag(shell, agent, typed, key, kept):
+    """000-061, 000-062, 003-010, 003-011: a price list says what the scripted model costs."""
+    with (shell.folder / agent).open("a") as file:
+        file.write('[prices."scripted/*"]\ninput = 0\noutput = 0\n')
+
+    assert run(shell, agent, *typed).exit_code == 0
+
+    limits = shell.json("export", "one")["limits"]
+    assert (kept, f"flag {typed[0]}") == (limits[key], limits["sources"][key])
+
+
+@pytest.mark.parametrize("flag", ["--max-turns", "--max-tokens", "--max-cost", "--time-budget"])
+def test_a_limit_that_is_none_is_refused_by_its_flag(shell, agent, flag):
+    done = run(shell, agent, flag, "0")
+
+    assert done.exit_code == 2
+    assert f"{flag}: Input should be greater than" in done.stderr
+    assert not shell.log.exists()
+
+
+def test_a_resumed_session_keeps_the_settings_that_it_was_started_with(shell, agent, monkeypatch):
+    """000-048: they are facts."""
+    assert run(shell, agent, "--max-turns", "1").exit_code == 3
+    monkeypatch.setenv("CUELINE_MAX_TURNS", "40")
+    settings(shell, "[limits]\nmax_output_tokens = 1\n")
+
+    assert shell("resume", "one", "--inline").exit_code == 0
+
+    limits = shell.json("export", "one")["limits"]
+    assert (1, 8192) == (limits["max_turns"], limits["max_output_tokens"])
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("max_turns = 5", "cueline.toml: unknown key 'max_turns'; known at the top level are"),
+        ("[limits]\nmax_turns = 'x'", "cueline.toml: key 'limits.max_turns': Input should be a"),
+        ("[limits", "cueline.toml: it is not TOML: "),
+    ],
+)
+def test_a_wrong_file_is_refused_at_the_start_and_nothing_is_recorded(shell, agent, text, told):
+    """004-063: with the file, the key and the reason."""
+    settings(shell, text)
+
+    done = run(shell, agent)
+
+    assert done.exit_code == 2
+    assert told in done.stderr
+    assert not shell.log.exists()
+
+
+def test_a_wrong_variable_is_refused_by_any_command(shell, monkeypatch):
+    monkeypatch.setenv("CUELINE_MAX_TURN", "4")
+
+    done = shell("list")
+
+    assert (2, True) == (done.exit_code, "nearest is CUELINE_MAX_TURNS" in done.stderr)
+
+
+def test_help_is_told_whatever_is_set(shell, monkeypatch):
+    monkeypatch.setenv("CUELINE_MAX_TURN", "4")
+
+    assert 0 == shell("run", "--help").exit_code
+
+
+def test_the_file_of_a_folder_above_names_the_log_beside_itself(shell, agent, monkeypatch):
+    settings(shell, 'log = "kept/sessions.db"')
+    (shell.folder / "inside").mkdir()
+    monkeypatch.chdir(shell.folder / "inside")
+
+    done = run(shell, "../agent.toml")
+
+    assert done.exit_code == 0
+    assert (shell.folder / "kept/sessions.db").exists()
+    assert ["one"] == [each["id"] for each in shell.json("list")]
+    assert 0 == shell("audit", "verify").exit_code
+
+
+def test_the_log_of_a_flag_or_variable_goes_before_that_of_the_file(shell, agent, monkeypatch):
+    settings(shell, 'log = "three.db"')
+
+    assert 0 == run(shell, agent, "--log", "one.db").exit_code
+    monkeypatch.setenv("CUELINE_LOG", "two.db")
+    assert 0 == run(shell, agent).exit_code
+
+    assert [True, True, False] == [
+        (shell.folder / f"{n}.db").exists() for n in ("one", "two", "three")
+    ]
+
+
+def test_a_file_can_be_named_and_then_no_other_is_read(shell):
+    settings(shell, "nonsense = 1")
+    (shell.folder / "mine.toml").write_text("[limits]\nmax_turns = 3\n")
+
+    done = shell("--config", "mine.toml", "config", "show")
+
+    assert done.exit_code == 0
+    assert "mine.toml" in done.stdout
+
+
+def test_a_named_file_that_is_missing_is_refused(shell, monkeypatch):
+    monkeypatch.setenv("CUELINE_CONFIG", "none.toml")
+
+    assert "none.toml: there is no such settings file" in shell("list").stderr
+
+
+def test_the_settings_are_shown_with_their_sources(shell, agent, monkeypatch):
+    """004-078."""
+    settings(shell, "[limits]\nmax_turns = 9\nmax_output_tokens = 100\n")
+    monkeypatch.setenv("CUELINE_MAX_TURNS", "7")
+
+    shown = shell.json("config", "show", "--agent", agent)["settings"]
+
+    assert (7, "environment CUELINE_MAX_TURNS") == (
+        shown["limits.max_turns"]["value"],
+        shown["limits.max_turns"]["source"],
+    )
+    assert "cueline.toml" == shown["limits.max_output_tokens"]["source"]
+    assert "agent.toml" == shown["provider"]["source"]
+    assert "default" == shown["retry.factor"]["source"]
+    assert "limits.max_turns" in shell("config", "show", "--set").stdout
+    assert "retry.factor" not in shell("config", "show", "--set").stdout
+
+
+def test_an_agent_takes_its_provider_from_the_settings(shell):
+    agent = shell.agent(shell.hello)
+    (shell.folder / agent).write_text('name = "clerk"\n')
+    settings(shell, 'provider = "scripted"\nmodel = "script.toml"\n')
+
+    assert "Good evening." in run(shell, agent).stdout
+
+
+def test_an_approval_waits_as_long_as_the_settings_say(shell, monkeypatch):
+    """D10, 004-060."""
+    agent = shell.agent(shell.deletes, tools=("delete_file",))
+    (shell.folder / "work" / "list.txt").write_text("Ada\n")
+    settings(shell, '[approval]\ndetached_seconds = "2h"\n')
+
+    assert run(shell, agent).exit_code == 3
+
+    assert 7200.0 == shell.json("export", "one")["policy"]["approval_seconds"]
+
+
+def test_a_secret_that_the_settings_name_is_not_recorded(shell, monkeypatch):
+    """I11: `secrets` of the settings are added to those of the agent."""
+    monkeypatch.setenv("TEAM_TOKEN", "t0ken-of-the-team")
+    agent = shell.agent(shell.hello.replace("Good evening.", "It is t0ken-of-the-team."))
+    settings(shell, 'secrets = ["TEAM_TOKEN"]')
+
+    done = run(shell, agent)
+
+    assert "It is [redacted]." in done.stdout
+    assert b"t0ken-of-the-team" not in shell.log.read_bytes()

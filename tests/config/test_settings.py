@@ -1,0 +1,274 @@
+"""Every setting, in every source: what wins, and what is refused.
+
+The tests go over the model's own fields, so that none can be forgotten.
+"""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Literal, get_args, get_origin
+
+import pytest
+from annotated_types import Ge, Gt
+
+from cueline.agent import Agent
+from cueline.config.effective import effective
+from cueline.config.layer import from_environment, from_flags, from_table
+from cueline.config.leaf import leaves, table_of
+from cueline.config.settings import Settings
+from cueline.errors import ConfigError
+
+AGENT, FILE = Path("agent.toml"), Path("cueline.toml")
+LEAVES = leaves()
+WITH_VARIABLE = {key: leaf for key, leaf in LEAVES.items() if leaf.variable}
+EXAMPLES = {
+    "base_url": ("https://a.example", "https://b.example/v1"),
+    "key_variable": ("FIRST_KEY", "SECOND_KEY"),
+    "prices": ({"a/b": {"input": 1, "output": 2}}, {"a/b": {"input": 3, "output": 4}}),
+    "secrets": (["FIRST"], ["SECOND"]),
+    "policy.rules": tuple([{"name": name, "answer": "ask"}] for name in ("first", "second")),
+    "policy.hooks": tuple([{"on": "asked", "command": [each]}] for each in ("first", "second")),
+}
+"""Two values of each setting whose kind does not say enough."""
+
+each_leaf = pytest.mark.parametrize("key", LEAVES)
+each_variable = pytest.mark.parametrize("key", WITH_VARIABLE)
+
+
+def two_of(key):
+    """Return two values that a setting can have, as TOML has them."""
+    if key in EXAMPLES:
+        return EXAMPLES[key]
+    kind = LEAVES[key].kind
+    if get_origin(kind) is Literal:
+        return get_args(kind)[:2]
+    kinds = get_args(kind) or (kind,)
+    if get_origin(kinds[0]) is Literal:
+        words = get_args(kinds[0])[:2]
+        return words if get_origin(kind) is not tuple else tuple([word] for word in words)
+    if get_origin(kind) is tuple:
+        return ["first"], ["second"]
+    low = lowest(key) or 0
+    return {
+        bool: (True, False),
+        int: (low + 1, low + 2),
+        float: (low + 0.25, low + 0.5),
+        Decimal: (low + 1, low + 2),
+        str: ("some", "other"),
+        Path: ("some.db", "other.db"),
+    }[kinds[0]]
+
+
+def lowest(key):
+    bounds = [each for each in LEAVES[key].field.metadata if isinstance(each, Ge | Gt)]
+    return next((each.ge if isinstance(each, Ge) else each.gt for each in bounds), None)
+
+
+def is_free(leaf):
+    """Whether it may be any text, so that only a file can say something that is none."""
+    words = get_origin(leaf.kind) is tuple and get_args(leaf.kind)[0] is str
+    return words or (bool({str, Path} & set(leaf.kinds)) and "pattern" not in str(leaf.field))
+
+
+def table(key, value):
+    for name in reversed(key.split(".")):
+        value = {name: value}
+    return value
+
+
+def text(value):
+    return ",".join(value) if isinstance(value, list) else str(value)
+
+
+def flag(key, value):
+    return from_flags({key: ("--flag", value)})
+
+
+def variable(key, value):
+    if (name := LEAVES[key].variable) is None:
+        return flag(key, value)  # only a file can say it: any layer above will do
+    return from_environment({name: text(value)})
+
+
+def in_agent(key, value):
+    return from_table(table(key, value), AGENT)
+
+
+def in_file(key, value):
+    return from_table(table(key, value), FILE)
+
+
+def value_in(held, key):
+    value = held.settings
+    for name in key.split("."):
+        value = getattr(value, name)
+    return value
+
+
+@each_leaf
+@pytest.mark.parametrize(
+    ("above", "below"),
+    [(flag, variable), (variable, in_agent), (in_agent, in_file)],
+    ids=["flag over environment", "environment over agent", "agent over file"],
+)
+def test_the_first_layer_that_says_something_wins(key, above, below):
+    """000-061, 000-062, 004-008, 004-078."""
+    first, second = two_of(key)
+
+    held = effective(above(key, first), below(key, second))
+
+    alone = effective(in_file(key, first))
+    if key == "secrets":
+        assert ("FIRST", "SECOND") == value_in(held, key)
+    else:
+        assert value_in(alone, key) == value_in(held, key)
+    assert held.sources[key].startswith(above(key, first)[key].source)
+
+
+@each_leaf
+def test_a_file_goes_before_the_default(key):
+    first, second = two_of(key)
+    default = value_in(effective(), key)
+
+    values = [value_in(effective(in_file(key, each)), key) for each in (first, second)]
+
+    assert [] != [value for value in values if value != default]
+    assert "cueline.toml" == effective(in_file(key, first)).sources[key]
+
+
+@each_leaf
+def test_a_file_with_a_bad_value_is_refused_by_key(key):
+    """004-062, 004-063: what is wrong fails loudly, and says where."""
+    with pytest.raises(ConfigError) as refused:
+        in_file(key, [[1]])
+
+    assert "cueline.toml" == refused.value.subject
+    assert f"key '{key}" in refused.value.reason
+
+
+NOT_FREE = [key for key, leaf in WITH_VARIABLE.items() if not is_free(leaf)]
+
+
+@pytest.mark.parametrize("key", NOT_FREE)
+def test_a_variable_with_a_bad_value_is_refused_by_name(key):
+    """004-062."""
+    with pytest.raises(ConfigError) as refused:
+        from_environment({LEAVES[key].variable: "?!"})
+
+    assert LEAVES[key].variable == refused.value.subject
+
+
+@pytest.mark.parametrize("key", NOT_FREE)
+def test_a_flag_with_a_bad_value_is_refused_by_name(key):
+    with pytest.raises(ConfigError, match="--flag: "):
+        flag(key, "?!")
+
+
+NUMBERS = [key for key, leaf in LEAVES.items() if {int, float, Decimal} & set(leaf.kinds)]
+
+
+@pytest.mark.parametrize("key", NUMBERS)
+def test_a_number_has_a_least_and_below_it_is_refused(key):
+    """D34: what is set is enforced or refused, never taken and left alone."""
+    with pytest.raises(ConfigError, match=key):
+        in_file(key, lowest(key) - 1)
+
+
+@pytest.mark.parametrize("key", NUMBERS)
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), True, "many"])
+def test_a_number_is_one(key, value):
+    with pytest.raises(ConfigError, match=key):
+        in_file(key, value)
+
+
+@pytest.mark.parametrize("key", [key for key in LEAVES if key.endswith("seconds")])
+def test_a_time_is_in_seconds_or_says_its_unit(key):
+    """D10: no number is taken for milliseconds because it is large."""
+    said = [in_file(key, each)[key].value for each in (900, "900", "900s", "15m")]
+
+    assert [900.0] * 4 == said
+    with pytest.raises(ConfigError, match=key):
+        in_file(key, "5000000000")
+
+
+def test_the_tokens_of_a_call_and_of_a_session_have_names_of_their_own():
+    """C22."""
+    assert "CUELINE_MAX_OUTPUT_TOKENS" == LEAVES["limits.max_output_tokens"].variable
+
+
+def test_each_table_of_an_agent_file_can_be_set_for_all_agents():
+    """004-058, 004-059, 004-060: retry, breaker and approval are groups of settings."""
+    tables = {name for name, field in Agent.model_fields.items() if table_of(field)}
+
+    assert {"limits", "retry", "breaker", "policy"} <= tables
+    assert set() == tables - Settings.model_fields.keys()
+
+
+def test_no_two_settings_share_a_variable():
+    names = [leaf.variable for leaf in WITH_VARIABLE.values()]
+
+    assert len(names) == len(set(names))
+
+
+def test_an_unknown_variable_is_refused_with_the_nearest_one():
+    with pytest.raises(ConfigError, match=r"CUELINE_MAX_TURN: .*nearest is CUELINE_MAX_TURNS"):
+        from_environment({"CUELINE_MAX_TURN": "5"})
+
+
+def test_an_empty_variable_says_nothing_and_what_is_not_ours_is_left_alone():
+    assert {} == from_environment(
+        {"CUELINE_MAX_TURNS": "", "MAX_TURNS": "x", "CUELINE_CONFIG": "c"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"limit": {}}, r"unknown key 'limit'; known at the top level are approval, .*limits"),
+        ({"limits": {"turns": 1}}, r"unknown key 'limits.turns'; known in \[limits\] are max_"),
+        ({"limits": 5}, r"key 'limits'"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_those_that_are_known(said, told):
+    """004-063."""
+    with pytest.raises(ConfigError, match=told):
+        from_table(said, FILE)
+
+
+def test_what_belongs_to_a_provider_is_not_handed_to_another():
+    mine = from_table({"provider": "scripted", "model": "s"}, AGENT)
+    ours = from_table({"provider": "anthropic", "key_variable": "WORK_KEY", "model": "m"}, FILE)
+
+    settings = effective(mine, ours).settings
+
+    assert ("scripted", "s", None) == (settings.provider, settings.model, settings.key_variable)
+
+
+def test_what_is_said_of_no_provider_goes_with_the_one_below():
+    env = from_environment({"CUELINE_MODEL": "larger"})
+    ours = from_table({"provider": "anthropic", "key_variable": "WORK_KEY", "model": "m"}, FILE)
+
+    settings = effective(env, ours).settings
+
+    assert ("anthropic", "larger", "WORK_KEY") == (
+        settings.provider,
+        settings.model,
+        settings.key_variable,
+    )
+
+
+@pytest.mark.parametrize("pasted", ["sk-ant-api03-abc", "two words"])
+def test_a_key_in_place_of_its_variable_is_refused_and_not_repeated(pasted):
+    """I11: the name is recorded; the key must not be."""
+    with pytest.raises(ConfigError) as refused:
+        from_table({"key_variable": pasted}, FILE)
+
+    assert pasted not in str(refused.value)
+
+
+def test_a_url_with_a_password_is_refused():
+    with pytest.raises(ConfigError, match="base_url"):
+        from_table({"base_url": "https://me:secret@models.example"}, FILE)
+
+
+def test_the_settings_are_frozen():
+    assert Settings.model_config["frozen"]
