@@ -143,7 +143,7 @@ class Drive:
         await self._entity.record(steps)
         self._receipts.add(reported)
         for effect in started:
-            self._hand.take_up(effect, performer.carry_out(effect))
+            self._hand.take_up(effect, performer.carry_out)
         self._do_what_is_due(performer)
         self._end_what_must_end(performer)
 
@@ -194,7 +194,7 @@ class Drive:
                 continue
             if isinstance(effect, CloseApproval) and not self._closes(effect):
                 continue
-            self._hand.take_up(effect, performer.carry_out(effect))
+            self._hand.take_up(effect, performer.carry_out)
 
     def _closes(self, effect: CloseApproval) -> bool:
         """Whether the approval ends now: superseded, or over time with the inbox read since."""
@@ -215,7 +215,7 @@ class Drive:
             if is_model_call(cancel.effect):
                 self._hand.cancel(cancel.effect)
             elif not self._hand.has(cancel):
-                self._hand.take_up(cancel, performer.carry_out(cancel))
+                self._hand.take_up(cancel, performer.carry_out)
 
     def _alarm(self, deadline: datetime | None) -> datetime | None:
         """Return when to go on although nobody calls."""

@@ -1,10 +1,8 @@
 """What one session has in hand: the effects in flight, and the facts they brought."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from functools import partial
-from typing import Any
 
 from cueline.actors.alarm import Alarm, Waiting
 from cueline.deciders.session.due import (
@@ -19,7 +17,7 @@ from cueline.deciders.session.due import (
 )
 from cueline.events.session import SessionEvent
 
-Work = Coroutine[Any, Any, Sequence[SessionEvent]]
+Work = Callable[[Effect], Awaitable[Sequence[SessionEvent]]]
 
 
 class Hand:
@@ -29,9 +27,9 @@ class Hand:
 
     def __init__(self, alarm: Alarm) -> None:
         self._alarm = alarm
-        self._tasks: dict[str, asyncio.Task[Sequence[SessionEvent]]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
         self._brought: list[SessionEvent] = []
-        self._error: BaseException | None = None
+        self._error: Exception | None = None
         self._rung = False
         self._waiting: Waiting | None = None
 
@@ -51,10 +49,7 @@ class Hand:
 
     def take_up(self, effect: Effect, work: Work) -> None:
         """Begin *work*, which carries *effect* out."""
-        name = hand_name(effect)
-        task = asyncio.create_task(work)
-        self._tasks[name] = task
-        task.add_done_callback(partial(self._done, name))
+        self._tasks[hand_name(effect)] = asyncio.create_task(self._carry_out(effect, work))
 
     def cancel(self, effect: str) -> None:
         """End the model call of that effect; it brings that it was cancelled."""
@@ -103,15 +98,16 @@ class Hand:
             self._alarm.drop(self._waiting)
             self._waiting = None
 
-    def _done(self, name: str, task: asyncio.Task[Sequence[SessionEvent]]) -> None:
-        del self._tasks[name]
-        self.ring()
-        if task.cancelled():
-            return
-        if (error := task.exception()) is not None:
+    async def _carry_out(self, effect: Effect, work: Work) -> None:
+        """Do *work*, and wake whoever waits in its last step: a callback comes a pass later."""
+        try:
+            facts = await work(effect)
+            self._brought.extend(facts)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it ends the drive
             self._error = error
-        else:
-            self._brought.extend(task.result())
+        finally:
+            del self._tasks[hand_name(effect)]
+            self.ring()
 
 
 def hand_name(effect: Effect) -> str:

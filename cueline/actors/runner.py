@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, Protocol
 
 from cueline.actors.tool import Finding, ToolExecutor, ToolOrder
@@ -79,6 +80,33 @@ class RunnerPort(Protocol):
         ...
 
 
+class _Call:
+    """A call that was begun, and who waits for its report; it goes on when they go away."""
+
+    __slots__ = ("report", "task", "waiting")
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[None] | None = None
+        self.report: ToolReport | None = None
+        self.waiting: list[asyncio.Future[None]] = []
+
+    def end(self, report: ToolReport) -> None:
+        """Tell everybody who waits: at once, for a callback of the task comes a pass later."""
+        self.report = report
+        for waiting in self.waiting:
+            if not waiting.done():
+                waiting.set_result(None)
+
+    async def reported(self) -> ToolReport:
+        """Wait for the report; who waits may go away, and ask again by the call's key."""
+        if self.report is None:
+            waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.waiting.append(waiting)
+            await waiting
+        assert self.report is not None, "a call that ended has a report"
+        return self.report
+
+
 @dataclass(slots=True)
 class _Served:
     """What the runner remembers of one session."""
@@ -87,7 +115,7 @@ class _Served:
     """The highest it has seen."""
     turn: int = 0
     """The latest; whatever belongs to an earlier one is over."""
-    calls: dict[tuple[str, int], "asyncio.Task[ToolReport] | None"] = field(default_factory=dict)
+    calls: dict[tuple[str, int], _Call | None] = field(default_factory=dict)
     """Of that turn, by key and attempt; None: its result is recorded, or it is barred."""
 
 
@@ -111,7 +139,7 @@ class Runner:
         self._now = now
         self._slots = asyncio.Semaphore(slots)
         self._served: dict[str, _Served] = {}
-        self._running: set[asyncio.Task[ToolReport]] = set()
+        self._running: set[asyncio.Task[None]] = set()
         self._draining = False
 
     @property
@@ -128,28 +156,28 @@ class Runner:
             if self._draining:
                 raise RunnerBusyError(self.incarnation)
             calls[key] = self._begin(order)
-        task = calls[key]
-        if task is None:
+        call = calls[key]
+        if call is None:
             # Barred by `outcome`, or forgotten because its result is recorded.
             raise StaleOrderError(self.incarnation, order.session, order.epoch, order.epoch)
-        return await _report_of(task)
+        return await call.reported()
 
     async def outcome(self, name: CallName) -> ToolReport | None:
         """See `RunnerPort.outcome`."""
-        task = self._check(name).calls.setdefault((name.key, name.attempt), None)
-        return None if task is None else await _report_of(task)
+        call = self._check(name).calls.setdefault((name.key, name.attempt), None)
+        return None if call is None else await call.reported()
 
     async def cancel(self, name: CallName) -> None:
         """See `RunnerPort.cancel`."""
-        task = self._check(name).calls.get((name.key, name.attempt))
-        if task is not None:
-            task.cancel()
+        call = self._check(name).calls.get((name.key, name.attempt))
+        if call is not None and call.task is not None:
+            call.task.cancel()
 
     async def forget(self, name: CallName) -> None:
         """See `RunnerPort.forget`."""
         calls = self._check(name).calls
-        task = calls.get((name.key, name.attempt))
-        if task is not None and task.done():
+        call = calls.get((name.key, name.attempt))
+        if call is not None and call.report is not None:
             calls[name.key, name.attempt] = None
 
     async def reconcile(self, order: ToolOrder) -> Finding:
@@ -185,11 +213,22 @@ class Runner:
             served.turn, served.calls = turn, {}
         return served
 
-    def _begin(self, order: ToolOrder) -> "asyncio.Task[ToolReport]":
-        task = asyncio.create_task(self._run(order))
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-        return task
+    def _begin(self, order: ToolOrder) -> _Call:
+        call = _Call()
+        call.task = asyncio.create_task(self._carry_out(call, order))
+        self._running.add(call.task)
+        call.task.add_done_callback(partial(self._ended, call))
+        return call
+
+    def _ended(self, call: _Call, task: "asyncio.Task[None]") -> None:
+        self._running.discard(task)
+        call.task = None
+        if call.report is None:
+            # Cancelled before its first step, it never came to say so itself.
+            call.end(NOT_BEGUN)
+
+    async def _carry_out(self, call: _Call, order: ToolOrder) -> None:
+        call.end(await self._run(order))
 
     async def _run(self, order: ToolOrder) -> ToolReport:
         if _digest(order) != order.digest:
@@ -229,13 +268,6 @@ class Runner:
             seconds=output.seconds,
             truncated_from=output.truncated_from,
         )
-
-
-async def _report_of(task: "asyncio.Task[ToolReport]") -> ToolReport:
-    """Wait for the call; who waits may go away, the call goes on and is asked for by its key."""
-    await asyncio.wait([task])
-    # Cancelled before its first step, it never came to say so itself.
-    return NOT_BEGUN if task.cancelled() else task.result()
 
 
 def _turn(key: str) -> int:
