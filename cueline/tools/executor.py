@@ -10,6 +10,7 @@ import inspect
 import signal
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -62,7 +63,6 @@ class ProcessToolExecutor:
 
     async def call(self, order: ToolOrder) -> ToolOutput:
         """See `ToolExecutor.call`."""
-        check_arguments(order.tool, order.arguments)
         if order.tool.needs_workspace and order.workspace is None:
             raise ToolFailedError(
                 "tool_error", f"{order.tool.name} needs a workspace; there is none"
@@ -71,6 +71,9 @@ class ProcessToolExecutor:
         if order.tool.in_loop:
             output = output_of(await self._in_loop(order, in_loop(order)))
             return ToolOutput(output.content, time.perf_counter() - began, output.truncated_from)
+        # A function in the loop checks them itself when it binds them; a worker
+        # is not taken for what cannot run.
+        check_arguments(order.tool, order.arguments)
         head, body, seconds = await self._in_worker(order, "run")
         return ToolOutput(body, seconds, head["truncated_from"])
 
@@ -110,20 +113,29 @@ class ProcessToolExecutor:
     async def _in_loop(self, order: ToolOrder, start: Start) -> object:
         # A task of its own: a tool that swallows its cancellation is left behind,
         # and does not keep the runner.
-        task = asyncio.ensure_future(guarded(start))
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[None] = loop.create_future()
+        task = loop.create_task(guarded(start))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(partial(self._ended, ended))
+        timer = loop.call_later(order.tool.timeout_seconds, wake, ended)
         try:
-            done, _ = await asyncio.wait({task}, timeout=order.tool.timeout_seconds)
+            await ended
         except asyncio.CancelledError:
             await self._cancel(task)
             raise
-        if not done:
+        finally:
+            timer.cancel()
+        if not task.done():
             await self._cancel(task)
             raise timed_out(order)
         if task.cancelled():
             raise killed(order, None)
         return task.result()
+
+    def _ended(self, ended: asyncio.Future[None], task: asyncio.Task[object]) -> None:
+        self._tasks.discard(task)
+        wake(ended)
 
     async def _cancel(self, task: asyncio.Task[object]) -> None:
         task.cancel()
@@ -165,6 +177,12 @@ async def guarded(start: Start) -> object:
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - tools are other people's code
         # An exit asked for by a tool must not end the runner's loop.
         raise failure_of(error) from None
+
+
+def wake(waiting: asyncio.Future[None]) -> None:
+    """Wake who waits, unless somebody did."""
+    if not waiting.done():
+        waiting.set_result(None)
 
 
 def request_for(order: ToolOrder, verb: str) -> Head:
