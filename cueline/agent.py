@@ -12,6 +12,7 @@ from cueline.config.effective import Effective, effective
 from cueline.config.layer import Layer, from_table, read_toml
 from cueline.config.problem import problem_of
 from cueline.config.settings import Settings
+from cueline.deciders.policy_fault import faults
 from cueline.errors import ConfigError
 from cueline.events.agent import (
     AgentSpec,
@@ -20,6 +21,7 @@ from cueline.events.agent import (
     Policy,
     Price,
     RetryPolicy,
+    ToolSpec,
     Workspace,
 )
 from cueline.tools.catalogue import builtin_tools
@@ -73,6 +75,7 @@ class Agent(BaseModel):
         names = [tool.name for tool in tools]
         if twice := {name for name in names if names.count(name) > 1}:
             raise ConfigError(self.name, f"two tools are called {min(twice)!r}")
+        specs = [tool.spec() for tool in tools]
         place = None
         if self.workspace is not None:
             place = Workspace(machine=machine_name(), path=str(self.workspace.resolve()))
@@ -82,11 +85,11 @@ class Agent(BaseModel):
             model=self.model,
             parameters=self.parameters,
             instructions=self.instructions,
-            tools=tuple(tool.spec() for tool in tools),
+            tools=tuple(specs),
             limits=self.limits,
             retry=self.retry,
             breaker=self.breaker,
-            policy=self.policy,
+            policy=self._policy(tuple(specs)),
             prices=self.prices,
             on_unknown_price=self.on_unknown_price,
             workspace=place,
@@ -94,6 +97,19 @@ class Agent(BaseModel):
             base_url=self.base_url,
             key_variable=self.key_variable,
         )
+
+    def _policy(self, tools: Sequence[ToolSpec]) -> Policy:
+        """Return the policy, with a limit of money also about costs where it does not say (C14).
+
+        Raises:
+            ConfigError: it cannot mean what it says.
+        """
+        policy = self.policy
+        if self.limits.max_cost is not None and "approval" not in policy.model_fields_set:
+            policy = policy.model_copy(update={"approval": (*policy.approval, "cost")})
+        for key, reason in faults(policy, tools):
+            raise ConfigError(self.name, f"key 'policy.{key}': {reason}")
+        return policy
 
     def _tool(self, tool: Tool | str) -> Tool:
         if isinstance(tool, Tool):

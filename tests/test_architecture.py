@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "providers": PORTS,
     "tools": PORTS,
     "console": PORTS | {"projections"},
-    "agent": {"config", "tools", "actors", "events", "errors"},
+    "agent": {"config", "tools", "actors", "deciders", "events", "errors"},
     "session": {"deciders", *PORTS},
 }
 MAY_IMPORT |= {

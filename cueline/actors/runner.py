@@ -231,7 +231,7 @@ class Runner:
         call.end(await self._run(order))
 
     async def _run(self, order: ToolOrder) -> ToolReport:
-        if _digest(order) != order.digest:
+        if digest_of_order(order) != order.digest:
             # I9: what would run is not what was asked for.
             return ToolReport("failed", kind="not_granted", message="the call was changed")
         try:
@@ -275,7 +275,8 @@ def _turn(key: str) -> int:
     return int(key.rpartition("/")[2].partition(".")[0])
 
 
-def _digest(order: ToolOrder) -> str:
+def digest_of_order(order: ToolOrder) -> str:
+    """Return the digest of exactly what *order* would run (I9)."""
     place = order.workspace
     return order_digest(
         session=order.session,

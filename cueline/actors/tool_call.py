@@ -7,7 +7,7 @@ from datetime import timedelta
 from cueline.actors.effect import REACH_SECONDS, RUNNER_SECONDS, Collaborators
 from cueline.actors.outfit import Outfit
 from cueline.actors.output import CHARACTERS, Told, told_of
-from cueline.actors.runner import CallName, RunnerPort, ToolReport
+from cueline.actors.runner import CallName, RunnerPort, ToolReport, digest_of_order
 from cueline.actors.tool import ToolOrder
 from cueline.errors import FencedError, RunnerBusyError, RunnerGoneError, StaleOrderError
 from cueline.events.clean import clean
@@ -33,6 +33,9 @@ class ToolCaller:
     async def run(self, order: ToolOrder) -> Outcome:
         """Have the runner that the order names run the call."""
         name = name_of(order)
+        if digest_of_order(order) != order.digest:
+            # I9: what would run is not what was asked for; the runner looks again.
+            return self.failed(name, "not_granted", "the call was changed")
         try:
             with _fence(name):
                 report = await self._port(order.runner).execute(order)

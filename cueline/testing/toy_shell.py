@@ -10,7 +10,15 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Literal
 
-from cueline.deciders.approval import APPROVAL, ApprovalState, Expire, Open, Supersede, Vote
+from cueline.deciders.approval import (
+    APPROVAL,
+    ApprovalState,
+    Expire,
+    Open,
+    Supersede,
+    Vote,
+    news_of,
+)
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.retry import REST_SECONDS
 from cueline.deciders.session import (
@@ -24,6 +32,7 @@ from cueline.deciders.session import (
     session_of,
     wake_at,
 )
+from cueline.deciders.session.call import digest_of
 from cueline.deciders.session.due import (
     AskApproval,
     CallModel,
@@ -59,6 +68,8 @@ from cueline.testing.session_promises import check_pairs, check_step
 
 RUNNER_SECONDS = 600.0
 BREAKER_SECONDS = 60.0
+_PEOPLE = ("ada", "bob", "carl")
+"""Who answers in turn, so that everybody does whom a rule asks for."""
 _ENOUGH = 500
 """More steps than any example needs to come to an end."""
 
@@ -116,14 +127,31 @@ class ToyShell:
 
     def _vote(self, given: DecisionGiven) -> GateAnswer:
         state = self.gate.get(given.approval, ApprovalState())
-        vote = Vote(given.verdict, given.digest, given.by, given.note, f"m@{self.mail}", self.now)
+        call = self.state.call_of_approval(given.approval)
+        edited = call is not None and given.edit is not None
+        vote = Vote(
+            given.verdict,
+            given.digest,
+            given.by,
+            given.note,
+            f"m@{self.mail}",
+            self.now,
+            edit=given.edit,
+            edit_digest=digest_of(self.state, call.effect, call.tool, given.edit or {})
+            if call is not None and edited
+            else "",
+            always=given.always,
+        )
         events = APPROVAL.decide(vote, state)
-        self.gate[given.approval] = APPROVAL.replay(events, state)
-        verdict = self.gate[given.approval].verdict
+        state = self.gate[given.approval] = APPROVAL.replay(events, state)
         return GateAnswer(
             approval=given.approval,
-            verdict=verdict if events else None,
-            by=given.by,
+            verdict=state.verdict if events else None,
+            by=state.by or given.by,
+            edit=state.edit,
+            digest=state.digest,
+            always=state.always,
+            told=news_of("tool", vote) if events and state.verdict == "granted" else "",
             accepted=bool(events),
             reason="" if events else "too late",
         )
@@ -316,9 +344,15 @@ class ToyShell:
     def _resolve(self, approval: str) -> None:
         state = self.gate[approval]
         if state.verdict is not None:
-            self.take(
-                ApprovalResolved(approval=approval, verdict=state.verdict, by=state.by or "clock")
+            resolved = ApprovalResolved(
+                approval=approval,
+                verdict=state.verdict,
+                by=state.by or "clock",
+                edit=state.edit,
+                digest=state.digest,
+                always=state.always,
             )
+            self.take(resolved)
 
     # How what is in hand ends.
 
@@ -383,7 +417,10 @@ class ToyShell:
             approval = asking[0]
             self.send(
                 DecisionGiven(
-                    approval=approval.id, digest=approval.digest, verdict="grant", by="ada"
+                    approval=approval.id,
+                    digest=approval.digest,
+                    verdict="grant",
+                    by=_PEOPLE[self.mail % len(_PEOPLE)],
                 )
             )
         else:

@@ -1,9 +1,12 @@
 """Asking a person: through the gate, once, until a deadline (I9, I14)."""
 
+import asyncio
+
 import pytest
 
 from cueline.actors.approval_gate import ApprovalGate, ApprovalName
 from cueline.deciders.approval import AUTO_APPROVER, Vote
+from cueline.deciders.policy import exactly
 from cueline.events.inbox import DecisionGiven, MessageSent, ResumeAsked, StopAsked
 from cueline.events.session import (
     ApprovalRequested,
@@ -17,11 +20,19 @@ from tests.actors.scene import SESSION, Interrupted, Scene, Valve
 
 DEPLOY = asks_for(("deploy", {}))
 HOUR = 3600.0
+VERDICTS = {"ApprovalGranted", "ApprovalDenied", "ApprovalExpired", "ApprovalSuperseded"}
 GATE = "approval-default/s.1.0.1"
 
 
 async def asked(**policy):
-    scene = Scene([DEPLOY, says("done")], policy={"approval_seconds": HOUR, **policy})
+    orders = []
+
+    async def take(order):
+        orders.append(order)
+        return "fine"
+
+    scene = Scene([DEPLOY, says("done")], policy={"approval_seconds": HOUR, **policy}, act=take)
+    scene.orders = orders
     scene.first = await scene.begin()
     return scene
 
@@ -193,6 +204,161 @@ async def test_an_answer_that_is_quicker_than_the_question_is_recorded_after_it(
     types = await scene.types()
     assert types.index("ApprovalRequested") < types.index("MessageReceived")
     assert "SessionCompleted" == types[-1]
+
+
+async def answer(scene, verdict="grant", by="ann", **more):
+    """Decide on the open question, with more than a word."""
+    (call,) = [call for call in (await scene.state()).open_calls if call.asking]
+    asked_ = call.approval
+    await scene.say(
+        DecisionGiven(approval=asked_.id, digest=asked_.digest, verdict=verdict, by=by, **more)
+    )
+
+
+async def test_an_edited_call_runs_as_it_was_edited_and_both_digests_are_recorded():
+    # I9, C18
+    scene = await asked()
+
+    await answer(scene, edit={"to": "staging"}, note="not yet")
+
+    (order,) = scene.orders
+    resolved = await scene.last(ApprovalResolved)
+    opened = (await scene.outside.facts(GATE))[0]
+    assert {"to": "staging"} == order.arguments == resolved.edit
+    assert order.digest == resolved.digest != opened.digest
+    prompt = b"".join(await scene.outside.transcript(SESSION)).decode()
+    assert "ann allowed the call of deploy with other arguments" in prompt
+    assert "not yet" in prompt
+
+
+async def test_a_session_that_is_taken_over_runs_the_edited_call():
+    # I4: the edit is a fact.
+    scene = await asked()
+    await scene.first.kill()
+    await answer(scene, edit={"to": "staging"})
+
+    await wake(scene)
+
+    assert [{"to": "staging"}] == [order.arguments for order in scene.orders]
+
+
+async def test_it_takes_as_many_people_as_the_rule_says():
+    rule = {"name": "two", "answer": "ask", "tools": ["deploy"], "votes": 2}
+    scene = await asked(rules=[rule])
+
+    await answer(scene, by="ann")
+    await answer(scene, by="ann")
+
+    assert [] == scene.executor.starts
+    assert "ann has allowed it already" in (await scene.last(MessageRefused)).reason
+    await answer(scene, by="bob")
+    assert "granted by ann, bob" == (await scene.last(ToolStarted)).rule
+
+
+async def test_whoever_asked_for_the_session_may_be_excluded():
+    # C17
+    rule = {"name": "four eyes", "answer": "ask", "tools": ["deploy"], "exclude_requester": True}
+    scene = Scene([DEPLOY, says("done")], policy={"rules": [rule]})
+    await scene.begin(asked_by="ann")
+
+    await answer(scene, by="ann")
+
+    assert "asked for the session" in (await scene.last(MessageRefused)).reason
+    await answer(scene, by="bob")
+    assert "SessionCompleted" == (await scene.types())[-1]
+
+
+async def test_what_was_allowed_for_the_rest_of_the_session_is_not_asked_again():
+    scene = Scene([DEPLOY, DEPLOY, says("done")])
+    await scene.begin()
+
+    await answer(scene, always=(exactly({}),))
+
+    assert "always allowed by ann" == (await scene.last(ToolStarted)).rule
+    assert 1 == (await scene.count())["ApprovalRequested"]
+
+
+async def test_a_question_says_why_it_is_asked_and_what_it_costs():
+    # 004-022, 004-032, 000-025
+    scene = await asked(approval=["sensitive", "cost"], ask_from_usd="0.20")
+
+    opened = (await scene.outside.facts(GATE))[0]
+
+    assert "sensitive" == opened.rule
+    assert "needs a person's word by the rule sensitive" in opened.rationale
+
+
+async def test_what_nobody_denies_in_time_is_granted_though_nobody_lives():
+    # 003-058, C15, C20, I12
+    scene = await asked(auto_approve_after=30)
+    assert [] == await scene.first.host.active()
+    await scene.first.kill()
+    await scene.clock.advance(31)
+
+    await wake(scene)
+
+    assert "auto:auto_approve_after" == (await scene.last(ApprovalResolved)).by
+    assert "granted by auto:auto_approve_after" == (await scene.last(ToolStarted)).rule
+
+
+async def test_a_veto_in_time_wins_though_it_is_read_later():
+    # 003-058, I14
+    scene = await asked(auto_approve_after=30)
+    await scene.first.kill()
+    await scene.decide("deny")
+    await scene.clock.advance(31)
+
+    await wake(scene)
+
+    assert [] == scene.executor.starts
+    assert "denied" == (await scene.last(ApprovalResolved)).verdict
+
+
+async def test_others_are_asked_when_nobody_answered():
+    scene = await asked(on_expiry="escalate", escalate_to=["boss"])
+    await scene.clock.advance(HOUR)
+
+    await wake(scene)
+
+    await answer(scene, by="ann")
+    assert "ann may not allow it; boss may" == (await scene.last(MessageRefused)).reason
+    await answer(scene, by="boss")
+    assert "granted by boss" == (await scene.last(ToolStarted)).rule
+
+
+async def test_a_grant_and_an_expiry_that_race_have_one_winner_everywhere():
+    # I3, I9
+    for grant_first in (True, False):
+        scene = await asked()
+        await scene.first.kill()
+        name = ApprovalName(SESSION, "s.1.0.1")
+        opened = (await scene.outside.facts(GATE))[0]
+        at = opened.deadline_at
+        vote = Vote("grant", opened.digest, "ann", "", "inbox@2", at)
+        gates = [ApprovalGate(scene.outside.journal) for _ in range(2)]
+        race = [gates[0].vote(name, vote), gates[1].expire(name, at)]
+
+        answers = await asyncio.gather(*(race if grant_first else race[::-1]))
+
+        verdicts = {answer.verdict for answer in answers if answer.accepted}
+        held = await gates[0].supersede(name, "late")
+        assert 1 == len(verdicts)
+        assert {held.verdict} == verdicts
+        ends = [t for t in await scene.outside.types(GATE) if t in VERDICTS]
+        assert 1 == len(ends)
+
+
+async def test_a_stop_supersedes_every_question():
+    three = asks_for(("deploy", {"n": 1}), ("deploy", {"n": 2}), ("deploy", {"n": 3}))
+    scene = Scene([three, says("done")])
+    await scene.begin()
+
+    await scene.say(StopAsked())
+
+    gates = [f"approval-default/s.1.{index}.1" for index in range(3)]
+    assert ["ApprovalSuperseded"] * 3 == [(await scene.outside.types(g))[-1] for g in gates]
+    assert "SessionStopped" == (await scene.types())[-1]
+    assert [] == scene.executor.starts
 
 
 async def test_two_gates_agree_on_one_verdict():

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from cueline.deciders.prompt import FORKED_AWAY
 from cueline.deciders.session import Status, due, following, wake_at
+from cueline.events.agent import Rule
 from cueline.events.inbox import (
     DecisionGiven,
     MessageSent,
@@ -51,6 +52,29 @@ AGENTS = st.builds(
     auto_approve=st.booleans(),
     on_open=st.sampled_from(["wait", "wait", "fallback", "pause"]),
 )
+RULES = [
+    (),
+    (),
+    (Rule(name="two", answer="ask", tools=("burn", "put"), votes=2),),
+    (Rule(name="never", answer="deny", tools=("pay", "look")),),
+    (Rule(name="edited", answer="deny", tools=("delete",), commands=("3*",)),),
+    (Rule(name="bob", answer="ask", tools=("delete",), may_grant=("bob",)),),
+]
+POLICIES = st.fixed_dictionaries(
+    {
+        "rules": st.sampled_from(RULES),
+        "on_deny": st.sampled_from(["inform", "inform", "pause", "cancel"]),
+        "on_expiry": st.sampled_from(["pause", "deny_and_continue", "fail", "escalate"]),
+        "auto_approve_after": st.sampled_from([None, None, 0.5, 30.0]),
+    }
+)
+
+
+def under(spec, policy):
+    return spec.model_copy(update={"policy": spec.policy.model_copy(update=policy)})
+
+
+AGENTS = st.builds(under, AGENTS, POLICIES)
 STARTS = st.builds(started, AGENTS, st.sampled_from(["Tidy up.", None]), open=st.booleans())
 
 
@@ -86,8 +110,16 @@ def answer(shell, n):
     names = [(a.id, a.digest) for a in asked] or [("none", "")]
     approval, digest = names[n // 8 % len(names)]
     stale = "of something else" if n % 8 == 7 else digest
-    verdict = "grant" if n % 2 else "deny"
-    shell.send(DecisionGiven(approval=approval, digest=stale, verdict=verdict, by="ada"))
+    given = DecisionGiven(
+        approval=approval,
+        digest=stale,
+        verdict="grant" if n % 2 else "deny",
+        by=["ada", "bob", "carl"][n % 3],
+        note="careful" if n % 5 == 0 else "",
+        edit={"text": str(n)} if n % 6 == 5 else None,
+        always=("**",) if n % 10 == 9 else None,
+    )
+    shell.send(given)
 
 
 def pause(shell, n):

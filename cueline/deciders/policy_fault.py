@@ -1,0 +1,66 @@
+"""What is wrong with a policy though each value in it is fine."""
+
+from collections.abc import Iterator, Sequence
+
+from cueline.deciders.pattern import fits_any
+from cueline.events.agent import Hook, Policy, Rule, ToolSpec
+
+
+def faults(policy: Policy, tools: Sequence[ToolSpec] | None = None) -> Iterator[tuple[str, str]]:
+    """Name each key that cannot mean what it says, with the reason.
+
+    Args:
+        policy: what is looked at.
+        tools: of the agent it is for, where that is known.
+    """
+    yield from _bands(policy)
+    yield from _times(policy)
+    if "off" in policy.approval and len(policy.approval) > 1:
+        yield "approval", '"off" is no rules at all; leave it out beside others'
+    for index, rule in enumerate(policy.rules):
+        key = f"rules.{index}"
+        if rule.name in {earlier.name for earlier in policy.rules[:index]}:
+            yield f"{key}.name", f"two rules are called {rule.name!r}"
+        for name, reason in _of_rule(rule, tools):
+            yield f"{key}.{name}", reason
+    for index, hook in enumerate(policy.hooks):
+        for name, reason in _of_hook(hook, policy):
+            yield f"hooks.{index}.{name}", reason
+
+
+def _bands(policy: Policy) -> Iterator[tuple[str, str]]:
+    if policy.ask_from_usd < policy.notify_from_usd:
+        yield "ask_from_usd", f"it is below notify_from_usd, {policy.notify_from_usd}"
+    if policy.deny_from_usd is not None and policy.deny_from_usd < policy.ask_from_usd:
+        yield "deny_from_usd", f"it is below ask_from_usd, {policy.ask_from_usd}"
+
+
+def _times(policy: Policy) -> Iterator[tuple[str, str]]:
+    after, deadline = policy.auto_approve_after, policy.approval_seconds
+    if after is not None and after >= deadline:
+        yield "auto_approve_after", f"a question expires before, after {deadline:g} s"
+    if policy.escalate_to and policy.on_expiry != "escalate":
+        yield "escalate_to", 'it needs on_expiry = "escalate"'
+
+
+def _of_rule(rule: Rule, tools: Sequence[ToolSpec] | None) -> Iterator[tuple[str, str]]:
+    if not rule.name.strip():
+        yield "name", "it is empty; the name is what is recorded"
+    exact = rule.may_grant and not any("*" in name or "?" in name for name in rule.may_grant)
+    if exact and len(set(rule.may_grant)) < rule.votes:
+        yield "votes", f"it takes {rule.votes} people, and {len(set(rule.may_grant))} may grant it"
+    for name in ("may_grant", "votes", "exclude_requester"):
+        if rule.answer != "ask" and name in rule.model_fields_set:
+            yield name, f'it says who may allow it, and the answer is "{rule.answer}"'
+    for pattern in rule.tools if tools is not None else ():
+        if not any(fits_any(tool.name, [pattern]) for tool in tools or ()):
+            yield "tools", f"no tool of the agent is called {pattern!r}"
+
+
+def _of_hook(hook: Hook, policy: Policy) -> Iterator[tuple[str, str]]:
+    if bool(hook.command) == bool(hook.url):
+        yield "command", "a hook has either a command or a url"
+    if hook.on != "reminder" and hook.after_seconds:
+        yield "after_seconds", "only a reminder comes after a time"
+    if hook.on == "reminder" and not 0 < hook.after_seconds < policy.approval_seconds:
+        yield "after_seconds", f"a question waits from 0 to {policy.approval_seconds:g} s"
