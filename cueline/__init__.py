@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cueline.agent import Agent
+    from cueline.backoff import retry_with_backoff
     from cueline.clock import SystemClock
     from cueline.errors import CuelineError, ToolFailedError
     from cueline.events.agent import Limits, Policy, RetryPolicy
@@ -30,6 +31,7 @@ __all__ = [
     "ToolContext",
     "ToolFailedError",
     "open_runtime",
+    "retry_with_backoff",
     "tool",
 ]
 
@@ -47,6 +49,7 @@ _HOMES = {
     "ToolContext": "cueline.tools.tool",
     "ToolFailedError": "cueline.errors",
     "open_runtime": "cueline.library",
+    "retry_with_backoff": "cueline.backoff",
     "tool": "cueline.tools.tool",
 }
 

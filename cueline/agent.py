@@ -17,15 +17,26 @@ from cueline.errors import ConfigError
 from cueline.events.agent import (
     AgentSpec,
     BreakerPolicy,
+    Fallback,
     Limits,
     Policy,
     Price,
     RetryPolicy,
     ToolSpec,
     Workspace,
+    each_model,
 )
 from cueline.tools.catalogue import builtin_tools
 from cueline.tools.tool import Tool, load
+
+
+class ToolSettings(BaseModel):
+    """What one agent says of a tool otherwise than the tool itself."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    critical: bool | None = None
+    retry: RetryPolicy | None = None
 
 
 class Agent(BaseModel):
@@ -47,6 +58,9 @@ class Agent(BaseModel):
     limits: Limits = Limits()
     retry: RetryPolicy = RetryPolicy()
     breaker: BreakerPolicy = BreakerPolicy()
+    tool_retry: RetryPolicy | None = None
+    tool_settings: dict[str, ToolSettings] = {}
+    fallback: tuple[Fallback, ...] = ()
     policy: Policy = Policy()
     prices: dict[str, Price] = {}
     on_unknown_price: Literal["error", "assume", "ignore"] | None = None
@@ -72,10 +86,11 @@ class Agent(BaseModel):
             ToolImportError: a tool cannot be imported where it will run.
         """
         tools = [self._tool(tool) for tool in self.tools]
+        self._check_settings({tool.name for tool in tools})
         names = [tool.name for tool in tools]
         if twice := {name for name in names if names.count(name) > 1}:
             raise ConfigError(self.name, f"two tools are called {min(twice)!r}")
-        specs = [tool.spec() for tool in tools]
+        specs = [self._as_set(tool.spec()) for tool in tools]
         place = None
         if self.workspace is not None:
             place = Workspace(machine=machine_name(), path=str(self.workspace.resolve()))
@@ -89,6 +104,8 @@ class Agent(BaseModel):
             limits=self.limits,
             retry=self.retry,
             breaker=self.breaker,
+            tool_retry=self.tool_retry,
+            fallback=self.fallback,
             policy=self._policy(tuple(specs)),
             prices=self.prices,
             on_unknown_price=self.on_unknown_price,
@@ -124,6 +141,22 @@ class Agent(BaseModel):
             )
         return shipped[tool]
 
+    def _check_settings(self, names: set[str]) -> None:
+        for name in self.tool_settings.keys() - names:
+            known = ", ".join(sorted(names)) or "none"
+            raise ConfigError(self.name, f"tool_settings: it has no tool {name!r}; it has {known}")
+
+    def _as_set(self, tool: ToolSpec) -> ToolSpec:
+        """Return a tool as this agent has it."""
+        settings = self.tool_settings.get(tool.name, ToolSettings())
+        return tool.model_copy(
+            update={
+                name: value
+                for name in ToolSettings.model_fields
+                if (value := getattr(settings, name)) is not None
+            }
+        )
+
 
 SHARED = Agent.model_fields.keys() & Settings.model_fields.keys()
 """What an agent file and the settings can both say."""
@@ -148,8 +181,9 @@ def read_agent(path: Path, *, over: Sequence[Layer] = (), under: Sequence[Layer]
         table["workspace"] = folder / table["workspace"]
     if isinstance(table.get("tools"), list):
         table["tools"] = [_beside(tool, folder) for tool in table["tools"]]
-    if table.get("provider") == "scripted" and isinstance(table.get("model"), str):
-        table["model"] = str(folder / table["model"])
+    others = table.get("fallback")
+    for asks in (table, *(others if isinstance(others, list) else ())):
+        _find_script(asks, folder)
     shared = {key: table.pop(key) for key in SHARED if key in table}
     held = effective(*over, from_table(shared, path), *under)
     for key in {key.partition(".")[0] for key in held.given} & SHARED:
@@ -164,8 +198,17 @@ def secret_values(agent: AgentSpec | None, environ: Mapping[str, str] = os.envir
     """Return the values that are never recorded: the agent's secrets and every provider's key."""
     names = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "RAY_AUTH_TOKEN"]
     if agent is not None:
-        names += [*agent.secrets, *([agent.key_variable] if agent.key_variable else [])]
+        keys = [asking.key_variable for asking in each_model(agent)]
+        names += [*agent.secrets, *(key for key in keys if key)]
     return [environ[name] for name in names if environ.get(name)]
+
+
+def _find_script(asks: object, folder: Path) -> None:
+    """Have a scripted model's path be relative to the agent's file."""
+    if not isinstance(asks, dict) or asks.get("provider") != "scripted":
+        return
+    if isinstance(asks.get("model"), str):
+        asks["model"] = str(folder / asks["model"])
 
 
 def _beside(tool: object, folder: Path) -> object:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from pydantic import JsonValue
 
@@ -25,7 +25,7 @@ from cueline.actors.tool import ToolExecutor
 from cueline.agent import Agent, secret_values
 from cueline.clock import Clock, SystemClock
 from cueline.errors import CuelineError, ToolFailedError
-from cueline.events.agent import AgentSpec, ToolSpec, Workspace
+from cueline.events.agent import AgentSpec, Fallback, ToolSpec, Workspace, each_model
 from cueline.events.clean import Redactor
 from cueline.events.codec import Codec
 from cueline.events.journal import Journal
@@ -34,6 +34,7 @@ from cueline.events.store import EventStore, Presence, PresenceBoard
 from cueline.projections.session import due_work, running
 from cueline.projections.views import Views, views_path
 
+_Asks = TypeVar("_Asks", AgentSpec, Fallback)
 DEFAULT_LOG = Path(".cueline/log.db")
 
 
@@ -67,15 +68,22 @@ def recorded(agent: Agent, environ: Mapping[str, str] = os.environ) -> AgentSpec
     """
     from cueline.providers.factory import check_agent
     from cueline.providers.prices import check_prices
+
+    spec = _with_script(agent.spec())
+    spec = spec.model_copy(update={"fallback": tuple(map(_with_script, spec.fallback))})
+    check_agent(spec, environ)
+    for asking in each_model(spec):
+        check_prices(asking, money_limited=False)
+    return spec
+
+
+def _with_script(asks: _Asks) -> _Asks:
     from cueline.providers.scripted import record_script
 
-    spec = agent.spec()
-    if spec.provider == "scripted" and "script" not in spec.parameters:
-        parameters = record_script(spec.parameters, Path(spec.model))
-        spec = spec.model_copy(update={"parameters": parameters})
-    check_agent(spec, environ)
-    check_prices(spec, money_limited=False)
-    return spec
+    if asks.provider != "scripted" or "script" in asks.parameters:
+        return asks
+    parameters = record_script(asks.parameters, Path(asks.model))
+    return asks.model_copy(update={"parameters": parameters})
 
 
 def check_call(tool: ToolSpec, arguments: Mapping[str, JsonValue]) -> str | None:

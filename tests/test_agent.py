@@ -2,8 +2,9 @@
 
 import pytest
 
-from cueline.agent import Agent
+from cueline.agent import Agent, secret_values
 from cueline.errors import ConfigError
+from cueline.events.agent import RetryPolicy
 
 
 def test_a_typo_in_a_key_that_is_needed_is_named(tmp_path):
@@ -65,3 +66,56 @@ def test_a_policy_that_cannot_be_meant_is_refused_with_its_key():
 
     with pytest.raises(ConfigError, match=r"policy\.rules\.0\.tools.*no tool of the agent"):
         agent.spec()
+
+
+FILE = """
+name = "clerk"
+provider = "scripted"
+model = "script.toml"
+tools = ["read_file"]
+retry = "trigger"
+
+[tool_settings.read_file]
+retry = { max_retries = 7 }
+
+[[fallback]]
+provider = "scripted"
+model = "other.toml"
+key_variable = "OTHER_KEY"
+"""
+
+
+def written(tmp_path, text=FILE):
+    file = tmp_path / "agent.toml"
+    file.write_text(text)
+    return file
+
+
+def test_a_file_says_who_is_asked_next_and_how_often(tmp_path):
+    spec = Agent.from_file(written(tmp_path)).spec()
+
+    assert RetryPolicy.named("trigger") == spec.retry
+    assert 7 == spec.tools[0].retry.max_retries
+    assert [str(tmp_path / "other.toml")] == [other.model for other in spec.fallback]
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "told"),
+    [
+        ('"trigger"', '"heroic"', "key 'retry': .*no preset 'heroic'; presets are choragen"),
+        ("key_variable", "key", r"'fallback.0.key'; known in \[fallback.0\] are base_url"),
+        ("settings.read_file", "settings.raed", "no tool 'raed'; it has read_file"),
+        ("max_retries = 7", "max = 7", r"known in \[tool_settings.read_file.retry\] are base_s"),
+        ("max_retries = 7", "max_retries = 99", "tool_settings.read_file.retry.max_retries"),
+    ],
+)
+def test_a_mistake_in_it_is_named(tmp_path, right, wrong, told):
+    with pytest.raises(ConfigError, match=told):
+        Agent.from_file(written(tmp_path, FILE.replace(right, wrong))).spec()
+
+
+# I11: a key is a secret whoever it is for.
+def test_the_keys_of_every_model_are_secrets(tmp_path):
+    spec = Agent.from_file(written(tmp_path)).spec()
+
+    assert "hush-hush" in secret_values(spec, {"OTHER_KEY": "hush-hush"})

@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "providers": PORTS,
     "tools": PORTS,
     "console": PORTS | {"projections"},
+    "backoff": {"deciders", "events", "errors", "clock"},
     "agent": {"config", "tools", "actors", "deciders", "events", "errors"},
     "session": {"deciders", *PORTS},
 }

@@ -9,6 +9,7 @@ from cueline.actors.model import ModelReply, ModelRequest
 from cueline.actors.outfit import Outfit
 from cueline.deciders.session.due import CallModel
 from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailableError
+from cueline.events.agent import AgentSpec
 from cueline.events.message import ToolCall
 from cueline.events.session import ModelFailed, ModelReplied
 
@@ -28,15 +29,7 @@ class ModelCaller:
     ) -> ModelReplied | ModelFailed:
         """Ask once; whatever goes wrong is the failure of this attempt."""
         began = self._parts.clock.now()
-        request = ModelRequest(
-            session=self._stream,
-            effect=effect.effect,
-            turn=turn,
-            attempt=effect.attempt,
-            agent=self._outfit.agent,
-            messages=messages,
-        )
-        outcome = await self._outcome(effect, request, began)
+        outcome = await self._outcome(effect, turn, messages, began)
         if isinstance(outcome, ModelFailed):
             return outcome.model_copy(update={"seconds": self._since(began)})
         return outcome
@@ -45,11 +38,20 @@ class ModelCaller:
         return round((self._parts.clock.now() - began).total_seconds(), 3)
 
     async def _outcome(
-        self, effect: CallModel, request: ModelRequest, began: datetime
+        self, effect: CallModel, turn: int, messages: Sequence[bytes], began: datetime
     ) -> ModelReplied | ModelFailed:
         try:
-            reply = await self._outfit.model.reply(request)
-            return self._replied(effect, reply, self._since(began))
+            agent, model = self._outfit.model(effect.fallback)
+            request = ModelRequest(
+                session=self._stream,
+                effect=effect.effect,
+                turn=turn,
+                attempt=effect.attempt,
+                agent=agent,
+                messages=messages,
+            )
+            reply = await model.reply(request)
+            return self._replied(effect, agent, reply, self._since(began))
         except ProviderUnavailableError as error:
             return self.failed(effect, error.kind, error.message, error.retry_after)
         except ProviderRefusedError as error:
@@ -76,7 +78,9 @@ class ModelCaller:
             )
         )
 
-    def _replied(self, effect: CallModel, reply: ModelReply, seconds: float) -> ModelReplied:
+    def _replied(
+        self, effect: CallModel, agent: AgentSpec, reply: ModelReply, seconds: float
+    ) -> ModelReplied:
         replied = ModelReplied(
             effect=effect.effect,
             attempt=effect.attempt,
@@ -84,7 +88,7 @@ class ModelCaller:
             calls=tuple(self._checked(call) for call in reply.calls),
             stop_reason=reply.stop_reason,
             usage=reply.usage,
-            cost=self._parts.price(self._outfit.agent, reply.model, reply.usage),
+            cost=self._parts.price(agent, reply.model, reply.usage),
             model=reply.model,
             seconds=seconds,
         )

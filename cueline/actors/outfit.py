@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from cueline.actors.model import Model, ModelFactory
 from cueline.deciders.policy import gates_of
-from cueline.events.agent import AgentSpec
+from cueline.events.agent import AgentSpec, answering
 from cueline.events.clean import Redactor, clean
 from cueline.events.journal import Journal
 from cueline.events.session import SessionEvent
@@ -30,18 +30,20 @@ class Outfit:
         """The log, cleaned of this agent's secrets."""
         self.redactor = redactor
         self._make = make
-        self._model: Model | None = None
+        self._models: dict[int, tuple[AgentSpec, Model]] = {}
 
-    @property
-    def model(self) -> Model:
-        """The model that the agent thinks with, made when it is first asked.
+    def model(self, fallback: int) -> tuple[AgentSpec, Model]:
+        """Return the agent as it asks, and whom it asks: 0 its own model, n its n-th fallback.
+
+        A model is made when it is first asked.
 
         Raises:
             ConfigError: it cannot be made here; mend what the message names.
         """
-        if self._model is None:
-            self._model = self._make(self.agent)
-        return self._model
+        if fallback not in self._models:
+            asking = answering(self.agent, fallback)
+            self._models[fallback] = asking, self._make(asking)
+        return self._models[fallback]
 
     def clean(self, fact: Fact) -> Fact:
         """Return *fact* without secrets and without what cannot be kept (I11)."""
@@ -49,8 +51,8 @@ class Outfit:
 
     async def close(self) -> None:
         """Let go of connections."""
-        if self._model is not None:
-            await self._model.close()
+        for _, model in self._models.values():
+            await model.close()
 
 
 class Outfits:

@@ -7,6 +7,8 @@ from cueline.events.agent import RetryPolicy
 
 FATAL_MODEL = frozenset({"invalid_request", "context_too_long", "refused", "content_filtered"})
 """Failures that the same recorded session would meet for ever."""
+SUITS_ANOTHER = frozenset({"invalid_request", "context_too_long"})
+"""Of these, what another model may not mind: it knows the parameter, or has room."""
 LOST = frozenset({"lost", "not_started"})
 """A tool call that went down with its runner, or never began."""
 LONGEST_SECONDS = 86_400.0

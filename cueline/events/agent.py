@@ -243,6 +243,8 @@ class Fallback(Part):
     provider: str
     model: str
     parameters: dict[str, JsonValue] = {}
+    retry: RetryPolicy | None = None
+    """None: as the agent's."""
     base_url: str | None = None
     key_variable: str | None = None
 
@@ -280,3 +282,25 @@ class AgentSpec(Part):
     """The provider's address, when it is not the vendor's own."""
     key_variable: str | None = None
     """The environment variable that holds the provider's key."""
+
+
+def answering(agent: AgentSpec, fallback: int) -> AgentSpec:
+    """Return *agent* as it asks: 0 its own model, n its n-th fallback."""
+    if fallback == 0:
+        return agent
+    other = agent.fallback[fallback - 1]
+    return agent.model_copy(
+        update={
+            "provider": other.provider,
+            "model": other.model,
+            "parameters": other.parameters,
+            "base_url": other.base_url,
+            "key_variable": other.key_variable,
+            "retry": other.retry or agent.retry,
+        }
+    )
+
+
+def each_model(agent: AgentSpec) -> list[AgentSpec]:
+    """Return *agent* as it asks each of its models, its own first."""
+    return [answering(agent, fallback) for fallback in range(len(agent.fallback) + 1)]

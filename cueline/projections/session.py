@@ -36,7 +36,10 @@ class Session:
     status: str = "created"
     agent: str = ""
     provider: str = ""
+    """Of the model that is asked now: the agent's own, or a fallback."""
     model: str = ""
+    models_json: str = "[]"
+    """Provider and model of each that may be asked, where there is more than one."""
     goal: str | None = None
     open: bool = False
     attached: bool = False

@@ -2,7 +2,7 @@
 
 import json
 
-from cueline.events.agent import AgentSpec
+from cueline.events.agent import AgentSpec, each_model
 from cueline.events.fact import Fact
 from cueline.events.inbox import StartAsked, StopAsked
 from cueline.events.session import (
@@ -52,7 +52,7 @@ def fold_session(row: Row, recorded: RecordedEvent, fact: object) -> None:
         case ModelStarted() | ToolStarted() | ToolReturned():
             pass  # the most frequent ones, and what they say is told by effects
         case ModelRequested() | SessionContinued():
-            _become(row, "running")
+            _go_on(row, fact)
         case ModelReplied(calls=calls, usage=usage, cost=cost):
             row["tool_calls"] += len(calls)
             spend(row, usage, cost)
@@ -109,6 +109,12 @@ def _become(row: Row, status: str) -> None:
     row["wait_kind"] = row["wait_why"] = row["deadline_us"] = None
 
 
+def _go_on(row: Row, fact: ModelRequested | SessionContinued) -> None:
+    _become(row, "running")
+    if isinstance(fact, ModelRequested) and row["models_json"] != "[]":
+        row["provider"], row["model"] = json.loads(row["models_json"])[fact.fallback]
+
+
 def _wait(row: Row, fact: SessionWaiting) -> None:
     _become(row, "waiting")
     if row["status"] not in TERMINAL:
@@ -144,4 +150,6 @@ def _end(row: Row, fact: SessionCompleted | SessionFailed | SessionStopped) -> N
 
 def _describe(row: Row, agent: AgentSpec) -> None:
     row["agent"], row["provider"], row["model"] = agent.name, agent.provider, agent.model
+    if agent.fallback:
+        row["models_json"] = json.dumps([(each.provider, each.model) for each in each_model(agent)])
     row["tools_json"] = json.dumps({tool.name: tool.declared for tool in agent.tools})

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from cueline.actors.model import Model, ModelFactory
 from cueline.errors import ConfigError
-from cueline.events.agent import AgentSpec
+from cueline.events.agent import AgentSpec, each_model
 from cueline.providers.anthropic.model import Account, AnthropicModel, account_of
 from cueline.providers.prices import SCRIPTED
 from cueline.providers.scripted import Pause, ScriptedModel, script_of
@@ -39,14 +39,16 @@ def model_factory(environ: Mapping[str, str], pause: Pause) -> ModelFactory:
 
 
 def check_agent(agent: AgentSpec, environ: Mapping[str, str]) -> None:
-    """Check *agent* before anything of it is recorded.
+    """Check *agent*, and whoever it falls back to, before anything of it is recorded.
 
     Whether the vendor has the model shows only when it is asked.
 
     Raises:
         ConfigError: mend the setting, file or variable it names.
     """
-    model_factory(environ, never)(agent)
+    make = model_factory(environ, never)
+    for asking in each_model(agent):
+        make(asking)
 
 
 async def never(_seconds: float) -> None:

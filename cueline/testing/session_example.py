@@ -8,6 +8,7 @@ from cueline.events.agent import (
     AgentSpec,
     BreakerPolicy,
     Declared,
+    Fallback,
     Limits,
     Policy,
     RetryPolicy,
@@ -73,6 +74,7 @@ def agent(
     in_doubt: Literal["ask", "tell"] = "ask",
     auto_approve: bool = False,
     on_open: Literal["wait", "fallback", "pause"] = "wait",
+    fallbacks: int = 0,
 ) -> AgentSpec:
     """Return the example agent with other limits and policies."""
     return AGENT.model_copy(
@@ -83,6 +85,9 @@ def agent(
                 max_wall_seconds=max_wall_seconds,
             ),
             "breaker": BreakerPolicy(on_open=on_open),
+            "fallback": tuple(
+                Fallback(provider="scripted", model=f"fallback-{n + 1}") for n in range(fallbacks)
+            ),
             "retry": RetryPolicy(max_retries=max_retries, base_seconds=base_seconds, jitter=0),
             "policy": Policy(
                 approval=(approval,),

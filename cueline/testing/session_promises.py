@@ -1,11 +1,22 @@
 """What the rules of a session promise after every step, whatever the shell does."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from cueline.deciders.session import SessionState, Status, due, following, wake_at
 from cueline.deciders.session.due import CallModel
-from cueline.events.session import SessionEvent, SessionForked
+from cueline.deciders.session.model import UNCOUNTED
+from cueline.events.agent import AgentSpec, each_model
+from cueline.events.inbox import ResumeAsked
+from cueline.events.session import (
+    MessageReceived,
+    ModelFailed,
+    SessionEvent,
+    SessionForked,
+    ToolReconciled,
+    ToolStarted,
+)
 
 
 def check_step(before: SessionState, state: SessionState, opening: SessionEvent) -> None:
@@ -29,6 +40,32 @@ def _check_wait(state: SessionState) -> None:
     if state.waiting.kind != "operator":
         assert wake_at(state) is not None, "I14: it waits for ever"
         assert not any(isinstance(e, CallModel) for e in due(state)), "work is due"
+
+
+def check_attempts(facts: Sequence[SessionEvent], agent: AgentSpec) -> None:
+    """Check that no effect was tried more often than its policy allows, whatever failed.
+
+    A resume lets a model call begin anew, and a person who says that a call in
+    doubt did not happen has it made once more: people are no loop.
+    """
+    resumes = sum(
+        isinstance(fact, MessageReceived) and isinstance(fact.message, ResumeAsked)
+        for fact in facts
+    )
+    models = sum(each.retry.max_retries + 1 for each in each_model(agent))
+    failed = Counter(
+        f.effect for f in facts if isinstance(f, ModelFailed) and f.kind not in UNCOUNTED
+    )
+    for effect, attempts in failed.items():
+        assert attempts <= (resumes + 1) * models, f"{effect} was asked {attempts} times"
+    retries = {tool.name: tool.retry or agent.tool_retry or agent.retry for tool in agent.tools}
+    again = Counter(
+        f.effect for f in facts if isinstance(f, ToolReconciled) and f.outcome == "did_not_happen"
+    )
+    started = Counter((f.effect, f.tool) for f in facts if isinstance(f, ToolStarted))
+    for (effect, tool), attempts in started.items():
+        allowed = retries[tool].max_retries + 1 + again[effect]
+        assert attempts <= allowed, f"{effect} was started {attempts} times"
 
 
 def check_pairs(messages: Sequence[dict[str, Any]]) -> None:

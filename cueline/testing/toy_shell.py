@@ -56,6 +56,7 @@ from cueline.events.session import (
     ModelStarted,
     SessionContinued,
     SessionEvent,
+    SessionForked,
     SessionTakenOver,
     SessionWaiting,
     ToolFailed,
@@ -64,7 +65,7 @@ from cueline.events.session import (
 )
 from cueline.testing.given import STREAM, through_codec
 from cueline.testing.session_example import NOW, returned, saying
-from cueline.testing.session_promises import check_pairs, check_step
+from cueline.testing.session_promises import check_attempts, check_pairs, check_step
 
 RUNNER_SECONDS = 600.0
 BREAKER_SECONDS = 60.0
@@ -472,6 +473,8 @@ class ToyShell:
             if isinstance(fact, MessageReceived | MessageRefused)
         )
         assert read == dict.fromkeys(range(2, self.mail + 1), 1), "I7: not one fact a message"
+        if self.state.setup is not None and not isinstance(facts[0], SessionForked):
+            check_attempts(facts, self.state.agent)
         check_pairs([json.loads(message) for message in self.prompt.messages])
 
 

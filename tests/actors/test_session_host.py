@@ -211,7 +211,7 @@ async def test_equal_agents_share_one_model():
 
     one, other = outfits.take(agent_spec(name="a")), outfits.take(agent_spec(name="a"))
 
-    assert one.model is other.model
+    assert one.model(0) is other.model(0)
     assert one.agent is other.agent
 
 
@@ -220,7 +220,7 @@ async def test_models_that_nobody_uses_are_closed_the_oldest_first():
     outfits = outfits_of(made)
     for number in range(UNUSED + 1):
         outfit = outfits.take(agent_spec(name=f"a{number}"))
-        assert outfit.model
+        assert outfit.model(0)
         await outfits.give_back(outfit)
 
     assert [True] + [False] * UNUSED == [model.closed for model in made]

@@ -36,7 +36,9 @@ REPLIES = [
     ("burn", "look", "shout"),
 ]
 KINDS = ["rate_limited", "overloaded", "rate_limited", "unknown", "cancelled", "lost", "refused"]
+KINDS += ["context_too_long", "auth"]
 FAILURES = ["tool_error", "lost", "lost", "lost", "not_started", "timeout", "killed", "cancelled"]
+FAILURES += ["rate_limited", "network", "unavailable"]
 LUCK = ["good", "good", "good", "lost", "not_started", "unreachable", "kept_back"]
 LANES = ["note", "steer", "followup"]
 
@@ -51,6 +53,7 @@ AGENTS = st.builds(
     in_doubt=st.sampled_from(["ask", "tell"]),
     auto_approve=st.booleans(),
     on_open=st.sampled_from(["wait", "wait", "fallback", "pause"]),
+    fallbacks=st.sampled_from([0, 0, 1, 2]),
 )
 RULES = [
     (),
@@ -217,6 +220,7 @@ FAST = settings(deadline=None, suppress_health_check=list(HealthCheck), max_exam
 
 
 # I5, I6, I7, I9, I10, I14; 000-068, 003-063, C6, D31: after every step.
+# 004-020, 004-075: attempts are bounded, whatever fails (`check_attempts`).
 @FAST
 @given(STARTS, stories(60))
 def test_a_session_keeps_its_promises_and_comes_to_an_end(start, script):

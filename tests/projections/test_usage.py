@@ -4,7 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from cueline.events.session import ModelFailed
+from cueline.events.agent import Fallback
+from cueline.events.session import ModelFailed, ModelReplied, ModelRequested
 from cueline.projections.usage import usage
 
 A = "session-default/a"
@@ -63,3 +64,19 @@ async def test_costs_are_exact(log, facts):
     (row,) = usage(await log.tell("a", facts.STARTED, *turns))
 
     assert Decimal("0.000000000000000010") == row.usd
+
+
+async def test_a_call_is_counted_for_the_model_that_was_asked(log, facts):
+    other = Fallback(provider="other", model="m9")
+    agent = facts.STARTED.agent.model_copy(update={"fallback": (other,)})
+    failed = ModelFailed(effect="1.m", attempt=1, kind="overloaded", message="later")
+    again = ModelRequested(effect="1.m", attempt=2, digest="", prefix_digest="", fallback=1)
+    replied = ModelReplied(effect="1.m", attempt=2, stop_reason="end_turn")
+    requested = again.model_copy(update={"attempt": 1, "fallback": 0})
+
+    started = facts.STARTED.model_copy(update={"agent": agent})
+    db = await log.tell("a", started, requested, failed, again, replied)
+
+    own = (facts.STARTED.agent.provider, facts.STARTED.agent.model)
+    told = {(row.provider, row.model): (row.calls, row.failed) for row in usage(db)}
+    assert {own: (0, 1), ("other", "m9"): (1, 0)} == told

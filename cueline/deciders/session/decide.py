@@ -13,6 +13,7 @@ from cueline.deciders.session.limit import refusal
 from cueline.deciders.session.permission import allowing_rule, asks, may_ask, may_start
 from cueline.deciders.session.recovery import again_at, lost, retried_at
 from cueline.deciders.session.state import Call, SessionState, Status
+from cueline.events.agent import answering
 from cueline.events.failure import TRANSIENT
 from cueline.events.inbox import DecisionGiven, RaiseAsked, StartAsked
 from cueline.events.session import (
@@ -182,7 +183,7 @@ def _model_outcome(command: ModelReplied | ModelFailed, state: SessionState) -> 
     again = None
     if command.kind in TRANSIENT and command.failed_at is not None:
         again = retry_at(
-            state.agent.retry,
+            answering(state.agent, model.fallback).retry,
             key=f"{state.stream}/{command.effect}",
             failures=model.failures + 1,
             failed_at=command.failed_at,

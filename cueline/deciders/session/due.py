@@ -21,6 +21,8 @@ class CallModel:
 
     effect: str
     attempt: int
+    fallback: int = 0
+    """Which of the agent's models: 0 its own, n its n-th fallback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ def due(state: SessionState) -> list[Effect]:
     owed: list[Effect] = []
     model = state.turn.model
     if model is not None and may_ask(state, model):
-        owed.append(CallModel(model.effect, model.attempt))
+        owed.append(CallModel(model.effect, model.attempt, model.fallback))
     if model is not None and model.phase == "started" and state.stop:
         owed.append(Cancel(model.effect, model.attempt))
     for call in state.open_calls:

@@ -89,7 +89,9 @@ def evolve(state: SessionState, event: SessionEvent) -> SessionState:
             return state
         case "LimitWarned":
             return warned(state, event)
-        case "OutcomeCameLate" | "PromptPrefixChanged":
+        case "PromptPrefixChanged":
+            return replace(state, marks=replace(state.marks, requested=""))
+        case "OutcomeCameLate":
             return state
         case _:
             assert_never(event)

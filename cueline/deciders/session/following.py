@@ -9,6 +9,7 @@ after which nothing more follows.
 from cueline.deciders import prompt
 from cueline.deciders.approval import AUTO_APPROVER
 from cueline.deciders.session.evolve import evolve
+from cueline.deciders.session.fallback import asked_next, changed, next_turns
 from cueline.deciders.session.limit import raising, reached, warning
 from cueline.deciders.session.permission import on_open
 from cueline.deciders.session.recovery import lost, told_in_doubt
@@ -24,6 +25,7 @@ from cueline.deciders.session.wait import in_flight, next_deadline, wait_of
 from cueline.events.session import (
     ApprovalResolved,
     ModelRequested,
+    PromptPrefixChanged,
     SessionCompleted,
     SessionContinued,
     SessionEvent,
@@ -163,14 +165,14 @@ def _paused(state: SessionState) -> SessionWaiting | None:
 
 
 def _again(state: SessionState, model: ModelCall) -> SessionEvent | None:
-    if model.phase == "given_up":
-        return SessionWaiting(kind="operator", why=f"error: {model.error}")
-    if model.phase == "retry" and model.retry_at is None:
-        told = _steers_and_notes(state)
-        if (limited := _limited(state, turns=False)) is not None:
-            return limited
-        return _request(state, model.effect, model.attempt + 1, told)
-    return None
+    fallback = asked_next(state, model)
+    if fallback is None:
+        given_up = model.phase == "given_up"
+        return SessionWaiting(kind="operator", why=f"error: {model.error}") if given_up else None
+    if (limited := _limited(state, turns=False)) is not None:
+        return limited
+    told = _steers_and_notes(state)
+    return _request(state, model.effect, model.attempt + 1, told, fallback)
 
 
 def _limited(state: SessionState, *, turns: bool) -> SessionEvent | None:
@@ -193,7 +195,7 @@ def _after_turn(state: SessionState) -> SessionEvent:
     # What a user says begins the count of turns anew.
     if (limited := _limited(state, turns=not told)) is not None:
         return limited
-    return _request(state, f"{turn.number + 1}.m", 1, told)
+    return _request(state, f"{turn.number + 1}.m", 1, told, next_turns(state, told=bool(told)))
 
 
 def _over(state: SessionState) -> SessionEvent:
@@ -205,8 +207,10 @@ def _over(state: SessionState) -> SessionEvent:
 
 
 def _request(
-    state: SessionState, effect: str, attempt: int, told: tuple[int, ...]
-) -> ModelRequested:
+    state: SessionState, effect: str, attempt: int, told: tuple[int, ...], fallback: int
+) -> ModelRequested | PromptPrefixChanged:
+    if (prefix := changed(state, fallback)) is not None:
+        return prefix
     digest = state.marks.digest
     results = dict(state.marks.results)
     for call in state.turn.calls:
@@ -224,6 +228,7 @@ def _request(
         messages=told,
         digest=digest,
         prefix_digest=state.marks.requested,
+        fallback=fallback,
     )
 
 

@@ -48,7 +48,7 @@ def forked(state: SessionState, event: SessionForked) -> SessionState:
 
     What was said and not told to the model yet is not in flight: it goes first.
     """
-    marks = state.marks
+    marks = replace(state.marks, requested="") if state.turn.fallback else state.marks
     for call in state.open_calls:
         marks = told(replace(state, marks=marks), call, prompt.FORKED_AWAY, failed=True)
     calls = tuple(
@@ -60,7 +60,9 @@ def forked(state: SessionState, event: SessionForked) -> SessionState:
         status=Status.RUNNING,
         setup=_setup(event, first_turn=state.turn.number),
         epoch=event.epoch,
-        turn=replace(state.turn, model=None, calls=calls, since_user=0, active_seconds=0.0),
+        turn=replace(
+            state.turn, model=None, calls=calls, since_user=0, active_seconds=0.0, fallback=0
+        ),
         mail=_opening_mail(event, state.mail),
         marks=marks,
         meter=_meter(event),

@@ -2,15 +2,16 @@
 
 from cueline.deciders import prompt
 from cueline.deciders.decider import replace
-from cueline.deciders.retry import FATAL_MODEL, rests
+from cueline.deciders.retry import FATAL_MODEL, SUITS_ANOTHER, rests
 from cueline.deciders.session.call import requested_call
+from cueline.deciders.session.fallback import next_fallback
 from cueline.deciders.session.limit import told_of
 from cueline.deciders.session.state import Marks, ModelCall, SessionState, Status, Turn
 from cueline.events.message import TextBlock
 from cueline.events.session import ModelFailed, ModelReplied, ModelRequested
 
 _LONGEST_ERROR = 500
-_UNCOUNTED = frozenset({"lost", "cancelled"})
+UNCOUNTED = frozenset({"lost", "cancelled"})
 """Attempts that say nothing of the model."""
 # Templates: copying one is half as dear as filling all fields of a frozen dataclass.
 _ASKED = Turn(unanswered=True)
@@ -22,8 +23,9 @@ def model_requested(state: SessionState, event: ModelRequested) -> SessionState:
     """Begin a turn, or one more attempt at it."""
     turn, told = state.turn, event.messages
     again = turn.model is not None and turn.model.effect == event.effect
+    failing = again and turn.model is not None and turn.model.fallback == event.fallback
     since = 0 if told else turn.since_user
-    before = turn.model if again and turn.model else _REQUESTED
+    before = turn.model if failing and turn.model is not None else _REQUESTED
     return replace(
         state,
         status=Status.STOPPING if state.stop else Status.RUNNING,
@@ -36,9 +38,11 @@ def model_requested(state: SessionState, event: ModelRequested) -> SessionState:
                 _REQUESTED,
                 effect=event.effect,
                 attempt=event.attempt,
+                fallback=event.fallback,
                 failures=before.failures,
                 failing_since=before.failing_since,
             ),
+            fallback=event.fallback,
         ),
         mail=tuple(m for m in state.mail if m.inbox_version not in told) if told else state.mail,
         marks=replace(_MARKED, digest=event.digest, requested=event.digest),
@@ -86,7 +90,7 @@ def model_failed(state: SessionState, event: ModelFailed) -> SessionState:
     model = state.turn.model
     if model is None:
         return state
-    counted = event.kind not in _UNCOUNTED
+    counted = event.kind not in UNCOUNTED
     failed = replace(
         model,
         phase="retry" if event.retry_at or not counted else "given_up",
@@ -95,7 +99,13 @@ def model_failed(state: SessionState, event: ModelFailed) -> SessionState:
         retry_at=event.retry_at,
         rests=rests(event.failed_at, event.retry_at),
         error=f"{event.kind}: {event.message}"[:_LONGEST_ERROR],
-        fatal=event.kind in FATAL_MODEL,
+        fatal=_fatal(state, model, event.kind),
     )
     active = state.turn.active_seconds + event.seconds
     return replace(state, turn=replace(state.turn, model=failed, active_seconds=active))
+
+
+def _fatal(state: SessionState, model: ModelCall, kind: str) -> bool:
+    """Whether nobody can mend it, and no other model may fare better."""
+    elsewhere = kind in SUITS_ANOTHER and next_fallback(state, model) is not None
+    return kind in FATAL_MODEL and not elsewhere

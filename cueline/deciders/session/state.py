@@ -49,8 +49,10 @@ class ModelCall:
     effect: str
     attempt: int
     phase: Literal["requested", "started", "retry", "given_up"]
+    fallback: int = 0
+    """Which of the agent's models is asked: 0 its own, n its n-th fallback."""
     failures: int = 0
-    """Of the model that is asked; since the turn began, or a person resumed."""
+    """Of that model; since the turn began, or a person resumed."""
     failing_since: datetime | None = None
     """When the first of them was."""
     retry_at: datetime | None = None
@@ -210,6 +212,8 @@ class Turn:
     """The model was asked, and did not answer yet."""
     answer: str = ""
     """What it said, when it asked for nothing; until it is asked again."""
+    fallback: int = 0
+    """Which of the agent's models was asked last."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,57 @@
+"""Retries for a function of one's own, on the schedule that effects have."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+from uuid import uuid4
+
+from cueline.clock import Clock, SystemClock
+from cueline.deciders.retry import retry_at
+from cueline.errors import ProviderUnavailableError, ToolFailedError
+from cueline.events.agent import RetryPolicy
+from cueline.events.failure import TRANSIENT
+
+T = TypeVar("T")
+Passing = tuple[type[Exception], ...]
+
+
+async def retry_with_backoff(
+    func: Callable[[], Awaitable[T]],
+    policy: RetryPolicy | None = None,
+    *,
+    transient: Passing = (),
+    clock: Clock | None = None,
+) -> T:
+    """Return what *func* returns, and call it again while its failure passes.
+
+    A failure passes by its type: a `ToolFailedError` or `ProviderUnavailableError`
+    of a kind that does, or one of *transient*. It is to be used where doing it
+    twice is harmless; inside a session a tool is declared instead, and its
+    retries are in the log.
+
+    Raises:
+        Exception: the last failure, when it does not pass or there were enough.
+    """
+    policy, clock = policy or RetryPolicy(), clock or SystemClock()
+    worth_a_look: Passing = (ToolFailedError, ProviderUnavailableError, *transient)
+    key = uuid4().hex  # so that a thousand callers do not come back at once
+    failures, since = 0, None
+    while True:
+        try:
+            return await func()
+        except worth_a_look as error:
+            failed_at = clock.now()
+            since = since or failed_at
+            failures += 1
+            again = None
+            if isinstance(error, transient) or getattr(error, "kind", "") in TRANSIENT:
+                again = retry_at(
+                    policy,
+                    key=key,
+                    failures=failures,
+                    failed_at=failed_at,
+                    since=since,
+                    retry_after=getattr(error, "retry_after", None),
+                )
+            if again is None:
+                raise
+            await clock.sleep((again - failed_at).total_seconds())

@@ -1,0 +1,52 @@
+"""Which of the agent's models is asked: its own, or one that stands in for it.
+
+When a model's failure will not pass, the next of the agent's `fallback` is
+asked, and stays the one that is asked until a user says something, or a person
+resumes: then its own has another chance. A request that one model finds wrong
+or too long may suit the next; what a model or a filter refused for what it
+says is put to no other.
+"""
+
+from cueline.deciders.session.state import ModelCall, SessionState
+from cueline.events.agent import answering
+from cueline.events.session import PromptPrefixChanged
+
+
+def next_fallback(state: SessionState, given_up: ModelCall) -> int | None:
+    """Return which model is asked after one that was given up; None when it was the last."""
+    following = given_up.fallback + 1
+    return following if following <= len(state.agent.fallback) else None
+
+
+def asked_next(state: SessionState, model: ModelCall) -> int | None:
+    """Return which model the open call is put to now; None when to none, or it has been."""
+    if model.phase == "given_up":
+        return next_fallback(state, model)
+    if model.phase == "retry" and model.retry_at is None:
+        return model.fallback
+    if model.held is not None and state.agent.breaker.on_open == "fallback":
+        return next_fallback(state, model)
+    return None
+
+
+def next_turns(state: SessionState, *, told: bool) -> int:
+    """Return which model a new turn asks; what a user says gives the agent's own a chance."""
+    return 0 if told else state.turn.fallback
+
+
+def changed(state: SessionState, fallback: int) -> PromptPrefixChanged | None:
+    """Say that another model is asked than last time; None when it is not, or was said."""
+    if not state.marks.requested or fallback == state.turn.fallback:
+        return None
+    before, after = (
+        f"{agent.provider} {agent.model}"
+        for agent in (answering(state.agent, n) for n in (state.turn.fallback, fallback))
+    )
+    return PromptPrefixChanged(reason=f"{after} is asked instead of {before}{_why(state)}")
+
+
+def _why(state: SessionState) -> str:
+    model = state.turn.model
+    if model is not None and model.held is not None:
+        return f": {model.held.why}"
+    return f": {model.error}" if model is not None and model.phase == "given_up" else ""

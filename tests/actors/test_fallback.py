@@ -1,0 +1,32 @@
+"""A session whose own model cannot answer, on fakes."""
+
+from cueline.errors import ProviderRefusedError, ProviderUnavailableError
+from cueline.events.session import ModelRequested
+from cueline.testing.fakes import says
+from tests.actors.scene import SESSION, Scene
+
+OTHER = {"provider": "other", "model": "second", "parameters": {"warm": True}}
+DOWN = ProviderUnavailableError("overloaded", "later")
+
+
+async def test_the_model_that_is_asked_gets_its_own_name_and_parameters():
+    scene = Scene({(1, 1): DOWN, (1, 2): says("done")}, fallback=[OTHER], retry={"max_retries": 0})
+
+    await scene.begin()
+
+    asked = [(r.agent.provider, r.agent.model, r.agent.parameters) for r in scene.model.asked]
+    assert [("fake", "fake", {}), ("other", "second", {"warm": True})] == asked
+    assert "SessionCompleted" == (await scene.types())[-1]
+
+
+async def test_which_model_answered_is_in_the_log_after_a_crash_as_well():
+    replies = {(1, 1): ProviderRefusedError("auth", "no"), (1, 2): says("done")}
+    scene = Scene(replies, fallback=[OTHER])
+    first = await scene.begin()
+    await first.kill()
+
+    facts = await scene.outside.facts(SESSION)
+
+    asked = [fact.fallback for fact in facts if isinstance(fact, ModelRequested)]
+    assert [0, 1] == asked
+    assert 1 == (await scene.outside.state(SESSION)).turn.fallback
