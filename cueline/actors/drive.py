@@ -37,6 +37,7 @@ class Drive:
 
     __slots__ = (
         "_clock",
+        "_draining",
         "_entity",
         "_graces",
         "_hand",
@@ -63,13 +64,24 @@ class Drive:
         self._receipts = receipts
         self._hand = Hand(alarm)
         self._mailbox = Mailbox(entity, parts.gate, parts.clock)
-        self._graces = Graces()
+        self._graces = Graces(parts.grace_seconds)
+        self._draining = False
         self._outfit: Outfit | None = None
 
     def nudge(self) -> None:
         """Look into the inbox."""
         self._mailbox.news = True
         self._hand.ring()
+
+    def drain(self) -> None:
+        """Start nothing more; rest when what is in flight has finished."""
+        self._draining = True
+        self._hand.ring()
+
+    def cut_short(self) -> None:
+        """End the model call that is in flight: it is recorded as cancelled, and made again."""
+        for effect in self._hand.model_calls():
+            self._hand.cancel(effect)
 
     async def load(self) -> None:
         """Become the owner, and fold the past. See `Entity.load`."""
@@ -86,6 +98,8 @@ class Drive:
         Raises:
             FencedError: somebody else owns it now; nothing more may be done for it.
         """
+        if self._draining:
+            return
         try:
             await self._advance([*await self._opening(), *await self._news()])
             while not self._rests():
@@ -150,6 +164,8 @@ class Drive:
     def _start(self, steps: Steps) -> list[Effect]:
         """Take the starts of what is due into *steps*, and return what they start."""
         started: list[Effect] = []
+        if self._draining:
+            return started
         for effect in due(steps.state):
             if isinstance(effect, CallModel | RunTool) and not self._hand.has(effect):
                 fact = self._start_of(effect, steps.state)
@@ -189,6 +205,8 @@ class Drive:
 
     def _do_what_is_due(self, performer: Performer) -> None:
         """Do what needs no fact before it; what was started and is not in hand is recovered."""
+        if self._draining:
+            return
         for effect in due(self._entity.state):
             if isinstance(effect, Cancel | CallModel | RunTool) or self._hand.has(effect):
                 continue
@@ -228,6 +246,8 @@ class Drive:
         return moment
 
     def _rests(self) -> bool:
+        if self._draining:
+            return self._hand.empty
         state = self._entity.state
         driven = state.status in (Status.RUNNING, Status.STOPPING) and not state.poisoned
         return not driven and self._hand.empty and not self._mailbox.news

@@ -7,6 +7,7 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from cueline.actors.approval_gate import GatePort
+from cueline.actors.grace import GRACE_SECONDS
 from cueline.actors.model import ModelFactory
 from cueline.actors.runner import RunnerPort
 from cueline.clock import Clock
@@ -51,3 +52,5 @@ class Collaborators:
     check_call: Callable[[ToolSpec, Mapping[str, JsonValue]], str | None]
     """What the model is told of arguments that do not fit; None when they do."""
     price: Callable[[AgentSpec, str, Usage], Cost | None]
+    grace_seconds: float = GRACE_SECONDS
+    """What is in flight may finish for so long, before a stop or a signal ends it."""

@@ -15,9 +15,10 @@ _NOTHING: frozenset[Cancel] = frozenset()
 class Graces:
     """What is about to be ended, and until when it may still end by itself."""
 
-    __slots__ = ("_ended", "_until")
+    __slots__ = ("_ended", "_seconds", "_until")
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = GRACE_SECONDS) -> None:
+        self._seconds = seconds
         self._until: dict[Cancel, datetime] = {}
         self._ended = _NOTHING
 
@@ -35,11 +36,16 @@ class Graces:
         if not wanted and not self._until:
             return []
         self._until = {
-            cancel: self._until.get(cancel) or now + _grace(state, cancel) for cancel in wanted
+            cancel: self._until.get(cancel) or now + self._grace(state, cancel) for cancel in wanted
         }
         over = [c for c, moment in self._until.items() if moment <= now and c not in self._ended]
         self._ended = self._ended.intersection(wanted).union(over)
         return over
+
+    def _grace(self, state: SessionState, cancel: Cancel) -> timedelta:
+        """Return how long: a stop waits for tools alone, a signal for the model too."""
+        waits = state.stop is None or not is_model_call(cancel.effect)
+        return timedelta(seconds=self._seconds if waits else 0)
 
 
 def _wanted(state: SessionState) -> list[Cancel]:
@@ -49,12 +55,6 @@ def _wanted(state: SessionState) -> list[Cancel]:
     if state.hold == "signal" and model is not None and model.phase == "started":
         return [Cancel(model.effect, model.attempt)]
     return []
-
-
-def _grace(state: SessionState, cancel: Cancel) -> timedelta:
-    """Return how long: a stop waits for tools alone, a signal for the model too."""
-    waits = state.stop is None or not is_model_call(cancel.effect)
-    return timedelta(seconds=GRACE_SECONDS if waits else 0)
 
 
 def is_model_call(effect: str) -> bool:

@@ -51,6 +51,10 @@ class Hand:
         """Begin *work*, which carries *effect* out."""
         self._tasks[hand_name(effect)] = asyncio.create_task(self._carry_out(effect, work))
 
+    def model_calls(self) -> list[str]:
+        """Return the model calls that are in flight."""
+        return [name.removeprefix("m:") for name in self._tasks if name.startswith("m:")]
+
     def cancel(self, effect: str) -> None:
         """End the model call of that effect; it brings that it was cancelled."""
         task = self._tasks.get(f"m:{effect}")

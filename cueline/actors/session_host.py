@@ -18,6 +18,8 @@ ACTIVATIONS = 50
 """So many sessions are brought to life at a time."""
 ACTIVE = 10_000
 """So many sessions live in one host."""
+RECORD_SECONDS = 1.0
+"""What was cut short in a host that drains may be recorded for so long."""
 
 
 class HostPort(Protocol):
@@ -87,11 +89,22 @@ class SessionHost:
             await asyncio.wait([task])
 
     async def drain(self, seconds: float) -> None:
-        """Take nothing on, let what lives go on for *seconds*, then let go of it."""
+        """Start nothing, let what is in flight finish for *seconds* and record it, then let go.
+
+        The sessions stay as they are: whoever has them next goes on with them.
+        """
         self._draining = True
+        for drive in self._drives.values():
+            drive.drain()
+        await self._emptied(seconds)
+        for drive in self._drives.values():
+            drive.cut_short()
+        await self._emptied(RECORD_SECONDS)
+        await self.close()
+
+    async def _emptied(self, seconds: float) -> None:
         if self._tasks:
             await asyncio.wait(list(self._tasks.values()), timeout=seconds)
-        await self.close()
 
     async def close(self) -> None:
         """Let go of everything; what is in flight is found again by its key."""
@@ -107,7 +120,7 @@ class SessionHost:
     async def _live(self, stream: str) -> None:
         """Drive one session until it rests, and again when a message came meanwhile."""
         try:
-            while await self._drive_once(stream):
+            while not self._draining and await self._drive_once(stream):
                 pass
         except (FencedError, WrongExpectedVersionError):
             # Somebody else owns it now; whatever we meant to do is theirs to do.

@@ -8,6 +8,7 @@ from cueline.actors.outfit import UNUSED, Outfits
 from cueline.actors.session_host import ACTIVATIONS
 from cueline.deciders.session import Status
 from cueline.deciders.session.due import RecoverTool
+from cueline.deciders.session.state import MAX_TAKEOVERS
 from cueline.errors import (
     CorruptEventError,
     FencedError,
@@ -16,7 +17,7 @@ from cueline.errors import (
 )
 from cueline.events.clean import Redactor
 from cueline.events.inbox import MessageSent, ResumeAsked
-from cueline.events.session import SessionTakenOver, SessionWaiting
+from cueline.events.session import ModelFailed, SessionTakenOver, SessionWaiting
 from cueline.events.store import Draft, Write
 from cueline.testing.crash import Life, World
 from cueline.testing.fakes import TurnModel, agent_spec, asks_for, says
@@ -161,17 +162,58 @@ async def test_a_full_host_takes_nothing_on():
     assert 2 == len(await world.host.active())
 
 
-async def test_a_draining_host_lets_what_lives_go_on_and_takes_nothing_on():
-    scene = Scene([says("done")])
-    stream = await scene.outside.start("s", scene.agent)
-    world = World(scene.outside)
-    world.host.activate(stream)
+async def test_a_draining_host_lets_what_is_in_flight_finish_and_starts_nothing():
+    """000-011, 000-068: what finishes is recorded; the session goes on in another host."""
+    valve = Valve()
+    scene = Scene([asks_for(("read", {})), says("done")], act=valve)
+    world = await scene.begin()
 
-    await world.host.drain(5)
+    draining = asyncio.create_task(world.host.drain(60))
+    await scene.clock.settle()
     world.host.activate(await scene.outside.start("t", scene.agent))
+    valve.opened.set()
+    await draining
 
+    assert "ToolReturned" == (await scene.types())[-2]
+    assert "ModelRequested" == (await scene.types())[-1]
+    assert [] == await scene.outside.types("session-default/t")
+    await scene.world()
     assert Status.COMPLETED == (await scene.state()).status
-    assert [] == await world.host.active()
+
+
+async def test_a_model_call_that_takes_too_long_for_a_drain_is_cut_short_and_made_again():
+    """000-011: within the grace, and recorded."""
+    scene = Scene({(1, 1): Valve(), (1, 2): says("done")})
+    world = await scene.begin()
+
+    await world.host.drain(0)
+
+    assert "cancelled" == (await scene.last(ModelFailed)).kind
+    await scene.world()
+    assert Status.COMPLETED == (await scene.state()).status
+
+
+async def test_hosts_that_drain_are_no_deaths():
+    """However often `cueline up` is taken down in a long call, no person is asked for it."""
+    scene = Scene({(1, attempt): Valve() for attempt in range(1, 9)})
+    await scene.outside.start("s", scene.agent)
+    for _ in range(MAX_TAKEOVERS + 2):
+        world = await scene.world()
+        await world.host.drain(0)
+
+    assert Status.RUNNING == (await scene.state()).status
+    assert MAX_TAKEOVERS < (await scene.count())["SessionTakenOver"]
+
+
+async def test_a_host_that_drains_while_it_loads_takes_nothing_over():
+    scene = Scene({(1, 1): Valve()})
+    await (await scene.begin()).host.close()
+    world = World(scene.outside)
+    world.host.activate(SESSION)
+
+    await world.host.drain(0)
+
+    assert "SessionTakenOver" not in await scene.types()
 
 
 async def test_settled_waits_until_a_session_rests():

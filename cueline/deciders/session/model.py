@@ -102,7 +102,12 @@ def model_failed(state: SessionState, event: ModelFailed) -> SessionState:
         fatal=_fatal(state, model, event.kind),
     )
     active = state.turn.active_seconds + event.seconds
-    return replace(state, turn=replace(state.turn, model=failed, active_seconds=active))
+    return replace(
+        state,
+        turn=replace(state.turn, model=failed, active_seconds=active),
+        # Its host ended it, and lived to say so: that is no death.
+        takeovers=0 if event.kind == "cancelled" else state.takeovers,
+    )
 
 
 def _fatal(state: SessionState, model: ModelCall, kind: str) -> bool:
