@@ -12,6 +12,7 @@ import typer
 from cueline.cli import (
     approve,
     audit,
+    costs,
     doctor,
     export,
     fork,
@@ -65,6 +66,7 @@ _GROUPS = (
     replay,
     fork,
     export,
+    costs,
     audit,
     settings,
     doctor,

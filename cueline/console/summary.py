@@ -18,13 +18,12 @@ def summary(id: str, status: str, tally: Tally) -> Iterator[Line]:  # noqa: A002
     """Tell status, turns, calls, tokens, cost, and what was recovered."""
     usage = tally.usage
     sent = usage.input + usage.cache_read + usage.cache_write
-    unpriced = f" and {count(tally.unpriced, 'unpriced turn')}" if tally.unpriced else ""
     parts = [
         f"session {id}: {status}",
         count(tally.turns, "turn"),
         count(tally.tool_calls, "tool call"),
         f"{sent:,} in + {usage.output:,} out tokens",
-        money(tally.cost) + unpriced,
+        cost_of(tally),
     ]
     if tally.began_at and tally.updated_at:
         parts.append(duration((tally.updated_at - tally.began_at).total_seconds()))
@@ -34,6 +33,23 @@ def summary(id: str, status: str, tally: Tally) -> Iterator[Line]:  # noqa: A002
     if tally.inherited is not None:
         past = tally.inherited
         yield Line("dim", f"  inherited: {count(past.turns, 'turn')}, {money(past.cost)}")
+
+
+def cost_of(tally: Tally) -> str:
+    """Tell what a session cost, and how sure that is."""
+    parts = [money(tally.cost)]
+    if tally.estimated:
+        parts.append(f"{money(tally.estimated)} of it estimated")
+    if tally.assumed:
+        parts.append(f"{money(tally.assumed)} of it at assumed prices")
+    if tally.unpriced:
+        parts.append(f"and {count(tally.unpriced, 'unpriced turn')}")
+    if tally.children:
+        whole = money(tally.cost + tally.children_cost)
+        children = f"{tally.children} child{'ren' if tally.children > 1 else ''}"
+        parts.append(f"{whole} with {children}")
+    said, *more = parts
+    return f"{said} ({', '.join(more)})" if more else said
 
 
 def _recovered(tally: Tally) -> str:

@@ -7,8 +7,10 @@ from decimal import Decimal
 from cueline.events.fact import Fact
 from cueline.events.message import Usage
 from cueline.events.session import (
+    ChildSettled,
     ModelFailed,
     ModelReplied,
+    ReservationClosed,
     SessionForked,
     SessionTakenOver,
     ToolFailed,
@@ -26,6 +28,13 @@ class Tally:
     tool_calls: int = 0
     usage: Usage = field(default_factory=Usage)
     cost: Decimal = Decimal(0)
+    estimated: Decimal = Decimal(0)
+    """The part of it that nobody knows: what was reserved for answers that were lost."""
+    assumed: Decimal = Decimal(0)
+    """The part of it whose prices are assumed."""
+    children: int = 0
+    """Sessions that this one asked for, and that have ended."""
+    children_cost: Decimal = Decimal(0)
     unpriced: int = 0
     """Replies whose price nobody knows."""
     retries: int = 0
@@ -64,6 +73,12 @@ class Tally:
                 self.in_doubt += 1
             case ToolReconciled():
                 self.reconciled += 1
+            case ReservationClosed(outcome="estimated", usd=usd):
+                self.cost += usd
+                self.estimated += usd
+            case ChildSettled(usd=usd):
+                self.children += 1
+                self.children_cost += usd
             case SessionTakenOver():
                 self.takeovers += 1
                 self.lost_attempts += len(fact.lost_attempts)
@@ -78,3 +93,5 @@ class Tally:
             self.unpriced += 1
         else:
             self.cost += replied.cost.usd
+            if replied.cost.prices.startswith("assumed"):
+                self.assumed += replied.cost.usd

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple
 
+from cueline.console.budget import NAMES, Budget, amount
 from cueline.console.tally import Tally
 from cueline.console.text import (
     arguments,
@@ -17,11 +18,21 @@ from cueline.console.text import (
     visible,
 )
 from cueline.events.fact import Fact
-from cueline.events.inbox import DecisionGiven, MessageSent, PauseAsked, ResumeAsked, StopAsked
+from cueline.events.inbox import (
+    DecisionGiven,
+    MessageSent,
+    PauseAsked,
+    RaiseAsked,
+    ResumeAsked,
+    StopAsked,
+)
 from cueline.events.message import TextBlock, ToolCall
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
+    ChildSettled,
+    ChildSpawned,
+    LimitRaised,
     LimitWarned,
     MessageReceived,
     MessageRefused,
@@ -29,6 +40,7 @@ from cueline.events.session import (
     ModelReplied,
     OutcomeCameLate,
     PromptPrefixChanged,
+    ReservationClosed,
     SessionCompleted,
     SessionFailed,
     SessionForked,
@@ -65,6 +77,7 @@ class Telling:
 
     def __init__(self, *, result_lines: int = RESULT_LINES) -> None:
         self.tally = Tally()
+        self.budget = Budget()
         self.calls: dict[str, ToolCall] = {}
         """Every call so far, by effect."""
         self._result_lines = result_lines
@@ -72,6 +85,10 @@ class Telling:
     def learn(self, fact: Fact, at: datetime) -> None:
         """Take in a fact without telling it."""
         self.tally = self.tally.after(fact, at)
+        if isinstance(fact, SessionStarted | SessionForked):
+            self.budget.start(fact.agent.limits)
+        if isinstance(fact, ReservationClosed):
+            self.budget.settle(fact.shares)
         if isinstance(fact, ModelReplied):
             turn = fact.effect.partition(".")[0]
             self.calls.update({f"{turn}.{i}": call for i, call in enumerate(fact.calls)})
@@ -95,8 +112,24 @@ class Telling:
                 yield from self._doubt(fact)
             case ApprovalRequested() | ApprovalResolved():
                 yield from self._approval(fact)
+            case LimitWarned() | LimitRaised() | ReservationClosed():
+                yield from self._limits(fact)
+            case ChildSpawned() | ChildSettled():
+                yield _child(fact)
             case _:
                 yield from _course(fact)
+
+    def _limits(self, fact: LimitWarned | LimitRaised | ReservationClosed) -> Iterator[Line]:
+        match fact:
+            case LimitWarned(limit=limit, share=share, used=used, of=of):
+                told = "; the agent is told to wrap up" if fact.note else ""
+                said = f"{amount(limit, used)} of {amount(limit, of)}"
+                yield Line("note", f"{share:.0%} of the {NAMES[limit]} used: {said}{told}")
+            case LimitRaised():
+                yield Line("note", f"raised to {self.budget.rise(fact)}")
+            case ReservationClosed(outcome="estimated", effect=effect, usd=usd, tokens=tokens):
+                cost = f"{money(usd)}, {tokens:,} tokens"
+                yield Line("bad", f"! {effect} was lost: counted as all it may have cost, {cost}")
 
     def _model(self, fact: ModelReplied | ModelFailed) -> Iterator[Line]:
         if isinstance(fact, ModelFailed):
@@ -117,12 +150,16 @@ class Telling:
         cached = f" ({usage.cache_read:,} cached)" if usage.cache_read else ""
         sent = usage.input + usage.cache_read + usage.cache_write
         cost = money(fact.cost.usd) if fact.cost else "price unknown"
+        if fact.cost and fact.cost.prices.startswith("assumed"):
+            cost += " (assumed price)"
         parts = [
             f"turn {fact.effect.partition('.')[0]}",
             f"{sent:,} in{cached} + {usage.output:,} out tokens",
             f"{cost}, {money(self.tally.cost)} so far",
             duration(fact.seconds),
         ]
+        if (share := self.budget.share(self.tally)) is not None:
+            parts.append(f"budget {share:.0%}")
         return "  " + " · ".join(parts)
 
     def _tool(self, fact: ToolStarted | ToolReturned | ToolFailed | ToolSkipped) -> Iterator[Line]:
@@ -196,10 +233,19 @@ def _message(fact: MessageReceived | MessageRefused) -> Iterator[Line]:
             yield Line("note", "pause asked" + (" by Ctrl-C or a signal" * (why == "signal")))
         case ResumeAsked():
             yield Line("note", "resume asked")
+        case RaiseAsked():
+            yield Line("note", "more asked for")
         case StopAsked(reason=reason):
             yield Line("note", f"stop asked: {one_line(reason, WIDTH)}")
         case DecisionGiven() | _:
             pass
+
+
+def _child(fact: ChildSpawned | ChildSettled) -> Line:
+    if isinstance(fact, ChildSpawned):
+        return Line("doing", f"▸ child {shown(fact.child)}")
+    tone: Tone = "good" if fact.status == "completed" else "bad"
+    return Line(tone, f"child {shown(fact.child)} {fact.status} · {money(fact.usd)}")
 
 
 def _course(fact: Fact) -> Iterator[Line]:
@@ -210,9 +256,6 @@ def _course(fact: Fact) -> Iterator[Line]:
         case SessionTakenOver(epoch=epoch, lost_attempts=lost):
             again = f"; {count(len(lost), 'lost attempt')}" if lost else ""
             yield Line("note", f"taken over by a new owner, epoch {epoch}{again}")
-        case LimitWarned(limit=limit, share=share, used=used, of=of):
-            told = "; the agent is told to wrap up" if fact.note else ""
-            yield Line("note", f"{share:.0%} of {limit} used: {used:g} of {of:g}{told}")
         case OutcomeCameLate(effect=effect, outcome=outcome):
             yield Line("dim", f"  {effect}: {outcome} came late and changes nothing")
         case PromptPrefixChanged(reason=reason):

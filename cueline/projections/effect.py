@@ -42,6 +42,8 @@ class Effect:
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     cost: str = "0"
+    assumed_cost: str = "0"
+    estimated_cost: str = "0"
     unpriced: int = 0
     seconds: float = 0.0
 

@@ -8,6 +8,7 @@ from cueline.events.session import (
     ModelReplied,
     ModelRequested,
     ModelStarted,
+    ReservationClosed,
     SessionTakenOver,
     ToolFailed,
     ToolInDoubt,
@@ -19,7 +20,7 @@ from cueline.events.session import (
 from cueline.events.store import RecordedEvent
 from cueline.projections.effect import Effect
 from cueline.projections.row import Row, Rows, row_of
-from cueline.projections.spending import spend
+from cueline.projections.spending import spend, spend_estimate
 
 _BLANK = row_of(Effect(stream="", effect="", kind=""))
 
@@ -43,6 +44,8 @@ class EffectFold:
                 return self._over(session, recorded, fact)
             case ToolInDoubt() | ToolReconciled():
                 return self._in_doubt(session, recorded, fact)
+            case ReservationClosed(outcome="estimated", effect=effect, usd=usd):
+                spend_estimate(self._row(session, recorded, effect, "model"), usd)
             case SessionTakenOver(lost_attempts=lost):
                 self._lost(session, recorded, lost)
         return ""

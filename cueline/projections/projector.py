@@ -18,6 +18,7 @@ from cueline.events.session import (
     MessageRefused,
     ModelFailed,
     ModelReplied,
+    ReservationClosed,
     SessionForked,
 )
 from cueline.events.store import RecordedEvent, from_us, to_us
@@ -30,7 +31,7 @@ from cueline.projections.inheritance import inherit
 from cueline.projections.row import Lines, Row, Rows, row_of
 from cueline.projections.session import Session
 from cueline.projections.session_fold import fold_message, fold_session, settle_due
-from cueline.projections.spending import spend
+from cueline.projections.spending import spend, spend_estimate
 from cueline.projections.transcript import Line
 from cueline.projections.transcript_fold import lines
 from cueline.projections.usage import DayUsage
@@ -82,7 +83,9 @@ class Projector:
         found = self._sessions.find(stream)
         if found is not None:
             return found
-        new = Session(stream, shown(stream), created_us=recorded_us, updated_us=recorded_us)
+        new = Session(
+            stream, shown(stream), root=stream, created_us=recorded_us, updated_us=recorded_us
+        )
         return self._sessions.add(row_of(new))
 
     def _project_session(self, recorded: RecordedEvent, fact: object) -> str:
@@ -96,6 +99,8 @@ class Projector:
                 self._use(row, recorded, fact)
             case MessageReceived() | MessageRefused():
                 self._give(recorded.stream, fact.message, waits=False)
+            case ReservationClosed(outcome="estimated", usd=usd):
+                spend_estimate(self._usage_of(row, recorded, row["model"]), usd)
             case SessionForked():
                 # What the parent used is summed up from its rows in the file.
                 self.flush()
@@ -115,12 +120,15 @@ class Projector:
         model, cost = session["model"], None
         if isinstance(fact, ModelReplied):
             model, cost = fact.model or model, fact.cost
-        day = from_us(recorded.recorded_us).date().isoformat()
-        key = (recorded.stream, session["provider"], model, day)
-        row = self._usage.find(*key) or self._usage.add(row_of(DayUsage(*key)))
+        row = self._usage_of(session, recorded, model)
         row["calls" if isinstance(fact, ModelReplied) else "failed"] += 1
         if fact.usage is not None:
             spend(row, fact.usage, cost)
+
+    def _usage_of(self, session: Row, recorded: RecordedEvent, model: str) -> Row:
+        day = from_us(recorded.recorded_us).date().isoformat()
+        key = (recorded.stream, session["provider"], model, day)
+        return self._usage.find(*key) or self._usage.add(row_of(DayUsage(*key)))
 
     def _project_approval(self, recorded: RecordedEvent, fact: object) -> tuple[str, str]:
         """Take one event of an approval, and return its tool and its session."""

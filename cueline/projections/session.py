@@ -67,6 +67,10 @@ class Session:
     cache_write_tokens: int = 0
     cost: str = "0"
     """In US dollars, as an exact decimal."""
+    assumed_cost: str = "0"
+    """The part of it whose prices are assumed."""
+    estimated_cost: str = "0"
+    """The part of it that nobody knows: all that was reserved for calls that were lost."""
     unpriced: int = 0
     """Answers whose price nobody knows."""
     result: str | None = None
@@ -78,6 +82,10 @@ class Session:
     in_doubt: int = 0
     """Tool calls that are in doubt now."""
     reconciled: int = 0
+    child_of: str | None = None
+    """The session that asked for it."""
+    root: str = ""
+    """The topmost session of its tree; itself, where nobody asked for it."""
     parent: str | None = None
     """The stream that it was forked from."""
     parent_version: int = 0

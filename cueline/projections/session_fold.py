@@ -12,6 +12,7 @@ from cueline.events.session import (
     ModelReplied,
     ModelRequested,
     ModelStarted,
+    ReservationClosed,
     SessionCompleted,
     SessionContinued,
     SessionFailed,
@@ -29,7 +30,7 @@ from cueline.events.session import (
 from cueline.events.store import RecordedEvent, to_us
 from cueline.projections.row import Row
 from cueline.projections.session import DRIVEN, TERMINAL
-from cueline.projections.spending import spend
+from cueline.projections.spending import spend, spend_estimate
 
 
 def fold_message(row: Row, recorded: RecordedEvent, fact: object) -> None:
@@ -41,6 +42,7 @@ def fold_message(row: Row, recorded: RecordedEvent, fact: object) -> None:
         row["labels_json"] = json.dumps(fact.labels)
         if fact.fork_of is not None:
             row["parent"], row["parent_version"] = fact.fork_of.stream, fact.fork_of.version
+        _place(row, fact.parent, fact.root)
 
 
 def fold_session(row: Row, recorded: RecordedEvent, fact: object) -> None:
@@ -79,6 +81,8 @@ def _fold_seldom(row: Row, recorded: RecordedEvent, fact: Fact) -> None:
                 spend(row, usage, None)
         case ToolFailed(kind="lost"):
             row["lost_attempts"] += 1
+        case ReservationClosed(outcome="estimated", usd=usd):
+            spend_estimate(row, usd)
         case ToolReconciled():
             row["reconciled"] += 1
         case SessionTakenOver(lost_attempts=lost):
@@ -130,9 +134,15 @@ def _start(row: Row, recorded: RecordedEvent, fact: SessionStarted | SessionFork
     row["inbox_read"] = 1
     if isinstance(fact, SessionStarted):
         row["labels_json"] = json.dumps(fact.labels)
+        _place(row, fact.parent, fact.root)
     else:
         row["parent"], row["parent_version"] = fact.parent, fact.version
     _become(row, "running")
+
+
+def _place(row: Row, parent: str | None, root: str | None) -> None:
+    """Say where in its tree the session is."""
+    row["child_of"], row["root"] = parent, root or row["stream"]
 
 
 def _end(row: Row, fact: SessionCompleted | SessionFailed | SessionStopped) -> None:

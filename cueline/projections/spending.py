@@ -14,5 +14,17 @@ def spend(row: Row, usage: Usage, cost: Cost | None) -> None:
     row["cache_write_tokens"] += usage.cache_write
     if cost is None:
         row["unpriced"] += 1
-    else:
-        row["cost"] = str(Decimal(row["cost"]) + cost.usd)
+        return
+    _add(row, "cost", cost.usd)
+    if cost.prices.startswith("assumed"):
+        _add(row, "assumed_cost", cost.usd)
+
+
+def spend_estimate(row: Row, usd: Decimal) -> None:
+    """Add what a call may have cost that nobody knows the cost of."""
+    _add(row, "cost", usd)
+    _add(row, "estimated_cost", usd)
+
+
+def _add(row: Row, column: str, usd: Decimal) -> None:
+    row[column] = str(Decimal(row[column]) + usd)

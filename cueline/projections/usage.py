@@ -29,6 +29,10 @@ class DayUsage:
     cache_write_tokens: int = 0
     cost: str = "0"
     """In US dollars, as an exact decimal."""
+    assumed_cost: str = "0"
+    """The part of it whose prices are assumed."""
+    estimated_cost: str = "0"
+    """The part of it that nobody knows: all that was reserved for calls that were lost."""
     unpriced: int = 0
 
     @property

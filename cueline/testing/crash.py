@@ -34,6 +34,7 @@ from cueline.events.clean import Redactor
 from cueline.events.codec import Codec
 from cueline.events.inbox import InboxMessage, StartAsked
 from cueline.events.journal import Journal
+from cueline.events.message import Cost, Usage
 from cueline.events.session import SessionEvent
 from cueline.events.store import (
     NO_STREAM,
@@ -266,6 +267,7 @@ class Outside:
     board: Board = field(default_factory=Board)
     secrets: Sequence[str] = ()
     check_call: Callable[[ToolSpec, Mapping[str, JsonValue]], str | None] = lambda *_: None
+    price: Callable[[AgentSpec, str, Usage], Cost | None] = lambda *_: None
 
     @classmethod
     def new(
@@ -355,7 +357,7 @@ class World:
                 runners=outside.runners,
                 gate=ApprovalGate(journal),
                 check_call=outside.check_call,
-                price=lambda *_: None,
+                price=outside.price,
             ),
             on_trouble=lambda stream, error: self.troubles.append((stream, error)),
         )

@@ -6,21 +6,27 @@ from types import SimpleNamespace
 
 import pytest
 
-from cueline.console.summary import summary
+from cueline.console.summary import cost_of, summary
+from cueline.console.tally import Tally
 from cueline.console.telling import Telling
-from cueline.events.agent import AgentSpec
+from cueline.events.agent import AgentSpec, Limits
 from cueline.events.inbox import MessageSent, PauseAsked
 from cueline.events.message import Cost, TextBlock, ToolCall, Usage
 from cueline.events.session import (
     ApprovalResolved,
+    ChildSettled,
+    ChildSpawned,
+    LimitRaised,
     LimitWarned,
     LostAttempt,
     MessageReceived,
     MessageRefused,
     ModelFailed,
     ModelReplied,
+    ReservationClosed,
     SessionFailed,
     SessionForked,
+    SessionStarted,
     SessionTakenOver,
     ToolFailed,
     ToolInDoubt,
@@ -115,11 +121,26 @@ def test_a_call_is_told_by_what_became_of_it(telling, fact, line):
         ),
         (
             LimitWarned(limit="max_turns", share=0.8, used=40, of=50),
-            "80% of max_turns used: 40 of 50",
+            "80% of the turns used: 40 of 50",
         ),
         (
             LimitWarned(limit="max_active_seconds", share=0.9, used=91.5, of=100, note="Wrap up."),
-            "90% of max_active_seconds used: 91.5 of 100; the agent is told to wrap up",
+            "90% of the time of work used: 1m 31s of 1m 40s; the agent is told to wrap up",
+        ),
+        (
+            LimitRaised(max_cost=Decimal(5), max_active_seconds=7200),
+            "raised to cost $5.00, time of work 2h 00m",
+        ),
+        (
+            ReservationClosed(
+                effect="2.m", attempt=1, outcome="estimated", tokens=9000, usd=Decimal("0.25")
+            ),
+            "! 2.m was lost: counted as all it may have cost, $0.2500, 9,000 tokens",
+        ),
+        (ChildSpawned(child="session-default/c"), "▸ child c"),
+        (
+            ChildSettled(child="session-default/c", status="completed", usd=Decimal("0.5")),
+            "child c completed · $0.5000",
         ),
         (SessionFailed(kind="auth", error="bad key"), "failed (auth): bad key"),
         (
@@ -192,3 +213,32 @@ def test_what_a_fork_inherited_was_not_spent_by_it(telling):
 
     assert " 0 turns · 0 tool calls · 0 in + 0 out tokens · $0 · " in lines[0]
     assert "  inherited: 1 turn, $0.0123" == lines[-1]
+
+
+# 000-021: how much of the budget is used, where there is one.
+def test_the_cost_line_says_how_much_of_the_budget_is_used(telling):
+    limits = Limits(max_cost=Decimal("0.05"))
+    agent = AgentSpec(name="a", provider="scripted", model="m", limits=limits)
+    started = SessionStarted(agent=agent, goal=None, open=False, attached=False, epoch=1)
+    closed = ReservationClosed(
+        effect="1.m", attempt=1, outcome="settled", shares={"max_cost": 0.84}
+    )
+
+    told(telling, started)
+    assert told(telling, REPLIED)[-1].endswith("budget 25%")
+    told(telling, closed)
+    assert told(telling, REPLIED.model_copy(update={"effect": "2.m"}))[-1].endswith("budget 84%")
+    told(telling, LimitRaised(max_cost=Decimal("0.5")))
+    assert told(telling, REPLIED.model_copy(update={"effect": "3.m"}))[-1].endswith("budget 7%")
+
+
+def test_the_summary_says_how_sure_the_cost_is():
+    tally = Tally(
+        cost=Decimal("0.75"), estimated=Decimal("0.25"), assumed=Decimal("0.5"), unpriced=2,
+        children=2, children_cost=Decimal(1),
+    )  # fmt: skip
+
+    assert (
+        "$0.7500 ($0.2500 of it estimated, $0.5000 of it at assumed prices, "
+        "and 2 unpriced turns, $1.75 with 2 children)"
+    ) == cost_of(tally)

@@ -1,0 +1,152 @@
+"""`cueline costs`: what was spent."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from decimal import Decimal
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cueline.cli import opened
+from cueline.cli.failure import Exit
+from cueline.cli.naming import complete_session
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+
+if TYPE_CHECKING:
+    from cueline.projections.cost import By, Spent
+
+_HELP = """Show what was spent, by session, agent, model, day or tree of sessions.
+
+A cost is what the log says of each answer, with the price list of that time.
+What nobody knows, because the answer was lost, counts as all that was
+reserved for it, and is marked `~`.
+
+\b
+Examples:
+  cueline costs
+  cueline costs --by model --since 2026-01-01
+  cueline costs --by day --session 7f3a --json
+"""
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_BAR = 24
+
+
+class Way(StrEnum):
+    """What costs are summed up by."""
+
+    SESSION = "session"
+    AGENT = "agent"
+    MODEL = "model"
+    DAY = "day"
+    TREE = "tree"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("costs", help=_HELP, short_help="Show what was spent.")(costs)
+
+
+def costs(
+    *,
+    by: Annotated[Way, typer.Option(help="What to sum up by.")] = Way.SESSION,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SESSION", help="Only of this session.", autocompletion=complete_session
+        ),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="DAY", help="From this day on, in UTC: 2026-01-31.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="DAY", help="Up to this day.")] = None,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many rows.")] = 50,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """Show costs."""
+    for name, day in (("--since", since), ("--until", until)):
+        if day is not None and not _DAY.fullmatch(day):
+            raise typer.BadParameter(f"{day!r} is no day like 2026-01-31", param_hint=name)
+    way: By = by.value
+    rows, whole = opened.run(_find(log, way, session, since, until))
+    if as_json:
+        document = {
+            "by": way,
+            "rows": [_document(row) for row in rows[:limit]],
+            "total": _document(whole),
+        }
+        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    elif rows:
+        _print(way, rows, whole, limit)
+    else:
+        typer.echo(f"nothing was spent in {log}")
+    raise typer.Exit(Exit.DONE)
+
+
+async def _find(
+    log: Path, by: "By", session: str | None, since: str | None, until: str | None
+) -> tuple[list["Spent"], "Spent"]:
+    """Return what was spent by each, and by all."""
+    from cueline.cli.naming import find_session
+    from cueline.projections.cost import spent, total
+
+    async with opened.looking(log) as store, opened.views_of(log, store) as views:
+        stream = None if session is None else await find_session(store, log, session)
+        rows = spent(views.db, by, stream=stream, since=since, until=until)
+        if by in ("session", "agent", "tree"):
+            return rows, total(rows)
+        # A session may have used several models, on several days.
+        return rows, total(spent(views.db, "session", stream=stream, since=since, until=until))
+
+
+def _document(spent: "Spent") -> dict[str, Any]:
+    told = {n: str(v) if isinstance(v, Decimal) else v for n, v in asdict(spent).items()}
+    return {**told, "name": _name(spent.name)}
+
+
+def _name(name: str) -> str:
+    from cueline.events.stream import shown
+
+    return shown(name) if name.startswith("session-") else name
+
+
+def _print(by: "By", rows: Sequence["Spent"], whole: "Spent", limit: int) -> None:
+    from cueline.console.bar import bar
+    from cueline.console.table import print_table
+    from cueline.console.text import count, money
+
+    dearest = max((row.usd for row in rows), default=Decimal(0))
+    table = [
+        (*_cells(row), bar(row.usd / dearest, _BAR) if dearest else "") for row in rows[:limit]
+    ]
+    print_table(
+        (by, "sessions", "answers", "sent", "cached", "output", "cost", ""),
+        [*table, (*_cells(whole), "")],
+    )
+    if len(rows) > limit:
+        left = sum((row.usd for row in rows[limit:]), Decimal(0))
+        typer.echo(f"{count(len(rows) - limit, 'more row')} of {money(left)}; --limit shows them")
+    for usd, why in (
+        (whole.estimated_usd, "estimated: what was reserved for answers that were lost (~)"),
+        (whole.assumed_usd, "at assumed prices (?)"),
+    ):
+        if usd:
+            typer.echo(f"{money(usd)} of it is {why}")
+    if whole.unpriced:
+        typer.echo(f"{count(whole.unpriced, 'answer')} of an unknown price cost more than that")
+
+
+def _cells(row: "Spent") -> tuple[str, ...]:
+    from cueline.console.text import money
+
+    marks = "~" * (row.estimated_usd > 0) + "?" * (row.assumed_usd > 0)
+    return (
+        _name(row.name),
+        *(f"{n:,}" for n in (row.sessions, row.calls)),
+        *(f"{n:,}" for n in (row.sent_tokens, row.cached_tokens, row.output_tokens)),
+        f"{marks}{money(row.usd)}",
+    )

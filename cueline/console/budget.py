@@ -1,0 +1,63 @@
+"""How much of a session's budget is used, in a word."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from cueline.console.tally import Tally
+from cueline.console.text import duration, money
+from cueline.events.agent import Limits
+from cueline.events.session import LimitRaised
+
+NAMES = {
+    "max_turns": "turns",
+    "max_active_seconds": "time of work",
+    "max_wall_seconds": "time since the start",
+    "max_tokens": "tokens",
+    "max_cost": "cost",
+}
+
+
+def amount(limit: str, value: float | Decimal) -> str:
+    """Return a value of *limit*, in its unit."""
+    if limit == "max_cost":
+        return money(Decimal(str(value)))
+    if limit.endswith("_seconds"):
+        return duration(float(value))
+    return f"{int(value):,}"
+
+
+class Budget:
+    """What the money and the tokens of a session are limited to, and how much is used."""
+
+    def __init__(self) -> None:
+        self.limits: Limits | None = None
+        self._shares: Mapping[str, float] = {}
+        """What the ledger said last: there it counts what others of the tree spend, too."""
+
+    def start(self, limits: Limits) -> None:
+        """Begin with *limits*."""
+        self.limits, self._shares = limits, {}
+
+    def settle(self, shares: Mapping[str, float]) -> None:
+        """Take the ledger's word."""
+        self._shares = shares
+
+    def rise(self, event: LimitRaised) -> str:
+        """Take higher limits, and tell them."""
+        higher: dict[str, Any] = event.model_dump(exclude={"type"}, exclude_none=True)
+        if self.limits is not None:
+            self.limits = self.limits.model_copy(update=higher)
+        self._shares = {name: share for name, share in self._shares.items() if name not in higher}
+        return ", ".join(f"{NAMES[name]} {amount(name, to)}" for name, to in higher.items())
+
+    def share(self, tally: Tally) -> float | None:
+        """Return how much is used of the limit that is nearest; None where there is none."""
+        usage = tally.usage
+        tokens = usage.input + usage.output + usage.cache_read + usage.cache_write
+        shares = [*self._shares.values()]
+        if self.limits is not None and self.limits.max_tokens is not None:
+            shares.append(tokens / self.limits.max_tokens)
+        if self.limits is not None and self.limits.max_cost is not None:
+            shares.append(float((tally.cost + tally.children_cost) / self.limits.max_cost))
+        return max(shares, default=None)

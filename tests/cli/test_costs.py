@@ -1,0 +1,84 @@
+"""`cueline costs`, and what the other commands show of cost."""
+
+import pytest
+
+PRICES = '[prices."scripted/*"]\ninput = "100"\noutput = "1000"\n'
+
+
+@pytest.fixture
+def paid(shell):
+    """A shell whose log holds two sessions that cost 0.055 and 0.0275 dollars."""
+    agent = shell.agent(shell.two_turns, tools=("list_files",), more=PRICES)
+    for name in ("one", "two"):
+        done = shell("run", "Look", "--agent", agent, "--inline", "--id", name)
+        assert done.exit_code == 0, done.output
+    return shell
+
+
+# 000-021: the cost line of each turn; 000-022: the summary.
+def test_a_run_shows_what_each_turn_costs_and_the_total(shell):
+    agent = shell.agent(shell.two_turns, tools=("list_files",), more=PRICES)
+
+    done = shell("run", "Look", "--agent", agent, "--inline")
+
+    assert "100 in + 20 out tokens · $0.0300, $0.0300 so far" in done.stdout
+    assert "150 in + 10 out tokens · $0.0250, $0.0550 so far" in done.stdout
+    assert "250 in + 30 out tokens · $0.0550" in done.stdout.splitlines()[-1]
+
+
+def test_costs_are_a_table_with_bars_and_a_total(paid):
+    head, one, two, total = paid("costs").stdout.splitlines()
+
+    assert head.split() == ["SESSION", "SESSIONS", "ANSWERS", "SENT", "CACHED", "OUTPUT", "COST"]
+    assert one.split() == ["one", "1", "2", "250", "0", "30", "$0.0550", "█" * 24]
+    assert two.startswith("two")
+    assert total.split() == ["total", "2", "4", "500", "0", "60", "$0.1100"]
+
+
+@pytest.mark.parametrize(
+    ("by", "names"),
+    [
+        ("session", ["one", "two"]),
+        ("agent", ["clerk"]),
+        ("tree", ["one", "two"]),
+    ],
+)
+def test_costs_are_exact_in_json(by, names, paid):
+    told = paid.json("costs", "--by", by)
+
+    assert names == [row["name"] for row in told["rows"]]
+    assert ("0.110", 4) == (told["total"]["usd"].rstrip("0") + "0", told["total"]["calls"])
+
+
+def test_costs_of_one_session_by_day_and_model(paid):
+    (day,) = paid.json("costs", "--by", "day", "--session", "one")["rows"]
+    (model,) = paid.json("costs", "--by", "model", "--session", "one")["rows"]
+
+    assert day["usd"] == model["usd"]
+    assert model["name"].startswith("scripted/")
+    assert [] == paid.json("costs", "--since", "2999-01-01")["rows"]
+
+
+def test_what_does_not_fit_is_summed_up(paid):
+    assert "1 more row of $0.0550; --limit shows them" in paid("costs", "--limit", "1").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--by", "moon"], "'moon' is not one of"),
+        (["--since", "yesterday"], "'yesterday' is no day like 2026-01-31"),
+        (["--session", "nobody"], "there is no such session"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(words, why, paid):
+    done = paid("costs", *words)
+
+    assert done.exit_code == 2
+    assert why in done.stderr
+
+
+def test_nothing_was_spent(shell):
+    shell("run", "Hi", "--agent", shell.agent(shell.hello), "--detach")
+
+    assert "nothing was spent in .cueline/log.db\n" == shell("costs").stdout
