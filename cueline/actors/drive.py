@@ -15,9 +15,10 @@ from cueline.actors.performer import Performer
 from cueline.actors.receipt import Receipts
 from cueline.deciders.session import SessionState, Status, due, wake_at
 from cueline.deciders.session.due import CallModel, Cancel, CloseApproval, Effect, RunTool
-from cueline.deciders.session.permission import allowing_rule
+from cueline.deciders.session.permission import allowing_rule, need_ended_by
 from cueline.events.agent import AgentSpec
 from cueline.events.session import (
+    ApprovalRequested,
     ApprovalResolved,
     ModelStarted,
     SessionContinued,
@@ -134,11 +135,9 @@ class Drive:
         return self._outfit
 
     async def _news(self) -> list[SessionEvent]:
-        """Return the messages that came, once every question is recorded that they may answer."""
-        if self._hand.asks:
-            return []
+        """Return the messages that came, up to one that has to wait for the gate."""
         outfit = self._known()
-        return [outfit.clean(message) for message in await self._mailbox.read()]
+        return [outfit.clean(message) for message in await self._mailbox.read(self._hand.asks)]
 
     def _late(self, moment: datetime | None) -> list[SessionEvent]:
         """Return that the deadline has passed, if it has."""
@@ -150,14 +149,14 @@ class Drive:
         """Record *facts*, what follows, and the starts of what is due; then do it."""
         performer = self._performer()
         steps = Steps(self._entity.state)
-        for fact in facts:
-            steps.take(fact)
+        vain = [fact for fact in facts if not steps.take(fact)]
         started = self._start(steps)
         reported = [performer.reported(fact) for fact in facts if isinstance(fact, _REPORTS)]
         await self._entity.record(steps)
         self._receipts.add(reported)
         for effect in started:
             self._hand.take_up(effect, performer.carry_out)
+        self._withdraw(vain, performer)
         self._do_what_is_due(performer)
         self._end_what_must_end(performer)
 
@@ -214,11 +213,22 @@ class Drive:
                 continue
             self._hand.take_up(effect, performer.carry_out)
 
+    def _withdraw(self, vain: Sequence[SessionEvent], performer: Performer) -> None:
+        """Close at the gate what it was asked in vain: the need ended meanwhile."""
+        for asked in vain:
+            if isinstance(asked, ApprovalRequested):
+                by = need_ended_by(self._entity.state, asked.effect)
+                close = CloseApproval(asked.effect, asked.approval, asked.deadline_at, by)
+                if by is not None:
+                    self._hand.take_up(close, performer.carry_out)
+
     def _closes(self, effect: CloseApproval) -> bool:
         """Whether the approval ends now: superseded, or over time with the inbox read since."""
         if effect.superseded_by is not None:
             return True
         if self._clock.now() < effect.deadline_at:
+            return False
+        if self._mailbox.held_up:
             return False
         if self._mailbox.read_at < effect.deadline_at:
             # A decision that the log recorded before the deadline counts, even
@@ -237,12 +247,15 @@ class Drive:
 
     def _alarm(self, deadline: datetime | None) -> datetime | None:
         """Return when to go on although nobody calls."""
-        moments = [moment for moment in (deadline, self._graces.until) if moment is not None]
+        again = self._mailbox.again_at
+        if again is not None and deadline is not None:
+            deadline = max(deadline, again)  # nothing expires before the inbox is read
+        moments = [each for each in (deadline, again, self._graces.until) if each is not None]
         if not moments:
             return None
         moment = min(moments)
         if moment <= self._clock.now() and not self._hand.empty:
-            return None  # what is due by then is being done
+            return again  # what is due by then is being done
         return moment
 
     def _rests(self) -> bool:

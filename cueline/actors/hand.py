@@ -42,10 +42,9 @@ class Hand:
         """Whether *effect*, or another way to learn the same, is in flight."""
         return hand_name(effect) in self._tasks
 
-    @property
-    def asks(self) -> bool:
-        """Whether a question is on its way to the gate."""
-        return any(name.startswith("a:") for name in self._tasks)
+    def asks(self, effect: str) -> bool:
+        """Whether a question about that effect is on its way to the gate."""
+        return f"a:{effect}" in self._tasks
 
     def take_up(self, effect: Effect, work: Work) -> None:
         """Begin *work*, which carries *effect* out."""

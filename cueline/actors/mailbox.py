@@ -1,6 +1,11 @@
-"""Reads a session's inbox, and hands decisions to the gate before the session learns of them."""
+"""Reads a session's inbox, and hands decisions to the gate before the session learns of them.
 
-from datetime import UTC, datetime
+Messages are read in order. A decision that cannot be handed over yet holds up
+what is behind it, and nothing else: neither what came before, nor outcomes.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import cast
 
 from cueline.actors.approval_gate import ApprovalName, GatePort
@@ -22,7 +27,7 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 class Mailbox:
     """The inbox of one session, as its owner reads it (I7)."""
 
-    __slots__ = ("_clock", "_entity", "_gate", "_inbox", "news", "read_at")
+    __slots__ = ("_clock", "_entity", "_gate", "_inbox", "again_at", "held_up", "news", "read_at")
 
     def __init__(self, entity: Entity, gate: GatePort, clock: Clock) -> None:
         self._entity = entity
@@ -33,13 +38,21 @@ class Mailbox:
         """There may be something new in it."""
         self.read_at = _LONG_AGO
         """When it was last read to its end."""
+        self.held_up = False
+        """Whether a decision waits in it that could not be handed over."""
+        self.again_at: datetime | None = None
+        """When the gate, which did not answer, is tried again."""
 
-    async def read(self) -> list[MessageReceived]:
-        """Return what nobody has read yet, decisions with what the gate made of them."""
-        if not self.news:
+    async def read(self, asks: Callable[[str], bool]) -> list[MessageReceived]:
+        """Return what nobody has read yet, decisions with what the gate made of them.
+
+        Not those on an effect that is being asked about (*asks*): the session
+        would learn of the answer before the question.
+        """
+        now = self._clock.now()
+        if not self.news or (self.again_at is not None and now < self.again_at):
             return []
-        self.news = False
-        self.read_at = self._clock.now()
+        self.news, self.held_up, self.again_at = False, False, None
         received: list[MessageReceived] = []
         seen = max(self._entity.state.inbox_read, 1)
         async for recorded, said in self._entity.journal.read(self._inbox, seen):
@@ -48,7 +61,10 @@ class Mailbox:
             name = f"{self._inbox}@{recorded.version}"
             answer = None
             if isinstance(message, DecisionGiven):
-                answer = await self._hand_over(message, name, at)
+                answer = await self._hand_over(message, name, at, asks)
+                if answer is None:
+                    self.news = self.held_up = True
+                    return received
             received.append(
                 MessageReceived(
                     inbox_version=recorded.version,
@@ -57,24 +73,31 @@ class Mailbox:
                     gate_answer=answer,
                 )
             )
+        self.read_at = now
         return received
 
-    async def _hand_over(self, message: DecisionGiven, name: str, at: datetime) -> GateAnswer:
-        """Give a person's decision to the gate; it counts from when the log recorded it (I14)."""
+    async def _hand_over(
+        self, message: DecisionGiven, name: str, at: datetime, asks: Callable[[str], bool]
+    ) -> GateAnswer | None:
+        """Give a person's decision to the gate; None if it cannot be given yet.
+
+        It counts from when the log recorded it (I14).
+        """
         if not _is_of(self._entity.stream, message.approval):
             reason = "there is no such approval in this session"
             return GateAnswer(
                 approval=message.approval, verdict=None, accepted=False, reason=reason
             )
+        if asks(effect_of(message.approval)):
+            return None
         approval = ApprovalName(self._entity.stream, message.approval)
-        vote = self._vote(message, name, at)
-        while True:
-            try:
-                return await self._gate.vote(approval, vote)
-            except CuelineError as error:
-                if not error.retryable:
-                    raise
-                await self._clock.sleep(RETRY_SECONDS)
+        try:
+            return await self._gate.vote(approval, self._vote(message, name, at))
+        except CuelineError as error:
+            if not error.retryable:
+                raise
+            self.again_at = self._clock.now() + timedelta(seconds=RETRY_SECONDS)
+            return None
 
     def _vote(self, message: DecisionGiven, name: str, at: datetime) -> Vote:
         """Return the decision as the gate takes it; an edit has a digest of its own (I9)."""

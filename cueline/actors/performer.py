@@ -20,6 +20,7 @@ from cueline.deciders.session.due import (
     RecoverTool,
     RunTool,
 )
+from cueline.deciders.session.permission import need_ended_by
 from cueline.errors import CuelineError, FencedError
 from cueline.events.session import SessionEvent, SessionWaiting, ToolFailed, ToolReturned
 
@@ -73,13 +74,23 @@ class Performer:
             case ReconcileTool():
                 return [await self._tools.reconcile(self._order(effect))]
             case AskApproval():
-                call = prompt.calls[effect.effect]
-                return await self._asker.ask(effect, call, self._circumstances(effect.effect))
+                return await self._ask(effect)
             case CloseApproval():
                 return await self._asker.close(effect)
             case Cancel():
                 await self._tools.cancel(self.name(effect.effect, effect.attempt))
                 return []
+
+    async def _ask(self, effect: AskApproval) -> Facts:
+        ended_by = need_ended_by(self._entity.state, effect.effect)
+        if ended_by is None:
+            call = self._entity.prompt.calls[effect.effect]
+            return await self._asker.ask(effect, call, self._circumstances(effect.effect))
+        # Before, it was opened perhaps, and the answer was lost.
+        now = self._clock.now()
+        return await self._asker.close(
+            CloseApproval(effect.effect, effect.approval, now, superseded_by=ended_by)
+        )
 
     def _circumstances(self, effect: str) -> Circumstances:
         state = self._entity.state

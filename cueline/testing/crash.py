@@ -18,7 +18,7 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from cueline.actors.approval_gate import ApprovalGate
+from cueline.actors.approval_gate import ApprovalGate, GatePort
 from cueline.actors.dispatcher import Dispatcher
 from cueline.actors.effect import Collaborators
 from cueline.actors.inbox import ask_start, post
@@ -332,6 +332,7 @@ class World:
         life: Life | None = None,
         *,
         runner: RunnerPort | None = None,
+        gate: GatePort | None = None,
         scope: Collection[str] | None = None,
     ) -> None:
         self.name = f"inline-{next(_numbers)}"
@@ -355,7 +356,7 @@ class World:
                 redactor=lambda _: Redactor(outside.secrets),
                 models=lambda _: MortalModel(outside.model, self.life),
                 runners=outside.runners,
-                gate=ApprovalGate(journal),
+                gate=gate or ApprovalGate(journal),
                 check_call=outside.check_call,
                 price=outside.price,
             ),

@@ -37,6 +37,14 @@ def asks(state: SessionState, call: Call) -> Question | None:
     return None
 
 
+def need_ended_by(state: SessionState, effect: str) -> str | None:
+    """Return what ended the need to ask about that call; None where a pause at most delays it."""
+    if state.finished or state.stop is not None:
+        return "stop"
+    call = state.call(effect)
+    return "steer" if call is None or call.phase == "closed" else None
+
+
 def allowing_rule(call: Call) -> str:
     """Return the rule, or whose grant, lets the call run."""
     if call.approval is not None and call.approval.granted is not None:
