@@ -37,6 +37,11 @@ class Approval:
     """Of exactly what will run (I9)."""
     opened_us: int
     deadline_us: int
+    preview: str = ""
+    """What it would change, as a unified diff."""
+    usd: str = ""
+    """What it is estimated to cost, in US dollars."""
+    votes_needed: int = 1
     votes: int = 0
     by: str = ""
     note: str = ""

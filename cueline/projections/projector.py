@@ -168,4 +168,7 @@ def _opened(stream: str, fact: ApprovalOpened) -> Approval:
         digest=fact.digest,
         opened_us=to_us(fact.opened_at),
         deadline_us=to_us(fact.deadline_at),
+        preview=fact.preview,
+        usd="" if fact.usd is None else str(fact.usd),
+        votes_needed=fact.votes,
     )

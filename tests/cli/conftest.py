@@ -36,6 +36,8 @@ calls = [{ name = "delete_file", arguments = { path = "list.txt" } }]
 [[reply]]
 text = "Done."
 """
+REACHABLE = '[[policy.hooks]]\non = "asked"\ncommand = ["true"]\n'
+"""Of an agent that asks though nobody is at a terminal."""
 SLOW = """
 [[reply]]
 turn = 1
@@ -62,6 +64,7 @@ class Shell:
     """Somebody who types commands in *folder*."""
 
     hello, two_turns, deletes, slow = HELLO, TWO_TURNS, DELETES, SLOW
+    reachable = REACHABLE
     brisk = SLOW.replace("delay_seconds = 120", "delay_seconds = 3").replace(
         "Too late.", "In time."
     )
@@ -178,7 +181,7 @@ def finished(shell: Shell, one_finished: Path) -> Shell:
 @pytest.fixture
 def asking(shell: Shell) -> Shell:
     """A shell whose log holds a session `one` that waits for `one.1.0.1`."""
-    agent = shell.agent(shell.deletes, tools=("delete_file",))
+    agent = shell.agent(shell.deletes, tools=("delete_file",), more=shell.reachable)
     (shell.folder / "work" / "list.txt").write_text("Ada\n")
     done = shell("run", "Tidy up", "--agent", agent, "--inline", "--id", "one")
     assert done.exit_code == 3, done.output

@@ -1,0 +1,44 @@
+"""What a person may make of a call: other arguments, and what is allowed for good."""
+
+from collections.abc import Mapping, Sequence
+
+from cueline.console.edit import edited
+from cueline.deciders.policy import always, judge
+from cueline.errors import ConfigError
+from cueline.events.agent import AgentSpec, ToolSpec
+from cueline.events.approval import ApprovalOpened
+from cueline.events.message import Arguments
+
+
+def checked_edit(asked: ApprovalOpened, changes: Sequence[str], agent: AgentSpec) -> Arguments:
+    """Return the arguments with *changes*.
+
+    Raises:
+        ConfigError: they do not fit the tool, or no person can allow them.
+    """
+    arguments = edited(asked.arguments, changes)
+    if (problem := problem_of_edit(asked.tool, arguments, agent)) is not None:
+        raise ConfigError("the edit", problem)
+    return arguments
+
+
+def problem_of_edit(tool: str, arguments: Mapping[str, object], agent: AgentSpec) -> str | None:
+    """Say why a call cannot run with *arguments*; None when a person may allow it."""
+    from cueline.runtime import check_call
+
+    spec = _tool(agent, tool)
+    if (problem := check_call(spec, dict(arguments))) is not None:  # type: ignore[arg-type]  # it is JSON
+        return problem
+    judged = judge(agent.policy, spec, dict(arguments), workspace=agent.workspace)  # type: ignore[arg-type]  # likewise
+    if judged.answer == "deny":
+        return f"a rule denies it ({judged.rule})"
+    return None
+
+
+def always_of(asked: ApprovalOpened, edit: Arguments | None, agent: AgentSpec) -> tuple[str, ...]:
+    """Return where the tool may be used for the rest of the session: as it is now."""
+    return always(_tool(agent, asked.tool), asked.arguments if edit is None else edit)
+
+
+def _tool(agent: AgentSpec, name: str) -> ToolSpec:
+    return next(tool for tool in agent.tools if tool.name == name)

@@ -1,0 +1,150 @@
+"""What a person may make of a question, from a shell with nothing running."""
+
+import json
+
+import pytest
+
+TWICE = """
+[[reply]]
+calls = [{ name = "delete_file", arguments = { path = "list.txt" } }]
+
+[[reply]]
+calls = [{ name = "delete_file", arguments = { path = "list.txt" } }]
+
+[[reply]]
+text = "Done."
+"""
+
+
+def files(shell):
+    return sorted(path.name for path in (shell.folder / "work").iterdir())
+
+
+def start(shell, script, more="", tools=("delete_file",)):
+    agent = shell.agent(script, tools=tools, more=f"{shell.reachable}{more}")
+    for name in ("list.txt", "other.txt"):
+        (shell.folder / "work" / name).write_text("Ada\n")
+    done = shell("run", "Tidy up", "--agent", agent, "--inline", "--id", "one")
+    assert done.exit_code == 3, done.output
+    return shell
+
+
+def told(shell):
+    return json.dumps(shell.json("export", "one")["messages"])
+
+
+# I9, C18
+def test_an_edited_call_runs_as_it_was_edited(shell):
+    start(shell, shell.deletes)
+
+    done = shell("approve", "one.1.0.1", "--edit", "path=other.txt", "--note", "the other one")
+    shell("resume", "one", "--inline")
+
+    assert done.exit_code == 0, done.output
+    assert ["list.txt"] == files(shell)
+    assert "with other arguments" in told(shell)
+    assert "the other one" in told(shell)
+
+
+def test_an_edit_may_be_the_whole_of_the_arguments(shell):
+    start(shell, shell.deletes)
+
+    shell("approve", "one.1.0.1", "--edit", '{"path": "other.txt"}')
+    shell("resume", "one", "--inline")
+
+    assert ["list.txt"] == files(shell)
+
+
+@pytest.mark.parametrize(
+    ("edit", "reason"),
+    [
+        ("other.txt", "'other.txt' is neither NAME=VALUE nor a JSON object"),
+        ("{path", "it is not JSON"),
+        ("path=7", "7 is not of type 'string'"),
+        ("nothing=7", "nothing"),
+        ("path=keep/a", "a rule denies it (kept)"),
+    ],
+)
+def test_an_edit_that_cannot_run_is_refused_at_once(shell, edit, reason):
+    rule = '[[policy.rules]]\nname = "kept"\nanswer = "deny"\npaths = ["keep/**"]\n'
+    start(shell, shell.deletes, rule)
+
+    done = shell("approve", "one.1.0.1", "--edit", edit)
+
+    assert (2, True) == (done.exit_code, reason in done.stderr), done.stderr
+    assert "one.1.0.1" == shell.json("pending")[0]["id"]
+    assert shell.json("pending")[0]["given"] is None
+
+
+def test_what_is_allowed_for_good_is_not_asked_again(shell):
+    start(shell, TWICE)
+
+    shell("approve", "one.1.0.1", "--always")
+    done = shell("resume", "one", "--inline")
+
+    assert done.exit_code == 0, done.output
+    assert 1 == shell.types("one").count("ApprovalRequested")
+
+
+def test_what_is_allowed_for_good_may_be_a_folder(shell):
+    start(shell, TWICE)
+
+    shell("approve", "one.1.0.1", "--always", "--within", "notes/**")
+    done = shell("resume", "one", "--inline")
+
+    assert 3 == done.exit_code
+    assert 2 == shell.types("one").count("ApprovalRequested")
+
+
+def test_where_it_holds_needs_for_good(asking):
+    assert 2 == asking("approve", "one.1.0.1", "--within", "a/**").exit_code
+
+
+TWO = '[[policy.rules]]\nname = "two"\nanswer = "ask"\ntools = ["delete_file"]\nvotes = 2\n'
+
+
+def test_a_person_counts_once(shell, monkeypatch):
+    start(shell, shell.deletes, TWO)
+    monkeypatch.setenv("LOGNAME", "ann")
+    shell("approve", "one.1.0.1")
+    shell("resume", "one", "--inline")
+
+    again = shell("approve", "one.1.0.1")
+
+    assert 2 == again.exit_code
+    assert "ann has allowed it already, and it takes 2 people" in again.stderr
+    assert "may it run? (1 of 2 said yes)" in shell("pending").stdout
+    monkeypatch.setenv("LOGNAME", "bob")
+    shell("approve", "one.1.0.1")
+    assert 0 == shell("resume", "one", "--inline").exit_code
+
+
+def test_two_people_may_answer_while_nothing_runs(shell, monkeypatch):
+    start(shell, shell.deletes, TWO)
+    for person in ("ann", "ann", "bob"):
+        monkeypatch.setenv("LOGNAME", person)
+        assert 0 == shell("approve", "one.1.0.1").exit_code
+
+    assert 0 == shell("resume", "one", "--inline").exit_code
+    decisions = shell("audit", "--type", "DecisionGiven", "--json").stdout.splitlines()
+    assert 2 == len(decisions)
+
+
+# C17
+def test_whoever_started_the_session_may_be_excluded(shell, monkeypatch):
+    rule = TWO.replace("votes = 2", "exclude_requester = true")
+    monkeypatch.setenv("LOGNAME", "ann")
+    start(shell, shell.deletes, rule)
+
+    done = shell("approve", "one.1.0.1")
+
+    assert 2 == done.exit_code
+    assert "ann asked for the session, and may not allow it" in done.stderr
+
+
+# 000-025, 004-022
+def test_pending_tells_why_it_is_asked(asking):
+    (waiting,) = asking.json("pending")
+
+    assert ("sensitive", 1, 0) == (waiting["rule"], waiting["votes_needed"], waiting["votes"])
+    assert "needs a person's word by the rule sensitive" in waiting["rationale"]
