@@ -16,6 +16,7 @@ from time import perf_counter
 from bench.table import Row, plain
 from cueline.clock import SystemClock
 from cueline.events.store import Draft, Write
+from cueline.loop import run
 from cueline.stores.sqlite import SqliteStore
 from cueline.stores.sqlite_library import sqlite_library
 
@@ -146,7 +147,7 @@ async def rounds() -> dict[str, list[float]]:
 
 def measure() -> list[Row]:
     """Return the rows of this bench."""
-    figures = asyncio.run(rounds())
+    figures = run(rounds())
     median: Callable[[str], float] = lambda name: statistics.median(figures[name])  # noqa: E731
     ratio: Callable[[str, str], float] = lambda one, other: statistics.median(  # noqa: E731
         a / b for a, b in zip(figures[one], figures[other], strict=True)

@@ -6,7 +6,6 @@ The second ratio is to LangGraph, which keeps the same text of 400 turns with `S
 Floors: 3.3 × the payload text, and 1/100 of LangGraph's.
 """
 
-import asyncio
 import tempfile
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from bench.conversation import play
 from bench.peer import peer
 from bench.table import Row
 from bench.text import TEXT
+from cueline.loop import run
 
 TURNS = 400
 
@@ -27,7 +27,7 @@ def measure() -> list[Row]:
     """Return the rows of this bench."""
     with tempfile.TemporaryDirectory(dir=".") as folder:
         ours, theirs = Path(folder, "log.db"), Path(folder, "peer.db")
-        asyncio.run(play(ours, TURNS))
+        run(play(ours, TURNS))
         with peer("bench.peer_langgraph") as langgraph:
             langgraph.run(path=str(theirs), turns=TURNS)
         a_turn, peers_turn = stored(ours) / TURNS, stored(theirs) / TURNS

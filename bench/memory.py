@@ -33,6 +33,7 @@ from cueline.clock import SystemClock
 from cueline.errors import ProviderUnavailableError
 from cueline.events.agent import AgentSpec, RetryPolicy
 from cueline.events.inbox import StartAsked
+from cueline.loop import run
 from cueline.runtime import Log, OneRunner, collaborators, open_log
 from cueline.stores.waiting import take_turns
 from cueline.tools.executor import ProcessToolExecutor
@@ -154,8 +155,8 @@ async def weighed(*, in_flight: bool) -> tuple[float, float, float, float]:
 
 def measure() -> list[Row]:
     """Return the rows of this bench."""
-    active, prompt, text, at_rest = asyncio.run(weighed(in_flight=False))
-    calling, *_ = asyncio.run(weighed(in_flight=True))
+    active, prompt, text, at_rest = run(weighed(in_flight=False))
+    calling, *_ = run(weighed(in_flight=True))
     return [
         Row(
             name="memory of an active idle session beside its prompt",

@@ -1,12 +1,12 @@
 """Peers: one session of 400 turns, a model call and a trivial tool each, everything durable.
 
 The model and the tool answer at once, so that what is measured is the keeping.
+Ours is in the loop that commands run in.
 LangGraph keeps it with `SqliteSaver` and `durability="sync"`, DBOS in SQLite, each as it comes.
 Each round begins a new file.
 Floors: 4 × each peer, where a bare fsync takes 0.5 ms at most: on a slower disk all wait for it.
 """
 
-import asyncio
 import os
 import tempfile
 import time
@@ -16,6 +16,7 @@ from statistics import median
 from bench.conversation import play
 from bench.peer import peer
 from bench.table import Row
+from cueline.loop import run
 
 TURNS = 400
 WARM_UP = 20
@@ -41,7 +42,7 @@ def rounds(folder: Path) -> dict[str, list[float]]:
     taken: dict[str, list[float]] = {name: [] for name in ("cueline", *PEERS)}
     with peer("bench.peer_langgraph") as langgraph, peer("bench.peer_dbos") as dbos:
         for number, turns in enumerate([WARM_UP, *[TURNS] * ROUNDS]):
-            taken["cueline"].append(asyncio.run(play(folder / f"log{number}.db", turns)))
+            taken["cueline"].append(run(play(folder / f"log{number}.db", turns)))
             database = str(folder / f"langgraph{number}.db")
             taken["LangGraph"].append(langgraph.run(path=database, turns=turns)["seconds"])
             taken["DBOS"].append(dbos.run(turns=turns)["seconds"])

@@ -7,7 +7,6 @@ Of several rounds the quickest counts on both sides: what else the machine does 
 Floors: 70,000 events a second, and 1.7 × the peer's rate.
 """
 
-import asyncio
 import json
 import tempfile
 import time
@@ -17,6 +16,7 @@ from bench.conversation import STREAM, record
 from bench.peer import peer
 from bench.table import Row
 from cueline.deciders.session import evolve, session_of
+from cueline.loop import run
 from cueline.runtime import Log, open_log
 
 TURNS = 6_000
@@ -60,7 +60,7 @@ async def rounds(folder: Path) -> tuple[list[float], list[float]]:
 def measure() -> list[Row]:
     """Return the rows of this bench."""
     with tempfile.TemporaryDirectory(dir=".") as folder:
-        ours, theirs = asyncio.run(rounds(Path(folder)))
+        ours, theirs = run(rounds(Path(folder)))
     ratio = max(ours) / max(theirs)
     return [
         Row("replay of 30,000 events", max(ours), "events/s", "≥ 70,000"),

@@ -7,7 +7,6 @@ The ratio is of 30,000 events to 1,000: a resume is a read and a fold, so it sta
 Floors: 18 ms for 1,000 events; 450 ms for 30,000, and 40 × the 1,000.
 """
 
-import asyncio
 import tempfile
 import time
 from pathlib import Path
@@ -15,6 +14,7 @@ from uuid import uuid4
 
 from bench.conversation import loaded, record
 from bench.table import Row
+from cueline.loop import run
 from cueline.runtime import Log, open_log
 
 SHORT, LONG = 200, 6_000
@@ -49,7 +49,7 @@ async def rounds(folder: Path) -> tuple[list[float], list[float]]:
 def measure() -> list[Row]:
     """Return the rows of this bench."""
     with tempfile.TemporaryDirectory(dir=".") as folder:
-        briefly, lengthily = asyncio.run(rounds(Path(folder)))
+        briefly, lengthily = run(rounds(Path(folder)))
     short, long = 1_000 * min(briefly), 1_000 * min(lengthily)
     return [
         Row("resume with 1,000 events", short, "ms", "≤ 18"),

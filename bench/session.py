@@ -24,6 +24,7 @@ from cueline.actors.runner import Runner
 from cueline.actors.session_host import SessionHost
 from cueline.errors import CuelineError
 from cueline.events.inbox import StartAsked
+from cueline.loop import run
 from cueline.runtime import OneRunner, collaborators, open_log
 from cueline.tools.executor import ProcessToolExecutor
 
@@ -63,10 +64,10 @@ def refuse(stream: str, error: CuelineError) -> None:
 
 def one_round(folder: Path) -> tuple[float, float, float]:
     """Return turns a second: of bare commits, of one session, of many."""
-    single = asyncio.run(play(folder / "one.db", 1, TURNS))
-    batches = asyncio.run(appends(folder / "one.db"))
+    single = run(play(folder / "one.db", 1, TURNS))
+    batches = run(appends(folder / "one.db"))
     raw = TURNS / bare(folder / "bare.db", batches)
-    many = asyncio.run(play(folder / "many.db", SESSIONS, TURNS_EACH))
+    many = run(play(folder / "many.db", SESSIONS, TURNS_EACH))
     return raw, single, many
 
 

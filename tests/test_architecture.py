@@ -13,6 +13,7 @@ PORTS = {"actors", "events", "errors", "clock"}
 MAY_IMPORT = {
     "errors": set(),
     "clock": set(),
+    "loop": set(),
     "config": {"events", "errors"},
     "events": {"errors"},
     "deciders": {"events", "errors"},
@@ -54,6 +55,7 @@ HOMES = {
     "sqlite3": {"stores", "testing"},
     "sqlite_utils": {"projections", "stores"},
     "typer": {"cli", "console"},
+    "uvloop": {"loop"},
     # The standard library's ways to the network.
     "http": set(),
     "socket": {"actors", "cluster"},

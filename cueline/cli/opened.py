@@ -3,12 +3,12 @@
 Looking needs neither Ray nor an agent, and does not change the log.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from cueline import loop
 from cueline.clock import SystemClock
 from cueline.errors import LogUnavailableError
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 def run(work: Coroutine[object, object, T]) -> T:
     """Do *work* in a loop of its own."""
-    return asyncio.run(work)
+    return loop.run(work)
 
 
 @asynccontextmanager

@@ -115,7 +115,7 @@ def up(
         text = f"up: {_shown(record)}; what it says goes to {said}"
         _say(record, text, as_json=as_json)
         return
-    asyncio.run(_keep(plan, as_json=as_json))
+    opened.run(_keep(plan, as_json=as_json))
 
 
 def _say(record: "UpRecord", text: str, *, as_json: bool) -> None:

@@ -1,0 +1,18 @@
+import asyncio
+import sys
+
+from cueline.loop import run
+
+
+async def loop_of_work():
+    return type(asyncio.get_running_loop()).__module__
+
+
+def test_commands_run_in_uvloop():
+    assert "uvloop" == run(loop_of_work())
+
+
+def test_commands_run_in_asyncio_s_loop_where_there_is_no_uvloop(monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+
+    assert run(loop_of_work()).startswith("asyncio.")
