@@ -1,0 +1,169 @@
+"""The cost ledger: grants room for a model call before it is made, and settles it after (I8).
+
+It owns no stream: every append is a compare-and-set on the budget's version
+(I3); who loses folds on and decides again. So it may run anywhere, twice. What
+it folded it keeps, with the version up to which it did; a thousand sessions of
+one tree do not read their budget a thousand times.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, cast
+from uuid import uuid4
+
+from cueline.deciders.budget import (
+    BUDGET,
+    Answer,
+    BudgetCommand,
+    BudgetState,
+    Closing,
+    Raise,
+    Release,
+    Reserve,
+    Settle,
+    answer,
+    closing,
+    fencing_epoch,
+)
+from cueline.errors import FencedError, WrongExpectedVersionError
+from cueline.events.budget import BudgetEvent, RoomOffered
+from cueline.events.codec import Emptied
+from cueline.events.inbox import RoomMade
+from cueline.events.journal import FactWrite, Journal
+from cueline.events.store import ANY, NO_STREAM
+from cueline.events.stream import sibling
+
+KEPT = 1000
+"""So many budgets are kept folded; the one that was asked longest ago goes first."""
+
+
+class LedgerPort(Protocol):
+    """The ledger as a session host sees it, near or far. Each call may be made twice.
+
+    Raises:
+        FencedError: a later owner of the session has asked before; stop.
+    """
+
+    async def reserve(self, budget: str, command: Reserve) -> Answer:
+        """Ask for room for a model call."""
+        ...
+
+    async def settle(self, budget: str, command: Settle) -> Closing:
+        """Say that a call that was started is over, and what it cost, if that is known."""
+        ...
+
+    async def release(self, budget: str, command: Release) -> Closing:
+        """Say that a call was not started; from here on it cannot be."""
+        ...
+
+    async def raise_limits(self, budget: str, command: Raise) -> None:
+        """Raise limits of a session; what is not higher is left as it is."""
+        ...
+
+
+@dataclass(slots=True)
+class _Folded:
+    """One budget, and whose turn it is to change it."""
+
+    state: BudgetState = field(default_factory=lambda: BUDGET.initial_state)
+    version: int = NO_STREAM
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class CostLedger:
+    """See `LedgerPort`."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._budgets: OrderedDict[str, _Folded] = OrderedDict()
+
+    async def reserve(self, budget: str, command: Reserve) -> Answer:
+        """See `LedgerPort.reserve`."""
+        return answer(command, await self._handle(budget, command))
+
+    async def settle(self, budget: str, command: Settle) -> Closing:
+        """See `LedgerPort.settle`."""
+        return closing(command.call, await self._handle(budget, command))
+
+    async def release(self, budget: str, command: Release) -> Closing:
+        """See `LedgerPort.release`."""
+        return closing(command.call, await self._handle(budget, command))
+
+    async def raise_limits(self, budget: str, command: Raise) -> None:
+        """See `LedgerPort.raise_limits`."""
+        await self._handle(budget, command)
+
+    async def _handle(self, budget: str, command: BudgetCommand) -> BudgetState:
+        folded = self._folded(budget)
+        async with folded.turn:
+            current = False
+            while True:
+                _check_epoch(command, folded.state)
+                events = BUDGET.decide(command, folded.state)
+                if not events and current:
+                    return folded.state
+                try:
+                    if events:
+                        return await self._append(budget, events, folded)
+                except WrongExpectedVersionError:
+                    pass
+                # Somebody else's ledger may have gone on. An append finds that out
+                # by itself; an answer without one has to look.
+                await self._fold(budget, folded)
+                current = True
+
+    async def _append(
+        self, budget: str, events: Sequence[BudgetEvent], folded: _Folded
+    ) -> BudgetState:
+        writes = [
+            FactWrite(
+                stream=budget,
+                steps=[events],
+                expected_version=folded.version,
+                actor="system:ledger",
+            ),
+            *_tell(budget, events),
+        ]
+        # A key of its own: where the outcome is unknown, it is the version that says
+        # whether it happened, and deciding again gives what was decided.
+        await self._journal.append(writes, key=uuid4().hex)
+        folded.version += len(events)
+        folded.state = BUDGET.replay(events, folded.state)
+        return folded.state
+
+    async def _fold(self, budget: str, folded: _Folded) -> None:
+        async for recorded, fact in self._journal.read(budget, folded.version):
+            if not isinstance(fact, Emptied):
+                folded.state = BUDGET.evolve(folded.state, cast("BudgetEvent", fact))
+            folded.version = recorded.version
+
+    def _folded(self, budget: str) -> _Folded:
+        folded = self._budgets.setdefault(budget, _Folded())
+        self._budgets.move_to_end(budget)
+        for name in list(self._budgets)[:-KEPT]:
+            if not self._budgets[name].turn.locked():
+                del self._budgets[name]
+        return folded
+
+
+def _tell(budget: str, events: Sequence[BudgetEvent]) -> list[FactWrite]:
+    """Return the messages that go out with *events*: room was made (I7)."""
+    return [
+        FactWrite(
+            stream=sibling(session, "inbox"),
+            steps=[[RoomMade(budget=budget)]],
+            expected_version=ANY,
+            actor="system:ledger",
+        )
+        for event in events
+        if isinstance(event, RoomOffered)
+        for session in event.sessions
+    ]
+
+
+def _check_epoch(command: BudgetCommand, state: BudgetState) -> None:
+    fencing = fencing_epoch(command, state)
+    if fencing is not None and not isinstance(command, Raise):
+        raise FencedError(command.call.session, command.epoch, fencing)

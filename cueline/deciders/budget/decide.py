@@ -1,0 +1,286 @@
+"""What a budget makes of a question; see the rules in `cueline.deciders.budget`."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Literal, assert_never
+
+from cueline.deciders.budget.evolve import evolve, limits_of
+from cueline.deciders.budget.room import offers, shares, shortage, told_of
+from cueline.deciders.budget.state import (
+    NO_COST,
+    NOTHING,
+    Amount,
+    BudgetState,
+    CallName,
+    Held,
+    Node,
+    Outcome,
+)
+from cueline.events.budget import (
+    Allowance,
+    BudgetEvent,
+    BudgetOpened,
+    BudgetRaised,
+    BudgetRefused,
+    BudgetWarned,
+    CostReleased,
+    CostReserved,
+    CostSettled,
+)
+
+WARNED_AT = Decimal("0.8")
+"""The share of a limit at which people are warned."""
+
+Path = tuple[Allowance, ...]
+"""The session and those above it that limit it, up to the root."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """A model call is about to be made, and costs *amount* at most."""
+
+    call: CallName
+    epoch: int
+    """Of the session's owner: a former one is refused."""
+    path: Path
+    amount: Amount
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """A call that was started is over; *amount* is None when nobody knows what it cost."""
+
+    call: CallName
+    epoch: int
+    path: Path
+    amount: Amount | None
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A call was not started, and never will be."""
+
+    call: CallName
+    epoch: int
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Raise:
+    """A person raises limits of a session; None: as before."""
+
+    session: str
+    path: Path
+    max_tokens: int | None
+    max_cost: Decimal | None
+    message: str
+    """The inbox message that asked for it; handing it over twice is once."""
+
+
+BudgetCommand = Reserve | Settle | Release | Raise
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a question for room."""
+
+    verdict: Literal["granted", "busy", "exhausted", "closed"]
+    """Closed: this attempt is over; another one may be made."""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """How a call was closed."""
+
+    outcome: Outcome
+    amount: Amount = NO_COST
+    shares: dict[str, float] = field(default_factory=dict)
+    """Of each limit on the way to the root, the share that is spent."""
+
+
+def decide(command: BudgetCommand, state: BudgetState) -> Sequence[BudgetEvent]:
+    """Say what *command* makes happen; what was answered before is `[]`."""
+    opened = _opening(command.path, state)
+    state = _after(state, opened)
+    match command:
+        case Reserve():
+            facts = _reserve(command, state)
+        case Settle() | Release():
+            facts = _close(command, state)
+        case Raise():
+            facts = _raise(command, state)
+        case _:
+            assert_never(command)
+    return [*opened, *facts] if facts else []
+
+
+def fencing_epoch(command: BudgetCommand, state: BudgetState) -> int | None:
+    """Return the epoch that fences *command*; None when its owner is the present one."""
+    if isinstance(command, Raise):
+        return None
+    node = state.nodes.get(command.call.session)
+    return node.epoch if node is not None and command.epoch < node.epoch else None
+
+
+def answer(command: Reserve, state: BudgetState) -> Answer:
+    """Return what *state*, in which *command* was decided, says to it."""
+    node = state.nodes[command.call.session]
+    if node.held is not None and node.held.call == command.call:
+        return Answer("granted")
+    if node.wanted is not None and node.wanted.call == command.call:
+        why = told_of(state, command.call.session, command.amount)
+        return Answer(node.wanted.answer, why)
+    return Answer("closed")
+
+
+def closing(call: CallName, state: BudgetState) -> Closing:
+    """Return how *call* was closed."""
+    closed = state.nodes[call.session].closed
+    spent = shares(state, call.session)
+    if closed is None or closed.call != call:
+        return Closing("released", shares=spent)
+    return Closing(closed.outcome, closed.amount, spent)
+
+
+def _opening(path: Path, state: BudgetState) -> list[BudgetEvent]:
+    above = (*(each.session for each in path[1:]), None)
+    pairs = [(p, a) for p, a in zip(path, above, strict=True) if p.session not in state.nodes]
+    return [
+        BudgetOpened(
+            session=each.session,
+            parent=parent,
+            max_tokens=each.max_tokens,
+            max_cost=each.max_cost,
+        )
+        for each, parent in reversed(pairs)
+    ]
+
+
+def _after(state: BudgetState, facts: Iterable[BudgetEvent]) -> BudgetState:
+    for fact in facts:
+        state = evolve(state, fact)
+    return state
+
+
+def _reserve(command: Reserve, state: BudgetState) -> list[BudgetEvent]:
+    call, node = command.call, state.nodes[command.call.session]
+    if node.held is not None and node.held.call == call:
+        # Said again for a new owner, so that the former one is fenced.
+        return [_reserved(command)] if command.epoch > node.epoch else []
+    if _is_over(node, call):
+        return []
+    lost: list[BudgetEvent] = []
+    if node.held is not None:
+        # Its session goes on without having closed it: it may have cost all of it.
+        lost = _settled(node.held.call, command.epoch, None, state)
+        state = _after(state, lost)
+    short = shortage(state, call.session, command.amount)
+    if short is None:
+        return [*lost, _reserved(command)]
+    wanted = node.wanted
+    waits = wanted is not None and (wanted.call, wanted.answer) == (call, short.answer)
+    if waits and wanted is not None and not wanted.told and command.epoch == node.epoch:
+        return []
+    refused = BudgetRefused(
+        session=call.session,
+        effect=call.effect,
+        attempt=call.attempt,
+        epoch=command.epoch,
+        answer=short.answer,
+        limit=short.limit,
+        whose=short.whose,
+        tokens=command.amount.tokens,
+        usd=command.amount.usd,
+    )
+    return _offered([*lost, refused], state, refused)
+
+
+def _is_over(node: Node, call: CallName) -> bool:
+    last = [each.call.place for each in (node.closed, node.held) if each is not None]
+    return call.place <= max(last, default=(-1, -1))
+
+
+def _reserved(command: Reserve) -> CostReserved:
+    return CostReserved(
+        session=command.call.session,
+        effect=command.call.effect,
+        attempt=command.call.attempt,
+        epoch=command.epoch,
+        tokens=command.amount.tokens,
+        usd=command.amount.usd,
+    )
+
+
+def _close(command: Settle | Release, state: BudgetState) -> list[BudgetEvent]:
+    call, node = command.call, state.nodes[command.call.session]
+    held = node.held is not None and node.held.call == call
+    if not held and _is_over(node, call):
+        return []
+    amount = command.amount if isinstance(command, Settle) else None
+    if isinstance(command, Settle) and (held or amount is not None):
+        facts = _settled(call, command.epoch, amount, state)
+        return _offered(facts, state, *facts)
+    released = CostReleased(
+        session=call.session, effect=call.effect, attempt=call.attempt, epoch=command.epoch
+    )
+    return _offered([released], state, released)
+
+
+def _settled(
+    call: CallName, epoch: int, amount: Amount | None, state: BudgetState
+) -> list[BudgetEvent]:
+    """Settle a call, and warn of limits that are nearly spent."""
+    held = state.nodes[call.session].held
+    reserved = _amount_of(held, call)
+    spent = reserved if amount is None else amount
+    settled = CostSettled(
+        session=call.session,
+        effect=call.effect,
+        attempt=call.attempt,
+        epoch=epoch,
+        tokens=spent.tokens,
+        usd=spent.usd,
+        estimated=amount is None,
+        tokens_over=max(0, spent.tokens - reserved.tokens),
+        usd_over=max(NOTHING, spent.usd - reserved.usd),
+    )
+    return [settled, *_warnings(call.session, evolve(state, settled))]
+
+
+def _amount_of(held: Held | None, call: CallName) -> Amount:
+    return held.amount if held is not None and held.call == call else NO_COST
+
+
+def _warnings(session: str, state: BudgetState) -> list[BudgetEvent]:
+    return [
+        BudgetWarned(session=name, limit=limit, spent=node.settled.of(limit), of=most)
+        for name, node in state.path(session)
+        for limit, most in node.limits.items()
+        if limit not in node.warned and node.settled.of(limit) >= WARNED_AT * most
+    ]
+
+
+def _offered(
+    facts: list[BudgetEvent], state: BudgetState, *changes: BudgetEvent
+) -> list[BudgetEvent]:
+    """Return *facts*, and who is told that there is room after *changes*."""
+    return [*facts, *offers(_after(state, changes))]
+
+
+def _raise(command: Raise, state: BudgetState) -> list[BudgetEvent]:
+    node = state.nodes[command.session]
+    if command.message in node.raised:
+        return []
+    asked = limits_of(command.max_tokens, command.max_cost)
+    higher = {name for name, most in asked.items() if most > node.limits.get(name, most)}
+    if not higher:
+        return []
+    raised = BudgetRaised(
+        session=command.session,
+        max_tokens=command.max_tokens if "max_tokens" in higher else None,
+        max_cost=command.max_cost if "max_cost" in higher else None,
+        message=command.message,
+    )
+    return _offered([raised], state, raised)

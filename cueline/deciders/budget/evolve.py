@@ -1,0 +1,171 @@
+"""What each fact of a budget changes; total, and cannot fail."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import assert_never
+
+from cueline.deciders.budget.state import (
+    NO_COST,
+    Amount,
+    BudgetState,
+    CallName,
+    Closed,
+    Held,
+    Node,
+    Outcome,
+    Wanted,
+)
+from cueline.deciders.decider import replace
+from cueline.events.budget import (
+    BudgetEvent,
+    BudgetOpened,
+    BudgetRaised,
+    BudgetRefused,
+    BudgetWarned,
+    CostReleased,
+    CostReserved,
+    CostSettled,
+    LimitName,
+    RoomOffered,
+)
+
+Change = Callable[[Node], Node]
+
+
+def evolve(state: BudgetState, event: BudgetEvent) -> BudgetState:
+    """Say what *event* changed."""
+    match event:
+        case BudgetOpened():
+            return _opened(state, event)
+        case CostReserved():
+            return _reserved(state, event)
+        case CostSettled() | CostReleased():
+            return _closed(state, event)
+        case BudgetRefused():
+            return _refused(state, event)
+        case RoomOffered(sessions=sessions):
+            for session in sessions:
+                state = _with(state, session, _told)
+            return state
+        case BudgetWarned(session=session, limit=limit):
+            return _with(state, session, lambda n: replace(n, warned=n.warned | {limit}))
+        case BudgetRaised(session=session):
+            return _with(state, session, lambda n: _raised(n, event))
+        case _:
+            assert_never(event)
+
+
+def limits_of(max_tokens: int | None, max_cost: Decimal | None) -> dict[LimitName, Decimal]:
+    """Return the limits that there are."""
+    limits: dict[LimitName, Decimal] = {}
+    if max_tokens is not None:
+        limits["max_tokens"] = Decimal(max_tokens)
+    if max_cost is not None:
+        limits["max_cost"] = max_cost
+    return limits
+
+
+def call_of(event: CostReserved | CostSettled | CostReleased | BudgetRefused) -> CallName:
+    """Return the call that *event* is about."""
+    return CallName(event.session, event.effect, event.attempt)
+
+
+def _with(state: BudgetState, session: str, change: Change) -> BudgetState:
+    """Return *state* with the node of *session* changed."""
+    if session not in state.nodes:
+        return state
+    return replace(state, nodes={**state.nodes, session: change(state.nodes[session])})
+
+
+def _opened(state: BudgetState, event: BudgetOpened) -> BudgetState:
+    if event.session in state.nodes:
+        return state
+    node = Node(event.parent, limits_of(event.max_tokens, event.max_cost))
+    return replace(state, nodes={**state.nodes, event.session: node})
+
+
+def _reserved(state: BudgetState, event: CostReserved) -> BudgetState:
+    """Hold the amount; said again by a later owner, it is held once."""
+    call, amount = call_of(event), Amount(event.tokens, event.usd)
+    node = state.nodes.get(event.session, Node())
+    before = node.held.amount if node.held is not None else NO_COST
+    state = _along(state, event.session, reserved=amount - before)
+    held = Held(call, amount)
+    seen = max(node.epoch, event.epoch)
+    state = _with(state, event.session, lambda n: replace(n, held=held, wanted=None, epoch=seen))
+    return _out_of_line(state, event.session)
+
+
+def _closed(state: BudgetState, event: CostSettled | CostReleased) -> BudgetState:
+    node = state.nodes.get(event.session, Node())
+    call = call_of(event)
+    spent, outcome = _spent(event)
+    freed = node.held.amount if node.held is not None and node.held.call == call else NO_COST
+    state = _along(state, event.session, reserved=NO_COST - freed, settled=spent)
+    kept = None if node.held is None or node.held.call == call else node.held
+
+    def close(node: Node) -> Node:
+        return replace(
+            node,
+            own=node.own + spent,
+            held=kept,
+            closed=Closed(call, outcome, spent),
+            wanted=None,
+            epoch=max(node.epoch, event.epoch),
+        )
+
+    return _out_of_line(_with(state, event.session, close), event.session)
+
+
+def _spent(event: CostSettled | CostReleased) -> tuple[Amount, Outcome]:
+    if isinstance(event, CostReleased):
+        return NO_COST, "released"
+    return Amount(event.tokens, event.usd), "estimated" if event.estimated else "settled"
+
+
+def _refused(state: BudgetState, event: BudgetRefused) -> BudgetState:
+    wanted = Wanted(call_of(event), Amount(event.tokens, event.usd), event.answer)
+
+    def refuse(node: Node) -> Node:
+        return replace(node, wanted=wanted, epoch=max(node.epoch, event.epoch))
+
+    queue = state.queue if event.session in state.queue else (*state.queue, event.session)
+    return replace(_with(state, event.session, refuse), queue=queue)
+
+
+def _told(node: Node) -> Node:
+    if node.wanted is None:
+        return node
+    wanted = Wanted(node.wanted.call, node.wanted.amount, node.wanted.answer, told=True)
+    return replace(node, wanted=wanted)
+
+
+def _raised(node: Node, event: BudgetRaised) -> Node:
+    higher = limits_of(event.max_tokens, event.max_cost)
+    return replace(
+        node,
+        limits={**node.limits, **higher},
+        warned=node.warned - higher.keys(),
+        raised=node.raised | {event.message},
+    )
+
+
+def _along(
+    state: BudgetState,
+    session: str,
+    *,
+    reserved: Amount,
+    settled: Amount | None = None,
+) -> BudgetState:
+    """Return *state* with the sums changed of *session* and all above it."""
+    nodes = dict(state.nodes)
+    for name, node in state.path(session):
+        spent = node.settled if settled is None else node.settled + settled
+        nodes[name] = replace(node, reserved=node.reserved + reserved, settled=spent)
+    return replace(state, nodes=nodes)
+
+
+def _out_of_line(state: BudgetState, session: str) -> BudgetState:
+    if session not in state.queue:
+        return state
+    return replace(state, queue=tuple([each for each in state.queue if each != session]))
