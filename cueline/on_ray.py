@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self, cast
 
 from cueline.actors.approval_gate import ApprovalGate, GatePort
+from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.effect import RunnerDirectory
 from cueline.actors.presence import death_of, ended, machine_name, presence_of
 from cueline.actors.session_host import SessionHost
@@ -71,15 +72,21 @@ class Parts:
         board: PresenceBoard,
         runners: RunnerDirectory,
         gate: GatePort,
+        ledger: LedgerPort,
         on_trouble: Trouble,
     ) -> SessionHost:
         """See `cluster.site.Parts`."""
         log = self._log(store, board)
-        return SessionHost(incarnation, collaborators(log, runners, gate), on_trouble=on_trouble)
+        parts = collaborators(log, runners, gate, ledger)
+        return SessionHost(incarnation, parts, on_trouble=on_trouble)
 
     def gate(self, store: EventStore) -> ApprovalGate:
         """See `cluster.site.Parts`."""
         return ApprovalGate(self.journal(store))
+
+    def ledger(self, store: EventStore) -> CostLedger:
+        """See `cluster.site.Parts`."""
+        return CostLedger(self.journal(store))
 
     def executor(self) -> ToolExecutor:
         """See `cluster.site.Parts`."""

@@ -10,12 +10,14 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from pydantic import JsonValue
 
 from cueline.actors.approval_gate import ApprovalGate, GatePort
+from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.dispatcher import Dispatcher, WorkIndex
 from cueline.actors.effect import Collaborators, RunnerDirectory
 from cueline.actors.presence import BEAT_SECONDS, ended, find, presence_of
@@ -104,7 +106,16 @@ def price(agent: AgentSpec, model: str, usage: Usage) -> Cost | None:
     return cost_of(agent, model, usage)
 
 
-def collaborators(log: Log, runners: RunnerDirectory, gate: GatePort) -> Collaborators:
+def bound(agent: AgentSpec, prompt_bytes: int) -> tuple[int, Decimal | None]:
+    """Return what a call takes at most, in tokens and US dollars."""
+    from cueline.providers import prices
+
+    return prices.bound(agent, prompt_bytes)
+
+
+def collaborators(
+    log: Log, runners: RunnerDirectory, gate: GatePort, ledger: LedgerPort
+) -> Collaborators:
     """Return whom a session host works with."""
     from cueline.providers.factory import model_factory
 
@@ -117,6 +128,8 @@ def collaborators(log: Log, runners: RunnerDirectory, gate: GatePort) -> Collabo
         gate=gate,
         check_call=check_call,
         price=price,
+        ledger=ledger,
+        bound=bound,
     )
 
 
@@ -177,8 +190,11 @@ class Inline:
         self._runner = Runner(self.presence.incarnation, executor, loop_time)
         runners = OneRunner(self._runner, self.presence, log.board)
         gate = ApprovalGate(log.journal())
+        ledger = CostLedger(log.journal())
         self.host = SessionHost(
-            self.presence.incarnation, collaborators(log, runners, gate), on_trouble=on_trouble
+            self.presence.incarnation,
+            collaborators(log, runners, gate, ledger),
+            on_trouble=on_trouble,
         )
         self.dispatcher = Dispatcher(
             store=log.store,

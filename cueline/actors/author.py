@@ -2,7 +2,7 @@
 
 from cueline.deciders.approval import AUTO_APPROVER, AUTO_IN_TIME
 from cueline.events.fact import Fact
-from cueline.events.inbox import DecisionGiven
+from cueline.events.inbox import ChildAsked, ChildEnded, DecisionGiven, RoomMade
 from cueline.events.session import (
     ApprovalResolved,
     MessageReceived,
@@ -34,6 +34,10 @@ def author_of(fact: Fact) -> str:
     match fact:
         case MessageReceived(message=DecisionGiven(by=by)) if by:
             return f"user:{by}"
+        case MessageReceived(message=RoomMade() | ChildAsked() | ChildEnded()):
+            return "system"
+        case MessageRefused(message=RoomMade() | ChildAsked() | ChildEnded()):
+            return "system"
         case ToolReconciled(by="tool"):
             return "runner"
         case ToolReconciled(by=by) | ApprovalResolved(by=by) if by not in _NOT_PEOPLE:

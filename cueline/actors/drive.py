@@ -14,7 +14,14 @@ from cueline.actors.outfit import Outfit, Outfits
 from cueline.actors.performer import Performer
 from cueline.actors.receipt import Receipts
 from cueline.deciders.session import SessionState, Status, due, wake_at
-from cueline.deciders.session.due import CallModel, Cancel, CloseApproval, Effect, RunTool
+from cueline.deciders.session.due import (
+    CallModel,
+    Cancel,
+    CloseApproval,
+    CloseReservation,
+    Effect,
+    RunTool,
+)
 from cueline.deciders.session.permission import allowing_rule, need_ended_by
 from cueline.events.agent import AgentSpec
 from cueline.events.session import (
@@ -64,7 +71,7 @@ class Drive:
         self._outfits = outfits
         self._receipts = receipts
         self._hand = Hand(alarm)
-        self._mailbox = Mailbox(entity, parts.gate, parts.clock)
+        self._mailbox = Mailbox(entity, parts.gate, parts.ledger, parts.clock)
         self._graces = Graces(parts.grace_seconds)
         self._draining = False
         self._outfit: Outfit | None = None
@@ -149,8 +156,16 @@ class Drive:
         """Record *facts*, what follows, and the starts of what is due; then do it."""
         performer = self._performer()
         steps = Steps(self._entity.state)
-        vain = [fact for fact in facts if not steps.take(fact)]
-        started = self._start(steps)
+        started: list[Effect] = []
+        vain: list[SessionEvent] = []
+        for fact in facts:
+            if isinstance(fact, ModelStarted) and self._draining:
+                continue  # what is held for it is found again by its key
+            if not steps.take(fact):
+                vain.append(fact)
+            elif isinstance(fact, ModelStarted) and (model := steps.state.turn.model) is not None:
+                started.append(CallModel(fact.effect, fact.attempt, model.fallback))
+        started += self._start(steps)
         reported = [performer.reported(fact) for fact in facts if isinstance(fact, _REPORTS)]
         await self._entity.record(steps)
         self._receipts.add(reported)
@@ -204,9 +219,9 @@ class Drive:
 
     def _do_what_is_due(self, performer: Performer) -> None:
         """Do what needs no fact before it; what was started and is not in hand is recovered."""
-        if self._draining:
-            return
         for effect in due(self._entity.state):
+            if self._draining and not isinstance(effect, CloseReservation):
+                continue
             if isinstance(effect, Cancel | CallModel | RunTool) or self._hand.has(effect):
                 continue
             if isinstance(effect, CloseApproval) and not self._closes(effect):

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Protocol
 
 from pydantic import JsonValue
 
 from cueline.actors.approval_gate import GatePort
+from cueline.actors.cost_ledger import LedgerPort
 from cueline.actors.grace import GRACE_SECONDS
 from cueline.actors.model import ModelFactory
 from cueline.actors.runner import RunnerPort
@@ -52,5 +54,8 @@ class Collaborators:
     check_call: Callable[[ToolSpec, Mapping[str, JsonValue]], str | None]
     """What the model is told of arguments that do not fit; None when they do."""
     price: Callable[[AgentSpec, str, Usage], Cost | None]
+    ledger: LedgerPort
+    bound: Callable[[AgentSpec, int], tuple[int, Decimal | None]]
+    """What a call with a prompt of so many bytes takes at most, in tokens and US dollars."""
     grace_seconds: float = GRACE_SECONDS
     """What is in flight may finish for so long, before a stop or a signal ends it."""

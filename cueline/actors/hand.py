@@ -10,11 +10,14 @@ from cueline.deciders.session.due import (
     CallModel,
     Cancel,
     CloseApproval,
+    CloseReservation,
     Effect,
     ReconcileTool,
     RecoverTool,
+    Reserve,
     RunTool,
 )
+from cueline.deciders.session.state import Bill
 from cueline.events.session import SessionEvent
 
 Work = Callable[[Effect], Awaitable[Sequence[SessionEvent]]]
@@ -118,6 +121,8 @@ def hand_name(effect: Effect) -> str:
     match effect:
         case CallModel(effect=name):
             return f"m:{name}"
+        case Reserve(effect=name) | CloseReservation(bill=Bill(effect=name)):
+            return f"b:{name}"
         case RunTool(effect=name) | RecoverTool(effect=name) | ReconcileTool(effect=name):
             return f"t:{name}"
         case AskApproval(effect=name):

@@ -9,13 +9,17 @@ from datetime import UTC, datetime, timedelta
 from typing import cast
 
 from cueline.actors.approval_gate import ApprovalName, GatePort
+from cueline.actors.cost_ledger import LedgerPort
 from cueline.actors.entity import RETRY_SECONDS, Entity
 from cueline.clock import Clock
 from cueline.deciders.approval import Vote
+from cueline.deciders.budget import Raise
+from cueline.deciders.session.budget import budget_of, path_of
 from cueline.deciders.session.call import digest_of
+from cueline.deciders.session.limit import refusal
 from cueline.errors import CuelineError
 from cueline.events.codec import Emptied
-from cueline.events.inbox import DecisionGiven, InboxMessage, MessageSent
+from cueline.events.inbox import DecisionGiven, InboxMessage, MessageSent, RaiseAsked
 from cueline.events.session import GateAnswer, MessageReceived
 from cueline.events.store import from_us
 from cueline.events.stream import effect_of, id_of, sibling
@@ -27,11 +31,22 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 class Mailbox:
     """The inbox of one session, as its owner reads it (I7)."""
 
-    __slots__ = ("_clock", "_entity", "_gate", "_inbox", "again_at", "held_up", "news", "read_at")
+    __slots__ = (
+        "_clock",
+        "_entity",
+        "_gate",
+        "_inbox",
+        "_ledger",
+        "again_at",
+        "held_up",
+        "news",
+        "read_at",
+    )
 
-    def __init__(self, entity: Entity, gate: GatePort, clock: Clock) -> None:
+    def __init__(self, entity: Entity, gate: GatePort, ledger: LedgerPort, clock: Clock) -> None:
         self._entity = entity
         self._gate = gate
+        self._ledger = ledger
         self._clock = clock
         self._inbox = sibling(entity.stream, "inbox")
         self.news = True
@@ -65,6 +80,9 @@ class Mailbox:
                 if answer is None:
                     self.news = self.held_up = True
                     return received
+            if isinstance(message, RaiseAsked) and not await self._raise(message, name):
+                self.news = self.held_up = True
+                return received
             received.append(
                 MessageReceived(
                     inbox_version=recorded.version,
@@ -98,6 +116,21 @@ class Mailbox:
                 raise
             self.again_at = self._clock.now() + timedelta(seconds=RETRY_SECONDS)
             return None
+
+    async def _raise(self, message: RaiseAsked, name: str) -> bool:
+        """Have the ledger know before the session does; say whether it does now."""
+        state = self._entity.state
+        if not state.limited or refusal(state.meter.limits, message) is not None:
+            return True
+        higher = Raise(state.stream, path_of(state), message.max_tokens, message.max_cost, name)
+        try:
+            await self._ledger.raise_limits(budget_of(state), higher)
+        except CuelineError as error:
+            if not error.retryable:
+                raise
+            self.again_at = self._clock.now() + timedelta(seconds=RETRY_SECONDS)
+            return False
+        return True
 
     def _vote(self, message: DecisionGiven, name: str, at: datetime) -> Vote:
         """Return the decision as the gate takes it; an edit has a digest of its own (I9)."""

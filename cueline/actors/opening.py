@@ -42,6 +42,10 @@ async def start_of(
             asked_by=asked.asked_by,
             epoch=entity.epoch,
             at=now,
+            parent=asked.parent,
+            root=asked.root,
+            depth=asked.depth,
+            allowances=asked.allowances,
         )
     await entity.inherit(asked.fork_of.stream, asked.fork_of.version)
     return SessionForked(

@@ -6,6 +6,7 @@ from cueline.actors.effect import Collaborators
 from cueline.actors.entity import RETRY_SECONDS, Entity
 from cueline.actors.model_call import ModelCaller
 from cueline.actors.outfit import Outfit
+from cueline.actors.payer import Payer
 from cueline.actors.question import Asker, Circumstances
 from cueline.actors.runner import CallName
 from cueline.actors.tool import ToolOrder
@@ -15,9 +16,11 @@ from cueline.deciders.session.due import (
     CallModel,
     Cancel,
     CloseApproval,
+    CloseReservation,
     Effect,
     ReconcileTool,
     RecoverTool,
+    Reserve,
     RunTool,
 )
 from cueline.deciders.session.permission import need_ended_by
@@ -30,7 +33,7 @@ Facts = Sequence[SessionEvent]
 class Performer:
     """Carries out the effects of one session; their facts are not recorded yet."""
 
-    __slots__ = ("_asker", "_clock", "_entity", "_model", "_outfit", "_tools")
+    __slots__ = ("_asker", "_clock", "_entity", "_model", "_outfit", "_payer", "_tools")
 
     def __init__(self, entity: Entity, outfit: Outfit, parts: Collaborators) -> None:
         self._entity = entity
@@ -38,6 +41,7 @@ class Performer:
         self._clock = parts.clock
         self._model = ModelCaller(entity.stream, outfit, parts)
         self._tools = ToolCaller(outfit, parts)
+        self._payer = Payer(entity, outfit, parts)
         self._asker = Asker(entity.stream, outfit, parts)
 
     async def carry_out(self, effect: Effect) -> Facts:
@@ -66,6 +70,10 @@ class Performer:
             case CallModel():
                 turn = self._entity.state.turn.number
                 return [await self._model.call(effect, turn, prompt.messages)]
+            case Reserve():
+                return await self._payer.reserve(effect, prompt.messages)
+            case CloseReservation(bill=bill):
+                return [await self._payer.close(bill)]
             case RunTool():
                 return [await self._tools.run(self._order(effect))]
             case RecoverTool():

@@ -1,21 +1,15 @@
 """The approval gate in an actor of its own, and as a session host sees it."""
 
-import asyncio
-import time
 from datetime import datetime
-from typing import Any, cast
+from typing import cast
 
 from cueline.actors.approval_gate import ApprovalGate, ApprovalName, Opened
-from cueline.clock import SystemClock
-from cueline.cluster.call import DEAD, UNCLEAR, Handle, call
-from cueline.cluster.remote_store import CALL_SECONDS, PATIENCE_SECONDS, RemoteStore
+from cueline.cluster.lone_actor import LoneActor
+from cueline.cluster.remote_store import RemoteStore
 from cueline.cluster.site import Site
 from cueline.deciders.approval import Vote
-from cueline.errors import UnknownOutcomeError
 from cueline.events.approval import ApprovalOpened
 from cueline.events.session import GateAnswer
-
-_AGAIN_SECONDS = 0.05
 
 
 class ApprovalGateActor:
@@ -57,47 +51,22 @@ class RemoteGate:
     """
 
     def __init__(self, site: Site) -> None:
-        self._site = site
-        self._handle: Handle = None
+        self._gate = LoneActor(site, ApprovalGateActor, "gate")
 
     async def open(
         self, name: ApprovalName, opened: ApprovalOpened, granted_by: str | None
     ) -> Opened:
         """See `GatePort.open`."""
-        return cast("Opened", await self._ask("open", name, opened, granted_by))
+        return cast("Opened", await self._gate.ask("open", name.stream, name, opened, granted_by))
 
     async def vote(self, name: ApprovalName, vote: Vote) -> GateAnswer:
         """See `GatePort.vote`."""
-        return cast("GateAnswer", await self._ask("vote", name, vote))
+        return cast("GateAnswer", await self._gate.ask("vote", name.stream, name, vote))
 
     async def expire(self, name: ApprovalName, at: datetime) -> GateAnswer:
         """See `GatePort.expire`."""
-        return cast("GateAnswer", await self._ask("expire", name, at))
+        return cast("GateAnswer", await self._gate.ask("expire", name.stream, name, at))
 
     async def supersede(self, name: ApprovalName, reason: str) -> GateAnswer:
         """See `GatePort.supersede`."""
-        return cast("GateAnswer", await self._ask("supersede", name, reason))
-
-    async def _ask(self, method: str, name: ApprovalName, *asked: object) -> Any:
-        clock = SystemClock()
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            try:
-                gate = await self._found()
-                return await call(getattr(gate, method).remote(name, *asked), CALL_SECONDS)
-            except (*DEAD, *UNCLEAR) as error:
-                if isinstance(error, DEAD):
-                    self._handle = None
-                if time.monotonic() > deadline:
-                    reason = "the gate cannot be reached"
-                    raise UnknownOutcomeError(name.stream, reason) from error
-            await clock.sleep(_AGAIN_SECONDS)
-
-    async def _found(self) -> Handle:
-        """Return the gate; who needs it first starts it, for many sessions never do."""
-        if self._handle is None:
-            name = self._site.named("gate")
-            self._handle = await asyncio.to_thread(
-                self._site.create, ApprovalGateActor, name, self._site, restarts=True
-            )
-        return self._handle
+        return cast("GateAnswer", await self._gate.ask("supersede", name.stream, name, reason))

@@ -11,6 +11,7 @@ from cueline.actors.session_host import SessionHost
 from cueline.clock import SystemClock
 from cueline.cluster.approval_gate import RemoteGate
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, call
+from cueline.cluster.cost_ledger import RemoteLedger
 from cueline.cluster.order import Orders
 from cueline.cluster.remote_store import RemoteStore
 from cueline.cluster.runner import DEAF_SECONDS, boot_seconds
@@ -51,6 +52,7 @@ class SessionHostActor:
                 board=self._store,
                 runners=self._directory,
                 gate=RemoteGate(self._site),
+                ledger=RemoteLedger(self._site),
                 on_trouble=self._tell,
             )
             self._beating = asyncio.create_task(self._beat())

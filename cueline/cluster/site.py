@@ -11,6 +11,7 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from cueline.actors.approval_gate import ApprovalGate, GatePort
+from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.dispatcher import WorkIndex
 from cueline.actors.effect import RunnerDirectory
 from cueline.actors.session_host import SessionHost
@@ -62,6 +63,7 @@ class Parts(Protocol):
         board: PresenceBoard,
         runners: RunnerDirectory,
         gate: GatePort,
+        ledger: LedgerPort,
         on_trouble: Trouble,
     ) -> SessionHost:
         """Return a session host."""
@@ -69,6 +71,10 @@ class Parts(Protocol):
 
     def gate(self, store: EventStore) -> ApprovalGate:
         """Return an approval gate."""
+        ...
+
+    def ledger(self, store: EventStore) -> CostLedger:
+        """Return a cost ledger."""
         ...
 
     def executor(self) -> ToolExecutor:

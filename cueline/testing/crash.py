@@ -13,12 +13,14 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from decimal import Decimal
 from itertools import count
 from typing import cast
 
 from pydantic import JsonValue
 
 from cueline.actors.approval_gate import ApprovalGate, GatePort
+from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.dispatcher import Dispatcher
 from cueline.actors.effect import Collaborators
 from cueline.actors.inbox import ask_start, post
@@ -268,6 +270,9 @@ class Outside:
     secrets: Sequence[str] = ()
     check_call: Callable[[ToolSpec, Mapping[str, JsonValue]], str | None] = lambda *_: None
     price: Callable[[AgentSpec, str, Usage], Cost | None] = lambda *_: None
+    bound: Callable[[AgentSpec, int], tuple[int, Decimal | None]] = lambda _, sent: (sent, None)
+    ledger: LedgerPort | None = None
+    """A ledger in a process of its own; None: each world has one."""
 
     @classmethod
     def new(
@@ -359,6 +364,8 @@ class World:
                 gate=gate or ApprovalGate(journal),
                 check_call=outside.check_call,
                 price=outside.price,
+                ledger=outside.ledger or CostLedger(journal),
+                bound=outside.bound,
             ),
             on_trouble=lambda stream, error: self.troubles.append((stream, error)),
         )

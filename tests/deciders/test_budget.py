@@ -46,12 +46,12 @@ def call(session=ROOT, turn=1, attempt=1):
     return CallName(session, f"{turn}.m", attempt)
 
 
-def reserve(usd, session=ROOT, turn=1, attempt=1, epoch=1, own=None):
+def reserve(usd, session=ROOT, *, turn=1, attempt=1, epoch=1, own=None):
     amount = Amount(10, Decimal(usd))
     return Reserve(call(session, turn, attempt), epoch, path(session, own), amount)
 
 
-def settle(usd, session=ROOT, turn=1, attempt=1, epoch=1, tokens=10):
+def settle(usd, session=ROOT, *, turn=1, attempt=1, epoch=1, tokens=10):
     amount = None if usd is None else Amount(tokens, Decimal(usd))
     return Settle(call(session, turn, attempt), epoch, path(session), amount)
 

@@ -178,7 +178,9 @@ def _reserve(command: Reserve, state: BudgetState) -> list[BudgetEvent]:
         state = _after(state, lost)
     short = shortage(state, call.session, command.amount)
     if short is None:
-        return [*lost, _reserved(command)]
+        reserved = _reserved(command)
+        # Whoever was told may have lost the room just now, to the good of a smaller one.
+        return _offered([*lost, reserved], state, reserved)
     wanted = node.wanted
     waits = wanted is not None and (wanted.call, wanted.answer) == (call, short.answer)
     if waits and wanted is not None and not wanted.told and command.epoch == node.epoch:

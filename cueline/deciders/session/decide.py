@@ -7,6 +7,7 @@ before it gives the same step (I10); `command_of` gives the command back.
 """
 
 from cueline.deciders.retry import LOST, retry_at
+from cueline.deciders.session.budget import closes
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.following import settle
 from cueline.deciders.session.limit import refusal
@@ -15,7 +16,7 @@ from cueline.deciders.session.recovery import again_at, lost, retried_at
 from cueline.deciders.session.state import Call, SessionState, Status
 from cueline.events.agent import answering
 from cueline.events.failure import TRANSIENT
-from cueline.events.inbox import DecisionGiven, RaiseAsked, StartAsked
+from cueline.events.inbox import ChildEnded, DecisionGiven, RaiseAsked, StartAsked
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
@@ -25,6 +26,7 @@ from cueline.events.session import (
     ModelReplied,
     ModelStarted,
     OutcomeCameLate,
+    ReservationClosed,
     SessionContinued,
     SessionEvent,
     SessionFailed,
@@ -94,8 +96,13 @@ def _opening(command: SessionEvent, state: SessionState) -> SessionEvent | None:
         case SessionTakenOver():
             driven = state.status in (Status.RUNNING, Status.STOPPING)
             return command if driven else None
+        case ReservationClosed():
+            return command if closes(state, command) else None
         case SessionWaiting(kind="runner"):
             return _unreachable(command, state)
+        case SessionWaiting(kind="budget"):
+            model = state.turn.model
+            return command if model is not None and may_ask(state, model) else None
         case SessionWaiting(kind="breaker"):
             return _kept_back(command, state)
         case SessionFailed() | SessionWaiting() | SessionContinued():
@@ -132,6 +139,8 @@ def _may_ask_model(command: ModelStarted, state: SessionState) -> bool:
     model = state.turn.model
     if model is None or not may_ask(state, model):
         return False
+    if state.limited and command.grant is None:
+        return False  # I8: nothing goes out that nobody granted
     return (model.effect, model.attempt) == (command.effect, command.attempt)
 
 
@@ -163,7 +172,7 @@ def _refusal(command: MessageReceived, state: SessionState) -> str | None:
         if answer is None:
             return "there is no such approval"
         return None if answer.accepted else answer.reason
-    if state.stop is not None:
+    if state.stop is not None and not isinstance(command.message, ChildEnded):
         return "the session is being stopped"
     if isinstance(command.message, RaiseAsked):
         return refusal(state.meter.limits, command.message)

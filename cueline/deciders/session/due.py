@@ -9,8 +9,9 @@ any time.
 from dataclasses import dataclass
 from datetime import datetime
 
+from cueline.deciders.session.budget import closings
 from cueline.deciders.session.permission import asks, may_ask, may_start
-from cueline.deciders.session.state import Call, Question, SessionState, Status
+from cueline.deciders.session.state import Bill, Call, Question, SessionState, Status
 from cueline.deciders.session.wait import next_deadline
 from cueline.events.stream import id_of
 
@@ -23,6 +24,23 @@ class CallModel:
     attempt: int
     fallback: int = 0
     """Which of the agent's models: 0 its own, n its n-th fallback."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """Have the ledger grant what the model call may cost; then it may start."""
+
+    effect: str
+    attempt: int
+    fallback: int = 0
+    """As of `CallModel`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CloseReservation:
+    """Tell the ledger what became of a model call."""
+
+    bill: Bill
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +105,30 @@ class Cancel:
     attempt: int
 
 
-Effect = CallModel | RunTool | RecoverTool | ReconcileTool | AskApproval | CloseApproval | Cancel
+Effect = (
+    CallModel
+    | Reserve
+    | CloseReservation
+    | RunTool
+    | RecoverTool
+    | ReconcileTool
+    | AskApproval
+    | CloseApproval
+    | Cancel
+)
 
 
 def due(state: SessionState) -> list[Effect]:
     """List the effects owed."""
-    if state.finished or state.status is Status.CREATED or state.poisoned:
+    if state.finished or state.status is Status.CREATED:
         return []
-    owed: list[Effect] = []
+    owed: list[Effect] = [CloseReservation(bill) for bill in closings(state)]
+    if state.poisoned:
+        return owed
     model = state.turn.model
     if model is not None and may_ask(state, model):
-        owed.append(CallModel(model.effect, model.attempt, model.fallback))
+        ask = Reserve if state.limited else CallModel
+        owed.append(ask(model.effect, model.attempt, model.fallback))
     if model is not None and model.phase == "started" and state.stop:
         owed.append(Cancel(model.effect, model.attempt))
     for call in state.open_calls:

@@ -3,6 +3,7 @@
 from typing import assert_never
 
 from cueline.deciders.decider import replace
+from cueline.deciders.session.budget import news_told, reservation_closed
 from cueline.deciders.session.call import (
     call_closed,
     call_failed,
@@ -46,7 +47,7 @@ def evolve(state: SessionState, event: SessionEvent) -> SessionState:
         case "ModelRequested":
             return model_requested(state, event)
         case "ModelStarted":
-            return model_started(state)
+            return model_started(state, event)
         case "ModelReplied":
             return model_replied(state, event)
         case "MessageReceived":
@@ -85,8 +86,10 @@ def evolve(state: SessionState, event: SessionEvent) -> SessionState:
             return ended(state, Status.STOPPED)
         case "LimitRaised":
             return raised(state, event)
-        case "ReservationClosed" | "ChildSpawned" | "ChildSettled":
-            return state
+        case "ReservationClosed":
+            return reservation_closed(state, event)
+        case "ChildSpawned" | "ChildSettled":
+            return news_told(state)
         case "LimitWarned":
             return warned(state, event)
         case "PromptPrefixChanged":

@@ -8,6 +8,7 @@ after which nothing more follows.
 
 from cueline.deciders import prompt
 from cueline.deciders.approval import AUTO_APPROVER
+from cueline.deciders.session.budget import closings, fact_of_news
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.fallback import asked_next, changed, next_turns
 from cueline.deciders.session.limit import raising, reached, warning
@@ -59,6 +60,8 @@ def _next(state: SessionState) -> SessionEvent | None:
     for call in state.open_calls:
         if call.approval is not None and (resolved := _resolved(state, call.approval)):
             return resolved
+    if (told := fact_of_news(state)) is not None:
+        return told
     if state.stop is not None:
         return _stopped(state)
     if (closing := _closing(state) or _failed(state)) is not None:
@@ -99,7 +102,7 @@ def _stopped(state: SessionState) -> SessionEvent | None:
         if call.phase == "started" and (call.unreached or state.takeovers >= MAX_TAKEOVERS):
             return lost(state, call, evidence="it could not be reached at the stop", at=None)
     model = state.turn.model
-    if model is not None and model.phase == "started":
+    if (model is not None and model.phase == "started") or closings(state):
         return None
     if any(in_flight(call) or call.asking for call in state.open_calls):
         return None
@@ -136,13 +139,15 @@ def _closed(state: SessionState, call: Call) -> SessionEvent | None:
 def _failed(state: SessionState) -> SessionFailed | None:
     """End when nobody can mend the model's failure, held by a person or not."""
     model = state.turn.model
-    if model is None or model.phase != "given_up" or not model.fatal:
+    if model is None or model.phase != "given_up" or not model.fatal or state.account.bills:
         return None
     return SessionFailed(kind=model.error.partition(":")[0], error=model.error)
 
 
 def _onward(state: SessionState) -> SessionEvent | None:
-    """Ask the model again, or end."""
+    """Ask the model again, or end; not before the last call is paid for."""
+    if state.account.bills:
+        return None
     if (paused := _paused(state)) is not None:
         return paused
     if state.turn.model is not None:

@@ -5,17 +5,20 @@ from datetime import datetime
 from cueline.deciders import prompt
 from cueline.deciders.decider import replace
 from cueline.deciders.policy import gates_of
+from cueline.deciders.session.budget import lost_bill, without_room
 from cueline.deciders.session.call import told
 from cueline.deciders.session.limit import seen
 from cueline.deciders.session.state import (
     MAX_TAKEOVERS,
     Call,
+    Family,
     Held,
     Mail,
     Marks,
     Meter,
     ModelCall,
     Reach,
+    Room,
     SessionState,
     Setup,
     Status,
@@ -85,7 +88,15 @@ def _setup(event: SessionStarted | SessionForked, first_turn: int) -> Setup:
         gates=gates_of(event.agent),
         asked_by=event.asked_by,
         first_turn=first_turn,
+        family=_family(event),
     )
+
+
+def _family(event: SessionStarted | SessionForked) -> Family:
+    """Return its place in a tree; a fork is a root of its own."""
+    if isinstance(event, SessionForked):
+        return Family()
+    return Family(event.parent, event.root, event.depth, event.allowances)
 
 
 def _opening_mail(
@@ -108,6 +119,8 @@ def waited(state: SessionState, event: SessionWaiting) -> SessionState:
         status=Status.STOPPING if state.stop else Status.WAITING,
         waiting=Wait(event.kind, event.why, event.deadline_at),
     )
+    if event.kind == "budget":
+        return without_room(rested, Room(event.why, event.deadline_at))
     if event.kind == "operator" and not state.stop:
         return replace(rested, hold=state.hold or event.why)
     if event.kind == "runner" and event.deadline_at is not None:
@@ -140,6 +153,8 @@ def continued(state: SessionState, by: str, at: datetime | None) -> SessionState
     model = state.turn.model
     if model is not None and _passed(model.retry_at, at):
         model = replace(model, retry_at=None, rests=False)
+    if model is not None and model.room is not None and _passed(model.room.until, at):
+        model = replace(model, room=None)
     if model is not None and _let_go(model.held, by, at):
         model = replace(model, held=None)
     calls = tuple(_tried_again(call, by, at) for call in state.turn.calls)
@@ -192,6 +207,7 @@ def taken_over(state: SessionState, event: SessionTakenOver) -> SessionState:
         turn=replace(state.turn, model=model),
         takeovers=takeovers,
         hold=hold,
+        account=lost_bill(state),
     )
     return seen(taken, event.at)
 

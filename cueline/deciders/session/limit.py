@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from cueline.deciders import prompt
 from cueline.deciders.decider import replace
+from cueline.deciders.session.budget import room_made
 from cueline.deciders.session.state import Meter, SessionState, Status
 from cueline.events.agent import Limits
 from cueline.events.inbox import RaiseAsked
@@ -26,8 +27,6 @@ from cueline.events.session import LimitRaised, LimitWarned, SessionWaiting
 LIMIT = "limit"
 """How a hold begins that a message lifts, if there is room again."""
 WARN, TELL, STOP = 0.8, 0.9, 1.0
-OWN = frozenset({"max_turns", "max_active_seconds", "max_wall_seconds"})
-"""The limits that concern nobody else: no ledger is asked."""
 
 
 class Use(NamedTuple):
@@ -159,11 +158,8 @@ def raise_asked(state: SessionState, asked: RaiseAsked) -> SessionState:
 
 
 def raising(state: SessionState) -> LimitRaised | None:
-    """Return what of that the session can do by itself."""
-    if state.meter.asked is None:
-        return None
-    own = state.meter.asked.model_dump(include=set(OWN), exclude_none=True)
-    return LimitRaised(**own) if own else None
+    """Return that; the ledger heard of it before the session did."""
+    return state.meter.asked
 
 
 def raised(state: SessionState, event: LimitRaised) -> SessionState:
@@ -175,7 +171,7 @@ def raised(state: SessionState, event: LimitRaised) -> SessionState:
         asked = None if asked == LimitRaised() else asked
     meter = changed(state.meter, limits=state.meter.limits.model_copy(update=higher), asked=asked)
     hold = None if held(state) else state.hold
-    return seen(replace(state, meter=meter, hold=hold), meter.seen_at)
+    return seen(room_made(replace(state, meter=meter, hold=hold)), meter.seen_at)
 
 
 def held(state: SessionState) -> bool:

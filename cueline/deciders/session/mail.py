@@ -4,6 +4,7 @@ from typing import assert_never
 
 from cueline.deciders import prompt
 from cueline.deciders.decider import replace
+from cueline.deciders.session.budget import room_made, with_news
 from cueline.deciders.session.limit import held, raise_asked, seen
 from cueline.deciders.session.question import answered
 from cueline.deciders.session.state import Mail, ModelCall, SessionState, Status, Stop
@@ -42,10 +43,12 @@ def _taken(state: SessionState, event: MessageReceived) -> SessionState:
             return _stopped(state, reason)
         case RaiseAsked():
             return raise_asked(state, event.message)
-        case DecisionGiven() | StartAsked() | RoomMade():
+        case DecisionGiven() | StartAsked():
             return state
+        case RoomMade():
+            return room_made(state)
         case ChildAsked() | ChildEnded():
-            return state
+            return with_news(state, event.message)
         case _:
             assert_never(event.message)
 
@@ -82,6 +85,7 @@ def _stopped(state: SessionState, reason: str) -> SessionState:
 
 def _resumed(state: SessionState) -> SessionState:
     """Go on, and try again what was given up or waits; a fatal failure stays one."""
+    state = room_made(state)
     turn = replace(state.turn, since_user=0)
     model = turn.model
     if model is not None and model.phase in ("given_up", "retry") and not model.fatal:

@@ -3,12 +3,13 @@
 from cueline.deciders import prompt
 from cueline.deciders.decider import replace
 from cueline.deciders.retry import FATAL_MODEL, SUITS_ANOTHER, rests
+from cueline.deciders.session.budget import billed
 from cueline.deciders.session.call import requested_call
 from cueline.deciders.session.fallback import next_fallback
 from cueline.deciders.session.limit import told_of
 from cueline.deciders.session.state import Marks, ModelCall, SessionState, Status, Turn
 from cueline.events.message import TextBlock
-from cueline.events.session import ModelFailed, ModelReplied, ModelRequested
+from cueline.events.session import ModelFailed, ModelReplied, ModelRequested, ModelStarted
 
 _LONGEST_ERROR = 500
 UNCOUNTED = frozenset({"lost", "cancelled"})
@@ -51,13 +52,12 @@ def model_requested(state: SessionState, event: ModelRequested) -> SessionState:
     )
 
 
-def model_started(state: SessionState) -> SessionState:
+def model_started(state: SessionState, event: ModelStarted) -> SessionState:
     """Send the call out."""
     if state.turn.model is None:
         return state
-    return replace(
-        state, turn=replace(state.turn, model=replace(state.turn.model, phase="started"))
-    )
+    model = replace(state.turn.model, phase="started", granted=event.grant is not None)
+    return replace(state, turn=replace(state.turn, model=model))
 
 
 def model_replied(state: SessionState, event: ModelReplied) -> SessionState:
@@ -82,6 +82,7 @@ def model_replied(state: SessionState, event: ModelReplied) -> SessionState:
         ),
         marks=replace(state.marks, digest=prompt.chained(state.marks.digest, said)),
         takeovers=0,
+        account=billed(state, event),
     )
 
 
@@ -107,6 +108,7 @@ def model_failed(state: SessionState, event: ModelFailed) -> SessionState:
         turn=replace(state.turn, model=failed, active_seconds=active),
         # Its host ended it, and lived to say so: that is no death.
         takeovers=0 if event.kind == "cancelled" else state.takeovers,
+        account=billed(state, event),
     )
 
 

@@ -6,7 +6,8 @@ from cueline.deciders.session.state import Call, ModelCall, Question, SessionSta
 def may_ask(state: SessionState, model: ModelCall) -> bool:
     """Whether the request may go out now."""
     free = not state.hold and not state.stop and model.held is None
-    return free and model.phase == "requested"
+    paid = model.room is None and not state.account.bills
+    return free and paid and model.phase == "requested"
 
 
 def may_start(state: SessionState, call: Call) -> bool:

@@ -10,8 +10,9 @@ from typing import Literal
 
 from cueline.deciders.policy import UNJUDGED, Judgement, Standing, ToolGate
 from cueline.events.agent import AgentSpec, Declared, Limits, ToolSpec
-from cueline.events.inbox import Lane
-from cueline.events.message import Arguments
+from cueline.events.budget import Allowance
+from cueline.events.inbox import ChildAsked, ChildEnded, Lane
+from cueline.events.message import Arguments, Cost, Usage
 from cueline.events.session import LimitRaised, Verdict, WaitKind
 
 MAX_TAKEOVERS = 3
@@ -42,6 +43,15 @@ class Held:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A model call that its budget has no room for."""
+
+    why: str
+    until: datetime | None
+    """When it asks again; None: only a raise helps."""
+
+
 @dataclass(frozen=True)
 class ModelCall:
     """The model call of the current turn, while it is open."""
@@ -63,6 +73,10 @@ class ModelCall:
     fatal: bool = False
     """Nobody can mend it."""
     held: Held | None = None
+    granted: bool = False
+    """The ledger holds what it may cost."""
+    room: Room | None = None
+    """It waits for room."""
 
 
 Question = Literal["may_it_run", "did_it_happen"]
@@ -228,6 +242,42 @@ class Marks:
 
 
 @dataclass(frozen=True, slots=True)
+class Bill:
+    """A model call that is over, and that the ledger has to close."""
+
+    effect: str
+    attempt: int
+    started: bool = True
+    """False: it never was, and what is held for it is released."""
+    usage: Usage | None = None
+    """None: nobody knows; all that was reserved counts as spent."""
+    cost: Cost | None = None
+    fallback: int = 0
+    """Which of the agent's models was asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What is open between the session and its budget, and news of its children."""
+
+    bills: tuple[Bill, ...] = ()
+    news: tuple[ChildAsked | ChildEnded, ...] = ()
+    """Messages that are told in facts of their own, which follow at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Where a session is in its tree."""
+
+    parent: str | None = None
+    root: str | None = None
+    """None for one without a parent."""
+    depth: int = 0
+    allowances: tuple[Allowance, ...] = ()
+    """The limits of those above it, the nearest first."""
+
+
+@dataclass(frozen=True, slots=True)
 class Setup:
     """How the session was started."""
 
@@ -243,6 +293,14 @@ class Setup:
     """What people allowed for the rest of it."""
     first_turn: int = 0
     """The number of the turn before its first: a fork goes on counting."""
+    family: Family = Family()
+
+    @property
+    def limited(self) -> bool:
+        """Whether a limit of money or tokens is on its way to the root: it asks the ledger."""
+        limits = self.agent.limits
+        own = limits.max_tokens is not None or limits.max_cost is not None
+        return own or bool(self.family.allowances)
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +362,7 @@ class SessionState:
     stop: Stop | None = None
     takeovers: int = 0
     """Since the last finished effect."""
+    account: Account = Account()
 
     @property
     def finished(self) -> bool:
@@ -327,6 +386,11 @@ class SessionState:
         model = self.turn.model
         asked = (model.held,) if model is not None else ()
         return tuple(h for h in (*asked, *(call.held for call in self.open_calls)) if h)
+
+    @property
+    def limited(self) -> bool:
+        """Whether it asks the ledger before it asks the model."""
+        return self.setup is not None and self.setup.limited
 
     @property
     def agent(self) -> AgentSpec:

@@ -2,9 +2,10 @@
 
 from datetime import datetime
 
+from cueline.deciders.session.budget import closings
 from cueline.deciders.session.limit import next_rung
 from cueline.deciders.session.permission import startable
-from cueline.deciders.session.state import Call, SessionState, Wait
+from cueline.deciders.session.state import Call, ModelCall, SessionState, Wait
 
 
 def wait_of(state: SessionState) -> Wait | None:
@@ -17,6 +18,8 @@ def wait_of(state: SessionState) -> Wait | None:
     until = next_deadline(state)
     if state.hold:
         return Wait("operator", state.hold, until)
+    if state.turn.model is not None and state.turn.model.room is not None:
+        return Wait("budget", state.turn.model.room.why, until)
     asking = [call.approval.id for call in state.open_calls if call.approval and call.asking]
     if asking:
         return Wait("approval", ", ".join(asking), until)
@@ -49,6 +52,9 @@ def _next_of_effects(state: SessionState) -> datetime | None:
         times.append(state.turn.model.retry_at)
     if state.turn.model is not None and state.turn.model.held is not None:
         times.append(state.turn.model.held.until)
+    room = state.turn.model.room if state.turn.model is not None else None
+    if room is not None and room.until is not None:
+        times.append(room.until)
     for call in state.turn.calls:
         if call.phase == "closed":
             continue
@@ -70,6 +76,8 @@ def in_flight(call: Call) -> bool:
 
 def _held_in_hand(state: SessionState) -> bool:
     """Whether something is let finish, or a question withdrawn, although a person holds it."""
+    if closings(state):
+        return True
     if state.poisoned:
         return False
     model = state.turn.model
@@ -80,14 +88,15 @@ def _held_in_hand(state: SessionState) -> bool:
 
 def _in_hand(state: SessionState) -> bool:
     """Whether there is something to do, or it is being done."""
-    model = state.turn.model
-    if model is not None and (
-        (model.phase == "requested" and model.held is None)
-        or model.phase == "started"
-        or (model.phase == "retry" and not model.rests)
-    ):
+    if state.account.bills or (state.turn.model is not None and _is_busy(state.turn.model)):
         return True
     return any(_busy(state, call) for call in state.open_calls)
+
+
+def _is_busy(model: ModelCall) -> bool:
+    if model.phase == "requested":
+        return model.held is None and model.room is None
+    return model.phase == "started" or (model.phase == "retry" and not model.rests)
 
 
 def _busy(state: SessionState, call: Call) -> bool:

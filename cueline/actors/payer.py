@@ -1,0 +1,88 @@
+"""Asking the cost ledger for room before a model call, and closing it after (I8)."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from decimal import Decimal
+
+from cueline.actors.cost_ledger import LedgerPort
+from cueline.actors.effect import Collaborators
+from cueline.actors.entity import Entity
+from cueline.actors.outfit import Outfit
+from cueline.deciders import budget
+from cueline.deciders.budget import Amount, CallName, Closing
+from cueline.deciders.session.budget import BUSY_SECONDS, budget_of, path_of
+from cueline.deciders.session.due import Reserve
+from cueline.deciders.session.state import Bill
+from cueline.events.agent import answering
+from cueline.events.session import ModelStarted, ReservationClosed, SessionWaiting
+
+
+class Payer:
+    """Reserves and pays the model calls of one session."""
+
+    __slots__ = ("_entity", "_outfit", "_parts")
+
+    def __init__(self, entity: Entity, outfit: Outfit, parts: Collaborators) -> None:
+        self._entity = entity
+        self._outfit = outfit
+        self._parts = parts
+
+    async def reserve(
+        self, effect: Reserve, messages: Sequence[bytes]
+    ) -> list[ModelStarted | SessionWaiting | ReservationClosed]:
+        """Ask for room: the call may start, or waits, or was given up before."""
+        agent = answering(self._outfit.agent, effect.fallback)
+        tokens, usd = self._parts.bound(agent, sum(map(len, messages)))
+        call = CallName(self._entity.stream, effect.effect, effect.attempt)
+        command = budget.Reserve(
+            call, self._entity.epoch, path_of(self._entity.state), _amount(tokens, usd)
+        )
+        answer = await self._ledger.reserve(budget_of(self._entity.state), command)
+        if answer.verdict == "granted":
+            return [ModelStarted(effect=effect.effect, attempt=effect.attempt, grant=str(call))]
+        if answer.verdict == "closed":
+            return [_closed(call, Closing("released"))]
+        until = None
+        if answer.verdict == "busy":
+            until = self._parts.clock.now() + timedelta(seconds=BUSY_SECONDS)
+        return [SessionWaiting(kind="budget", why=answer.why, deadline_at=until)]
+
+    async def close(self, bill: Bill) -> ReservationClosed:
+        """Tell the ledger what became of a call."""
+        state, epoch = self._entity.state, self._entity.epoch
+        call = CallName(self._entity.stream, bill.effect, bill.attempt)
+        if bill.started:
+            settle = budget.Settle(call, epoch, path_of(state), self._spent(bill))
+            return _closed(call, await self._ledger.settle(budget_of(state), settle))
+        release = budget.Release(call, epoch, path_of(state))
+        return _closed(call, await self._ledger.release(budget_of(state), release))
+
+    @property
+    def _ledger(self) -> LedgerPort:
+        return self._parts.ledger
+
+    def _spent(self, bill: Bill) -> Amount | None:
+        """Return what the call cost, as far as anybody knows."""
+        if bill.usage is None:
+            return None
+        used = bill.usage
+        tokens = used.input + used.output + used.cache_read + used.cache_write
+        agent = answering(self._outfit.agent, bill.fallback)
+        cost = bill.cost or self._parts.price(agent, agent.model, used)
+        return _amount(tokens, None if cost is None else cost.usd)
+
+
+def _amount(tokens: int, usd: Decimal | None) -> Amount:
+    """Return an amount; a price that nobody knows counts only where it has to be known."""
+    return Amount(tokens) if usd is None else Amount(tokens, usd)
+
+
+def _closed(call: CallName, closing: Closing) -> ReservationClosed:
+    return ReservationClosed(
+        effect=call.effect,
+        attempt=call.attempt,
+        outcome=closing.outcome,
+        tokens=closing.amount.tokens,
+        usd=closing.amount.usd,
+        shares=closing.shares,
+    )

@@ -1,0 +1,65 @@
+"""The cost ledger in an actor of its own, and as a session host sees it."""
+
+from typing import cast
+
+from cueline.actors.cost_ledger import CostLedger
+from cueline.cluster.lone_actor import LoneActor
+from cueline.cluster.remote_store import RemoteStore
+from cueline.cluster.site import Site
+from cueline.deciders.budget import Answer, Closing, Raise, Release, Reserve, Settle
+
+
+class CostLedgerActor:
+    """A process with a `CostLedger` in it. Ray restarts it: what it holds, it folds again."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._made: CostLedger | None = None
+
+    async def reserve(self, budget: str, command: Reserve) -> Answer:
+        """See `LedgerPort.reserve`."""
+        return await self._ledger().reserve(budget, command)
+
+    async def settle(self, budget: str, command: Settle) -> Closing:
+        """See `LedgerPort.settle`."""
+        return await self._ledger().settle(budget, command)
+
+    async def release(self, budget: str, command: Release) -> Closing:
+        """See `LedgerPort.release`."""
+        return await self._ledger().release(budget, command)
+
+    async def raise_limits(self, budget: str, command: Raise) -> None:
+        """See `LedgerPort.raise_limits`."""
+        await self._ledger().raise_limits(budget, command)
+
+    def _ledger(self) -> CostLedger:
+        if self._made is None:
+            self._made = self._site.parts.ledger(RemoteStore(self._site))
+        return self._made
+
+
+class RemoteLedger:
+    """See `LedgerPort`. Each call may be made twice, so it is, while the ledger is away.
+
+    Raises:
+        UnknownOutcomeError: it stayed away; ask again later.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self._ledger = LoneActor(site, CostLedgerActor, "ledger")
+
+    async def reserve(self, budget: str, command: Reserve) -> Answer:
+        """See `LedgerPort.reserve`."""
+        return cast("Answer", await self._ledger.ask("reserve", budget, budget, command))
+
+    async def settle(self, budget: str, command: Settle) -> Closing:
+        """See `LedgerPort.settle`."""
+        return cast("Closing", await self._ledger.ask("settle", budget, budget, command))
+
+    async def release(self, budget: str, command: Release) -> Closing:
+        """See `LedgerPort.release`."""
+        return cast("Closing", await self._ledger.ask("release", budget, budget, command))
+
+    async def raise_limits(self, budget: str, command: Raise) -> None:
+        """See `LedgerPort.raise_limits`."""
+        await self._ledger.ask("raise_limits", budget, budget, command)

@@ -1,0 +1,115 @@
+"""A session that asks the ledger before it asks the model."""
+
+from decimal import Decimal
+
+import pytest
+
+from cueline.deciders.session import Status
+from cueline.events.agent import Limits
+from cueline.events.budget import BudgetRaised, BudgetWarned, CostReserved, CostSettled
+from cueline.events.inbox import RaiseAsked
+from cueline.events.message import Cost, Usage
+from cueline.events.session import ModelStarted, ReservationClosed, SessionWaiting
+from cueline.testing.fakes import asks_for, says
+from tests.actors.scene import SESSION, Scene
+
+BUDGET = "budget-default/s"
+CENT = Decimal("0.01")
+SAID = [asks_for(("read", {})), asks_for(("read", {})), says("Done.")]
+
+
+def scene(replies=SAID, **limits):
+    """Return a scene in which a call may cost 10 cents, and costs 4."""
+    limits = limits or {"max_cost": Decimal(1)}
+    place = Scene(replies, limits=Limits(**limits))
+    place.outside.bound = lambda agent, sent: (sent, 10 * CENT)
+    place.outside.price = lambda agent, model, usage: Cost(usd=4 * CENT, prices="list")
+    return place
+
+
+async def of_kind(place, kind, stream=SESSION):
+    return [fact for fact in await place.outside.facts(stream) if isinstance(fact, kind)]
+
+
+# 000-003, C23
+async def test_each_call_is_granted_before_and_paid_after():
+    place = scene()
+    await place.begin()
+
+    reserved = await of_kind(place, CostReserved, BUDGET)
+    settled = await of_kind(place, CostSettled, BUDGET)
+    grants = [fact.grant for fact in await of_kind(place, ModelStarted)]
+    assert [f"{SESSION}/{turn}.m/1" for turn in (1, 2, 3)] == grants
+    assert [10 * CENT] * 3 == [fact.usd for fact in reserved]
+    assert [4 * CENT] * 3 == [fact.usd for fact in settled]
+    assert Status.COMPLETED == (await place.state()).status
+    assert [0.04, 0.08, 0.12] == [
+        fact.shares["max_cost"] for fact in await of_kind(place, ReservationClosed)
+    ]
+
+
+async def test_a_session_without_a_limit_has_no_budget():
+    place = scene(max_turns=9)
+    await place.begin()
+
+    assert Status.COMPLETED == (await place.state()).status
+    assert [] == await place.outside.facts(BUDGET)
+
+
+# 000-018, 000-020, D8, C21: the session stops before the call, and has not failed.
+async def test_a_session_without_room_waits_and_goes_on_after_a_raise():
+    place = scene(max_cost=12 * CENT)
+    await place.begin()
+    waits = (await place.state()).waiting
+
+    assert 1 == len(place.model.asked)
+    assert ("budget", None) == (waits.kind, waits.deadline_at)
+    assert waits.why == "exhausted: max_cost 0.12 USD, 0.04 USD is spent, a call may take 0.1 USD"
+    await place.say(RaiseAsked(max_cost=Decimal(1)))
+    assert Status.COMPLETED == (await place.state()).status
+    assert [Decimal(1)] == [f.max_cost for f in await of_kind(place, BudgetRaised, BUDGET)]
+
+
+async def test_people_are_warned_in_the_budget_once():
+    place = scene(max_cost=14 * CENT, max_tokens=100_000)
+    place.outside.price = lambda *_: Cost(usd=Decimal("0.12"), prices="list")
+    await place.begin()
+
+    (warned,) = await of_kind(place, BudgetWarned, BUDGET)
+    assert (Decimal("0.12"), 14 * CENT) == (warned.spent, warned.of)
+
+
+# 000-018: tokens are counted with those that came from the cache.
+async def test_tokens_are_settled_at_what_was_used():
+    used = Usage(input=5, output=3, cache_read=2, cache_write=1)
+    place = scene([says_with(used)], max_tokens=1000)
+    await place.begin()
+
+    assert [11] == [fact.tokens for fact in await of_kind(place, CostSettled, BUDGET)]
+
+
+def says_with(usage):
+    reply = says("Done.")
+    return type(reply)(
+        content=reply.content, stop_reason=reply.stop_reason, usage=usage, model=reply.model
+    )
+
+
+# 000-019: a price that nobody knows counts only where money is limited.
+@pytest.mark.parametrize("limits", [{"max_tokens": 100_000}, {"max_cost": Decimal(1)}])
+async def test_a_call_without_a_price_is_settled_at_nothing(limits):
+    place = scene(**limits)
+    place.outside.bound = lambda agent, sent: (sent, None)
+    place.outside.price = lambda *_: None
+    await place.begin()
+
+    assert {Decimal(0)} == {fact.usd for fact in await of_kind(place, CostSettled, BUDGET)}
+
+
+async def test_who_waits_for_room_holds_nothing():
+    # I12
+    place = scene(max_cost=5 * CENT)
+    world = await place.begin()
+
+    assert [] == await world.host.active()
+    assert [] == [f for f in await of_kind(place, SessionWaiting) if f.kind != "budget"]
