@@ -12,6 +12,7 @@ import typer
 from cueline.cli import (
     approve,
     audit,
+    budget,
     costs,
     doctor,
     export,
@@ -67,6 +68,7 @@ _GROUPS = (
     fork,
     export,
     costs,
+    budget,
     audit,
     settings,
     doctor,

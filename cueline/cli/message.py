@@ -17,7 +17,7 @@ from cueline.cli.terminal import text_or_stdin, who
 if TYPE_CHECKING:
     from cueline.deciders.session import SessionState
     from cueline.events.agent import AgentSpec
-    from cueline.events.inbox import InboxMessage, Lane
+    from cueline.events.inbox import InboxMessage, Lane, RaiseAsked
     from cueline.runtime import Log
 
 _SEND = """Say something to a session: it goes to its inbox, and counts even if nothing runs.
@@ -85,7 +85,7 @@ def send(
     if len(lanes) > 1:
         raise typer.BadParameter(f"--{lanes[0]} and --{lanes[1]} exclude each other")
     message = MessageSent(lane=lanes[0] if lanes else "note", text=text_or_stdin(text))
-    raise typer.Exit(opened.run(_tell(log, session, message, as_json=as_json)))
+    raise typer.Exit(opened.run(tell(log, session, message, as_json=as_json)))
 
 
 def pause(
@@ -94,7 +94,7 @@ def pause(
     """Ask for a pause."""
     from cueline.events.inbox import PauseAsked
 
-    raise typer.Exit(opened.run(_tell(log, session, PauseAsked(), as_json=as_json)))
+    raise typer.Exit(opened.run(tell(log, session, PauseAsked(), as_json=as_json)))
 
 
 def stop(
@@ -109,7 +109,7 @@ def stop(
     """Ask for the end."""
     from cueline.events.inbox import StopAsked
 
-    raise typer.Exit(opened.run(_tell(log, session, StopAsked(reason=reason), as_json=as_json)))
+    raise typer.Exit(opened.run(tell(log, session, StopAsked(reason=reason), as_json=as_json)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,16 +159,25 @@ async def addressed(path: Path, name: str) -> AsyncIterator[Addressed]:
         yield Addressed(log, stream, followed.state, unread, agent)  # type: ignore[arg-type]  # an inbox holds messages
 
 
-async def _tell(path: Path, name: str, message: "InboxMessage", *, as_json: bool) -> Exit:
+async def tell(path: Path, name: str, message: "InboxMessage", *, as_json: bool) -> Exit:
+    """Put *message* into the inbox of a session, and say what becomes of it.
+
+    Raises:
+        UnknownSessionError: there is none; the message names some that are like it.
+        SessionFinishedError: it has ended.
+        RejectedError: its limits cannot be raised like that.
+    """
     from cueline.cli.running import is_taken_up, when_it_counts
-    from cueline.errors import SessionFinishedError
-    from cueline.events.inbox import StopAsked
+    from cueline.errors import RejectedError, SessionFinishedError
+    from cueline.events.inbox import RaiseAsked, StopAsked
     from cueline.events.stream import shown
 
     async with addressed(path, name) as to:
         id = shown(to.stream)  # noqa: A001 - the word of the log
         if to.state.finished and not isinstance(message, StopAsked):
             raise SessionFinishedError(id, f"the session has ended: {to.state.status}")
+        if isinstance(message, RaiseAsked) and (why := _unraisable(to, message)):
+            raise RejectedError(id, why)
         said = _already(to, message)
         if said is None:
             await _post(to, message)
@@ -210,9 +219,19 @@ def _already(to: Addressed, message: "InboxMessage") -> str | None:
     return None
 
 
+def _unraisable(to: Addressed, message: "RaiseAsked") -> str | None:
+    """Say why the session would refuse; it decides again when it reads the message."""
+    from cueline.deciders.session.limit import refusal
+
+    limits = to.state.meter.limits if to.state.setup else to.agent.limits
+    return refusal(limits, message)
+
+
 def _what_happens(message: "InboxMessage") -> str:
     from cueline.events.inbox import MessageSent
 
     if isinstance(message, MessageSent):
         return f"sent as a {message.lane}"
+    if message.type == "RaiseAsked":
+        return "asked for more"
     return "asked to pause" if message.type == "PauseAsked" else "asked to stop"

@@ -82,3 +82,17 @@ def test_nothing_was_spent(shell):
     shell("run", "Hi", "--agent", shell.agent(shell.hello), "--detach")
 
     assert "nothing was spent in .cueline/log.db\n" == shell("costs").stdout
+
+
+# C26, D34: a limit of money that could not be kept is refused before anything is recorded.
+def test_a_model_of_unknown_price_does_not_start_under_a_limit_of_money(shell, monkeypatch):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-nothing")
+    (shell.folder / "agent.toml").write_text(
+        'name = "clerk"\nprovider = "anthropic"\nmodel = "claude-none-9"\n'
+    )
+
+    done = shell("run", "Hi", "--agent", "agent.toml", "--max-cost", "1", "--detach")
+
+    assert done.exit_code == 2
+    assert 'add [prices."anthropic/claude-none-9"]' in done.stderr
+    assert not shell.log.exists()

@@ -1,0 +1,81 @@
+"""`cueline budget`: what a session may use, and more of it."""
+
+import pytest
+
+FIVE_TURNS = "".join(
+    f'[[reply]]\ntext = "{n}"\ncalls = [{{ name = "list_files", arguments = {{}} }}]\n'
+    for n in range(4)
+)
+LIMITED = "[limits]\nmax_turns = 2\nmax_wall_seconds = 86400\n"
+
+
+@pytest.fixture
+def limited(shell):
+    """A shell whose log holds a session `one` that is held at its second turn."""
+    script = FIVE_TURNS + shell.hello
+    done = shell(
+        "run", "Look", "--agent", shell.agent(script, tools=("list_files",), more=LIMITED),
+        "--inline", "--id", "one", "--time-budget", "1h",
+    )  # fmt: skip
+    assert done.exit_code == 3, done.output
+    return shell
+
+
+# 000-020: held, not failed; how to go on is said.
+def test_each_limit_is_shown_with_what_is_used_and_who_set_it(limited):
+    head, columns, turns, work, wall, clocks = limited("budget", "show", "one").stdout.splitlines()
+
+    assert head == "session one: paused"
+    assert columns.split() == ["LIMIT", "USED", "OF", "SHARE", "SET", "BY"]
+    assert " ".join(turns.split()) == "turns 2 2 100% agent.toml"
+    assert " ".join(work.split()).endswith("1h 00m 0% flag --time-budget")
+    assert wall.startswith("time since the start")
+    assert clocks.startswith("clocks: active 0.")
+
+
+# 000-007: with nothing running; the session goes on where it was.
+def test_a_raise_counts_although_nothing_runs(limited):
+    told = limited("budget", "raise", "one", "--max-turns", "10", "--time-budget", "2h")
+    done = limited("resume", "one", "--inline")
+
+    assert told.exit_code == 0
+    assert "one: asked for more; nothing drives it now" in told.stdout
+    assert done.exit_code == 0, done.output
+    assert "raised to turns 10, time of work 2h 00m" in done.stdout
+    rows = limited.json("budget", "show", "one")["rows"]
+    assert [("10", "raised"), ("7200.0", "raised")] == [(r["of"], r["source"]) for r in rows[:2]]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ([], "name a limit: --max-cost"),
+        (["--max-turns", "2"], "max_turns is 2 already: it can only be raised"),
+        (["--max-cost", "1"], "the session has no max_cost: a limit can be raised"),
+        (["--max-cost", "much"], "--max-cost"),
+        (["--max-tokens", "0"], "--max-tokens"),
+        (["--time-budget", "soon"], "a time is a number of seconds"),
+    ],
+)
+def test_what_cannot_be_raised_is_refused_at_once(words, why, limited):
+    done = limited("budget", "raise", "one", *words)
+
+    assert done.exit_code == 2
+    assert why in done.stderr
+    assert "RaiseAsked" not in limited("audit", "--session", "one").stdout
+
+
+def test_a_session_that_was_not_taken_up_has_its_agents_limits(shell):
+    agent = shell.agent(shell.hello, more="[limits]\nmax_cost = '1.00'\n")
+    shell("run", "Hi", "--agent", agent, "--detach", "--id", "one")
+
+    assert [] == shell.json("budget", "show", "one")["rows"]
+    assert shell("budget", "raise", "one", "--max-cost", "2.50").exit_code == 0
+    assert shell("budget", "raise", "one", "--max-tokens", "9").exit_code == 2
+
+
+def test_a_session_that_has_ended_takes_no_more(finished):
+    done = finished("budget", "raise", "one", "--max-turns", "100")
+
+    assert done.exit_code == 2
+    assert "the session has ended: completed" in done.stderr

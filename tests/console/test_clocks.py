@@ -1,0 +1,51 @@
+"""The three clocks (C24)."""
+
+from datetime import UTC, datetime, timedelta
+
+from cueline.console.clocks import Clocks
+from cueline.events.session import SessionContinued, SessionIdle, SessionStopped, SessionWaiting
+from cueline.testing.session_example import broken, failing, returned, saying, started
+
+NOW = datetime(2026, 1, 31, tzinfo=UTC)
+
+
+def at(minutes):
+    return NOW + timedelta(minutes=minutes)
+
+
+def clocks(*told):
+    read = Clocks()
+    for minutes, fact in told:
+        read.add(fact, at(minutes))
+    return read
+
+
+def test_active_is_what_calls_took_each_counted():
+    timed = [
+        (1, saying("look", seconds=5)),
+        (2, returned("1.0", seconds=7)),
+        (3, failing("overloaded").model_copy(update={"seconds": 11})),
+        (4, broken("1.1", "tool_error").model_copy(update={"seconds": 13})),
+    ]
+
+    assert 36 == clocks((0, started()), *timed).active_seconds
+
+
+def test_waiting_is_the_time_at_rest_and_goes_on():
+    read = clocks(
+        (0, started()),
+        (1, SessionWaiting(kind="approval", why="a")),
+        (3, SessionWaiting(kind="operator", why="b")),
+        (6, SessionContinued(by="message")),
+        (10, SessionIdle()),
+    )
+
+    assert 5 * 60 == read.waiting(at(10))
+    assert 10 * 60 == read.waiting(at(15))
+    assert 15 * 60 == read.wall(at(15))
+
+
+def test_the_end_stops_them():
+    read = clocks((0, started()), (4, SessionIdle()), (9, SessionStopped(by="u", reason="r")))
+
+    assert (5 * 60, 9 * 60) == (read.waiting(at(60)), read.wall(at(60)))
