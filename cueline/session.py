@@ -60,6 +60,8 @@ class Result:
     status: Status
     text: str
     """What the agent said last, or why the session failed or waits."""
+    partial: bool = False
+    """A tool that is not critical failed on the way to what it said."""
 
 
 class Session:
@@ -166,18 +168,18 @@ class Session:
 
     async def result(self) -> Result:
         """Wait until nothing more happens by itself, and return how the session stands."""
-        text = ""
+        text, lacks = "", False
         async for version, fact, state in self.follow():
             match fact:
-                case SessionCompleted(result=said) | SessionIdle(result=said):
-                    text = said
+                case SessionCompleted() | SessionIdle():
+                    text, lacks = fact.result, fact.partial
                 case SessionFailed(error=error):
                     text = error
                 case _:
                     pass
             if await self._rests(version, state):
                 why = state.waiting.why if state.waiting else text
-                return Result(state.status, why)
+                return Result(state.status, why, lacks)
         raise AssertionError("following never ends by itself")
 
     async def _rests(self, version: int, state: SessionState) -> bool:

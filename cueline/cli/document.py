@@ -55,7 +55,7 @@ def document(followed: Followed, past: Past) -> dict[str, Any]:
     """Return a session whole: status, messages, tool calls, metrics, limits, error, position."""
     telling = Telling()
     prompt = Prompt()
-    ends: dict[str, Any] = {"result": None, "error": None}
+    ends: dict[str, Any] = {"result": None, "partial": False, "error": None}
     context: dict[str, Any] = {"labels": {}, "parent": None}
     calls: dict[str, dict[str, Any]] = {}
     for recorded, fact in past:
@@ -173,6 +173,8 @@ def _note_call(
     known = calls.get(getattr(fact, "effect", ""))
     if known is not None and (change := _change(fact)) is not None:
         known.update(change, changedAt=_iso(recorded.recorded_at))
+        if getattr(fact, "degraded", False):
+            known["degraded"] = True
 
 
 def _change(fact: SessionEvent) -> dict[str, Any] | None:
@@ -202,9 +204,12 @@ def _note_end(ends: dict[str, Any], context: dict[str, Any], fact: SessionEvent)
             context.update(labels=labels, parent=shown(parent) if parent else None)
         case SessionForked(parent=parent, version=version):
             context.update(labels={}, parent=shown(parent), forkedAt=version)
-            ends.update(result=None, error=None)
-        case SessionCompleted(result=result) | SessionIdle(result=result):
-            ends["result"] = result
+            ends.update(result=None, partial=False, error=None)
+        case (
+            SessionCompleted(result=result, partial=partial)
+            | SessionIdle(result=result, partial=partial)
+        ):
+            ends.update(result=result, partial=partial)
         case SessionFailed(kind=kind, error=error, recoverable=recoverable):
             ends["error"] = {"message": error, "kind": kind, "recoverable": recoverable}
         case _:

@@ -79,6 +79,7 @@ def _document(watch: Watch, id: str) -> dict[str, Any]:  # noqa: A002 - the word
         "id": id,
         "status": str(state.status),
         "result": watch.result,
+        "partial": tally.partial,
         "error": watch.error,
         "waiting": None
         if waiting is None

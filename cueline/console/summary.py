@@ -19,7 +19,7 @@ def summary(id: str, status: str, tally: Tally) -> Iterator[Line]:  # noqa: A002
     usage = tally.usage
     sent = usage.input + usage.cache_read + usage.cache_write
     parts = [
-        f"session {id}: {status}",
+        f"session {id}: {status}{', partial' * tally.partial}",
         count(tally.turns, "turn"),
         count(tally.tool_calls, "tool call"),
         f"{sent:,} in + {usage.output:,} out tokens",
@@ -30,6 +30,9 @@ def summary(id: str, status: str, tally: Tally) -> Iterator[Line]:  # noqa: A002
     yield Line(_TONES.get(status, "note"), " · ".join(parts))
     if recovered := _recovered(tally):
         yield Line("dim", f"  recovered: {recovered}")
+    if tally.degraded_calls:
+        failed = count(tally.degraded_calls, "call")
+        yield Line("dim", f"  partial: {failed} of tools that are not critical failed")
     if tally.inherited is not None:
         past = tally.inherited
         yield Line("dim", f"  inherited: {count(past.turns, 'turn')}, {money(past.cost)}")

@@ -40,6 +40,10 @@ class Tally:
     retries: int = 0
     failed_calls: int = 0
     skipped_calls: int = 0
+    degraded_calls: int = 0
+    """Calls of tools that are not critical, and that failed."""
+    partial: bool = False
+    """What the agent said last goes without them."""
     takeovers: int = 0
     lost_attempts: int = 0
     in_doubt: int = 0
@@ -56,6 +60,8 @@ class Tally:
         tally.began_at = tally.began_at or recorded_at
         tally.updated_at = recorded_at
         tally.count(fact)
+        tally.degraded_calls += getattr(fact, "degraded", False)
+        tally.partial = getattr(fact, "partial", tally.partial)
         return tally
 
     def count(self, fact: Fact) -> None:

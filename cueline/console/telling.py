@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple
 
+from cueline.console.attempts import Attempts
 from cueline.console.budget import NAMES, Budget, amount
 from cueline.console.tally import Tally
 from cueline.console.text import (
     arguments,
     capped,
-    clock_time,
     count,
     date_time,
     duration,
@@ -63,6 +63,8 @@ Tone = Literal["said", "agent", "doing", "good", "bad", "note", "dim"]
 RESULT_LINES = 6
 """So many lines of a tool's output are shown; the log has all of it."""
 WIDTH = 160
+_WITHOUT = "; the work goes on without it"
+_PARTIAL = ", but partial"
 
 
 class Line(NamedTuple):
@@ -80,11 +82,13 @@ class Telling:
         self.budget = Budget()
         self.calls: dict[str, ToolCall] = {}
         """Every call so far, by effect."""
+        self._attempts = Attempts()
         self._result_lines = result_lines
 
     def learn(self, fact: Fact, at: datetime) -> None:
         """Take in a fact without telling it."""
         self.tally = self.tally.after(fact, at)
+        self._attempts.learn(fact)
         if isinstance(fact, SessionStarted | SessionForked):
             self.budget.start(fact.agent.limits)
         if isinstance(fact, ReservationClosed):
@@ -133,7 +137,7 @@ class Telling:
 
     def _model(self, fact: ModelReplied | ModelFailed) -> Iterator[Line]:
         if isinstance(fact, ModelFailed):
-            again = f"; tried again at {clock_time(fact.retry_at)}" if fact.retry_at else ""
+            again = self._attempts.next_of(fact, None)
             said = one_line(fact.message, WIDTH)
             yield Line("bad", f"! the model did not answer ({fact.kind}): {said}{again}")
             return
@@ -175,12 +179,13 @@ class Telling:
                 yield Line("good", f"✓ {fact.effect} {name} · {duration(seconds)}{size}")
                 if output:
                     yield from self._output(output)
-            case ToolFailed(kind=kind, message=message, retry_at=retry_at):
-                again = f"; tried again at {clock_time(retry_at)}" if retry_at else ""
-                yield Line("bad", f"✗ {fact.effect} {name} failed ({kind}){again}")
+            case ToolFailed(kind=kind, message=message):
+                then = _WITHOUT if fact.degraded else self._attempts.next_of(fact, call)
+                yield Line("bad", f"✗ {fact.effect} {name} failed ({kind}){then}")
                 yield from self._output(message)
             case ToolSkipped(reason=reason):
-                yield Line("bad", f"✗ {fact.effect} {name} was not run")
+                then = _WITHOUT if fact.degraded else ""
+                yield Line("bad", f"✗ {fact.effect} {name} was not run{then}")
                 yield from self._output(reason)
 
     def _output(self, text: str) -> Iterator[Line]:
@@ -195,7 +200,8 @@ class Telling:
             return
         outcome = {"happened": "took effect", "did_not_happen": "did not take effect"}
         said = outcome.get(fact.outcome, "stays unknown, and the agent is told so")
-        yield Line("note", f"? {name} {said} (says {fact.by})")
+        then = _WITHOUT if fact.degraded else ""
+        yield Line("note", f"? {name} {said} (says {fact.by}){then}")
 
     def _approval(self, fact: ApprovalRequested | ApprovalResolved) -> Iterator[Line]:
         if isinstance(fact, ApprovalResolved):
@@ -259,11 +265,11 @@ def _course(fact: Fact) -> Iterator[Line]:
         case OutcomeCameLate(effect=effect, outcome=outcome):
             yield Line("dim", f"  {effect}: {outcome} came late and changes nothing")
         case PromptPrefixChanged(reason=reason):
-            yield Line("dim", f"  the prompt's beginning changed: {one_line(reason, WIDTH)}")
-        case SessionCompleted():
-            yield Line("good", "completed")
-        case SessionIdle():
-            yield Line("good", "idle: it stays open for more messages")
+            yield Line("note", f"the prompt's beginning changed: {one_line(reason, WIDTH)}")
+        case SessionCompleted(partial=partial):
+            yield Line("good", f"completed{_PARTIAL * partial}")
+        case SessionIdle(partial=partial):
+            yield Line("good", f"idle{_PARTIAL * partial}: it stays open for more messages")
         case SessionFailed(kind=kind, error=error):
             yield Line("bad", f"failed ({kind}): {one_line(error, WIDTH)}")
         case SessionStopped(by=by, reason=reason):

@@ -32,6 +32,8 @@ FOLD = 1
 """The number of this fold; a session keeps the one it started with."""
 FORKED_AWAY = "This call belongs to the session this was forked from; it was not run here."
 
+GO_ON = "The work can do without this tool: go on, and say what is missing."
+
 _last_said: list[tuple[ModelReplied | None, bytes]] = [(None, b"")]
 
 
@@ -86,6 +88,10 @@ def result_of(
     match event:
         case ToolReturned(output=output):
             return output, False
+        case ToolFailed(retry_at=None, kind=kind, message=message, degraded=True):
+            return f"{kind}: {message}\n{GO_ON}", True
+        case ToolSkipped(reason=reason, degraded=True):
+            return f"{reason}\n{GO_ON}", True
         case ToolFailed(retry_at=None, kind=kind, message=message):
             return f"{kind}: {message}", True
         case ToolSkipped(reason=reason):

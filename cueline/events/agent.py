@@ -304,3 +304,9 @@ def answering(agent: AgentSpec, fallback: int) -> AgentSpec:
 def each_model(agent: AgentSpec) -> list[AgentSpec]:
     """Return *agent* as it asks each of its models, its own first."""
     return [answering(agent, fallback) for fallback in range(len(agent.fallback) + 1)]
+
+
+def tool_retries(agent: AgentSpec, tool: str) -> RetryPolicy:
+    """Return how calls of a tool are tried again: as it says itself, else as the agent does."""
+    own = next((each.retry for each in agent.tools if each.name == tool), None)
+    return own or agent.tool_retry or agent.retry

@@ -245,6 +245,8 @@ class ToolSkipped(Fact):
     """What the model is told."""
     rule: str = ""
     """Which rule denies it, when one does."""
+    degraded: bool = False
+    """The tool is not critical: the work goes on without it, and its result is partial."""
 
 
 class ToolInDoubt(Fact):

@@ -74,6 +74,8 @@ class Session:
     unpriced: int = 0
     """Answers whose price nobody knows."""
     result: str | None = None
+    partial: bool = False
+    """A tool that is not critical failed on the way to it."""
     error: str | None = None
     error_kind: str | None = None
     recoverable: bool = False

@@ -66,9 +66,8 @@ def fold_session(row: Row, recorded: RecordedEvent, fact: object) -> None:
             row["inbox_read"] = max(row["inbox_read"], read)
         case SessionWaiting():
             _wait(row, fact)
-        case SessionIdle(result=result):
-            _become(row, "idle")
-            row["result"] = row["result"] if row["status"] in TERMINAL else result
+        case SessionIdle():
+            _idle(row, fact)
         case Fact():
             _fold_seldom(row, recorded, fact)
 
@@ -126,6 +125,12 @@ def _wait(row: Row, fact: SessionWaiting) -> None:
         row["deadline_us"] = None if fact.deadline_at is None else to_us(fact.deadline_at)
 
 
+def _idle(row: Row, fact: SessionIdle) -> None:
+    if row["status"] not in TERMINAL:
+        _become(row, "idle")
+        row["result"], row["partial"] = fact.result, fact.partial
+
+
 def _start(row: Row, recorded: RecordedEvent, fact: SessionStarted | SessionForked) -> None:
     _describe(row, fact.agent)
     row["started_us"] = recorded.recorded_us
@@ -147,9 +152,9 @@ def _place(row: Row, parent: str | None, root: str | None) -> None:
 
 def _end(row: Row, fact: SessionCompleted | SessionFailed | SessionStopped) -> None:
     match fact:
-        case SessionCompleted(result=result):
+        case SessionCompleted():
             _become(row, "completed")
-            row["result"] = result
+            row["result"], row["partial"] = fact.result, fact.partial
         case SessionFailed(kind=kind, error=error, recoverable=recoverable):
             _become(row, "failed")
             row["error_kind"], row["error"], row["recoverable"] = kind, error, recoverable

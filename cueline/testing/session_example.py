@@ -38,7 +38,9 @@ def later(seconds: float) -> datetime:
     return NOW + timedelta(seconds=seconds)
 
 
-def tool(name: str, declared: Declared = "nothing", *, sensitive: bool = False) -> ToolSpec:
+def tool(
+    name: str, declared: Declared = "nothing", *, sensitive: bool = False, critical: bool = True
+) -> ToolSpec:
     """Return a tool."""
     return ToolSpec(
         name=name,
@@ -46,6 +48,7 @@ def tool(name: str, declared: Declared = "nothing", *, sensitive: bool = False) 
         parameters={},
         declared=declared,
         sensitive=sensitive,
+        critical=critical,
         target=f"examples:{name}",
         digest=name,
     )
@@ -59,6 +62,8 @@ TOOLS = (
     tool("delete", sensitive=True),
     tool("burn", "idempotent", sensitive=True),
     tool("wire", "reconcile", sensitive=True),
+    tool("peek", "read_only", critical=False),
+    tool("tell", critical=False),
 )
 AGENT = AgentSpec(name="example", provider="scripted", model="m", tools=TOOLS)
 

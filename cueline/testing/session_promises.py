@@ -7,7 +7,7 @@ from typing import Any
 from cueline.deciders.session import SessionState, Status, due, following, wake_at
 from cueline.deciders.session.due import CallModel
 from cueline.deciders.session.model import UNCOUNTED
-from cueline.events.agent import AgentSpec, each_model
+from cueline.events.agent import AgentSpec, each_model, tool_retries
 from cueline.events.inbox import ResumeAsked
 from cueline.events.session import (
     MessageReceived,
@@ -58,13 +58,12 @@ def check_attempts(facts: Sequence[SessionEvent], agent: AgentSpec) -> None:
     )
     for effect, attempts in failed.items():
         assert attempts <= (resumes + 1) * models, f"{effect} was asked {attempts} times"
-    retries = {tool.name: tool.retry or agent.tool_retry or agent.retry for tool in agent.tools}
     again = Counter(
         f.effect for f in facts if isinstance(f, ToolReconciled) and f.outcome == "did_not_happen"
     )
     started = Counter((f.effect, f.tool) for f in facts if isinstance(f, ToolStarted))
     for (effect, tool), attempts in started.items():
-        allowed = retries[tool].max_retries + 1 + again[effect]
+        allowed = tool_retries(agent, tool).max_retries + 1 + again[effect]
         assert attempts <= allowed, f"{effect} was started {attempts} times"
 
 

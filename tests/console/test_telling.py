@@ -9,7 +9,7 @@ import pytest
 from cueline.console.summary import cost_of, summary
 from cueline.console.tally import Tally
 from cueline.console.telling import Telling
-from cueline.events.agent import AgentSpec, Limits
+from cueline.events.agent import AgentSpec, Limits, RetryPolicy
 from cueline.events.inbox import MessageSent, PauseAsked
 from cueline.events.message import Cost, TextBlock, ToolCall, Usage
 from cueline.events.session import (
@@ -24,6 +24,7 @@ from cueline.events.session import (
     ModelFailed,
     ModelReplied,
     ReservationClosed,
+    SessionCompleted,
     SessionFailed,
     SessionForked,
     SessionStarted,
@@ -161,19 +162,65 @@ def test_the_course_of_a_session_is_told(telling, fact, line):
     assert line == told(telling, fact)[0]
 
 
-def test_a_failed_attempt_says_when_it_is_tried_again(telling):
-    failed = ModelFailed(
+AGENT = AgentSpec(
+    name="a",
+    provider="p",
+    model="m",
+    retry=RetryPolicy(max_retries=3),
+    tool_retry=RetryPolicy(max_retries=5),
+)
+
+
+def busy(seconds, attempt=1):
+    return ModelFailed(
         effect="1.m",
-        attempt=1,
+        attempt=attempt,
         kind="rate_limited",
         message="slow down",
         failed_at=NOW,
-        retry_at=NOW + timedelta(seconds=2),
+        retry_at=NOW + timedelta(seconds=seconds),
     )
 
-    (line,) = told(telling, failed)
 
-    assert line.startswith("! the model did not answer (rate_limited): slow down; tried again at ")
+def test_a_failed_attempt_says_which_retry_comes_and_when(telling):
+    # 004-014, 004-053: what is seen is what is recorded.
+    started = SessionStarted(agent=AGENT, goal=None, open=False, attached=False, epoch=1)
+
+    lines = told(telling, started, busy(2), busy(4, attempt=2))
+
+    assert [
+        "! the model did not answer (rate_limited): slow down; retry 1/3 in 2.0 s",
+        "! the model did not answer (rate_limited): slow down; retry 2/3 in 4.0 s",
+    ] == lines[-2:]
+
+
+def test_a_tool_call_that_is_tried_again_counts_by_its_own_policy(telling):
+    started = SessionStarted(agent=AGENT, goal=None, open=False, attached=False, epoch=1)
+    lost = ToolFailed(
+        effect="1.0", attempt=1, kind="lost", message="gone", failed_at=NOW, retry_at=NOW
+    )
+
+    lines = told(telling, started, REPLIED, lost)
+
+    assert "✗ 1.0 read_file failed (lost); retry 1/5 at once" in lines
+
+
+def test_without_the_sessions_beginning_only_the_number_is_known(telling):
+    (line,) = told(telling, busy(2))
+
+    assert line.endswith("; retry 1 in 2.0 s")
+
+
+def test_what_is_not_critical_is_told_with_what_becomes_of_the_work(telling):
+    failed = ToolFailed(effect="1.0", attempt=1, kind="network", message="", degraded=True)
+
+    lines = told(telling, REPLIED, failed, SessionCompleted(result="", partial=True))
+
+    assert "✗ 1.0 read_file failed (network); the work goes on without it" in lines
+    assert "completed, but partial" == lines[-1]
+    (summed, lacks, *_) = [line.text for line in summary("one", "completed", telling.tally)]
+    assert "completed, partial" in summed
+    assert "partial: 1 call of tools that are not critical failed" in lacks
 
 
 def test_a_result_is_capped_on_screen(telling):

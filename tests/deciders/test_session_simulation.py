@@ -34,6 +34,7 @@ REPLIES = [
     ("wire", "burn"),
     ("pay", "delete", "nonsense"),
     ("burn", "look", "shout"),
+    ("tell", "peek", "look"),
 ]
 KINDS = ["rate_limited", "overloaded", "rate_limited", "unknown", "cancelled", "lost", "refused"]
 KINDS += ["context_too_long", "auth"]

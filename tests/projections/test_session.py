@@ -282,3 +282,11 @@ async def test_a_tools_outcome_alone_changes_no_status(log, facts):
     db = await log.tell("a", ToolReturned(effect="1.0", attempt=1, output="late"))
 
     assert "paused" == find_session(db, "a").shown_status
+
+
+@pytest.mark.parametrize("end", [SessionCompleted, SessionIdle])
+async def test_a_result_that_lacks_something_says_so(end, log, facts):
+    # C5, 004-006
+    db = await log.tell("a", facts.STARTED, end(result="Most of it.", partial=True))
+
+    assert find_session(db, "a").partial

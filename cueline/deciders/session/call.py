@@ -150,6 +150,7 @@ def call_closed(
         state,
         turn=replace(state.turn, calls=calls, active_seconds=active),
         marks=told(state, call, result[0], failed=result[1]),
+        partial=state.partial or (event.type != "ToolReturned" and event.degraded),
         takeovers=0 if event.type in _ATTEMPTED else state.takeovers,
     )
 

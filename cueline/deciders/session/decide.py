@@ -12,7 +12,7 @@ from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.following import settle
 from cueline.deciders.session.limit import refusal
 from cueline.deciders.session.permission import allowing_rule, asks, may_ask, may_start
-from cueline.deciders.session.recovery import again_at, lost, retried_at
+from cueline.deciders.session.recovery import again_at, degrades, lost, retried_at
 from cueline.deciders.session.state import Call, SessionState, Status
 from cueline.events.agent import answering
 from cueline.events.failure import TRANSIENT
@@ -73,8 +73,10 @@ def command_of(opening: SessionEvent) -> SessionEvent:
                 message=opening.message,
                 gate_answer=opening.gate_answer,
             )
-        case ModelFailed() | ToolFailed():
+        case ModelFailed():
             return opening.model_copy(update={"retry_at": None})
+        case ToolFailed():
+            return opening.model_copy(update={"retry_at": None, "degraded": False})
         case _:
             return opening
 
@@ -217,7 +219,8 @@ def _tool_outcome(
         again = again_at(state, call, command.failed_at)
     else:
         again = retried_at(state, call, command)
-    return command.model_copy(update={"retry_at": again})
+    degraded = again is None and degrades(state, call, command.kind)
+    return command.model_copy(update={"retry_at": again, "degraded": degraded})
 
 
 def _unreachable(command: SessionWaiting, state: SessionState) -> SessionEvent:

@@ -13,7 +13,7 @@ from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.fallback import asked_next, changed, next_turns
 from cueline.deciders.session.limit import raising, reached, warning
 from cueline.deciders.session.permission import on_open
-from cueline.deciders.session.recovery import lost, told_in_doubt
+from cueline.deciders.session.recovery import degrades, lost, told_in_doubt
 from cueline.deciders.session.state import (
     MAX_TAKEOVERS,
     Approval,
@@ -132,7 +132,8 @@ def _closed(state: SessionState, call: Call) -> SessionEvent | None:
     if state.steered:
         return ToolSkipped(effect=call.effect, reason=STEERED)
     if call.held is not None and on_open(state, call) == "fallback":
-        return ToolSkipped(effect=call.effect, reason=f"circuit_open: {call.held.why}")
+        why = f"circuit_open: {call.held.why}"
+        return ToolSkipped(effect=call.effect, reason=why, degraded=degrades(state, call))
     return None
 
 
@@ -207,8 +208,8 @@ def _over(state: SessionState) -> SessionEvent:
     """End a session that was started for one goal; one without a goal waits for it."""
     assert state.setup is not None, "a session that runs was started"
     if state.setup.open or state.turn.number == state.setup.first_turn:
-        return SessionIdle(result=state.turn.answer)
-    return SessionCompleted(result=state.turn.answer)
+        return SessionIdle(result=state.turn.answer, partial=state.partial)
+    return SessionCompleted(result=state.turn.answer, partial=state.partial)
 
 
 def _request(

@@ -70,6 +70,7 @@ def forked(state: SessionState, event: SessionForked) -> SessionState:
         marks=marks,
         meter=_meter(event),
         inbox_read=1,
+        partial=state.partial,
     )
 
 
@@ -109,7 +110,7 @@ def _opening_mail(
 
 def idle(state: SessionState) -> SessionState:
     """Wait for more messages."""
-    return replace(state, status=Status.IDLE, waiting=None)
+    return replace(state, status=Status.IDLE, waiting=None, partial=False)
 
 
 def waited(state: SessionState, event: SessionWaiting) -> SessionState:

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from cueline.deciders.retry import retry_at
 from cueline.deciders.session.state import Call, SessionState
-from cueline.events.agent import RetryPolicy
+from cueline.events.agent import tool_retries
 from cueline.events.failure import TRANSIENT
 from cueline.events.session import ToolFailed, ToolInDoubt, ToolReconciled
 
@@ -12,6 +12,8 @@ UNKNOWN_OUTCOME = (
     "The outcome of this call is unknown: its runner died while it ran. "
     "It may or may not have taken effect; find out before you repeat it."
 )
+_NOT_ITS = frozenset({"invalid_arguments", "cancelled"})
+"""Failures that are no failing of the tool."""
 
 
 def lost(
@@ -20,19 +22,21 @@ def lost(
     """Say what a started call is whose runner can be asked no more."""
     if not call.repeatable:
         return ToolInDoubt(effect=call.effect, attempt=call.attempt, evidence=evidence)
+    again = again_at(state, call, at)
     return ToolFailed(
         effect=call.effect,
         attempt=call.attempt,
         kind="lost",
         message=evidence,
         failed_at=at,
-        retry_at=again_at(state, call, at),
+        retry_at=again,
+        degraded=again is None and degrades(state, call, "lost"),
     )
 
 
 def again_at(state: SessionState, call: Call, failed_at: datetime | None) -> datetime | None:
     """Return when a lost attempt is made again: at once, then later and later, then never."""
-    policy = retries_of(state, call)
+    policy = tool_retries(state.agent, call.tool)
     if failed_at is None or call.failures >= policy.max_retries:
         return None
     if call.failures == 0:
@@ -57,7 +61,7 @@ def retried_at(state: SessionState, call: Call, failed: ToolFailed) -> datetime 
     if not call.repeatable or state.stop is not None:
         return None
     return retry_at(
-        retries_of(state, call),
+        tool_retries(state.agent, call.tool),
         key=f"{state.stream}/{call.effect}",
         failures=call.failures + 1,
         failed_at=failed.failed_at,
@@ -66,12 +70,11 @@ def retried_at(state: SessionState, call: Call, failed: ToolFailed) -> datetime 
     )
 
 
-def retries_of(state: SessionState, call: Call) -> RetryPolicy:
-    """Return how a call is tried again: as its tool says, else as its agent does."""
+def degrades(state: SessionState, call: Call, kind: str = "") -> bool:
+    """Whether the work goes on without what the call was for: its tool is not critical (C5)."""
     assert state.setup is not None, "a call belongs to a session that was started"
     tool = state.setup.tools.get(call.tool)
-    own = tool.retry if tool is not None else None
-    return own or state.agent.tool_retry or state.agent.retry
+    return tool is not None and not tool.critical and state.stop is None and kind not in _NOT_ITS
 
 
 def told_in_doubt(state: SessionState, call: Call) -> ToolReconciled | None:
@@ -84,10 +87,13 @@ def told_in_doubt(state: SessionState, call: Call) -> ToolReconciled | None:
         return ToolReconciled(effect=call.effect, outcome="happened", by=by, output=told)
     if call.reconciles:
         return None
-    if state.agent.policy.in_doubt == "tell":
+    degraded = degrades(state, call)
+    if state.agent.policy.in_doubt == "tell" or degraded:
         by = "policy"
     elif state.steered:
         by = "steer"
     else:
         return None
-    return ToolReconciled(effect=call.effect, outcome="unknown", by=by, output=UNKNOWN_OUTCOME)
+    return ToolReconciled(
+        effect=call.effect, outcome="unknown", by=by, output=UNKNOWN_OUTCOME, degraded=degraded
+    )

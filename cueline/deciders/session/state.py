@@ -363,6 +363,8 @@ class SessionState:
     takeovers: int = 0
     """Since the last finished effect."""
     account: Account = Account()
+    partial: bool = False
+    """A tool that is not critical failed since it began, or was idle last."""
 
     @property
     def finished(self) -> bool:

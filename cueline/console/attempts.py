@@ -1,0 +1,65 @@
+"""How often each effect has failed, told as `retry 2/3 in 4 s`."""
+
+from datetime import datetime
+
+from cueline.console.text import duration
+from cueline.events.agent import AgentSpec, RetryPolicy, answering, tool_retries
+from cueline.events.fact import Fact
+from cueline.events.inbox import ResumeAsked
+from cueline.events.message import ToolCall
+from cueline.events.session import (
+    MessageReceived,
+    ModelFailed,
+    ModelReplied,
+    ModelRequested,
+    SessionForked,
+    SessionStarted,
+    ToolFailed,
+)
+
+
+class Attempts:
+    """Counts the retries of the current turn, by effect."""
+
+    def __init__(self) -> None:
+        self._agent: AgentSpec | None = None
+        self._fallback = 0
+        self._retries: dict[str, int] = {}
+
+    def learn(self, fact: Fact) -> None:
+        """Take in a fact."""
+        match fact:
+            case SessionStarted() | SessionForked():
+                self._agent, self._fallback = fact.agent, 0
+                self._retries.clear()
+            case ModelRequested(effect=effect, fallback=fallback):
+                if fallback != self._fallback:
+                    self._retries.pop(effect, None)
+                self._fallback = fallback
+            case ModelReplied():
+                self._retries.clear()
+            case MessageReceived(message=ResumeAsked()):
+                self._retries = {e: n for e, n in self._retries.items() if not e.endswith(".m")}
+            case ModelFailed() | ToolFailed() if fact.retry_at is not None:
+                self._retries[fact.effect] = self._retries.get(fact.effect, 0) + 1
+
+    def next_of(self, fact: ModelFailed | ToolFailed, call: ToolCall | None) -> str:
+        """Return when the failed effect is tried again, and which retry that is."""
+        if fact.retry_at is None:
+            return ""
+        policy = self._policy(call)
+        of = f"/{policy.max_retries}" if policy is not None else ""
+        return f"; retry {self._retries[fact.effect]}{of} {_when(fact.failed_at, fact.retry_at)}"
+
+    def _policy(self, call: ToolCall | None) -> RetryPolicy | None:
+        if self._agent is None:
+            return None
+        if call is None:
+            return answering(self._agent, self._fallback).retry
+        return tool_retries(self._agent, call.name)
+
+
+def _when(failed_at: datetime | None, retry_at: datetime) -> str:
+    if failed_at is None or retry_at <= failed_at:
+        return "at once"
+    return f"in {duration((retry_at - failed_at).total_seconds())}"
