@@ -102,6 +102,7 @@ def fork(
 async def _fork(name: str, at: int, goal: str | None, wish: "Wish", outside: "Outside") -> Exit:
     from cueline.cli.starting import (
         carry_on,
+        check_channel,
         check_recorded,
         record,
         refuse_taken,
@@ -113,6 +114,7 @@ async def _fork(name: str, at: int, goal: str | None, wish: "Wish", outside: "Ou
 
     past = await _past(wish.log, name, at)
     check_recorded(past.agent)
+    check_channel(past.agent, wish)
     stream = stream_name("session", wish.id)
     async with open_log(wish.log, must_exist=True) as log:
         await refuse_taken(log, stream)

@@ -70,7 +70,7 @@ async def _resume(wish: "Wish") -> Exit:
     from cueline.actors.inbox import post
     from cueline.cli.message import addressed
     from cueline.cli.running import owner_of
-    from cueline.cli.starting import carry_on, check_recorded
+    from cueline.cli.starting import carry_on, check_channel, check_recorded
     from cueline.events.inbox import ResumeAsked
     from cueline.events.stream import shown
 
@@ -78,6 +78,7 @@ async def _resume(wish: "Wish") -> Exit:
         owner = await owner_of(to.log.store, to.log.board, to.stream)
         _check(shown(to.stream), to.state, owner)
         check_recorded(to.agent)
+        check_channel(to.agent, wish)
         waiting = to.state.waiting
         asks = to.paused or (waiting is not None and waiting.kind != "approval")
 

@@ -19,6 +19,7 @@ from cueline.cli.terminal import who
 from cueline.config.layer import Flags, from_flags
 from cueline.config.settings import Approval
 from cueline.console.screen import Screen
+from cueline.deciders.policy import asked_about
 from cueline.errors import ConfigError, RejectedError
 from cueline.events.agent import AgentSpec
 from cueline.events.clean import clean
@@ -71,8 +72,9 @@ def prepared(file: Path, ask: Ask, outside: Outside) -> StartAsked:
         policy = policy.model_copy(update={"approval_seconds": seconds})
     if ask.require_approval:
         # Beside what else is asked for, not in its place.
-        profiles = tuple(dict.fromkeys((*policy.approval, "sensitive")))
-        policy = policy.model_copy(update={"approval": profiles})
+        profiles = dict.fromkeys((*policy.approval, "sensitive"))
+        profiles.pop("off", None)
+        policy = policy.model_copy(update={"approval": tuple(profiles)})
         sources["policy.approval"] = "flag --require-approval"
     workspace = ask.workspace or agent.workspace
     spec = recorded(agent.model_copy(update={"policy": policy, "workspace": workspace}))
@@ -113,6 +115,23 @@ def check_workspace(spec: AgentSpec) -> None:
         raise ConfigError(spec.workspace.path, "the workspace is not a folder; make it first")
 
 
+def check_channel(agent: AgentSpec, wish: Wish) -> None:
+    """Refuse an agent that would ask where nobody can be asked (D36).
+
+    Raises:
+        ConfigError: the message says how somebody could be.
+    """
+    if wish.attended or wish.detach or agent.policy.hooks:
+        return
+    if tools := asked_about(agent):
+        raise ConfigError(
+            agent.name,
+            f"it asks before it calls {', '.join(tools)}, and nobody can be asked here; "
+            "run it in a terminal, or with --detach and answer with `cueline approve`, "
+            "or name a hook in its [policy], or start it with --auto-approve",
+        )
+
+
 def check_recorded(agent: AgentSpec) -> None:
     """Refuse to go on with an agent that cannot run here (any more).
 
@@ -148,9 +167,11 @@ async def start(asked: StartAsked, wish: Wish) -> Exit:
 
     Raises:
         RejectedError: the id is taken, or has a form that ids do not have.
+        ConfigError: it would ask, and nobody can be asked.
         LogUnavailableError: the log cannot be used; nothing was recorded.
     """
     stream = stream_name("session", wish.id)
+    check_channel(asked.agent, wish)
     async with open_log(wish.log) as log:
         await refuse_taken(log, stream)
         warn_of_log(asked.agent, wish.log)

@@ -119,6 +119,20 @@ def gates_of(agent: AgentSpec) -> dict[str, ToolGate]:
     return {tool.name: gate_of(agent.policy, tool) for tool in agent.tools}
 
 
+def asked_about(agent: AgentSpec) -> tuple[str, ...]:
+    """Name the tools of *agent* of which a call may need a person."""
+    return tuple(tool.name for tool in agent.tools if _may_ask(agent.policy, tool))
+
+
+def _may_ask(policy: Policy, tool: ToolSpec) -> bool:
+    gate = gate_of(policy, tool)
+    automatic = policy.auto_approve or policy.auto_approve_after is not None
+    if gate.settled is not None:
+        return gate.settled.answer == "ask" and not (automatic and not gate.settled.people_only)
+    asking = [rule for rule in gate.rules if rule.answer == "ask"]
+    return any(not automatic or rule.votes > 1 or rule.may_grant for rule in asking)
+
+
 def judge(
     policy: Policy,
     tool: ToolSpec,

@@ -4,7 +4,7 @@ from datetime import datetime
 
 
 def test_the_end_of_a_wait_is_shown_with_its_day(shell):
-    agent = shell.agent(shell.deletes, tools=("delete_file",))
+    agent = shell.agent(shell.deletes, tools=("delete_file",), more=shell.reachable)
 
     asked = shell("run", "Tidy up", "--agent", agent, "--inline", "--id", "one")
 
@@ -15,7 +15,7 @@ def test_the_end_of_a_wait_is_shown_with_its_day(shell):
 
 def test_a_question_that_expired_is_not_waited_for_again(shell):
     soon = "[policy]\napproval_seconds = 0.001\n"
-    agent = shell.agent(shell.deletes, tools=("delete_file",), more=soon)
+    agent = shell.agent(shell.deletes, tools=("delete_file",), more=soon + shell.reachable)
     (shell.folder / "work" / "list.txt").touch()
 
     asked = shell("run", "Tidy up", "--agent", agent, "--inline", "--id", "one")

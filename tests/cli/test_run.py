@@ -151,7 +151,7 @@ def test_what_asks_waits_for_a_day_where_nobody_watches(asking):
 
 
 def test_a_run_that_waits_says_how_to_go_on(shell):
-    agent = shell.agent(shell.deletes, tools=("delete_file",))
+    agent = shell.agent(shell.deletes, tools=("delete_file",), more=shell.reachable)
 
     done = shell("run", "Tidy", "--agent", agent, "--inline", "--id", "one", "--log", "my.db")
 
@@ -184,7 +184,8 @@ def test_an_agent_whose_policy_is_off_is_not_asked_for(shell):
 
 def test_approval_can_be_required_whatever_the_file_says(shell):
     """000-023."""
-    agent = shell.agent(shell.deletes, tools=("delete_file",), more='[policy]\napproval = "off"\n')
+    more = f'[policy]\napproval = "off"\n{shell.reachable}'
+    agent = shell.agent(shell.deletes, tools=("delete_file",), more=more)
 
     done = shell("run", "Tidy", "--agent", agent, "--inline", "--require-approval")
 
@@ -314,3 +315,27 @@ def test_what_goes_on_with_a_session_records_nothing_without_a_cluster(asking):
     assert (2, 2) == (resumed.exit_code, forked.exit_code)
     assert before == asking("audit").stdout
     assert not list(asking.folder.glob("work-*"))
+
+
+def test_an_agent_that_would_ask_is_refused_where_nobody_can_be_asked(shell):
+    """D36; before anything is recorded, with what to do."""
+    agent = shell.agent(shell.deletes, tools=("delete_file",))
+
+    done = shell("run", "Tidy", "--agent", agent, "--inline", "--id", "one")
+
+    assert done.exit_code == 2
+    assert "it asks before it calls delete_file, and nobody can be asked here" in done.stderr
+    assert all(way in done.stderr for way in ("terminal", "--detach", "hook", "--auto-approve"))
+    assert not shell.log.exists()
+
+
+def test_a_fork_and_a_resume_are_refused_likewise(shell):
+    """D36."""
+    agent = shell.agent(shell.deletes, tools=("delete_file",))
+    shell("run", "Tidy", "--agent", agent, "--detach", "--id", "one")
+    shell("run", "Tidy", "--agent", agent, "--inline", "--auto-approve", "--id", "two")
+
+    resumed = shell("resume", "one", "--inline")
+
+    assert (2, True) == (resumed.exit_code, "nobody can be asked here" in resumed.stderr)
+    assert 0 == shell("fork", "two", "--at", "3", "--inline").exit_code

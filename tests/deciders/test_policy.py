@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cueline.deciders.policy import Standing, always, exactly, gate_of, judge
+from cueline.deciders.policy import Standing, always, asked_about, exactly, gate_of, judge
 from cueline.events.agent import AgentSpec, Policy, Rule, Workspace
 from cueline.testing.session_example import TOOLS, tool
 
@@ -309,3 +309,23 @@ def test_an_agent_is_recorded_with_its_rules_and_read_again():
     )
 
     assert agent == AgentSpec.model_validate_json(agent.model_dump_json())
+
+
+# D36
+@pytest.mark.parametrize(
+    ("policy", "names"),
+    [
+        (Policy(), ("delete", "burn", "wire")),
+        (Policy(approval=("off",)), ()),
+        (Policy(auto_approve=True), ()),
+        (Policy(auto_approve_after=3), ()),
+        (Policy(auto_approve=True, rules=(rule("ask", tools=("look",), votes=2),)), ("look",)),
+        (Policy(approval=("off",), rules=(rule("ask", tools=("put",), paths=("a",)),)), ("put",)),
+        (Policy(approval=("off",), rules=(rule("deny", paths=("a",)),)), ()),
+        (Policy(auto_approve=True, rules=(rule("ask", paths=("a",)),)), ()),
+    ],
+)
+def test_it_is_known_before_the_start_whether_somebody_may_be_asked(policy, names):
+    agent = AgentSpec(name="a", provider="scripted", model="m", tools=TOOLS, policy=policy)
+
+    assert names == asked_about(agent)
