@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any, Protocol, Self, cast
 from cueline.actors.approval_gate import ApprovalGate, GatePort
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.effect import RunnerDirectory
+from cueline.actors.grace import GRACE_SECONDS
 from cueline.actors.presence import death_of, ended, machine_name, presence_of
 from cueline.actors.session_host import SessionHost
 from cueline.actors.tool import ToolExecutor
@@ -47,6 +48,7 @@ class Parts:
     log_id: str
     machine: str
     """Where the log's file is."""
+    grace_seconds: float
 
     def log(self) -> tuple[EventStore, PresenceBoard, str]:
         """See `cluster.site.Parts`."""
@@ -104,6 +106,7 @@ class Parts:
             board=board or MemoryPresence(clock),
             clock=clock,
             environ=os.environ,
+            grace_seconds=self.grace_seconds,
         )
 
 
@@ -134,6 +137,7 @@ async def on_ray(
     on_trouble: Trouble,
     hosts: int = 1,
     runners: int = 1,
+    grace_seconds: float = GRACE_SECONDS,
 ) -> AsyncIterator[OnRay]:
     """Drive the sessions of *scope* on a Ray cluster.
 
@@ -146,6 +150,7 @@ async def on_ray(
 
     async with AsyncExitStack() as stack:
         log = await stack.enter_async_context(open_log(absolute(log_path)))
+        log = replace(log, grace_seconds=grace_seconds)
         where = address or os.environ.get("RAY_ADDRESS")
         record = find_up(log.path)
         if record is not None:
@@ -215,7 +220,7 @@ def namespace_of(log_id: str) -> str:
 def parts_of(log: Log) -> Parts:
     """Return what makes the actors of *log*, which is on this machine."""
     log_id = cast("SqliteStore", log.store).log_id
-    return Parts(str(absolute(log.path)), log_id, machine_name())
+    return Parts(str(absolute(log.path)), log_id, machine_name(), log.grace_seconds)
 
 
 def absolute(path: Path) -> Path:
@@ -274,7 +279,13 @@ def record_path(log: Path) -> Path:
 
 @asynccontextmanager
 async def keep_up(
-    log_path: Path, *, address: str | None, hosts: int, runners: int, recover: bool
+    log_path: Path,
+    *,
+    address: str | None,
+    hosts: int,
+    runners: int,
+    recover: bool,
+    grace_seconds: float = GRACE_SECONDS,
 ) -> AsyncIterator["Kept"]:
     """Keep a log's actors running until this ends, then take them down.
 
@@ -287,7 +298,7 @@ async def keep_up(
     from cueline.cluster.connection import connected  # noqa: PLC0415 - as said
 
     async with open_log(absolute(log_path)) as log:
-        parts = parts_of(log)
+        parts = parts_of(replace(log, grace_seconds=grace_seconds))
         namespace = namespace_of(parts.log_id)
         with connected(address, namespace) as connection:
             from cueline.cluster.dispatcher import Wanted  # noqa: PLC0415 - it imports Ray

@@ -20,6 +20,7 @@ from cueline.actors.approval_gate import ApprovalGate, GatePort
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.dispatcher import Dispatcher, WorkIndex
 from cueline.actors.effect import Collaborators, RunnerDirectory
+from cueline.actors.grace import GRACE_SECONDS
 from cueline.actors.presence import BEAT_SECONDS, ended, find, presence_of
 from cueline.actors.runner import Runner, RunnerPort
 from cueline.actors.session_host import HostPort, SessionHost
@@ -49,6 +50,8 @@ class Log:
     board: PresenceBoard
     clock: Clock
     environ: Mapping[str, str]
+    grace_seconds: float = GRACE_SECONDS
+    """What is in flight may finish for so long, after a signal or a stop."""
 
     def redactor(self, agent: AgentSpec | None) -> Redactor:
         """Return what takes the secrets of *agent* out."""
@@ -130,6 +133,7 @@ def collaborators(
         price=price,
         ledger=ledger,
         bound=bound,
+        grace_seconds=log.grace_seconds,
     )
 
 

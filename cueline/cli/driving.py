@@ -83,7 +83,11 @@ async def placed(log: Log, stream: str, where: Where, watch: Watch) -> AsyncIter
     from cueline.on_ray import on_ray
 
     async with on_ray(
-        where.log, scope={stream}, address=where.address, on_trouble=watch.stuck
+        where.log,
+        scope={stream},
+        address=where.address,
+        on_trouble=watch.stuck,
+        grace_seconds=log.grace_seconds,
     ) as there:
         yield there
 

@@ -95,6 +95,7 @@ def fork(
         address=address,
         attended=is_attended() and not detach and not as_json,
         as_json=as_json,
+        grace_seconds=outside_of(ctx).held().settings.grace_seconds,
     )
     raise typer.Exit(opened.run(_fork(session, at, goal, wish, outside_of(ctx))))
 

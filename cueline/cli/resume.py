@@ -15,6 +15,7 @@ from cueline.cli.option import (
     LogOption,
     SessionArgument,
 )
+from cueline.cli.outside import outside_of
 from cueline.cli.terminal import is_attended, who
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def register(app: typer.Typer) -> None:
 
 
 def resume(
+    ctx: typer.Context,
     session: SessionArgument,
     *,
     inline: InlineOption = False,
@@ -62,6 +64,7 @@ def resume(
         address=address,
         attended=is_attended() and not detach and not as_json,
         as_json=as_json,
+        grace_seconds=outside_of(ctx).held().settings.grace_seconds,
     )
     raise typer.Exit(opened.run(_resume(wish)))
 

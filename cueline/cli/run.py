@@ -108,6 +108,7 @@ def run(
         address=address,
         attended=attended,
         as_json=as_json,
+        grace_seconds=outside_of(ctx).held().settings.grace_seconds,
     )
     ask = Ask(
         goal=text_or_stdin(goal),

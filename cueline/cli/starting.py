@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -40,6 +40,7 @@ class Wish:
     address: str | None
     attended: bool
     as_json: bool
+    grace_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,6 +196,7 @@ async def carry_on(
         await record()
         return note_detached(wish.log, shown(stream), as_json=wish.as_json)
     screen = Screen(quiet=wish.as_json)
+    log = replace(log, grace_seconds=wish.grace_seconds)
     where = Where(log=wish.log, inline=wish.inline, address=wish.address)
     watch, rested = await drive(
         log, stream, where, record, screen=screen, attended=wish.attended, show_past=show_past

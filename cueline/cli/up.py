@@ -18,6 +18,7 @@ import typer
 from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.cli.outside import outside_of
 from cueline.clock import SystemClock
 from cueline.errors import ClusterError, LogUnavailableError
 
@@ -52,7 +53,8 @@ Example:
   cueline down
 """
 READY_SECONDS = 120.0
-DOWN_SECONDS = 45.0
+DOWN_SECONDS = 40.0
+"""And the grace of what is in flight."""
 _LOOK_SECONDS = 0.1
 
 
@@ -72,6 +74,7 @@ class Plan:
     hosts: int
     runners: int
     recover: Literal["all", "none"]
+    grace_seconds: float
 
     @property
     def words(self) -> list[str]:
@@ -82,6 +85,7 @@ class Plan:
 
 
 def up(
+    ctx: typer.Context,
     *,
     address: Annotated[
         str | None,
@@ -103,7 +107,14 @@ def up(
 
     match recover:
         case "all" | "none" as chosen:
-            plan = Plan(log=log, address=address, hosts=hosts, runners=runners, recover=chosen)
+            plan = Plan(
+                log=log,
+                address=address,
+                hosts=hosts,
+                runners=runners,
+                recover=chosen,
+                grace_seconds=outside_of(ctx).held().settings.grace_seconds,
+            )
         case _:
             raise typer.BadParameter(f"{recover!r} is neither `all` nor `none`")
     running = find_up(log)
@@ -111,7 +122,7 @@ def up(
         _say(running, f"up already: {_shown(running)}; `cueline down` ends it", as_json=as_json)
         raise typer.Exit(Exit.DONE if detach else Exit.REFUSED)
     if detach:
-        record, said = _detach(plan)
+        record, said = _detach(plan, outside_of(ctx).path)
         text = f"up: {_shown(record)}; what it says goes to {said}"
         _say(record, text, as_json=as_json)
         return
@@ -146,6 +157,7 @@ async def _keep(plan: Plan, *, as_json: bool) -> None:
         hosts=plan.hosts,
         runners=plan.runners,
         recover=plan.recover == "all",
+        grace_seconds=plan.grace_seconds,
     ) as kept:
         _say(kept.record, f"up: {_shown(kept.record)}", as_json=as_json)
         typer.echo(_found(kept.found, recovers=plan.recover == "all"), err=as_json)
@@ -172,15 +184,16 @@ async def _watch(kept: "Kept") -> None:
             typer.echo(line, err=True)
 
 
-def _detach(plan: Plan) -> "tuple[UpRecord, Path]":
+def _detach(plan: Plan, config: Path | None) -> "tuple[UpRecord, Path]":
     """Start `up` as a process of its own; return, when it is ready, where it is and writes."""
     from cueline.on_ray import find_up
 
     plan.log.parent.mkdir(parents=True, exist_ok=True)
     said = plan.log.with_name(f"{plan.log.name}-up.log")
+    settings = [] if config is None else ["--config", str(config)]
     with said.open("w") as output:
         keeper = subprocess.Popen(  # noqa: S603 - our own command
-            [sys.executable, "-m", "cueline.cli", "up", *plan.words],
+            [sys.executable, "-m", "cueline.cli", *settings, "up", *plan.words],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -259,7 +272,7 @@ async def _look(log: Path) -> dict[str, Any]:
     }
 
 
-def down(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
+def down(ctx: typer.Context, *, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
     """Take down what `up` started."""
     from cueline.on_ray import UpRecord, absolute, record_path
 
@@ -268,26 +281,26 @@ def down(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
         typer.echo(json.dumps(None) if as_json else "nothing is up for this log")
         return
     if record.lives:
-        _end_keeper(record)
+        _end_keeper(record, outside_of(ctx).held().settings.grace_seconds)
     else:
         opened.run(_end_orphans(log, record))
     record_path(absolute(log)).unlink(missing_ok=True)
     _say(record, "down", as_json=as_json)
 
 
-def _end_keeper(record: "UpRecord") -> None:
+def _end_keeper(record: "UpRecord", grace_seconds: float) -> None:
     """Have the process that keeps it take it down; if it will not, end it."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.kill(record.keeper.pid, number)
-        if opened.run(_ended(record)):
+        if opened.run(_ended(record, DOWN_SECONDS + grace_seconds)):
             return
     raise ClusterError("`cueline up`", f"process {record.keeper.pid} does not end")
 
 
-async def _ended(record: "UpRecord") -> bool:
+async def _ended(record: "UpRecord", seconds: float) -> bool:
     clock = SystemClock()
-    deadline = time.monotonic() + DOWN_SECONDS
+    deadline = time.monotonic() + seconds
     while record.lives and time.monotonic() < deadline:
         await clock.sleep(_LOOK_SECONDS)
     return not record.lives

@@ -33,8 +33,8 @@ from cueline.events.store import RecordedEvent
 from cueline.events.stream import shown
 from cueline.runtime import Log
 
-DRAIN_SECONDS = 6.0
-"""What is in flight may finish for 5 s, and is then cancelled; a second more to record it."""
+RECORD_SECONDS = 1.0
+"""What was cancelled at the end of the grace may be recorded for so long."""
 
 
 class Watch:
@@ -114,7 +114,7 @@ class Watch:
         note = "pausing; what is in flight may finish (Ctrl-C again leaves at once)"
         self._screen.show([Line("note", note)])
         self._soon(self._post(PauseAsked(why="signal")))
-        asyncio.get_running_loop().call_later(DRAIN_SECONDS, self.leave)
+        asyncio.get_running_loop().call_later(self._log.grace_seconds + RECORD_SECONDS, self.leave)
 
     def leave(self) -> None:
         """Leave the session as it is."""

@@ -39,6 +39,11 @@ class Parts(Protocol):
         """The id of the log, wherever its file is."""
         ...
 
+    @property
+    def grace_seconds(self) -> float:
+        """What is in flight may finish for so long, when everything is taken down."""
+        ...
+
     def log(self) -> tuple[EventStore, PresenceBoard, str]:
         """Open the log where its file is, to write; return its id as well.
 

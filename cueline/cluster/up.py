@@ -13,8 +13,7 @@ from cueline.errors import ClusterError, CuelineError
 
 OWNER = "up"
 START_SECONDS = 90.0
-DRAIN_SECONDS = 5.0
-STOP_SECONDS = 20.0
+STOP_SECONDS = 15.0
 _AGAIN_SECONDS = 0.5
 
 
@@ -70,5 +69,6 @@ class Up:
     async def stop(self) -> None:
         """Have everything rest, and take it all down."""
         with suppress(*DEAD, *UNCLEAR, CuelineError):
-            await call(self._dispatcher.stop.remote(DRAIN_SECONDS), STOP_SECONDS)
+            grace = self._site.parts.grace_seconds
+            await call(self._dispatcher.stop.remote(grace), grace + STOP_SECONDS)
         await asyncio.to_thread(end_actors, self._namespace, OWNER)

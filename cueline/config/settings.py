@@ -31,6 +31,8 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     log: Path = Path(".cueline/log.db")
+    grace_seconds: float = Field(default=5.0, ge=0, le=3600)
+    """What is in flight may finish for so long, after a signal or a stop."""
     provider: str | None = Field(default=None, min_length=1)
     model: str | None = Field(default=None, min_length=1)
     base_url: str | None = Field(default=None, pattern=r"^https?://[^/@\s]+(/\S*)?$")

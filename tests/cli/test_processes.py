@@ -49,6 +49,19 @@ def test_sigterm_pauses_likewise_and_lets_the_model_finish(shell):
     assert ["ModelReplied", "SessionWaiting"] == shell.types("one")[-2:]
 
 
+def test_what_outlasts_the_grace_is_cancelled_and_recorded(shell, monkeypatch):
+    """000-011, 000-068: the grace is a setting."""
+    monkeypatch.setenv("CUELINE_GRACE_SECONDS", "0.1")
+    process = running(shell)
+
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+
+    assert process.returncode == 3
+    assert ["ModelFailed", "SessionWaiting"] == shell.types("one")[-2:]
+    assert 0 == shell("resume", "one", "--inline").exit_code
+
+
 def test_a_second_ctrl_c_leaves_at_once_and_loses_nothing(shell):
     """D1: resume really goes on, whether or not the session had read that it was to pause."""
     process = running(shell)

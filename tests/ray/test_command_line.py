@@ -16,6 +16,15 @@ name = "greeter"
 provider = "scripted"
 model = "script.toml"
 """
+SLOW = """
+[[reply]]
+delay_seconds = 3
+text = "First."
+calls = [{ name = "unknown", arguments = {} }]
+
+[[reply]]
+text = "Here I am."
+"""
 SCRIPT = """
 [[reply]]
 text = "Good evening."
@@ -62,6 +71,31 @@ def test_what_a_killed_keeper_left_on_a_cluster_is_taken_down(cueline, up, tmp_p
 
     assert 0 == cueline("down").returncode
     assert [] == json.loads(cueline("status", "--json").stdout)["processes"]
+
+
+def test_sigterm_lets_what_is_in_flight_finish_and_starts_nothing(cueline, up, tmp_path):
+    """D5, 000-011: `up` records what it finished, and goes; the next owner goes on."""
+    (tmp_path / "script.toml").write_text(SLOW)
+    started = cueline(
+        "run", "Go.", "--agent", str(tmp_path / "agent.toml"), "--detach", "--id", "s"
+    )
+    assert 0 == started.returncode, started.stderr
+    wait_until(lambda: "ModelStarted" in types(cueline), within=30)
+    record = find_up(tmp_path / "log.db")
+
+    os.kill(record.keeper.pid, signal.SIGTERM)
+    wait_until(lambda: not record.lives, within=40)
+
+    assert "ModelReplied" in types(cueline)
+    assert "ModelRequested" == types(cueline)[-1]
+    assert [] == json.loads(cueline("status", "--json").stdout)["processes"]
+    assert "Here I am." in cueline("resume", "s", "--inline").stdout
+
+
+def types(cueline):
+    return [
+        json.loads(line)["type"] for line in cueline("export", "s", "--events").stdout.splitlines()
+    ]
 
 
 def test_a_command_on_a_cluster_takes_its_own_down(cueline, cluster, tmp_path):
