@@ -48,7 +48,7 @@ def test_each_source_of_a_session_is_recorded_with_its_agent(shell, agent, monke
     ("typed", "key", "kept"),
     [
         (("--max-turns", "30"), "max_turns", 30),
-        (("--max-tokens", "5000"), "max_tokens", 5000),
+        (("--max-tokens", "50000"), "max_tokens", 50_000),
         (("--max-cost", "2.50"), "max_cost", "2.50"),
         (("--time-budget", "15m"), "max_active_seconds", 900.0),
     ],
