@@ -5,7 +5,7 @@ What is handed to the actors is pickled: names and paths, never an open file.
 
 import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
@@ -24,8 +24,6 @@ from cueline.clock import SystemClock
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.journal import Journal
 from cueline.events.store import EventStore, Presence, PresenceBoard
-from cueline.projections.row import select
-from cueline.projections.session import Work
 from cueline.projections.views import Views, views_path
 from cueline.runtime import Log, Place, ViewsIndex, collaborators, open_log
 from cueline.stores import MemoryPresence, SqlitePresence, SqliteStore
@@ -94,9 +92,9 @@ class Parts:
         """See `cluster.site.Parts`."""
         return ProcessToolExecutor()
 
-    def index(self, store: EventStore) -> "RunnerIndex":
+    def index(self, store: EventStore) -> ViewsIndex:
         """See `cluster.site.Parts`."""
-        return RunnerIndex(Views(views_path(self.path)), store)
+        return ViewsIndex(Views(views_path(self.path)), store)
 
     def _log(self, store: EventStore, board: PresenceBoard | None = None) -> Log:
         clock = SystemClock()
@@ -107,17 +105,8 @@ class Parts:
             clock=clock,
             environ=os.environ,
             grace_seconds=self.grace_seconds,
+            id=self.log_id,
         )
-
-
-class RunnerIndex(ViewsIndex):
-    """See `cluster.site.RunnerIndex`."""
-
-    async def without_runner(self) -> Sequence[str]:
-        """See `cluster.site.RunnerIndex`."""
-        await self._views.catch_up(self._store)
-        where = "WHERE status = 'waiting' AND wait_kind = 'runner'"
-        return [work.stream for work in select(self._views.db, Work, where)]
 
 
 class OnRay(Place, Protocol):

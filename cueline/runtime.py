@@ -33,8 +33,9 @@ from cueline.events.clean import Redactor
 from cueline.events.codec import Codec
 from cueline.events.journal import Journal
 from cueline.events.message import Cost, Usage
+from cueline.events.session import WaitKind
 from cueline.events.store import EventStore, Presence, PresenceBoard
-from cueline.projections.session import due_work, running
+from cueline.projections.session import due_work, running, waiting
 from cueline.projections.views import Views, views_path
 
 _Asks = TypeVar("_Asks", AgentSpec, Fallback)
@@ -52,6 +53,8 @@ class Log:
     environ: Mapping[str, str]
     grace_seconds: float = GRACE_SECONDS
     """What is in flight may finish for so long, after a signal or a stop."""
+    id: str = ""
+    """The log's own, which no other has."""
 
     def redactor(self, agent: AgentSpec | None) -> Redactor:
         """Return what takes the secrets of *agent* out."""
@@ -120,7 +123,7 @@ def collaborators(
     log: Log, runners: RunnerDirectory, gate: GatePort, ledger: LedgerPort
 ) -> Collaborators:
     """Return whom a session host works with."""
-    from cueline.providers.factory import model_factory
+    from cueline.providers.factory import account_names, model_factory
 
     return Collaborators(
         clock=log.clock,
@@ -134,6 +137,7 @@ def collaborators(
         ledger=ledger,
         bound=bound,
         grace_seconds=log.grace_seconds,
+        account=account_names(log.environ, salt=log.id),
     )
 
 
@@ -214,7 +218,7 @@ class Inline:
     async def start(self) -> None:
         """Say that this process lives, and begin to look for work."""
         await self.log.board.beat(self.presence)
-        work = (self._beat(), self.dispatcher.follow_inboxes(), self.dispatcher.run())
+        work = (self._beat(), self.dispatcher.follow(), self.dispatcher.run())
         self._tasks = [asyncio.create_task(each) for each in work]
 
     async def place(self, streams: Collection[str]) -> None:
@@ -256,6 +260,11 @@ class ViewsIndex:
         """See `WorkIndex.driven`."""
         await self._views.catch_up(self._store)
         return [work.stream for work in running(self._views.db)]
+
+    async def waiting(self, kind: WaitKind) -> Sequence[str]:
+        """See `WorkIndex.waiting`."""
+        await self._views.catch_up(self._store)
+        return [work.stream for work in waiting(self._views.db, kind)]
 
 
 class Place(Protocol):
@@ -305,7 +314,14 @@ async def open_log(
         # Never in the log's own file: presence is volatile, and thrown away when damaged.
         board = SqlitePresence.open(path.with_name(f"{path.name}.presence"), used)
         try:
-            yield Log(path=path, store=store, board=board, clock=used, environ=os.environ)
+            yield Log(
+                path=path,
+                store=store,
+                board=board,
+                clock=used,
+                environ=os.environ,
+                id=store.log_id,
+            )
         finally:
             await board.close()
     finally:

@@ -9,8 +9,9 @@ from cueline.actors.presence import death_of
 from cueline.actors.session_host import HostPort
 from cueline.clock import Clock
 from cueline.errors import CuelineError
+from cueline.events.session import WaitKind
 from cueline.events.store import EventStore, PresenceBoard
-from cueline.events.stream import sibling
+from cueline.events.stream import category_of, sibling
 
 TICK_SECONDS = 1.0
 
@@ -24,6 +25,10 @@ class WorkIndex(Protocol):
 
     async def driven(self) -> Sequence[str]:
         """Return sessions that are running or stopping: somebody should drive them."""
+        ...
+
+    async def waiting(self, kind: WaitKind) -> Sequence[str]:
+        """Return sessions that rest for want of something."""
         ...
 
 
@@ -73,8 +78,11 @@ class Dispatcher:
                 self._in_trouble = False
             await self._clock.sleep(TICK_SECONDS)
 
-    async def follow_inboxes(self) -> None:
-        """Pass every new message on at once, for ever; `tick` finds what this misses."""
+    async def follow(self) -> None:
+        """Pass on at once what comes into inboxes and happens to breakers, for ever.
+
+        `tick` finds the messages that this misses.
+        """
         while True:
             try:
                 await self._follow()
@@ -109,10 +117,27 @@ class Dispatcher:
 
     async def _follow(self) -> None:
         after = await self._store.last_position()
-        async for recorded in self._store.follow(after, {"inbox"}):
+        # What happened to breakers while nobody followed is told by looking once.
+        await self._look_at_breakers()
+        async for recorded in self._store.follow(after, {"inbox", "breaker"}):
             stream = sibling(recorded.stream, "session")
-            if self._cares(stream):
+            if category_of(recorded.stream) == "breaker":
+                await self._pass_on(recorded.type)
+            elif self._cares(stream):
                 await self.place([stream])
+
+    async def _pass_on(self, happened: str) -> None:
+        """Tell the hosts of what changes whether calls go out, and wake who waited for that."""
+        if happened == "FailureCounted":
+            return
+        await self._look_at_breakers()
+        if happened == "BreakerClosed":
+            waiting = await self._index.waiting("breaker")
+            await self.place([stream for stream in waiting if self._cares(stream)])
+
+    async def _look_at_breakers(self) -> None:
+        for host in (await self._fleet.hosts()).values():
+            await host.look_at_breakers()
 
     def _cares(self, stream: str) -> bool:
         return self._scope is None or stream in self._scope

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from cueline.actors.alarm import Alarm
+from cueline.actors.breakers import Breakers
 from cueline.actors.effect import RUNNER_SECONDS, Collaborators
 from cueline.actors.entity import Entity, Steps
 from cueline.actors.grace import Graces, is_model_call
+from cueline.actors.guard import AskProbe, Guards
 from cueline.actors.hand import Hand
 from cueline.actors.mailbox import Mailbox
 from cueline.actors.opening import asked_for, going_on, start_of
@@ -20,6 +22,7 @@ from cueline.deciders.session.due import (
     CloseApproval,
     CloseReservation,
     Effect,
+    Reserve,
     RunTool,
 )
 from cueline.deciders.session.permission import allowing_rule, need_ended_by
@@ -44,10 +47,12 @@ class Drive:
     """One session in this process, from its activation until it rests."""
 
     __slots__ = (
+        "_breakers",
         "_clock",
         "_draining",
         "_entity",
         "_graces",
+        "_guards",
         "_hand",
         "_mailbox",
         "_outfit",
@@ -63,6 +68,7 @@ class Drive:
         *,
         outfits: Outfits,
         receipts: Receipts,
+        breakers: Breakers,
         alarm: Alarm,
     ) -> None:
         self._entity = entity
@@ -70,11 +76,13 @@ class Drive:
         self._clock = parts.clock
         self._outfits = outfits
         self._receipts = receipts
+        self._breakers = breakers
         self._hand = Hand(alarm)
         self._mailbox = Mailbox(entity, parts.gate, parts.ledger, parts.clock)
         self._graces = Graces(parts.grace_seconds)
         self._draining = False
         self._outfit: Outfit | None = None
+        self._guards: Guards | None = None
 
     def nudge(self) -> None:
         """Look into the inbox."""
@@ -113,7 +121,8 @@ class Drive:
             while not self._rests():
                 moment = wake_at(self._entity.state)
                 await self._hand.wait(self._alarm(moment))
-                news = [*self._hand.take(), *self._late(moment), *await self._news()]
+                news = [*self._hand.take(), *self._late(moment), *self._let_go()]
+                news += await self._news()
                 await self._advance(news)
                 del news  # while it waits, a session holds no more than it must
         finally:
@@ -125,20 +134,23 @@ class Drive:
         """Return what the first step records: a start, a takeover, or what a cut left undone."""
         if self._entity.version == NO_STREAM:
             asked = await asked_for(self._entity)
-            outfit = self._equip(asked.agent)
+            outfit = await self._equip(asked.agent)
             return [
                 outfit.clean(await start_of(self._entity, asked, outfit.agent, self._clock.now()))
             ]
-        self._equip(self._entity.state.agent)
+        await self._equip(self._entity.state.agent)
         state = self._entity.state
         return [
             *await going_on(state, self._entity.epoch, self._parts),
             *self._late(wake_at(state)),
+            *self._let_go(),
         ]
 
-    def _equip(self, agent: AgentSpec) -> Outfit:
+    async def _equip(self, agent: AgentSpec) -> Outfit:
         self._outfit = self._outfits.take(agent)
         self._entity.share(self._outfit)
+        self._guards = Guards(self._breakers, self._entity.stream, self._outfit)
+        await self._guards.know()
         return self._outfit
 
     async def _news(self) -> list[SessionEvent]:
@@ -152,11 +164,17 @@ class Drive:
             return []
         return [SessionContinued(by="deadline", at=now)]
 
+    def _let_go(self) -> list[SessionEvent]:
+        """Return that a breaker lets out what it kept back, if it does."""
+        if self._guards is None or not self._guards.let_go(self._entity.state):
+            return []
+        return [SessionContinued(by="breaker", at=self._clock.now())]
+
     async def _advance(self, facts: Sequence[SessionEvent]) -> None:
         """Record *facts*, what follows, and the starts of what is due; then do it."""
         performer = self._performer()
         steps = Steps(self._entity.state)
-        started: list[Effect] = []
+        started: list[Effect | AskProbe] = []
         vain: list[SessionEvent] = []
         for fact in facts:
             if isinstance(fact, ModelStarted) and self._draining:
@@ -175,17 +193,41 @@ class Drive:
         self._do_what_is_due(performer)
         self._end_what_must_end(performer)
 
-    def _start(self, steps: Steps) -> list[Effect]:
+    def _start(self, steps: Steps) -> list[Effect | AskProbe]:
         """Take the starts of what is due into *steps*, and return what they start."""
-        started: list[Effect] = []
+        started: list[Effect | AskProbe] = []
         if self._draining:
             return started
-        for effect in due(steps.state):
-            if isinstance(effect, CallModel | RunTool) and not self._hand.has(effect):
-                fact = self._start_of(effect, steps.state)
-                if steps.take(fact) and isinstance(fact, ModelStarted | ToolStarted):
-                    started.append(effect)
+        for effect in self._let_out(steps):
+            if isinstance(effect, Reserve | AskProbe):
+                started.append(effect)  # what comes of it starts the call
+                continue
+            fact = self._start_of(effect, steps.state)
+            if steps.take(fact) and isinstance(fact, ModelStarted | ToolStarted):
+                started.append(effect)
         return started
+
+    def _let_out(self, steps: Steps) -> list[CallModel | Reserve | RunTool | AskProbe]:
+        """Return what is due and no breaker keeps back; what one does keep back is recorded.
+
+        An agent may do without, or use something else: then more is due.
+        """
+        assert self._guards is not None, "the agent is known once the session was opened"
+        kept = True
+        while kept:
+            kept = False
+            out: list[CallModel | Reserve | RunTool | AskProbe] = []
+            for effect in due(steps.state):
+                if not isinstance(effect, CallModel | Reserve | RunTool) or self._hand.has(effect):
+                    continue
+                match self._guards.held_back(effect, steps.state):
+                    case None:
+                        out.append(effect)
+                    case AskProbe() as probe:
+                        out += [] if self._hand.has(probe) else [probe]
+                    case waiting:
+                        kept = steps.take(waiting) or kept
+        return out
 
     def _start_of(self, effect: CallModel | RunTool, state: SessionState) -> SessionEvent:
         if isinstance(effect, CallModel):
@@ -222,7 +264,7 @@ class Drive:
         for effect in due(self._entity.state):
             if self._draining and not isinstance(effect, CloseReservation):
                 continue
-            if isinstance(effect, Cancel | CallModel | RunTool) or self._hand.has(effect):
+            if isinstance(effect, Cancel | CallModel | Reserve | RunTool) or self._hand.has(effect):
                 continue
             if isinstance(effect, CloseApproval) and not self._closes(effect):
                 continue
@@ -281,7 +323,8 @@ class Drive:
         return not driven and self._hand.empty and not self._mailbox.news
 
     def _performer(self) -> Performer:
-        return Performer(self._entity, self._known(), self._parts)
+        assert self._guards is not None, "the agent is known once the session was opened"
+        return Performer(self._entity, self._known(), self._parts, self._guards)
 
     def _known(self) -> Outfit:
         assert self._outfit is not None, "the agent is known once the session was opened"

@@ -59,3 +59,5 @@ class Collaborators:
     """What a call with a prompt of so many bytes takes at most, in tokens and US dollars."""
     grace_seconds: float = GRACE_SECONDS
     """What is in flight may finish for so long, before a stop or a signal ends it."""
+    account: Callable[[AgentSpec], str] = lambda _: ""
+    """Names whose key an agent uses, without telling it: who shares it shares its breakers."""

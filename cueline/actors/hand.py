@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 
 from cueline.actors.alarm import Alarm, Waiting
+from cueline.actors.guard import AskProbe
 from cueline.deciders.session.due import (
     AskApproval,
     CallModel,
@@ -20,7 +21,7 @@ from cueline.deciders.session.due import (
 from cueline.deciders.session.state import Bill
 from cueline.events.session import SessionEvent
 
-Work = Callable[[Effect], Awaitable[Sequence[SessionEvent]]]
+Work = Callable[[Effect | AskProbe], Awaitable[Sequence[SessionEvent]]]
 
 
 class Hand:
@@ -41,7 +42,7 @@ class Hand:
         """Whether nothing is in flight, and nothing was brought that nobody took."""
         return not self._tasks and not self._brought and self._error is None
 
-    def has(self, effect: Effect) -> bool:
+    def has(self, effect: Effect | AskProbe) -> bool:
         """Whether *effect*, or another way to learn the same, is in flight."""
         return hand_name(effect) in self._tasks
 
@@ -49,7 +50,7 @@ class Hand:
         """Whether a question about that effect is on its way to the gate."""
         return f"a:{effect}" in self._tasks
 
-    def take_up(self, effect: Effect, work: Work) -> None:
+    def take_up(self, effect: Effect | AskProbe, work: Work) -> None:
         """Begin *work*, which carries *effect* out."""
         self._tasks[hand_name(effect)] = asyncio.create_task(self._carry_out(effect, work))
 
@@ -104,7 +105,7 @@ class Hand:
             self._alarm.drop(self._waiting)
             self._waiting = None
 
-    async def _carry_out(self, effect: Effect, work: Work) -> None:
+    async def _carry_out(self, effect: Effect | AskProbe, work: Work) -> None:
         """Do *work*, and wake whoever waits in its last step: a callback comes a pass later."""
         try:
             facts = await work(effect)
@@ -116,7 +117,9 @@ class Hand:
             self.ring()
 
 
-def hand_name(effect: Effect) -> str:
+def hand_name(  # noqa: PLR0911 - one name per effect is a table, not a maze
+    effect: Effect | AskProbe,
+) -> str:
     """Return the name under which an effect is in hand; a call is so however it got there."""
     match effect:
         case CallModel(effect=name):
@@ -131,3 +134,5 @@ def hand_name(effect: Effect) -> str:
             return f"x:{name}"
         case Cancel(effect=name):
             return f"c:{name}"
+        case AskProbe(effect=name):
+            return f"p:{name}"

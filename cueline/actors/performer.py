@@ -1,9 +1,12 @@
 """Carries out what a session owes the outside world; each effect brings back facts."""
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
 from cueline.actors.effect import Collaborators
 from cueline.actors.entity import RETRY_SECONDS, Entity
+from cueline.actors.guard import AskProbe, Guards
 from cueline.actors.model_call import ModelCaller
 from cueline.actors.outfit import Outfit
 from cueline.actors.payer import Payer
@@ -33,18 +36,21 @@ Facts = Sequence[SessionEvent]
 class Performer:
     """Carries out the effects of one session; their facts are not recorded yet."""
 
-    __slots__ = ("_asker", "_clock", "_entity", "_model", "_outfit", "_payer", "_tools")
+    __slots__ = ("_asker", "_clock", "_entity", "_guards", "_model", "_outfit", "_payer", "_tools")
 
-    def __init__(self, entity: Entity, outfit: Outfit, parts: Collaborators) -> None:
+    def __init__(
+        self, entity: Entity, outfit: Outfit, parts: Collaborators, guards: Guards
+    ) -> None:
         self._entity = entity
         self._outfit = outfit
+        self._guards = guards
         self._clock = parts.clock
         self._model = ModelCaller(entity.stream, outfit, parts)
         self._tools = ToolCaller(outfit, parts)
         self._payer = Payer(entity, outfit, parts)
         self._asker = Asker(entity.stream, outfit, parts)
 
-    async def carry_out(self, effect: Effect) -> Facts:
+    async def carry_out(self, effect: Effect | AskProbe) -> Facts:
         """Do it, and return what came of it, however it ended.
 
         Raises:
@@ -52,6 +58,8 @@ class Performer:
         """
         while True:
             try:
+                if isinstance(effect, AskProbe):
+                    return await self._guards.probe(effect)
                 return await self._bring(effect)
             except FencedError:
                 raise
@@ -69,16 +77,17 @@ class Performer:
         match effect:
             case CallModel():
                 turn = self._entity.state.turn.number
-                return [await self._model.call(effect, turn, prompt.messages)]
+                reply = await self._model.call(effect, turn, prompt.messages)
+                return await self._heard(effect, reply)
             case Reserve():
                 return await self._payer.reserve(effect, prompt.messages)
             case CloseReservation(bill=bill):
                 return [await self._payer.close(bill)]
             case RunTool():
-                return [await self._tools.run(self._order(effect))]
+                return await self._heard(effect, await self._tools.run(self._order(effect)))
             case RecoverTool():
                 name = self.name(effect.effect, effect.attempt, effect.runner)
-                return [await self._tools.recover(name)]
+                return await self._heard(effect, await self._tools.recover(name))
             case ReconcileTool():
                 return [await self._tools.reconcile(self._order(effect))]
             case AskApproval():
@@ -106,6 +115,12 @@ class Performer:
         assert call is not None, "what is due is in the state"
         assert state.setup is not None, "a call belongs to a session that was started"
         return Circumstances(call.judged, self._entity.epoch, state.setup.asked_by, call.escalated)
+
+    async def _heard(self, effect: Effect, outcome: SessionEvent) -> Facts:
+        """Tell the breakers of *outcome*; whatever becomes of that, it is not lost."""
+        with suppress(asyncio.CancelledError, CuelineError):
+            await self._guards.hear(effect, self._entity.state, outcome)
+        return [outcome]
 
     def name(self, effect: str, attempt: int, runner: str = "") -> CallName:
         """Return by what the runner knows the call; it is the one that has it, if none is named."""
@@ -137,7 +152,7 @@ class Performer:
             secrets=agent.secrets,
         )
 
-    def _broken(self, effect: Effect, error: Exception) -> SessionEvent:
+    def _broken(self, effect: Effect | AskProbe, error: Exception) -> SessionEvent:
         """Return what is recorded of an effect that ended as nobody expected."""
         told = f"{type(error).__name__}: {error}"
         match effect:

@@ -6,6 +6,7 @@ from contextvars import copy_context
 from typing import Protocol
 
 from cueline.actors.alarm import Alarm
+from cueline.actors.breakers import Breakers
 from cueline.actors.drive import Drive
 from cueline.actors.effect import Collaborators
 from cueline.actors.entity import Entity
@@ -33,6 +34,10 @@ class HostPort(Protocol):
         """Return the sessions that live here."""
         ...
 
+    async def look_at_breakers(self) -> None:
+        """Learn that something happened to one."""
+        ...
+
 
 class SessionHost:
     """Holds a session while there is work, and nothing of it while there is none (I12)."""
@@ -50,6 +55,9 @@ class SessionHost:
         self._journal = parts.journal(None)
         self._outfits = Outfits(parts.journal, parts.redactor, parts.models)
         self._receipts = Receipts(parts.runners.find)
+        self._breakers = Breakers(
+            incarnation, self._journal, parts.clock, account=parts.account, report=on_trouble
+        )
         self._alarm = Alarm(parts.clock)
         self._drives: dict[str, Drive] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -70,6 +78,10 @@ class SessionHost:
     async def active(self) -> list[str]:
         """See `HostPort.active`."""
         return list(self._tasks)
+
+    async def look_at_breakers(self) -> None:
+        """See `HostPort.look_at_breakers`."""
+        await self._breakers.look()
 
     def activate(self, stream: str) -> None:
         """Bring a session to life, or have it look into its inbox."""
@@ -153,6 +165,7 @@ class SessionHost:
             self._parts,
             outfits=self._outfits,
             receipts=self._receipts,
+            breakers=self._breakers,
             alarm=self._alarm,
         )
         self._drives[stream] = drive

@@ -69,6 +69,12 @@ class SessionHostActor:
         """See `HostPort.active`."""
         return await self._living().active()
 
+    async def look_at_breakers(self, epoch: int) -> None:
+        """See `HostPort.look_at_breakers`."""
+        self._heard_at = boot_seconds()
+        self._orders.check(epoch)
+        await self._living().look_at_breakers()
+
     async def know(self, epoch: int, runners: Sequence[RunnerCard], gone: dict[str, str]) -> None:
         """Learn which runners there are, and which are gone, with the evidence."""
         self._heard_at = boot_seconds()
@@ -135,3 +141,8 @@ class RemoteHost:
         except (*DEAD, *UNCLEAR):
             return []
         return list(living)
+
+    async def look_at_breakers(self) -> None:
+        """See `HostPort.look_at_breakers`; a host that misses it learns from its next failure."""
+        with suppress(*DEAD, *UNCLEAR):
+            await call(self._handle.look_at_breakers.remote(self._epoch), LOOK_SECONDS)

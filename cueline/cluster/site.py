@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Protocol
@@ -86,16 +86,8 @@ class Parts(Protocol):
         """Return what runs the tools of a runner."""
         ...
 
-    def index(self, store: EventStore) -> "RunnerIndex":
+    def index(self, store: EventStore) -> WorkIndex:
         """Return the read model of who has work."""
-        ...
-
-
-class RunnerIndex(WorkIndex, Protocol):
-    """Also knows whom a new runner helps."""
-
-    async def without_runner(self) -> Sequence[str]:
-        """Return the sessions that wait for a runner."""
         ...
 
 

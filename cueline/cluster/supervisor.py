@@ -54,7 +54,7 @@ class Supervisor:
         await self.fleet.start(hosts, runners, adopted)
         loops = (
             self._always("looking for work", self._look),
-            self._always("following inboxes", self._dispatcher.follow_inboxes),
+            self._always("following the log", self._dispatcher.follow),
             self._always("watching the fleet", self._watch),
         )
         self._tasks = [asyncio.create_task(loop) for loop in loops]
@@ -90,7 +90,7 @@ class Supervisor:
         await self._dispatcher.tick()
         if self._new_runner:
             self._new_runner = False
-            waiting = await self._index.without_runner()
+            waiting = await self._index.waiting("runner")
             await self.place([s for s in waiting if self._scope is None or s in self._scope])
         try:
             async with asyncio.timeout(TICK_SECONDS):

@@ -199,6 +199,8 @@ class Admission:
     answer: Literal["go", "probe", "wait"]
     until: datetime | None = None
     """Of a wait."""
+    why: str = ""
+    """What the dependency does, in words."""
 
 
 GO = Admission("go")
@@ -208,11 +210,14 @@ _PROBE = Admission("probe")
 def admission(state: BreakerState, key: str, now: datetime) -> Admission:
     """Say whether the call *key* may go out at *now*, by what is known."""
     if state.held_until is not None and state.held_until > now:
-        return Admission("wait", state.held_until)
+        return Admission("wait", state.held_until, f"asks to be left alone ({state.kind})")
     if state.phase == "closed" or _probes(state, key):
         return GO
     assert state.until is not None, "what is not closed has a time"
-    return _PROBE if state.until <= now else Admission("wait", state.until)
+    if state.until <= now:
+        return _PROBE
+    why = "is tried by one call" if state.phase == "half_open" else f"keeps failing ({state.kind})"
+    return Admission("wait", state.until, why)
 
 
 BREAKER: Decider[BreakerCommand, BreakerState, BreakerEvent] = Decider(

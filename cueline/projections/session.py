@@ -178,6 +178,12 @@ def due_work(db: Database, now: datetime, limit: int = -1) -> list[Work]:
     return select(db, Work, "WHERE due_us <= ? ORDER BY due_us, updated_us", [to_us(now)], limit)
 
 
+def waiting(db: Database, kind: str) -> list[Work]:
+    """Return the sessions that rest for want of something, the earliest deadlines first."""
+    where = "WHERE status = 'waiting' AND wait_kind = ? ORDER BY deadline_us"
+    return select(db, Work, where, [kind])
+
+
 def running(db: Database) -> list[Work]:
     """Return the sessions that somebody has to be driving."""
     return select(db, Work, "WHERE status IN (?, ?) ORDER BY updated_us", DRIVEN)

@@ -1,6 +1,7 @@
 """The model of an agent, by the name of its provider."""
 
-from collections.abc import Mapping
+import hmac
+from collections.abc import Callable, Mapping
 
 from cueline.actors.model import Model, ModelFactory
 from cueline.errors import ConfigError
@@ -53,3 +54,23 @@ def check_agent(agent: AgentSpec, environ: Mapping[str, str]) -> None:
 
 async def never(_seconds: float) -> None:
     """Stand in for a clock where no model is asked."""
+
+
+def account_names(environ: Mapping[str, str], *, salt: str) -> Callable[[AgentSpec], str]:
+    """Return what names whose key an agent uses: the same for the same key and address.
+
+    It is a short digest, salted by the log: nobody learns a key from it, nor
+    that two logs use the same one.
+    """
+
+    def name(agent: AgentSpec) -> str:
+        if agent.provider != ANTHROPIC:
+            return ""
+        try:
+            account = account_of(agent, environ)
+        except ConfigError:
+            return ""  # the first call says so, and is recorded as having failed
+        told = f"{account.base_url}\n{account.key}".encode()
+        return hmac.new(salt.encode(), told, "sha256").hexdigest()[:8]
+
+    return name

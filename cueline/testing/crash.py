@@ -378,7 +378,7 @@ class World:
             scope=scope,
         )
         self._before = asyncio.all_tasks()
-        self._following = asyncio.create_task(self.dispatcher.follow_inboxes())
+        self._following = asyncio.create_task(self.dispatcher.follow())
 
     async def hosts(self) -> dict[str, HostPort]:
         """See `Fleet.hosts`."""

@@ -18,7 +18,7 @@ from cueline.events.agent import AgentSpec, Declared, ToolSpec, Workspace
 from cueline.events.codec import Emptied
 from cueline.events.journal import Journal
 from cueline.events.message import TextBlock, ToolCall
-from cueline.events.session import SessionEvent
+from cueline.events.session import SessionEvent, WaitKind
 from cueline.events.stream import sibling
 
 Reply = ModelReply | Exception | Callable[[], Awaitable[ModelReply]]
@@ -177,6 +177,11 @@ class FoldedIndex:
         return [
             stream for stream, state in (await self._states()).items() if state.status in driven
         ]
+
+    async def waiting(self, kind: WaitKind) -> Sequence[str]:
+        """See `WorkIndex.waiting`."""
+        states = (await self._states()).items()
+        return [s for s, state in states if state.waiting and state.waiting.kind == kind]
 
     async def _states(self) -> dict[str, SessionState]:
         inboxes = {r.stream async for r in self._journal.store.read_all(categories={"inbox"})}

@@ -29,6 +29,7 @@ from cueline.events.session import (
     SessionForked,
     SessionStarted,
     SessionTakenOver,
+    SessionWaiting,
     ToolFailed,
     ToolInDoubt,
     ToolReconciled,
@@ -289,3 +290,10 @@ def test_the_summary_says_how_sure_the_cost_is():
         "$0.7500 ($0.2500 of it estimated, $0.5000 of it at assumed prices, "
         "and 2 unpriced turns, $1.75 with 2 children)"
     ) == cost_of(tally)
+
+
+def test_a_breaker_is_told_with_its_time(telling):
+    waiting = SessionWaiting(kind="breaker", why="it keeps failing (timeout)", deadline_at=NOW)
+
+    time = NOW.astimezone().strftime("%H:%M:%S")
+    assert [f"breaker open until {time}: it keeps failing (timeout)"] == told(telling, waiting)

@@ -7,7 +7,12 @@ import pytest
 
 from cueline.errors import ConfigError
 from cueline.providers.anthropic.model import AnthropicModel, account_of
-from cueline.providers.factory import check_agent, known_providers, model_factory
+from cueline.providers.factory import (
+    account_names,
+    check_agent,
+    known_providers,
+    model_factory,
+)
 from cueline.providers.scripted import ScriptedModel
 
 SCRIPT = '[[reply]]\ntext = "one"'
@@ -116,3 +121,21 @@ def test_the_address_is_the_agents_or_else_the_environments(claude):
 
     assert "http://127.0.0.1:2" == account_of(claude(), environ).base_url
     assert "http://[::1]:3/v" == account_of(claude(base_url="http://[::1]:3/v"), environ).base_url
+
+
+# 004-057: who shares an account shares its breakers; nobody learns the key from its name.
+def test_an_account_is_named_by_its_key_and_address_without_telling_them(claude):
+    name = account_names({**KEYS, "OTHER_KEY": "sk-other-0123456789"}, salt="log-1")
+    ours, again = name(claude()), name(claude(name="b", model="claude-other"))
+
+    others = [claude(key_variable="OTHER_KEY"), claude(base_url="http://127.0.0.1:1")]
+    elsewhere = account_names(KEYS, salt="log-2")(claude())
+    assert ours == again
+    assert ours not in {elsewhere, *map(name, others)}
+    assert 8 == len(ours)
+
+
+def test_an_agent_without_its_key_has_no_account_yet(claude, agent):
+    name = account_names({}, salt="log-1")
+
+    assert ["", ""] == [name(claude()), name(agent())]

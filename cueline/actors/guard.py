@@ -1,0 +1,136 @@
+"""The breakers before the calls of one session."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cueline.actors.breakers import Breakers, Guard
+from cueline.actors.outfit import Outfit
+from cueline.deciders.session import SessionState
+from cueline.deciders.session.due import CallModel, Effect, RecoverTool, Reserve, RunTool
+from cueline.events.agent import answering
+from cueline.events.session import (
+    ModelFailed,
+    ModelReplied,
+    SessionEvent,
+    SessionWaiting,
+    ToolFailed,
+    ToolReturned,
+)
+from cueline.events.stream import tenant_of
+
+
+@dataclass(frozen=True, slots=True)
+class AskProbe:
+    """Try to get the probe of a breaker for an effect."""
+
+    effect: str
+    guard: Guard
+
+
+class Guards:
+    """Asks the breakers before a call goes out, and tells them how it ended."""
+
+    __slots__ = ("_breakers", "_outfit", "_stream")
+
+    def __init__(self, breakers: Breakers, stream: str, outfit: Outfit) -> None:
+        self._breakers = breakers
+        self._stream = stream
+        self._outfit = outfit
+
+    async def know(self) -> None:
+        """Read every breaker that a call of the session may meet."""
+        await self._breakers.know(self._all())
+
+    def held_back(
+        self, effect: CallModel | Reserve | RunTool, state: SessionState
+    ) -> SessionWaiting | AskProbe | None:
+        """Return what is recorded, or done, instead of starting *effect*; None when it may go."""
+        guard = self._before(effect, state)
+        if guard is None:
+            return None
+        admission = self._breakers.admission(guard, self._key(effect.effect))
+        if admission.answer == "go":
+            return None
+        if admission.answer == "probe":
+            return AskProbe(effect.effect, guard)
+        return SessionWaiting(
+            kind="breaker",
+            why=f"{guard.shown} {admission.why}",
+            deadline_at=admission.until,
+            effects=(effect.effect,),
+        )
+
+    def let_go(self, state: SessionState) -> bool:
+        """Whether something that is kept back may be tried now."""
+        if not state.held:
+            return False
+        return any(
+            self._breakers.admission(guard, self._key(effect)).answer != "wait"
+            for effect, guard in self._held(state)
+        )
+
+    async def probe(self, asked: AskProbe) -> Sequence[SessionEvent]:
+        """Try to get the probe; whoever asks next sees whose it is, so there is nothing to tell."""
+        await self._breakers.probe(asked.guard, self._key(asked.effect))
+        return ()
+
+    async def hear(self, effect: Effect, state: SessionState, outcome: SessionEvent) -> None:
+        """Tell the breakers how a call ended."""
+        guard = self._before(effect, state)
+        if guard is None:
+            return
+        match outcome:
+            case ModelReplied(effect=name) | ToolReturned(effect=name):
+                await self._breakers.well(guard, self._key(name))
+            case ModelFailed(effect=name, kind=kind, retry_after=seconds):
+                await self._breakers.ill(guard, self._key(name), kind, retry_after=seconds)
+            case ToolFailed(effect=name, kind=kind):
+                await self._breakers.ill(guard, self._key(name), kind)
+            case _:
+                pass
+
+    def _all(self) -> Iterator[Guard]:
+        for fallback in range(len(self._outfit.agent.fallback) + 1):
+            yield self._model(fallback)
+        for tool in self._outfit.agent.tools:
+            if (guard := self._breakers.of_tool(self._tenant, tool)) is not None:
+                yield guard
+
+    def _before(self, effect: Effect, state: SessionState) -> Guard | None:
+        match effect:
+            case CallModel(fallback=fallback) | Reserve(fallback=fallback):
+                return self._model(fallback)
+            case RunTool(effect=name) | RecoverTool(effect=name):
+                return self._tool(name, state)
+            case _:
+                return None
+
+    def _asking(self, state: SessionState) -> Iterator[tuple[str, Guard]]:
+        model = state.turn.model
+        if model is not None:
+            yield model.effect, self._model(model.fallback)
+        for call in state.open_calls:
+            if (guard := self._tool(call.effect, state)) is not None:
+                yield call.effect, guard
+
+    def _held(self, state: SessionState) -> Iterator[tuple[str, Guard]]:
+        model = state.turn.model
+        held = {call.effect for call in state.open_calls if call.held}
+        if model is not None and model.held:
+            held.add(model.effect)
+        return ((effect, guard) for effect, guard in self._asking(state) if effect in held)
+
+    def _model(self, fallback: int) -> Guard:
+        return self._breakers.of_model(self._tenant, answering(self._outfit.agent, fallback))
+
+    def _tool(self, effect: str, state: SessionState) -> Guard | None:
+        call = state.call(effect)
+        tool = None if call is None else self._outfit.tools.get(call.tool)
+        return None if tool is None else self._breakers.of_tool(self._tenant, tool)
+
+    def _key(self, effect: str) -> str:
+        return f"{self._stream}/{effect}"
+
+    @property
+    def _tenant(self) -> str:
+        return tenant_of(self._stream)

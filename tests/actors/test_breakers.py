@@ -1,0 +1,395 @@
+"""Breakers on the log, as hosts meet and tell them (004-005, 004-057; C4, D37)."""
+
+import asyncio
+
+import pytest
+
+from cueline.actors.breakers import Breakers, plain
+from cueline.deciders.breaker import BREAKER
+from cueline.errors import ProviderRefusedError, ProviderUnavailableError, ToolFailedError
+from cueline.events.agent import BreakerPolicy
+from cueline.events.codec import FACTS, Codec
+from cueline.events.session import SessionWaiting
+from cueline.events.stream import check_stream, sibling
+from cueline.testing.crash import Life, Outside, World
+from cueline.testing.fakes import JournalingExecutor, agent_spec, asks_for, says, tool_spec
+
+MODEL = "breaker-default/fake.fake"
+ACCOUNT = "breaker-default/fake"
+AGENT = {"retry": {"max_retries": 0}, "breaker": {"threshold": 3}}
+
+
+class Provider:
+    """A model that is ill until it is told to be well."""
+
+    def __init__(self, fault=None):
+        self.fault = fault or ProviderUnavailableError("overloaded", "too much")
+        self.asked = []
+
+    async def reply(self, request):
+        self.asked.append(request.session)
+        if self.fault is not None:
+            raise self.fault
+        return says("Well.")
+
+    async def close(self):
+        """Nothing to let go of."""
+
+
+class Crowd:
+    """Sessions of one agent on one log, and whatever processes drive them."""
+
+    def __init__(self, fault=None, **agent):
+        self.provider = Provider(fault)
+        self.outside = Outside.new(self.provider, JournalingExecutor({}))
+        self.clock = self.outside.clock
+        self.agent = agent_spec(**{**AGENT, **agent})
+        self.count = 0
+
+    async def start(self, how_many=1):
+        names = [f"s{self.count + n}" for n in range(1, how_many + 1)]
+        self.count += how_many
+        return [await self.outside.start(name, self.agent) for name in names]
+
+    async def world(self, life=None):
+        world = World(self.outside, life)
+        await self.tick(world)
+        return world
+
+    async def tick(self, *worlds):
+        for world in worlds:
+            looking = asyncio.create_task(world.dispatcher.tick())
+            await self.clock.settle()
+            await looking
+
+    async def breaker(self, stream=MODEL):
+        facts = [fact async for _, fact in self.outside.journal.read(stream)]
+        return BREAKER.replay(facts), facts
+
+    async def types(self, stream=MODEL):
+        return await self.outside.types(stream)
+
+    async def waits(self, stream):
+        facts = await self.outside.facts(stream)
+        return [f for f in facts if isinstance(f, SessionWaiting) and f.kind == "breaker"]
+
+    async def status(self, stream):
+        return str((await self.outside.state(stream)).status)
+
+
+async def opened(**agent):
+    """Return a crowd with an open breaker, and the process that opened it."""
+    crowd = Crowd(**agent)
+    await crowd.start(3)
+    return crowd, await crowd.world()
+
+
+async def test_failures_of_several_sessions_open_the_breaker_that_they_share():
+    crowd, _ = await opened()
+
+    assert [*["FailureCounted"] * 3, "BreakerOpened"] == await crowd.types()
+
+
+# 004-018, I14
+async def test_a_session_that_comes_to_an_open_breaker_waits_with_a_deadline():
+    crowd, _ = await opened()
+    (late,) = await crowd.start()
+    await crowd.clock.settle()
+
+    (wait,) = await crowd.waits(late)
+    state, _ = await crowd.breaker()
+    assert ("fake fake keeps failing (overloaded)", state.until) == (wait.why, wait.deadline_at)
+    assert ("waiting", 3) == (await crowd.status(late), len(crowd.provider.asked))
+
+
+# D37
+async def test_one_probe_goes_out_and_its_success_lets_everybody_go_on():
+    crowd, world = await opened()
+    late = await crowd.start(4)
+    await crowd.clock.advance(60)
+    crowd.provider.fault = None
+    await crowd.tick(world)
+
+    types = await crowd.types()
+    assert (1, "BreakerClosed") == (types.count("BreakerHalfOpened"), types[-1])
+    assert {"completed"} == {await crowd.status(stream) for stream in late}
+    assert 3 + 4 == len(crowd.provider.asked)
+
+
+async def test_a_probe_that_fails_keeps_everybody_else_waiting():
+    crowd, world = await opened()
+    await crowd.start(4)
+    await crowd.clock.advance(60)
+    await crowd.tick(world)
+
+    state, _ = await crowd.breaker()
+    assert ("open", 2, 3 + 1) == (state.phase, state.openings, len(crowd.provider.asked))
+
+
+async def test_another_process_on_the_log_keeps_to_it():
+    crowd, _ = await opened()
+    await crowd.world()
+    (late,) = await crowd.start()
+    await crowd.clock.settle()
+
+    assert 1 == len(await crowd.waits(late))
+    assert 3 == len(crowd.provider.asked)
+
+
+async def test_a_process_that_follows_learns_of_what_another_one_opened():
+    crowd = Crowd()
+    (first,) = await crowd.start()
+    one = await crowd.world()
+    two = World(crowd.outside)
+    await two.host.drive([first])
+    await crowd.start(2)
+    await crowd.tick(one)
+    (late,) = await crowd.start()
+    await two.host.drive([late])
+    await crowd.clock.settle()
+
+    assert 1 == len(await crowd.waits(late))
+
+
+async def test_it_survives_the_restart_of_everything():
+    crowd, world = await opened()
+    await world.kill()
+    (late,) = await crowd.start()
+    await crowd.world()
+
+    assert (1, 3) == (len(await crowd.waits(late)), len(crowd.provider.asked))
+
+
+# Short commands count together: each is a process of its own.
+async def test_failures_of_processes_that_lived_one_after_the_other_count_together():
+    crowd = Crowd()
+    for _ in range(3):
+        await crowd.start()
+        await (await crowd.world()).kill()
+
+    assert "BreakerOpened" == (await crowd.types())[-1]
+
+
+async def test_what_will_not_pass_never_counts():
+    crowd = Crowd(ProviderRefusedError("auth", "no"))
+    await crowd.start(9)
+    await crowd.world()
+
+    assert [] == await crowd.types()
+
+
+async def test_a_provider_that_says_when_is_left_alone_by_everybody_until_then():
+    crowd = Crowd(ProviderUnavailableError("rate_limited", "slow down", 30.0))
+    await crowd.start()
+    world = await crowd.world()
+    held_until = (await crowd.breaker(ACCOUNT))[0].held_until
+    late = await crowd.start(2)
+    await crowd.clock.settle()
+    asked = len(crowd.provider.asked)
+    crowd.provider.fault = None
+    await crowd.clock.advance(30)
+    await crowd.tick(world)
+
+    assert (1, ["BreakerHeld"], []) == (asked, await crowd.types(ACCOUNT), await crowd.types())
+    assert {held_until} == {(await crowd.waits(s))[0].deadline_at for s in late}
+    assert {"completed"} == {await crowd.status(stream) for stream in late}
+
+
+async def test_another_model_of_the_account_is_held_too_and_not_broken():
+    crowd = Crowd(ProviderUnavailableError("rate_limited", "slow down", 30.0))
+    await crowd.start()
+    await crowd.world()
+    crowd.agent = agent_spec(**{**AGENT, "model": "other"})
+    (late,) = await crowd.start()
+    await crowd.clock.settle()
+
+    assert 1 == len(await crowd.waits(late))
+
+
+async def test_an_open_breaker_is_of_one_model_alone():
+    crowd, _ = await opened()
+    crowd.provider.fault = None
+    crowd.agent = agent_spec(**{**AGENT, "model": "other"})
+    (late,) = await crowd.start()
+    await crowd.clock.settle()
+
+    assert "completed" == await crowd.status(late)
+
+
+async def test_an_agent_may_use_another_model_meanwhile():
+    crowd, _ = await opened(breaker={"threshold": 3, "on_open": "fallback"})
+    crowd.provider.fault = None
+    other = {"provider": "fake", "model": "other"}
+    fields = {**AGENT, "breaker": {"threshold": 3, "on_open": "fallback"}, "fallback": [other]}
+    crowd.agent = agent_spec(**fields)
+    (late,) = await crowd.start()
+    await crowd.clock.settle()
+
+    types = [fact.type for fact in await crowd.outside.facts(late)]
+    assert "completed" == await crowd.status(late)
+    assert ["SessionWaiting", "PromptPrefixChanged", "ModelRequested", "ModelStarted"] == types[2:6]
+
+
+# I8: nothing is reserved for a call that is kept back.
+async def test_a_breaker_is_asked_before_the_ledger():
+    crowd, world = await opened(limits={"max_tokens": 100_000})
+    (late,) = await crowd.start()
+    await crowd.clock.settle()
+    reserved = await crowd.types(sibling(late, "budget"))
+    crowd.provider.fault = None
+    await crowd.clock.advance(60)
+    await crowd.tick(world)
+
+    assert (1, []) == (len(await crowd.waits(late)), reserved)
+    assert ["BudgetOpened", "CostReserved", "CostSettled"] == await crowd.types(
+        sibling(late, "budget")
+    )
+    assert "completed" == await crowd.status(late)
+
+
+# 004-020: what never went out is no retry.
+async def test_a_wait_for_a_breaker_is_no_attempt():
+    crowd, world = await opened()
+    (late,) = await crowd.start()
+    await crowd.clock.advance(60)
+    crowd.provider.fault = None
+    await crowd.tick(world)
+
+    facts = await crowd.outside.facts(late)
+    assert [1] == [fact.attempt for fact in facts if fact.type == "ModelStarted"]
+
+
+async def test_a_probe_that_died_with_its_host_is_gone_on_with_by_its_session():
+    crowd, world = await opened()
+    (late,) = await crowd.start()
+    await crowd.clock.settle()
+    await world.kill()
+    await crowd.clock.advance(60)
+    life = Life()
+    life.reach = dies_after(life, "after BreakerHalfOpened")
+    doomed = await crowd.world(life)
+    await doomed.kill()
+    crowd.provider.fault = None
+    await crowd.world()
+
+    types = await crowd.types()
+    assert (1, "BreakerClosed") == (types.count("BreakerHalfOpened"), types[-1])
+    assert "completed" == await crowd.status(late)
+
+
+def dies_after(life, point):
+    reach = Life.reach
+
+    async def reached(name):
+        await reach(life, name)
+        if name == point:
+            life.dead = True
+            await life.go_on()
+
+    return reached
+
+
+async def test_a_turn_with_a_closed_breaker_costs_it_neither_a_read_nor_an_append():
+    crowd = Crowd()
+    crowd.provider.fault = None
+    await crowd.start(5)
+    world = await crowd.world()
+    read = []
+    reading = world.store.read
+    world.store.read = lambda stream, *rest: read.append(stream) or reading(stream, *rest)
+    await crowd.start(5)
+    await crowd.clock.settle()
+
+    assert [] == [stream for stream in read if stream.startswith("breaker")]
+    assert ([], []) == (await crowd.types(), await crowd.types(ACCOUNT))
+
+
+async def test_a_breaker_that_cannot_be_read_keeps_nobody_back():
+    crowd, world = await opened()
+    await world.kill()
+    crowd.provider.fault = None
+    newer = World(crowd.outside)
+    journal = newer.host._journal  # the one that its breakers read
+    newer.host._breakers = Breakers(
+        newer.name,
+        type(journal)(journal.store, blind_codec(), crowd.clock.now),
+        crowd.clock,
+        account=lambda _: "",
+        report=lambda stream, error: newer.troubles.append((stream, error)),
+    )
+    (late,) = await crowd.start()
+    await crowd.tick(newer)
+
+    assert [MODEL] == [stream for stream, _ in newer.troubles]
+    assert "completed" == await crowd.status(late)
+
+
+def blind_codec():
+    return Codec(facts={n: f for n, f in FACTS.items() if n != "FailureCounted"})
+
+
+# Tools.
+
+GUARDED = BreakerPolicy(threshold=2)
+
+
+def tool_crowd(outcome, **policy):
+    breaker = GUARDED.model_copy(update=policy)
+    search = tool_spec("search", "read_only").model_copy(update={"breaker": breaker})
+    crowd = Crowd(retry={"max_retries": 0})
+    crowd.agent = agent_spec(search, **AGENT)
+
+    async def reply(request):
+        return says("Well.") if request.turn > 1 else asks_for(("search", {}))
+
+    async def act(order):
+        return await outcome(order)
+
+    crowd.provider.reply = reply
+    crowd.outside.executor.tools = {"search": act}
+    return crowd
+
+
+async def times_out(order):
+    raise ToolFailedError("timeout", "no answer")
+
+
+async def test_a_tool_that_asks_for_a_breaker_has_one():
+    crowd = tool_crowd(times_out)
+    await crowd.start(2)
+    await crowd.world()
+    (late,) = await crowd.start()
+    await crowd.clock.settle()
+
+    (wait,) = await crowd.waits(late)
+    assert ("tool search keeps failing (timeout)", ("1.0",)) == (wait.why, wait.effects)
+    assert 2 == len(crowd.outside.executor.starts)
+
+
+# 004-019: degrade.
+async def test_an_agent_may_do_without_a_tool_that_is_left_alone():
+    crowd = tool_crowd(times_out, on_open="fallback")
+    await crowd.start(2)
+    await crowd.world()
+    (late,) = await crowd.start()
+    await crowd.clock.settle()
+
+    assert "completed" == await crowd.status(late)
+    told = (await crowd.outside.transcript(late))[-2].decode()
+    assert "circuit_open: tool search keeps failing (timeout)" in told
+
+
+# Names.
+
+
+@pytest.mark.parametrize(
+    "name", ["claude-opus-4-6", "gpt-4.1", "A/B", "..", "ü", "x" * 300, "a--b", "-", "a.-b"]
+)
+def test_a_name_becomes_a_part_of_a_stream(name):
+    check_stream(f"breaker-default/x.{plain(name)}")
+
+
+def test_two_names_are_two_breakers():
+    names = ["a-b", "a--b", "A-b", "a b", "x" * 60, "x" * 61]
+
+    assert len(names) == len({plain(name) for name in names})
