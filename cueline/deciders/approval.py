@@ -230,8 +230,8 @@ def evolve(state: ApprovalState, event: ApprovalEvent) -> ApprovalState:
             return replace(state, verdict="denied", by=by, note=note)
         case ApprovalExpired():
             return replace(state, verdict="expired")
-        case ApprovalSuperseded():
-            return replace(state, verdict="superseded")
+        case ApprovalSuperseded(reason=reason):
+            return replace(state, verdict="superseded", by=reason)
         case _:
             assert_never(event)
 

@@ -174,9 +174,10 @@ async def test_a_decision_on_what_was_not_shown_is_refused():
 
 
 @pytest.mark.parametrize(
-    "message", [StopAsked(), MessageSent(lane="steer", text="No, do something else.")]
+    ("message", "by"),
+    [(StopAsked(), "stop"), (MessageSent(lane="steer", text="No, something else."), "steer")],
 )
-async def test_whatever_ends_the_need_supersedes_the_question(message):
+async def test_whatever_ends_the_need_supersedes_the_question(message, by):
     scene = await asked()
 
     await scene.say(message)
@@ -184,6 +185,7 @@ async def test_whatever_ends_the_need_supersedes_the_question(message):
     assert "ApprovalSuperseded" == (await scene.outside.types(GATE))[-1]
     types = await scene.types()
     assert types.index("ApprovalResolved") < len(types) - 1
+    assert by == (await scene.last(ApprovalResolved)).by
     assert types[-1] in {"SessionStopped", "SessionCompleted"}
 
 
