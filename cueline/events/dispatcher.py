@@ -1,4 +1,8 @@
-"""The facts of a dispatcher and of the runners and hosts it cares for."""
+"""The facts of a dispatcher and of the runners and hosts it cares for.
+
+`at` is the dispatcher's own clock, for people: beside `recorded_at`, the log's,
+it shows how far they are apart. No rule reads it.
+"""
 
 from typing import Literal
 

@@ -52,6 +52,7 @@ class StartAsked(Fact):
     asked_by: str = ""
     """The person who wants it, where that is known."""
     asked_at: AwareDatetime
+    """By the asker's own clock, for people; rules go by when the log recorded it (I14)."""
 
 
 class MessageSent(Fact):

@@ -143,6 +143,16 @@ def test_the_log_of_a_flag_or_variable_goes_before_that_of_the_file(shell, agent
     ]
 
 
+def test_an_empty_variable_is_none(shell, agent, monkeypatch):
+    """As in `CUELINE_LOG= cueline list`: what is set to nothing is not set."""
+    monkeypatch.setenv("CUELINE_LOG", "")
+    monkeypatch.setenv("CUELINE_MAX_TURNS", "")
+
+    assert 0 == run(shell, agent).exit_code
+
+    assert shell.log.exists()
+
+
 def test_a_file_can_be_named_and_then_no_other_is_read(shell):
     settings(shell, "nonsense = 1")
     (shell.folder / "mine.toml").write_text("[limits]\nmax_turns = 3\n")

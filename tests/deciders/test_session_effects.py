@@ -105,6 +105,19 @@ def test_a_call_that_keeps_getting_lost_is_told_to_the_model():
     assert ["2.m"] == [effect.effect for effect in due(past.state)]
 
 
+def test_a_resume_does_not_wait_for_the_next_attempt():
+    """As with a model call: who resumes wants it tried now."""
+    past = given().when(*up_to_reply("look", spec=agent(base_seconds=50)))
+    for attempt in (1, 2):
+        past.when(running("1.0", "look", attempt), broken("1.0", "lost", attempt))
+    assert [] == runs(past)
+
+    past.when(received(2, ResumeAsked()))
+
+    assert ["1.0"] == runs(past)
+    assert wake_at(past.state) is None
+
+
 def test_the_second_lost_attempt_is_waited_out():
     past = given().when(*up_to_reply("look", spec=agent(base_seconds=5)))
 

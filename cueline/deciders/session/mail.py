@@ -7,7 +7,7 @@ from cueline.deciders.decider import replace
 from cueline.deciders.session.budget import room_made, with_news
 from cueline.deciders.session.limit import held, raise_asked, seen
 from cueline.deciders.session.question import answered
-from cueline.deciders.session.state import Mail, ModelCall, SessionState, Status, Stop
+from cueline.deciders.session.state import Call, Mail, ModelCall, SessionState, Status, Stop
 from cueline.events.inbox import (
     ChildAsked,
     ChildEnded,
@@ -92,8 +92,14 @@ def _resumed(state: SessionState) -> SessionState:
         model = replace(ModelCall(model.effect, model.attempt, "retry"), error=model.error)
     if model is not None and model.held:
         model = replace(model, held=None)
-    calls = tuple(
-        replace(call, reach=None, held=None) if call.reach or call.held else call
-        for call in turn.calls
-    )
+    calls = tuple(_tried_now(call) for call in turn.calls)
     return replace(state, hold=None, turn=replace(turn, model=model, calls=calls), takeovers=0)
+
+
+def _tried_now(call: Call) -> Call:
+    """Leave whatever the call waits for, as a person wishes who does not want to."""
+    if call.reach or call.held:
+        call = replace(call, reach=None, held=None)
+    if call.phase == "retry":
+        return replace(call, phase="requested", retry_at=None, rests=False)
+    return call
