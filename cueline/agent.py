@@ -85,12 +85,7 @@ class Agent(BaseModel):
             ConfigError: a tool is not known, or two have one name.
             ToolImportError: a tool cannot be imported where it will run.
         """
-        tools = [self._tool(tool) for tool in self.tools]
-        self._check_settings({tool.name for tool in tools})
-        names = [tool.name for tool in tools]
-        if twice := {name for name in names if names.count(name) > 1}:
-            raise ConfigError(self.name, f"two tools are called {min(twice)!r}")
-        specs = [self._as_set(tool.spec()) for tool in tools]
+        specs = self.tool_specs()
         place = None
         if self.workspace is not None:
             place = Workspace(machine=machine_name(), path=str(self.workspace.resolve()))
@@ -100,13 +95,13 @@ class Agent(BaseModel):
             model=self.model,
             parameters=self.parameters,
             instructions=self.instructions,
-            tools=tuple(specs),
+            tools=specs,
             limits=self.limits,
             retry=self.retry,
             breaker=self.breaker,
             tool_retry=self.tool_retry,
             fallback=self.fallback,
-            policy=self._policy(tuple(specs)),
+            policy=self._policy(specs),
             prices=self.prices,
             on_unknown_price=self.on_unknown_price,
             workspace=place,
@@ -114,6 +109,19 @@ class Agent(BaseModel):
             base_url=self.base_url,
             key_variable=self.key_variable,
         )
+
+    def tool_specs(self) -> tuple[ToolSpec, ...]:
+        """Return the tools as they are recorded.
+
+        Raises:
+            ConfigError: a tool is not known, or two have one name.
+            ToolImportError: a tool cannot be imported where it will run.
+        """
+        tools = [self._tool(tool) for tool in self.tools]
+        names = [tool.name for tool in tools]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise ConfigError(self.name, f"two tools are called {min(twice)!r}")
+        return tuple(tool.spec() for tool in tools)
 
     def _policy(self, tools: Sequence[ToolSpec]) -> Policy:
         """Return the policy, with a limit of money also about costs where it does not say (C14).

@@ -116,14 +116,14 @@ class Journal:
     ) -> AsyncIterator[tuple[RecordedEvent, Fact | Emptied | Unread]]:
         """See `EventStore.read_all`."""
         async for recorded in self.store.read_all(after, categories, limit):
-            yield recorded, await self._told(recorded)
+            yield recorded, await self.told(recorded)
 
     async def follow(
         self, after: int, categories: Collection[str] | None = None
     ) -> AsyncIterator[tuple[RecordedEvent, Fact | Emptied | Unread]]:
         """See `EventStore.follow`."""
         async for recorded in self.store.follow(after, categories):
-            yield recorded, await self._told(recorded)
+            yield recorded, await self.told(recorded)
 
     def _prepare(self, write: FactWrite, occurred_us: int, blobs: dict[str, bytes]) -> Write:
         drafts = []
@@ -142,7 +142,8 @@ class Journal:
                 blobs.update(encoded.blobs)
         return Write(write.stream, drafts, write.expected_version, write.epoch, write.after)
 
-    async def _told(self, recorded: RecordedEvent) -> Fact | Emptied | Unread:
+    async def told(self, recorded: RecordedEvent) -> Fact | Emptied | Unread:
+        """Return the fact of *recorded*, or why it cannot be read."""
         try:
             needed = blobs_in(recorded.payload)
             return self._codec.decode(recorded, await self._get(needed))

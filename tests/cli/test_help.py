@@ -24,7 +24,7 @@ def commands(group, above=""):
 
 
 COMMANDS = sorted(commands(GROUP))
-NO_LOG = {"config show"}
+NO_LOG = {"config show", "policy check"}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -1,0 +1,253 @@
+"""`cueline policy`: whether a policy means something, and what it would have done."""
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cueline.cli import opened
+from cueline.cli.failure import Exit
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.errors import ConfigError
+
+if TYPE_CHECKING:
+    from cueline.deciders.backtest import Backtest, Finding
+    from cueline.events.agent import Policy, ToolSpec
+    from cueline.events.store import RecordedEvent
+
+_GROUP = """Check a policy, or try it on the past.
+
+\b
+Examples:
+  cueline policy check agent.toml
+  cueline policy backtest stricter.toml --since 30d
+"""
+_CHECK = """Say whether a policy can mean what it says: each fault with its key and the reason.
+
+FILE is an agent file, or a file with the keys of its [policy] alone. It exits
+with 1 when there is a fault.
+
+\b
+Example:
+  cueline policy check agent.toml
+"""
+_BACKTEST = """Judge the calls of the past by another policy, and change nothing.
+
+It lists how many calls would have been denied, asked about or allowed, by
+which rule, what really became of them, and what calls that simply ran, and now
+would not, were estimated to cost. With --calls it lists those calls one by one.
+
+\b
+Examples:
+  cueline policy backtest stricter.toml --since 30d
+  cueline policy backtest agent.toml --calls --json
+"""
+_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+FileArgument = Annotated[
+    Path, typer.Argument(metavar="FILE", help="An agent file, or a policy alone.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    group = typer.Typer(help=_GROUP, no_args_is_help=True, rich_markup_mode=None)
+    group.command("check", help=_CHECK, short_help="Say what is wrong with a policy.")(check)
+    group.command("backtest", help=_BACKTEST, short_help="Try a policy on the past.")(backtest)
+    app.add_typer(group, name="policy", short_help="Check a policy; try it on the past.")
+
+
+def check(file: FileArgument, *, as_json: JsonOption = False) -> None:
+    """Look for faults."""
+    found = list(_faults(file))
+    if as_json:
+        told = [{"file": str(file), "key": key, "reason": reason} for key, reason in found]
+        typer.echo(json.dumps(told, indent=2))
+    elif found:
+        for key, reason in found:
+            typer.echo(f"{file}: key {key!r}: {reason}" if key else f"{file}: {reason}", err=True)
+    else:
+        _print_rules(file)
+    raise typer.Exit(Exit.FAILED if found else Exit.DONE)
+
+
+def _faults(file: Path) -> Iterator[tuple[str, str]]:
+    """Name each fault with its key; one that hides all others stands alone."""
+    from cueline.deciders.policy_fault import faults
+
+    try:
+        policy, tools = read_policy(file)
+    except ConfigError as error:
+        yield "", error.reason
+    else:
+        for key, reason in faults(policy, tools):
+            yield f"policy.{key}", reason
+
+
+def read_policy(file: Path) -> tuple["Policy", "tuple[ToolSpec, ...] | None"]:
+    """Return the policy in *file*, and the tools of its agent where it is an agent's.
+
+    Raises:
+        ConfigError: it cannot be read, or has a key or a value that no policy has.
+    """
+    from pydantic import ValidationError
+
+    from cueline.agent import read_agent
+    from cueline.config.layer import read_toml
+    from cueline.config.problem import problem_of
+    from cueline.events.agent import Policy
+
+    table = read_toml(file, "policy file")
+    if "provider" in table:
+        agent = read_agent(file).agent
+        return agent.policy, agent.tool_specs()
+    alone = table.get("policy", table)
+    try:
+        return Policy.model_validate(alone), None
+    except ValidationError as error:
+        raise ConfigError(str(file), problem_of(error, Policy)) from error
+
+
+def _print_rules(file: Path) -> None:
+    from cueline.deciders.policy import rules_of
+
+    policy, _ = read_policy(file)
+    rules = rules_of(policy)
+    typer.echo(
+        f"{file}: nothing is wrong with it; {len(rules)} rules, the strongest that fits counts"
+    )
+    for rule in rules:
+        names = sorted(rule.model_fields_set - {"name", "answer"})
+        by = ", ".join(f"{name}={getattr(rule, name)!r}" for name in names)
+        typer.echo(f"  {rule.answer:6}  {rule.name}  {by}".rstrip())
+
+
+def backtest(
+    file: FileArgument,
+    *,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="AGE|DATE", help="Only from then on: 30d, 12h, 2026-01-31."),
+    ] = None,
+    calls: Annotated[
+        bool, typer.Option("--calls", help="List the calls that would have gone otherwise.")
+    ] = False,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """Judge the past."""
+    from cueline.deciders.backtest import summed
+    from cueline.deciders.policy_fault import faults
+
+    policy, _ = read_policy(file)
+    for key, reason in faults(policy):
+        raise ConfigError(str(file), f"key 'policy.{key}': {reason}")
+    found = list(opened.run(_judged(log, policy, _moment(since))).findings)
+    if calls:
+        _tell_calls(found, as_json=as_json)
+        return
+    sums = [_document(each) for each in summed(found)]
+    if as_json:
+        typer.echo(json.dumps(sums, indent=2))
+    else:
+        _print_sums(sums)
+
+
+def _moment(since: str | None) -> datetime | None:
+    """Return the moment that *since* means.
+
+    Raises:
+        ConfigError: it is neither an age nor a date.
+    """
+    if since is None:
+        return None
+    age = re.fullmatch(r"(\d{1,6})([mhdw])", since)
+    if age is not None:
+        return datetime.now(UTC) - timedelta(seconds=int(age[1]) * _SECONDS[age[2]])
+    try:
+        return datetime.fromisoformat(since).astimezone()
+    except ValueError as error:
+        raise ConfigError("--since", f"{since!r} is neither an age like 30d nor a date") from error
+
+
+async def _judged(log: Path, policy: "Policy", since: datetime | None) -> "Backtest":
+    from cueline.cli.reading import journal_of
+    from cueline.deciders.backtest import Backtest
+    from cueline.events.store import to_us
+
+    since_us = to_us(since) if since else 0
+    test = Backtest(policy)
+    async with opened.looking(log) as store:
+        journal = journal_of(store)
+        async for recorded in store.read_all(0, {"session"}):
+            if _says_something(recorded):
+                fact = await journal.told(recorded)
+                test.add(recorded.stream, fact, counts=recorded.recorded_us >= since_us)  # type: ignore[arg-type]  # a session's stream holds these
+    return test
+
+
+def _says_something(recorded: "RecordedEvent") -> bool:
+    """Whether an event is worth decoding; a reply without calls is not."""
+    from cueline.deciders.backtest import NEEDED
+
+    payload = recorded.payload
+    if recorded.type not in NEEDED or payload is None:
+        return False
+    return recorded.type != "ModelReplied" or b'"calls":[]' not in payload
+
+
+def _document(each: Any) -> dict[str, Any]:
+    return {
+        "answer": each.answer,
+        "rule": each.rule,
+        "tool": each.tool,
+        "before": each.before,
+        "calls": each.calls,
+        "ran": each.ran,
+        "stopped_usd": str(each.stopped_usd),
+    }
+
+
+def _print_sums(sums: list[dict[str, Any]]) -> None:
+    from decimal import Decimal
+
+    from cueline.console.table import print_table
+
+    if not sums:
+        typer.echo("no calls of tools were found")
+        return
+    head = ("would be", "by rule", "tool", "was", "calls", "ran", "estimated $")
+    names = ("answer", "rule", "tool", "before", "calls", "ran", "stopped_usd")
+    print_table(head, [tuple(str(each[name]) for name in names) for each in sums])
+    held = sum((Decimal(each["stopped_usd"]) for each in sums), Decimal(0))
+    typer.echo(f"calls that ran unasked, and would not have: ${held} by the tools' own estimates")
+
+
+def _tell_calls(found: list["Finding"], *, as_json: bool) -> None:
+    from cueline.console.text import arguments
+    from cueline.events.stream import shown
+
+    otherwise = {"allowed": ("ask", "deny"), "asked": ("allow", "notify", "deny")}
+    for each in found:
+        if each.judged.answer not in otherwise.get(each.before, ("allow", "notify", "ask")):
+            continue
+        if as_json:
+            told = {
+                "session": shown(each.session),
+                "effect": each.effect,
+                "tool": each.call.name,
+                "arguments": each.call.arguments,
+                "before": each.before,
+                "answer": each.judged.answer,
+                "rule": each.judged.rule,
+                "ran": each.ran,
+            }
+            typer.echo(json.dumps(told, ensure_ascii=False))
+        else:
+            line = f"{each.before} -> {each.judged.answer} ({each.judged.rule})"
+            call = f"{each.call.name} {arguments(each.call.arguments, 80)}"
+            typer.echo(f"{shown(each.session)} {each.effect}  {line}  {call}")

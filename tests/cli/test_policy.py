@@ -1,0 +1,110 @@
+"""`cueline policy`: whether a policy means something, and what it would have done."""
+
+import json
+
+import pytest
+
+STRICT = (
+    'approval = "all_writes"\n\n[[rules]]\nname = "lists"\nanswer = "deny"\npaths = ["*.txt"]\n'
+)
+
+
+@pytest.fixture
+def strict(asking):
+    (asking.folder / "strict.toml").write_text(STRICT)
+    return asking
+
+
+def test_a_policy_that_means_something_is_shown_rule_by_rule(strict):
+    done = strict("policy", "check", "strict.toml")
+
+    assert done.exit_code == 0
+    assert "strict.toml: nothing is wrong with it" in done.stdout
+    assert "  ask     all_writes" in done.stdout
+    assert "  deny    lists  paths=('*.txt',)" in done.stdout
+
+
+def test_the_policy_of_an_agent_file_is_looked_at_with_its_tools(asking):
+    agent = asking.folder / "agent.toml"
+    rule = '\n[[policy.rules]]\nname = "typo"\nanswer = "ask"\ntools = ["delet_file"]\n'
+    agent.write_text(agent.read_text() + rule)
+
+    done = asking("policy", "check", "agent.toml")
+
+    assert done.exit_code == 1
+    assert "agent.toml: key 'policy.rules.0.tools': no tool of the agent" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[[rules]]\nname = 'a'\nanswer = 'no'\n", "key 'rules.0.answer'"),
+        ("[[rules]]\nname = 'a'\nanswer = 'ask'\npath = ['a']\n", "unknown key 'rules.0.path'"),
+        ("approval = 'some'\n", "key 'approval"),
+        ("approval = [", "it is not TOML"),
+        ("ask_from_usd = '0.01'\n", "'policy.ask_from_usd': it is below notify_from_usd"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_file_and_key(shell, text, told):
+    (shell.folder / "p.toml").write_text(text)
+
+    done = shell("policy", "check", "p.toml")
+
+    assert (1, True) == (done.exit_code, "p.toml" in done.stderr), done.output
+    assert told in done.stderr
+
+
+def test_faults_can_be_read_by_a_machine(shell):
+    (shell.folder / "p.toml").write_text("ask_from_usd = '0.01'\n")
+
+    (fault,) = shell.json("policy", "check", "p.toml")
+
+    assert ("p.toml", "policy.ask_from_usd") == (fault["file"], fault["key"])
+
+
+def test_a_policy_is_tried_on_the_past_and_changes_nothing(strict):
+    before = strict("audit").stdout
+
+    done = strict("policy", "backtest", "strict.toml", "--since", "30d")
+
+    assert done.exit_code == 0
+    head, row, _ = done.stdout.splitlines()
+    assert head.split()[:3] == ["WOULD", "BE", "BY"]
+    assert row.split()[:6] == ["deny", "lists", "delete_file", "asked", "1", "0"]
+    assert before == strict("audit").stdout
+
+
+def test_the_calls_that_would_have_gone_otherwise_can_be_listed(strict):
+    done = strict("policy", "backtest", "strict.toml", "--calls", "--json")
+
+    (call,) = map(json.loads, done.stdout.splitlines())
+    assert ("one", "1.0", "asked", "deny") == (
+        call["session"],
+        call["effect"],
+        call["before"],
+        call["answer"],
+    )
+    assert "asked -> deny (lists)" in strict("policy", "backtest", "strict.toml", "--calls").stdout
+
+
+def test_the_past_may_be_cut_short(strict):
+    done = strict("policy", "backtest", "strict.toml", "--since", "2999-01-01")
+
+    assert done.stdout == "no calls of tools were found\n"
+
+
+def test_an_age_that_is_none_is_refused(strict):
+    done = strict("policy", "backtest", "strict.toml", "--since", "soon")
+
+    assert (2, True) == (done.exit_code, "neither an age like 30d nor a date" in done.stderr)
+
+
+def test_sums_can_be_read_by_a_machine(strict):
+    (same,) = strict.json("policy", "backtest", "strict.toml")
+
+    assert ("deny", "delete_file", 1, "0") == (
+        same["answer"],
+        same["tool"],
+        same["calls"],
+        same["stopped_usd"],
+    )

@@ -1,0 +1,75 @@
+"""What a policy would have said of the past."""
+
+from decimal import Decimal
+
+from cueline.deciders.backtest import Backtest, summed
+from cueline.events.agent import Policy, Rule
+from cueline.events.session import ToolSkipped
+from cueline.testing.session_example import AGENT, asking, question, running, saying, started
+
+DEAR = AGENT.tools[3].model_copy(update={"cost_usd": Decimal("0.75")})
+SPEC = AGENT.model_copy(update={"tools": (*AGENT.tools[:3], DEAR, *AGENT.tools[4:])})
+
+
+def judged(*facts, **policy):
+    test = Backtest(Policy(**policy))
+    for fact in [started(SPEC), asking(), *facts]:
+        test.add("session-default/1", fact)
+    return list(test.findings)
+
+
+def test_each_call_of_the_past_is_judged_with_the_tools_of_its_time():
+    found = judged(saying("look", "shout"), running("1.0", "look"), approval=("all_writes",))
+
+    assert [("look", "allow", True), ("shout", "ask", False)] == [
+        (each.call.name, each.judged.answer, each.ran) for each in found
+    ]
+
+
+def test_what_really_became_of_a_call_is_told_beside_it():
+    denied = ToolSkipped(effect="1.1", reason="no", rule="mine")
+    found = judged(saying("delete", "look", "put"), question("1.0", "1.1.0.1"), denied)
+
+    assert ["asked", "denied", "allowed"] == [each.before for each in found]
+
+
+# What it would have stopped from being spent: calls that ran unasked, by their estimate.
+def test_what_ran_unasked_and_would_not_have_is_summed_up():
+    found = judged(saying("shout", "shout"), running("1.0"), approval=("cost",))
+
+    (same,) = summed(found)
+
+    assert ("shout", "allowed", "ask", "cost") == (same.tool, same.before, same.answer, same.rule)
+    assert (2, 1, Decimal("0.75")) == (same.calls, same.ran, same.stopped_usd)
+
+
+def test_what_was_asked_about_before_is_not_stopped_again():
+    found = judged(saying("shout"), question("1.0", "1.1.0.1"), running("1.0"), approval=("cost",))
+
+    assert Decimal(0) == found[0].stopped_usd
+
+
+def test_the_strongest_answers_come_first():
+    rules = (Rule(name="no", answer="deny", tools=("put",)),)
+    found = judged(saying("look", "put", "delete"), rules=rules)
+
+    assert ["deny", "ask", "allow"] == [same.answer for same in summed(found)]
+
+
+def test_a_call_that_could_not_run_is_left_out():
+    assert [] == judged(saying("nonsense"))
+
+
+def test_a_reply_that_does_not_count_is_left_out():
+    test = Backtest(Policy())
+    test.add("session-default/1", started())
+    test.add("session-default/1", saying("delete"), counts=False)
+
+    assert [] == list(test.findings)
+
+
+def test_a_session_that_is_not_known_is_left_out():
+    test = Backtest(Policy())
+    test.add("session-default/1", saying("delete"))
+
+    assert [] == list(test.findings)
