@@ -10,6 +10,7 @@ from cueline.actors.outfit import Outfit
 from cueline.deciders.session.due import CallModel
 from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailableError
 from cueline.events.agent import AgentSpec
+from cueline.events.failure import SAID
 from cueline.events.message import ToolCall
 from cueline.events.session import ModelFailed, ModelReplied
 
@@ -53,9 +54,9 @@ class ModelCaller:
             reply = await model.reply(request)
             return self._replied(effect, agent, reply, self._since(began))
         except ProviderUnavailableError as error:
-            return self.failed(effect, error.kind, error.message, error.retry_after)
+            return self.failed(effect, _said(error.kind), error.message, error.retry_after)
         except ProviderRefusedError as error:
-            return self.failed(effect, error.kind, error.message)
+            return self.failed(effect, _said(error.kind), error.message)
         except ConfigError as error:
             return self.failed(effect, "config", str(error))
         except asyncio.CancelledError:
@@ -100,3 +101,8 @@ class ModelCaller:
             return call
         problem = self._parts.check_call(tool, call.arguments)
         return call.model_copy(update={"problem": problem}) if problem else call
+
+
+def _said(kind: str) -> str:
+    """Return the kind that an adapter gave, if it is one: else it could be retried for ever."""
+    return kind if kind in SAID else "unknown"

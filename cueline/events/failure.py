@@ -22,6 +22,8 @@ PERMANENT: Final = frozenset(
     }
 )
 """The same request would fail again."""
+SAID: Final = TRANSIENT | PERMANENT
+"""What a provider or a tool can say; what became of an attempt is ours to find out (I5)."""
 OURS: Final = frozenset(
     {
         "config",

@@ -7,11 +7,11 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from cueline.actors.tool import Finding
 from cueline.errors import ToolFailedError
-from cueline.events.failure import PERMANENT, TRANSIENT
+from cueline.events.failure import SAID
 from cueline.tools.tool import OUTPUT_LIMIT, Output
 
 MESSAGE_LIMIT = 10_000
-SAYABLE = TRANSIENT | PERMANENT | {"invalid_arguments"}
+SAYABLE = SAID | {"invalid_arguments"}
 Outcome = Literal["happened", "did_not_happen", "unknown"]
 OUTCOMES = get_args(Outcome)
 

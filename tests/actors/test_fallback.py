@@ -1,7 +1,9 @@
 """A session whose own model cannot answer, on fakes."""
 
+import pytest
+
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
-from cueline.events.session import ModelRequested
+from cueline.events.session import ModelFailed, ModelRequested
 from cueline.testing.fakes import says
 from tests.actors.scene import SESSION, Scene
 
@@ -30,3 +32,14 @@ async def test_which_model_answered_is_in_the_log_after_a_crash_as_well():
     asked = [fact.fallback for fact in facts if isinstance(fact, ModelRequested)]
     assert [0, 1] == asked
     assert 1 == (await scene.outside.state(SESSION)).turn.fallback
+
+
+@pytest.mark.parametrize("kind", ["lost", "cancelled", "whatever"])
+async def test_an_adapter_cannot_say_what_became_of_an_attempt(kind):
+    # 004-020: an attempt that was lost is made again, however often.
+    scene = Scene({(1, 1): ProviderUnavailableError(kind, "so I say")})
+
+    await scene.begin()
+
+    assert "unknown" == (await scene.last(ModelFailed)).kind
+    assert "SessionWaiting" == (await scene.types())[-1]

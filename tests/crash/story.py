@@ -152,9 +152,9 @@ def starts_of(place):
     return Counter(start.key for start in place.executor.starts)
 
 
-async def cut(place, position, said=SAID):
+async def cut(place, position, said=SAID, make=outside):
     """Return an outside with the log up to *position*, where all that was started has run."""
-    cut_off, _ = outside(said)
+    cut_off, _ = make(said)
     cut_off.clock = FakeClock(place.clock.now())
     cut_off.store = store = MemoryStore(cut_off.clock)
     cut_off.runners.dead = dict(place.runners.dead)

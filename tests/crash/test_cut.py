@@ -17,7 +17,7 @@ VERSIONS = len(asyncio.run(ENDED.facts(story.SESSION)))
 
 @pytest.mark.parametrize("position", range(1, EVENTS + 1))
 async def test_a_log_cut_after_any_event_goes_on_to_the_same_end(position):
-    # 000-015, 000-032, I4, I13
+    # 000-015, 000-032, 004-070, I4, I13
     place = await story.cut(ENDED, position)
 
     survivor = await story.drive(place)

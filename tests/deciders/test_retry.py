@@ -1,4 +1,4 @@
-"""When an effect is tried again (000-065, 003-070, 004-010, 004-012, 004-082)."""
+"""When an effect is tried again (000-065, 003-070, 004-010, 004-012, 004-068)."""
 
 import math
 
@@ -29,6 +29,20 @@ def test_after_the_last_retry_it_is_enough():
 
     assert retry_at(policy, key="k", failures=2, failed_at=NOW) is not None
     assert retry_at(policy, key="k", failures=3, failed_at=NOW) is None
+
+
+# 004-047, C2: who says nothing has this.
+def test_the_default_is_three_retries_from_one_second_up_to_a_minute():
+    policy = RetryPolicy()
+
+    assert (3, 1, 2, 60, 0.25, None) == (
+        policy.max_retries,
+        policy.base_seconds,
+        policy.factor,
+        policy.cap_seconds,
+        policy.jitter,
+        policy.deadline_seconds,
+    )
 
 
 # C2: always counted in retries; three attempts are two of them.

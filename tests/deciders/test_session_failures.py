@@ -1,10 +1,11 @@
-"""Failures that pass: which effects are tried again, when, and how often (C1, C3, 000-014)."""
+"""Failures that pass: what is tried again, when, how often (C1, C3, 000-014, 004-002)."""
 
 import pytest
 
 from cueline.deciders.session import Status, due, wake_at
 from cueline.deciders.session.due import RunTool
 from cueline.events.agent import RetryPolicy
+from cueline.events.inbox import ResumeAsked
 from cueline.events.session import (
     ModelFailed,
     ModelRequested,
@@ -19,6 +20,7 @@ from cueline.testing.session_example import (
     broken,
     failing,
     later,
+    received,
     running,
     said,
     started,
@@ -100,6 +102,14 @@ def patient(seconds, **fields):
         for tool in agent().tools
     )
     return {"tools": tools} if fields.get("tool") else {"tool_retry": policy}
+
+
+# 003-014, C1: nothing starts a session that failed again.
+def test_a_session_that_failed_stays_so():
+    past = given().when(started(), asking(), failing("refused"))
+
+    assert (Status.FAILED, [], None) == (past.state.status, due(past.state), wake_at(past.state))
+    past.when(received(2, ResumeAsked())).then_rejected("the session has ended")
 
 
 # 004-014: by tool, else by the agent's tools, else as model calls are.

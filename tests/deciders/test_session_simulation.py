@@ -1,11 +1,14 @@
 """Whatever comes in whatever order, and wherever the host dies: the promises hold."""
 
+from itertools import chain, cycle, repeat
+
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cueline.deciders.prompt import FORKED_AWAY
 from cueline.deciders.session import Status, due, following, wake_at
 from cueline.events.agent import Rule
+from cueline.events.failure import SAID
 from cueline.events.inbox import (
     DecisionGiven,
     MessageSent,
@@ -22,6 +25,7 @@ from cueline.events.session import (
     SessionForked,
 )
 from cueline.testing.session_example import NOW, agent, returned, saying, started
+from cueline.testing.session_promises import check_attempts
 from cueline.testing.toy_shell import ToyShell, load_prefix
 
 REPLIES = [
@@ -316,3 +320,35 @@ def test_what_follows_ends_from_any_prefix(start, script):
         state = load_prefix(facts[:cut]).state
         assert len(following(state)) <= 3 * len(state.turn.calls) + 6
         assert not (state.status is Status.CREATED and following(state))
+
+
+SAID_KINDS = sorted(SAID)
+
+
+# 004-020, 004-075: no pattern of failures makes an effect go on for ever.
+@FAST
+@given(STARTS, st.lists(st.sampled_from(SAID_KINDS), min_size=1), st.lists(st.booleans()))
+def test_what_keeps_failing_comes_to_rest(start, kinds, answers):
+    shell = ToyShell()
+    shell.take(start)
+    kind, answer = cycle(kinds), chain(answers, repeat(object=False))
+    for _ in range(1_000):
+        if shell.state.finished or shell.state.hold or shell.state.status is Status.IDLE:
+            break
+        fail_something(shell, kind, answer)
+
+    assert shell.state.finished or shell.state.hold or shell.state.status is Status.IDLE
+    check_attempts([fact for step in shell.log for fact in step], start.agent)
+
+
+def fail_something(shell, kind, answer):
+    if shell.model is not None and next(answer):
+        shell.reply("look", "shout", "put")
+    elif shell.model is not None:
+        shell.fail_model(next(kind))
+    elif shell.tools:
+        shell.finish_tool(0, next(kind))
+    elif owed := shell.owed():
+        shell.do(owed[0])
+    else:
+        shell.pass_time((wake_at(shell.state) - shell.now).total_seconds())

@@ -49,6 +49,7 @@ def test_a_start_is_taken_once():
     given().when(started(), started()).then_nothing()
 
 
+# 004-055
 def test_an_answer_without_calls_completes_a_session_with_one_goal():
     given().when(started(), asking(), saying(text="Done.")).then(
         saying(text="Done."), SessionCompleted(result="Done.")
@@ -77,6 +78,7 @@ def test_a_message_of_any_lane_wakes_an_idle_session(lane):
     assert (2,) == past.facts[1].messages
 
 
+# 004-051, 004-054: a result is recorded, and what comes next is made of what is recorded.
 def test_the_results_of_a_turn_and_the_next_request_are_one_step():
     given().when(*up_to_reply("look"), running("1.0", "look"), returned("1.0")).then(
         ToolReturned, ModelRequested

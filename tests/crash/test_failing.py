@@ -1,0 +1,147 @@
+"""Kill a session in which things fail anyway, at every point, and go on (004-071, 004-072).
+
+A model that is overloaded once, one whose key is not accepted any more, a tool
+whose failure passes, and tools that are not critical.
+"""
+
+import asyncio
+
+import pytest
+
+from cueline.deciders.session import Status, wake_at
+from cueline.errors import ProviderRefusedError, ProviderUnavailableError, ToolFailedError
+from cueline.events.session import ModelRequested, SessionCompleted, ToolFailed
+from cueline.testing.crash import Life, Outside, World
+from cueline.testing.fakes import (
+    JournalingExecutor,
+    TurnModel,
+    agent_spec,
+    asks_for,
+    says,
+    tool_spec,
+)
+from cueline.testing.session_promises import check_attempts
+from tests.crash import story
+
+TOOLS = (
+    tool_spec("read", "read_only"),
+    tool_spec("save", "idempotent"),
+    tool_spec("peek", "read_only").model_copy(update={"critical": False}),
+    tool_spec("tell").model_copy(update={"critical": False}),
+)
+SAID = [
+    asks_for(("read", {}), ("save", {}), ("peek", {})),
+    asks_for(("tell", {}), ("read", {})),
+    says("Most of it."),
+]
+EFFECTS = 5
+
+
+class MoodyModel(TurnModel):
+    """Is busy at first; from turn 2 on its key is not accepted, and its fallback's is."""
+
+    async def reply(self, request):
+        if (request.turn, request.attempt) == (1, 1):
+            raise ProviderUnavailableError("overloaded", "busy")
+        if request.turn == 2 and request.agent.model == "fake":
+            raise ProviderRefusedError("auth", "who are you?")
+        return await super().reply(request)
+
+
+async def act(order):
+    if order.tool.name in ("peek", "tell"):
+        raise ToolFailedError("tool_error", "it is broken")
+    if order.attempt == 1:
+        raise ToolFailedError("network", "no route", 5.0)
+    return f"{order.tool.name} is done"
+
+
+def outside(said=SAID):
+    executor = JournalingExecutor(dict.fromkeys((tool.name for tool in TOOLS), act))
+    agent = agent_spec(
+        *TOOLS,
+        retry={"jitter": 0},
+        fallback=[{"provider": "other", "model": "second"}],
+    )
+    return Outside.new(MoodyModel(said), executor), agent
+
+
+async def drive(place, life=None):
+    """Let a new process drive the session to its end or its own, however often it rests."""
+    world = World(place, life)
+    world.host.activate(story.SESSION)
+    await world.rest(within=60)
+    while not world.life.dead and (moment := wake_at(await place.state(story.SESSION))):
+        await place.clock.advance((moment - place.clock.now()).total_seconds())
+        await world.rest(within=60)
+    await world.kill()
+    return world
+
+
+async def undisturbed():
+    place, agent = outside()
+    await place.start("story", agent)
+    return place, await drive(place)
+
+
+ENDED, WORLD = asyncio.run(undisturbed())
+TOLD = asyncio.run(ENDED.transcript(story.SESSION))
+EVENTS = asyncio.run(ENDED.store.last_position())
+POINTS = WORLD.life.points
+at_every_point = pytest.mark.parametrize(
+    "point", range(len(POINTS)), ids=lambda n: f"{n} {POINTS[n]}".replace(" ", "-")
+)
+
+
+async def assert_ended_the_same(place):
+    facts = await place.facts(story.SESSION)
+    state = await place.state(story.SESSION)
+    assert Status.COMPLETED == state.status
+    assert SessionCompleted(result="Most of it.", partial=True) in facts
+    unknown = set(await story.doubts(place))
+    told = await place.transcript(story.SESSION)
+    assert story.masked(TOLD, unknown) == story.masked(told, unknown)
+    # 004-020, 004-075
+    check_attempts(facts, state.agent)
+
+
+async def test_what_is_killed_here_fails_in_every_way():
+    facts = await ENDED.facts(story.SESSION)
+
+    assert [0, 0, 0, 1, 1] == [f.fallback for f in facts if isinstance(f, ModelRequested)]
+    failed = [(f.effect, f.kind, f.degraded) for f in facts if isinstance(f, ToolFailed)]
+    assert sorted(failed) == [
+        ("1.0", "network", False),
+        ("1.1", "network", False),
+        ("1.2", "tool_error", True),
+        ("2.0", "tool_error", True),
+        ("2.1", "network", False),
+    ]
+    await assert_ended_the_same(ENDED)
+
+
+@at_every_point
+async def test_a_killed_session_ends_as_if_nothing_had_happened(point):
+    place, agent = outside()
+    await place.start("story", agent)
+    died = await drive(place, Life(point))
+    assert died.life.dead
+
+    survivor = await drive(place)
+
+    assert [] == survivor.troubles
+    await assert_ended_the_same(place)
+    # I5, D9: what is not declared began at most once.
+    told = [start.key for start in place.executor.starts if start.tool == "tell"]
+    assert len(told) <= 1
+
+
+@pytest.mark.parametrize("position", range(1, EVENTS + 1))
+async def test_a_log_cut_after_any_event_goes_on_to_the_same_end(position):
+    # I13
+    place = await story.cut(ENDED, position, SAID, outside)
+
+    survivor = await drive(place)
+
+    assert [] == survivor.troubles
+    await assert_ended_the_same(place)
