@@ -8,7 +8,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -50,7 +50,7 @@ class Log:
     store: EventStore
     board: PresenceBoard
     clock: Clock
-    environ: Mapping[str, str]
+    environ: Mapping[str, str] = field(repr=False)
     grace_seconds: float = GRACE_SECONDS
     """What is in flight may finish for so long, after a signal or a stop."""
     id: str = ""

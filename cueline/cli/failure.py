@@ -4,13 +4,15 @@ This is the one place that does so. A mistake of a user is never a traceback.
 """
 
 import sys
+import traceback
 from enum import IntEnum
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from cueline.cli.outside import take
+from cueline.cli.hiding import hidden
+from cueline.cli.outside import Outside, take
 from cueline.errors import (
     ClusterError,
     CorruptEventError,
@@ -61,6 +63,8 @@ _HINTS: tuple[tuple[type[CuelineError], str], ...] = (
     (UnknownOutcomeError, "see that the disk works and has room, then look before you ask again"),
 )
 _NO_LOG = "--log or CUELINE_LOG names one; `cueline run` makes one"
+_TYPED: type[Exception] = typer.BadParameter.__mro__[2]
+"""What typer raises when something was typed wrong; it has no public name."""
 _REFUSALS = (RejectedError, LogUnavailableError, LogFormatError, ClusterError)
 
 
@@ -77,11 +81,11 @@ def hint_of(error: CuelineError) -> str | None:
     return next((hint.format(subject) for kind, hint in _HINTS if isinstance(error, kind)), None)
 
 
-def tell(error: CuelineError) -> None:
+def tell(error: CuelineError, outside: Outside | None = None) -> None:
     """Say on stderr what went wrong, and what to do."""
-    typer.echo(f"error: {error}", err=True)
+    typer.echo(hidden(f"error: {error}", outside), err=True)
     if (hint := hint_of(error)) is not None:
-        typer.echo(f"hint: {hint}", err=True)
+        typer.echo(hidden(f"hint: {hint}", outside), err=True)
 
 
 class Commands(TyperGroup):
@@ -97,7 +101,7 @@ class Commands(TyperGroup):
             take(ctx, ctx.args)
             return super().invoke(ctx)
         except CuelineError as error:
-            tell(error)
+            tell(error, ctx.obj)
             raise typer.Exit(exit_of(error)) from error
         except KeyboardInterrupt:
             raise typer.Exit(Exit.LEFT) from None
@@ -105,3 +109,8 @@ class Commands(TyperGroup):
             # Whoever read this has seen enough: `cueline list | head`.
             sys.stdout = None
             raise typer.Exit(Exit.DONE) from None
+        except (_TYPED, typer.Exit, typer.Abort):
+            raise
+        except Exception:  # noqa: BLE001 - a bug, whose traceback may quote anything
+            typer.echo(hidden(traceback.format_exc(), ctx.obj), err=True)
+            raise typer.Exit(Exit.FAILED) from None

@@ -13,6 +13,7 @@ import typer
 from cueline.config.place import LOG, find_file, set_in
 
 if TYPE_CHECKING:
+    from cueline.agent import Agent
     from cueline.config.effective import Effective
     from cueline.config.layer import Layer
 
@@ -27,11 +28,18 @@ class Outside:
     """The `cueline.toml` that holds."""
     environment: "Layer" = field(default_factory=dict)
     file: "Layer" = field(default_factory=dict)
+    secrets: set[str] = field(default_factory=set)
+    """Variables whose values are not to be told, as far as this command has heard of them."""
 
     @property
     def log(self) -> Path | None:
         """The log that the file names."""
         return self.file["log"].value if "log" in self.file else None
+
+    def note(self, agent: "Agent") -> None:
+        """Learn which variables this agent keeps secret."""
+        named = (agent.key_variable, *(each.key_variable for each in agent.fallback))
+        self.secrets.update(agent.secrets, filter(None, named))
 
     def held(self) -> "Effective":
         """Return what holds where neither a flag nor an agent says anything.
@@ -57,7 +65,8 @@ def read(config: Path | None) -> Outside:
 
     file = {} if path is None else from_file(path)
     outside = Outside(path, from_environment(os.environ), file)
-    outside.held()
+    settings = outside.held().settings
+    outside.secrets.update(settings.secrets, filter(None, [settings.key_variable]))
     return outside
 
 

@@ -66,6 +66,7 @@ def prepared(file: Path, ask: Ask, outside: Outside) -> StartAsked:
     """
     over = (from_flags(ask.flags), outside.environment)
     agent, held = read_agent(file, over=over, under=(outside.file,))
+    outside.note(agent)
     sources = {key: at for key, at in held.sources.items() if key.partition(".")[0] in SHARED}
     policy = agent.policy
     if "policy.approval_seconds" not in held.given:

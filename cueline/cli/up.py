@@ -17,8 +17,9 @@ import typer
 
 from cueline.cli import opened
 from cueline.cli.failure import Exit
+from cueline.cli.hiding import hidden
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
-from cueline.cli.outside import outside_of
+from cueline.cli.outside import Outside, outside_of
 from cueline.clock import SystemClock
 from cueline.errors import ClusterError, LogUnavailableError
 
@@ -126,7 +127,7 @@ def up(
         text = f"up: {_shown(record)}; what it says goes to {said}"
         _say(record, text, as_json=as_json)
         return
-    opened.run(_keep(plan, as_json=as_json))
+    opened.run(_keep(plan, outside_of(ctx), as_json=as_json))
 
 
 def _say(record: "UpRecord", text: str, *, as_json: bool) -> None:
@@ -143,7 +144,7 @@ def _document(record: "UpRecord") -> dict[str, Any]:
     }
 
 
-async def _keep(plan: Plan, *, as_json: bool) -> None:
+async def _keep(plan: Plan, outside: Outside, *, as_json: bool) -> None:
     from cueline.on_ray import keep_up
 
     over = asyncio.Event()
@@ -162,7 +163,7 @@ async def _keep(plan: Plan, *, as_json: bool) -> None:
         _say(kept.record, f"up: {_shown(kept.record)}", as_json=as_json)
         typer.echo(_found(kept.found, recovers=plan.recover == "all"), err=as_json)
         ended = asyncio.create_task(over.wait())
-        watching = asyncio.create_task(_watch(kept))
+        watching = asyncio.create_task(_watch(kept, outside))
         await asyncio.wait({ended, watching}, return_when=asyncio.FIRST_COMPLETED)
         ended.cancel()
         watching.cancel()
@@ -178,10 +179,10 @@ def _end(over: asyncio.Event) -> None:
     over.set()
 
 
-async def _watch(kept: "Kept") -> None:
+async def _watch(kept: "Kept", outside: Outside) -> None:
     while True:
         for line in await kept.watch():
-            typer.echo(line, err=True)
+            typer.echo(hidden(line, outside), err=True)
 
 
 def _detach(plan: Plan, config: Path | None) -> "tuple[UpRecord, Path]":

@@ -244,7 +244,8 @@ class Watch:
     def _warn(self, warning: str) -> None:
         if warning != self._warned:
             self._warned = warning
-            typer.echo(warning, err=True)
+            agent = self.state.agent if self.state.setup is not None else None
+            typer.echo(self._log.redactor(agent).redact(warning)[0], err=True)
 
     def _soon(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)

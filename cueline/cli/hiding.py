@@ -1,0 +1,20 @@
+"""Takes secrets out of what a command says of its own accord: errors, warnings, bugs (I11).
+
+What comes from the log was cleaned before it was recorded.
+"""
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cueline.cli.outside import Outside
+
+
+def hidden(text: str, outside: "Outside | None") -> str:
+    """Return *text* without the providers' keys, and without what is known to be secret here."""
+    from cueline.agent import secret_values
+    from cueline.events.clean import Redactor
+
+    named = set() if outside is None else outside.secrets
+    own = [os.environ[name] for name in named if os.environ.get(name)]
+    return Redactor([*secret_values(None), *own]).redact(text)[0]

@@ -1,0 +1,145 @@
+"""Secrets planted where a user keeps them, looked for wherever cueline writes (I11)."""
+
+import base64
+import json
+import subprocess
+import sys
+from urllib.parse import quote
+
+import pytest
+
+from cueline.events.clean import REDACTED
+from tests.cli.conftest import CUELINE
+
+TEAM = "team/c4nary+s3cret é"
+KEY = "sk-ant-api03-c4nary-0123456789"
+OWN = "0wn-c4nary-0123456789"
+SECRETS = (TEAM, KEY, OWN)
+TOOLS = """
+import os
+import cueline
+
+@cueline.tool(read_only=True)
+async def leak() -> str:
+    "Say what must not be said."
+    return " ".join(os.environ[name] for name in ("TEAM_TOKEN", "ANTHROPIC_API_KEY", "OWN_TOKEN"))
+
+@cueline.tool(read_only=True)
+async def fail() -> str:
+    "Say it in an error."
+    raise RuntimeError(os.environ["TEAM_TOKEN"] + os.environ["OWN_TOKEN"])
+"""
+BROKEN = """
+import os
+
+raise RuntimeError("no luck with " + os.environ["TEAM_TOKEN"] + " and " + os.environ["OWN_TOKEN"])
+"""
+
+
+def forms():
+    for secret in SECRETS:
+        encoded = base64.b64encode(secret.encode()).decode()
+        yield from (secret, encoded, quote(secret, safe=""), json.dumps(secret)[1:-1])
+
+
+def found_in(content):
+    held = content if isinstance(content, bytes) else content.encode()
+    return [form for form in forms() if form.encode() in held]
+
+
+@pytest.fixture
+def planted(shell, monkeypatch):
+    """A shell with secrets in its environment, its settings, an agent, and all that comes in."""
+    for name, value in zip(("TEAM_TOKEN", "ANTHROPIC_API_KEY", "OWN_TOKEN"), SECRETS, strict=True):
+        monkeypatch.setenv(name, value)
+    (shell.folder / "cueline.toml").write_text('secrets = ["TEAM_TOKEN"]\n')
+    (shell.folder / "leaky.py").write_text(TOOLS)
+    (shell.folder / "broken.py").write_text(BROKEN)
+    told = json.dumps(" ".join(forms()))
+    calls = '[{ name = "leak", arguments = {} }, { name = "fail", arguments = {} }]'
+    shell.agent(
+        f"[[reply]]\ntext = {told}\nthinking = {told}\ncalls = {calls}\n[[reply]]\ntext = {told}\n",
+        tools=("leaky.py:leak", "leaky.py:fail", "list_files"),
+        more='secrets = ["OWN_TOKEN"]\n',
+    )
+    (shell.folder / "work" / quote(KEY)).write_text(TEAM)
+    return shell
+
+
+def run(shell, *more):
+    words = ["run", " ".join(forms()), "--agent", "agent.toml", "--inline", "--id", "one", *more]
+    return subprocess.run([*CUELINE, *words], cwd=shell.folder, capture_output=True, check=False)
+
+
+def test_what_is_said_and_kept_holds_no_secret(planted):
+    done = run(planted, "--label", f"key={KEY}")
+
+    assert 0 == done.returncode, done.stderr
+    assert ([], []) == (found_in(done.stdout), found_in(done.stderr))
+    kept = {each.name: each.read_bytes() for each in planted.log.parent.iterdir()}
+    assert {} == {name: found for name, held in kept.items() if (found := found_in(held))}
+    assert REDACTED.encode() in kept["log.db"] + kept.get("log.db-wal", b"")
+    for words in (
+        ["show", "one"],
+        ["tail", "one"],
+        ["export", "one"],
+        ["export", "one", "--events"],
+        ["replay", "one"],
+        ["list"],
+        ["audit"],
+        ["audit", "--json"],
+        ["pending"],
+        ["status"],
+        ["doctor"],
+        ["config", "show", "--agent", "agent.toml"],
+    ):
+        assert [] == found_in(planted(*words).output), words
+
+
+def test_a_tool_that_cannot_be_imported_does_not_tell_why_with_a_secret(planted):
+    agent = planted.folder / "agent.toml"
+    agent.write_text(agent.read_text().replace("leaky.py:leak", "broken.py:leak"))
+
+    done = run(planted)
+
+    assert 2 == done.returncode
+    assert b"no luck with [redacted]" in done.stderr
+    assert ([], []) == (found_in(done.stdout), found_in(done.stderr))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["show", KEY],
+        ["run", "Hi", "--agent", f"{KEY}.toml"],
+        ["run", "Hi", "--agent", "agent.toml", "--label", TEAM],
+        ["run", "Hi", "--agent", "agent.toml", "--id", f"{TEAM} {KEY}"],
+        ["list", "--log", f"{KEY}.db"],
+    ],
+    ids=str,
+)
+def test_a_refusal_repeats_no_secret(planted, words):
+    done = planted(*words)
+
+    assert 0 != done.exit_code
+    assert [] == found_in(done.output)
+
+
+def test_a_bug_is_told_without_secrets(planted):
+    code = (
+        "import os; from cueline import cli, runtime; from cueline.cli import opened\n"
+        "def run(work):\n"
+        "    work.close()\n"
+        "    raise RuntimeError(os.environ['TEAM_TOKEN'] + os.environ['ANTHROPIC_API_KEY'])\n"
+        "opened.run = run\n"
+        "import sys; sys.argv = ['cueline', 'list']\n"
+        "cli.main()\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=planted.folder, capture_output=True, check=False
+    )
+
+    assert 1 == done.returncode
+    assert b"RuntimeError: [redacted]" in done.stderr
+    assert [] == found_in(done.stderr)
