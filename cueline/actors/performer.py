@@ -27,6 +27,7 @@ from cueline.deciders.session.due import (
     RunTool,
 )
 from cueline.deciders.session.permission import need_ended_by
+from cueline.deciders.session.state import Call
 from cueline.errors import CuelineError, FencedError
 from cueline.events.session import SessionEvent, SessionWaiting, ToolFailed, ToolReturned
 
@@ -114,7 +115,13 @@ class Performer:
         call = state.call(effect)
         assert call is not None, "what is due is in the state"
         assert state.setup is not None, "a call belongs to a session that was started"
-        return Circumstances(call.judged, self._entity.epoch, state.setup.asked_by, call.escalated)
+        return Circumstances(
+            call.judged,
+            self._entity.epoch,
+            state.setup.asked_by,
+            call.escalated,
+            doubt=_doubt(call) if call.phase == "in_doubt" else "",
+        )
 
     async def _heard(self, effect: Effect, outcome: SessionEvent) -> Facts:
         """Tell the breakers of *outcome*; whatever becomes of that, it is not lost."""
@@ -163,3 +170,12 @@ class Performer:
                 return self._tools.failed(self.name(effect.effect, effect.attempt), "lost", told)
             case _:
                 return self._outfit.clean(SessionWaiting(kind="operator", why=f"error: {told}"))
+
+
+def _doubt(call: Call) -> str:
+    """Return what is known of a call in doubt, for the person who is asked about it."""
+    itself = " Its own check could not tell." if call.unclear else ""
+    return (
+        f"Attempt {call.attempt} was given to runner {call.runner}, which is gone before it "
+        f"reported: {call.evidence}.{itself} Did the call take effect?"
+    )

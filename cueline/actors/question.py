@@ -14,7 +14,6 @@ from cueline.events.clean import clean
 from cueline.events.message import ToolCall
 from cueline.events.session import ApprovalRequested, ApprovalResolved, GateAnswer
 
-IN_DOUBT = "Its runner died while it ran. Did it take effect?"
 _SHOWN = 200
 
 
@@ -28,6 +27,8 @@ class Circumstances:
     """Who wanted the session."""
     escalated: bool
     """Nobody answered in time before."""
+    doubt: str = ""
+    """What is known of a call in doubt."""
 
 
 class Asker:
@@ -86,7 +87,7 @@ class Asker:
             tool=call.name,
             arguments=call.arguments,
             summary=summary(call),
-            rationale=IN_DOUBT,
+            rationale=about.doubt,
             rule="in doubt",
             epoch=about.epoch,
             opened_at=now,

@@ -200,6 +200,9 @@ def _print(waiting: list["Approval"]) -> None:
         given = arguments(json.loads(each.arguments_json), 80)
         rows.append((each.id, shown(each.session), asked, time, f"{each.tool} {given}"))
     print_table(("approval", "session", "question", "time left", "call"), rows)
+    for each in waiting:
+        if each.question == "did_it_happen" and not each.given:
+            typer.echo(f"{each.id}: {one_line(each.rationale, 400)}")
 
 
 async def _decide(path: Path, name: str, word: Word, *, as_json: bool) -> Exit:

@@ -389,3 +389,17 @@ async def test_a_question_that_was_opened_twice_keeps_its_first_deadline():
     held = await gate.open(ApprovalName(SESSION, "s.1.0.1"), late, None)
 
     assert opened.deadline_at == held.deadline_at
+
+
+async def test_who_is_asked_about_a_doubt_is_told_what_is_known():
+    # I5: how it is known that the runner is gone, and which attempt it had.
+    scene = Scene([asks_for(("pay", {})), says("done")], act=Valve())
+    first = await scene.begin()
+    await first.kill()
+
+    await scene.world()
+
+    opened = (await scene.outside.facts(GATE))[0]
+    assert ("in doubt", "did_it_happen") == (opened.rule, opened.question)
+    assert f"Attempt 1 was given to runner {first.name}, which is gone" in opened.rationale
+    assert f"process {first.name} has ended" in opened.rationale

@@ -20,6 +20,7 @@ from cueline.events.session import (
 
 # A template: copying it is half as dear as filling all fields of a frozen dataclass.
 _ASKED = Call(effect="", id="", tool="", declared="nothing", gated=False, digest="")
+_LONGEST_EVIDENCE = 200
 _ATTEMPTED = frozenset({"ToolReturned", "ToolFailed"})
 """What ends an attempt: an effect finished, so its host was not taken down by it."""
 
@@ -179,7 +180,15 @@ def call_in_doubt(state: SessionState, event: ToolInDoubt) -> SessionState:
     call = state.call(event.effect)
     if call is None or call.phase == "closed":
         return state
-    doubt = replace(call, phase="in_doubt", approval=None, unclear=False, ruling=None, reach=None)
+    doubt = replace(
+        call,
+        phase="in_doubt",
+        approval=None,
+        evidence=event.evidence[:_LONGEST_EVIDENCE],
+        unclear=False,
+        ruling=None,
+        reach=None,
+    )
     return with_call(state, doubt)
 
 

@@ -169,6 +169,8 @@ class Call:
     """Nobody answered in time, and others are asked."""
     problem: str | None = None
     """Why it cannot be run at all."""
+    evidence: str = ""
+    """How it is known that the runner of a call in doubt is gone."""
     unclear: bool = False
     """Its `reconcile` could not tell."""
     ruling: Ruling | None = None
