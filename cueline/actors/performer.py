@@ -176,6 +176,6 @@ def _doubt(call: Call) -> str:
     """Return what is known of a call in doubt, for the person who is asked about it."""
     itself = " Its own check could not tell." if call.unclear else ""
     return (
-        f"Attempt {call.attempt} was given to runner {call.runner}, which is gone before it "
+        f"Attempt {call.attempt} was given to runner {call.runner}, which was gone before it "
         f"reported: {call.evidence}.{itself} Did the call take effect?"
     )

@@ -401,5 +401,5 @@ async def test_who_is_asked_about_a_doubt_is_told_what_is_known():
 
     opened = (await scene.outside.facts(GATE))[0]
     assert ("in doubt", "did_it_happen") == (opened.rule, opened.question)
-    assert f"Attempt 1 was given to runner {first.name}, which is gone" in opened.rationale
+    assert f"Attempt 1 was given to runner {first.name}, which was gone" in opened.rationale
     assert f"process {first.name} has ended" in opened.rationale
