@@ -15,6 +15,8 @@ from cueline.events.session import (
     SessionWaiting,
     ToolStarted,
 )
+from cueline.stores.waiting import take_turns
+from cueline.testing.crash import World
 from cueline.testing.fakes import asks_for, says
 from tests.actors.scene import SESSION, Interrupted, Scene, Valve
 
@@ -361,6 +363,36 @@ async def test_a_stop_supersedes_every_question():
     assert ["ApprovalSuperseded"] * 3 == [(await scene.outside.types(g))[-1] for g in gates]
     assert "SessionStopped" == (await scene.types())[-1]
     assert [] == scene.executor.starts
+
+
+STARTING = "MessageReceived, ApprovalResolved, SessionContinued, ToolStarted"
+
+
+@pytest.mark.parametrize(
+    "point", ["after VoteGiven, ApprovalGranted", f"before {STARTING}", f"after {STARTING}"]
+)
+async def test_a_late_start_after_its_grant_was_superseded_is_refused(point):
+    # I3, I9: by the store before the start is recorded, by the runner after it.
+    scene = await asked()
+    await scene.first.kill()
+    await scene.decide()
+
+    life = Interrupted({})
+
+    async def stop_elsewhere():
+        life.at = {}
+        await scene.outside.say(SESSION, StopAsked())
+        *_, runner = scene.outside.runners.ports.values()
+        elsewhere = World(scene.outside, runner=runner)
+        await elsewhere.dispatcher.tick()
+        while "SessionStopped" not in await scene.types():
+            await take_turns()
+
+    life.at = {point: stop_elsewhere}
+    await scene.world(life)
+
+    assert [] == scene.executor.starts
+    assert "SessionStopped" == (await scene.types())[-1]
 
 
 async def test_two_gates_agree_on_one_verdict():
