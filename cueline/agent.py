@@ -70,13 +70,13 @@ class Agent(BaseModel):
     key_variable: str | None = None
 
     @staticmethod
-    def from_file(path: Path) -> "Agent":
+    def from_file(path: str | os.PathLike[str]) -> "Agent":
         """Read an agent file; relative paths in it are relative to the file.
 
         Raises:
             ConfigError: the file is missing or wrong; the message names the key.
         """
-        return read_agent(path).agent
+        return read_agent(Path(path)).agent
 
     def spec(self) -> AgentSpec:
         """Return what is recorded when a session starts: everything that decides how it runs.

@@ -1,8 +1,13 @@
-"""How the tests share two workers: one file stays on one, and so does all of Ray."""
+"""How the tests share two workers (one file stays on one, so does all of Ray), and their time."""
 
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A machine that is busy with something else is no reason to fail.
+settings.register_profile("cueline", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("cueline")
 
 RAY = Path(__file__).parent / "ray"
 

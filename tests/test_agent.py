@@ -119,3 +119,10 @@ def test_the_keys_of_every_model_are_secrets(tmp_path):
     spec = Agent.from_file(written(tmp_path)).spec()
 
     assert "hush-hush" in secret_values(spec, {"OTHER_KEY": "hush-hush"})
+
+
+def test_an_agent_file_may_be_named_by_a_string(tmp_path):
+    file = tmp_path / "agent.toml"
+    file.write_text('name = "a"\nprovider = "anthropic"\nmodel = "claude"\n')
+
+    assert Agent.from_file(file) == Agent.from_file(str(file))
