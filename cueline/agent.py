@@ -118,10 +118,11 @@ class Agent(BaseModel):
             ToolImportError: a tool cannot be imported where it will run.
         """
         tools = [self._tool(tool) for tool in self.tools]
+        self._check_settings({tool.name for tool in tools})
         names = [tool.name for tool in tools]
         if twice := {name for name in names if names.count(name) > 1}:
             raise ConfigError(self.name, f"two tools are called {min(twice)!r}")
-        return tuple(tool.spec() for tool in tools)
+        return tuple(self._as_set(tool.spec()) for tool in tools)
 
     def _policy(self, tools: Sequence[ToolSpec]) -> Policy:
         """Return the policy, with a limit of money also about costs where it does not say (C14).

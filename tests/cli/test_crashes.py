@@ -68,7 +68,8 @@ def test_thirty_crashed_sessions_are_left_alone_by_a_run(shell):
     died = subprocess.run([sys.executable, "-c", THIRTY], cwd=shell.folder, check=False)
     before = shell("audit", "--json").stdout
 
-    done = typed(shell, "run", "Hi", "--agent", shell.agent(shell.hello), "--inline")
+    mine = ("--agent", shell.agent(shell.hello), "--inline", "--id", "mine")
+    done = typed(shell, "run", "Hi", *mine)
 
     assert (-signal.SIGKILL, 0) == (died.returncode, done.returncode)
     listed = [each for each in shell.json("list") if each["id"].startswith("c")]
