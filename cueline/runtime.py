@@ -75,13 +75,15 @@ def recorded(agent: Agent, environ: Mapping[str, str] = os.environ) -> AgentSpec
         ToolImportError: make the tool importable where it will run.
     """
     from cueline.providers.factory import check_agent
-    from cueline.providers.prices import check_prices
+    from cueline.providers.prices import check_prices, check_room
 
     spec = _with_script(agent.spec())
     spec = spec.model_copy(update={"fallback": tuple(map(_with_script, spec.fallback))})
     check_agent(spec, environ)
+    money_limited = spec.limits.max_cost is not None
     for asking in each_model(spec):
-        check_prices(asking, money_limited=False)
+        check_prices(asking, money_limited=money_limited)
+        check_room(asking)
     return spec
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -18,7 +18,10 @@ from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgume
 if TYPE_CHECKING:
     from cueline.cli.following import Followed, Past
     from cueline.console.tally import Tally
+    from cueline.deciders.budget import BudgetState
     from cueline.deciders.session import SessionState
+    from cueline.events.budget import BudgetEvent, LimitName
+    from cueline.events.session import SessionStarted
 
 _GROUP = """Show what a session may use, and let it have more.
 
@@ -26,7 +29,8 @@ A session at a limit is paused, not failed: raise the limit, and it goes on.
 """
 _SHOW = """Show each limit of a session: what is used of it, and who set it.
 
-Tokens and cost count with those of the sessions that it started.
+Tokens and cost count with all sessions that it started. A limit of a session
+above it counts for it, too, and is shown with its name.
 
 \b
 Example:
@@ -107,6 +111,10 @@ class Row:
     used: Decimal
     of: Decimal
     source: str
+    whose: str | None = None
+    """The session above it that has the limit; None: its own."""
+    reserved: Decimal = Decimal(0)
+    """For calls that are out; beside what is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +134,7 @@ async def _show(log: Path, name: str, *, as_json: bool) -> Exit:
 
     async with session_in(log, name) as followed:
         past, code = await past_of(followed)
-        standing = _standing(followed, past)
+        standing = await _standing(followed, past)
     if as_json:
         typer.echo(json.dumps(asdict(standing), indent=2, default=str))
     else:
@@ -134,22 +142,26 @@ async def _show(log: Path, name: str, *, as_json: bool) -> Exit:
     return code
 
 
-def _standing(followed: "Followed", past: "Past") -> Standing:
+async def _standing(followed: "Followed", past: "Past") -> Standing:
     from cueline.cli.ending import shown_status
     from cueline.console.clocks import Clocks
     from cueline.console.tally import Tally
+    from cueline.events.session import SessionStarted
     from cueline.events.stream import shown
 
-    clocks, tally = Clocks(), Tally()
+    clocks, tally, above = Clocks(), Tally(), None
     for recorded, fact in past:
         if fact is not None:
             clocks.add(fact, recorded.recorded_at)
             tally = tally.after(fact, recorded.recorded_at)
+        if isinstance(fact, SessionStarted):
+            above = fact
     now = datetime.now(UTC)
     rows: tuple[Row, ...] = ()
     if followed.state.setup is not None:
+        budget = await _budget(followed, above)
         own = _own(followed.state, clocks.wall(now))
-        rows = (*own, *_money(followed.state, tally))
+        rows = (*own, *_money(followed.state, tally, budget, above))
     return Standing(
         id=shown(followed.stream),
         status=shown_status(followed.state),
@@ -158,6 +170,18 @@ def _standing(followed: "Followed", past: "Past") -> Standing:
         waiting_seconds=round(clocks.waiting(now), 3),
         wall_seconds=round(clocks.wall(now), 3),
     )
+
+
+async def _budget(followed: "Followed", started: "SessionStarted | None") -> "BudgetState":
+    """Fold what the ledger recorded for the session's tree; nothing, where it has no limit."""
+    from cueline.cli.reading import journal_of
+    from cueline.deciders.budget import BUDGET
+    from cueline.events.stream import sibling
+
+    root = (started.root if started else None) or followed.stream
+    journal = journal_of(followed.store)
+    facts = [fact async for _, fact in journal.read(sibling(root, "budget"))]
+    return BUDGET.replay(cast("list[BudgetEvent]", facts))
 
 
 def _own(state: "SessionState", wall_seconds: float) -> Iterator[Row]:
@@ -173,14 +197,30 @@ def _own(state: "SessionState", wall_seconds: float) -> Iterator[Row]:
             yield Row(name, _exact(so_far), _exact(most), _source(state, name))
 
 
-def _money(state: "SessionState", tally: "Tally") -> Iterator[Row]:
-    """Tell the limits of tokens and money."""
+def _money(
+    state: "SessionState", tally: "Tally", budget: "BudgetState", started: "SessionStarted | None"
+) -> Iterator[Row]:
+    """Tell the limits of tokens and money: its own, and those of the sessions above it."""
+    from cueline.events.stream import shown
+
+    node = budget.nodes.get(state.stream)
     usage = tally.usage
     tokens = usage.input + usage.output + usage.cache_read + usage.cache_write
-    used = {"max_tokens": Decimal(tokens), "max_cost": tally.cost + tally.children_cost}
-    for name, so_far in used.items():
-        if (most := getattr(state.meter.limits, name)) is not None:
-            yield Row(name, so_far, _exact(most), _source(state, name))
+    own = {"max_tokens": Decimal(tokens), "max_cost": tally.cost + tally.children_cost}
+    names: tuple[LimitName, ...] = ("max_tokens", "max_cost")
+    for name in names:
+        most = getattr(state.meter.limits, name)
+        if most is not None:
+            used = node.settled.of(name) if node else own[name]
+            held = node.reserved.of(name) if node else Decimal(0)
+            yield Row(name, used, _exact(most), _source(state, name), None, held)
+    for allowance in started.allowances if started else ():
+        above = budget.nodes.get(allowance.session)
+        for name in names:
+            if above is not None and name in above.limits:
+                used, held = above.settled.of(name), above.reserved.of(name)
+                whose = shown(allowance.session)
+                yield Row(name, used, above.limits[name], "its own", whose, held)
 
 
 def _exact(value: float | Decimal) -> Decimal:
@@ -202,15 +242,16 @@ def _print(standing: Standing) -> None:
     typer.echo(f"session {standing.id}: {standing.status}")
     table = [
         (
-            NAMES[row.limit],
+            NAMES[row.limit] + (f" of {row.whose}" if row.whose else ""),
             amount(row.limit, row.used),
+            amount(row.limit, row.reserved) if row.reserved else "",
             amount(row.limit, row.of),
             f"{row.used / row.of:.0%}",
             row.source,
         )
         for row in standing.rows
     ]
-    print_table(("limit", "used", "of", "share", "set by"), table)
+    print_table(("limit", "used", "reserved", "of", "share", "set by"), table)
     clocks = (
         ("active", standing.active_seconds),
         ("waiting", standing.waiting_seconds),

@@ -128,8 +128,10 @@ class Telling:
         match fact:
             case LimitWarned(limit=limit, share=share, used=used, of=of):
                 told = "; the agent is told to wrap up" if fact.note else ""
-                said = f"{amount(limit, used)} of {amount(limit, of)}"
-                yield Line("note", f"{share:.0%} of the {NAMES[limit]} used: {said}{told}")
+                said = f": {amount(limit, used)} of {amount(limit, of)}"
+                if limit in ("max_tokens", "max_cost"):
+                    said = ""  # perhaps those of a session above
+                yield Line("note", f"{share:.0%} of the {NAMES[limit]} used{said}{told}")
             case LimitRaised():
                 yield Line("note", f"raised to {self.budget.rise(fact)}")
             case ReservationClosed(outcome="estimated", effect=effect, usd=usd, tokens=tokens):

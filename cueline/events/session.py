@@ -408,6 +408,7 @@ class LimitWarned(Fact):
     """0.8: people are told; 0.9: the agent is told, too."""
     used: float
     of: float
+    """Of tokens and money 1: `used` is the share of the fullest limit on the way to the root."""
     note: str = ""
     """What the next model call is told."""
 

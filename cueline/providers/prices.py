@@ -60,6 +60,25 @@ def bound(agent: AgentSpec, prompt_bytes: int) -> tuple[int, Decimal | None]:
     return sent + answered, (sent * rates[0] + answered * rates[1]) / _MILLION
 
 
+def check_room(agent: AgentSpec) -> None:
+    """Check that one call fits into the limits of tokens and money.
+
+    Raises:
+        ConfigError: raise the limit, or have a call take less.
+    """
+    tokens, usd = bound(agent, 0)
+    most = agent.limits
+    fix = "raise it, or lower limits.max_output_tokens"
+    if most.max_tokens is not None and tokens > most.max_tokens:
+        why = f"{most.max_tokens:,} is less than the {tokens:,} that one call may take; {fix}"
+        raise ConfigError("limits.max_tokens", why)
+    if most.max_cost is not None and usd is not None and usd > most.max_cost:
+        why = (
+            f"${most.max_cost} is less than the ${usd.normalize():f} that one call may take; {fix}"
+        )
+        raise ConfigError("limits.max_cost", why)
+
+
 def check_prices(agent: AgentSpec, *, money_limited: bool) -> None:
     """Check that a price is known where one is needed, and that no entry is for nothing.
 

@@ -1,12 +1,15 @@
 """How the limits of a session's time are kept while it is driven."""
 
+from decimal import Decimal
+
 from cueline.deciders.session import Status
 from cueline.errors import ProviderUnavailableError
 from cueline.events.agent import Limits
-from cueline.events.inbox import MessageSent
+from cueline.events.inbox import MessageSent, RaiseAsked
+from cueline.events.message import Cost
 from cueline.events.session import LimitWarned, ModelFailed, ModelReplied
 from cueline.testing.fakes import asks_for, says
-from tests.actors.scene import Scene, Valve
+from tests.actors.scene import SESSION, Scene, Valve
 
 
 # 003-029: on a timer, also while a tool runs.
@@ -78,3 +81,37 @@ async def test_a_session_at_its_time_reads_messages_and_asks_nobody():
     assert 1 == (await scene.count())["MessageReceived"]
     assert 1 == (await scene.count())["ModelStarted"]
     assert "limit" in (await scene.state()).hold
+
+
+def costing(usd, *replies, **limits):
+    """Return a scene in which each call costs *usd*, and nothing is reserved for it."""
+    place = Scene([*replies, says("done")], limits=Limits(**limits))
+    place.outside.bound = lambda agent, sent: (sent, Decimal(0))
+    place.outside.price = lambda *_: Cost(usd=Decimal(usd), prices="list")
+    return place
+
+
+# C21, 000-020: the ladder of money; the ledger stops, this warns.
+async def test_people_and_the_agent_are_told_of_the_money_once():
+    scene = costing("0.28", *[asks_for(("read", {}))] * 3, max_cost=1)
+    await scene.begin()
+
+    warnings = [f for f in await scene.outside.facts(SESSION) if isinstance(f, LimitWarned)]
+    assert [("max_cost", 0.8, 0.84)] == [(w.limit, w.share, w.used) for w in warnings]
+    assert Status.COMPLETED is (await scene.state()).status
+
+
+async def test_the_agent_is_told_to_wrap_up_when_the_money_is_nearly_spent():
+    scene = costing("0.31", *[asks_for(("read", {}))] * 3, max_cost=1)
+    await scene.begin()
+
+    assert "You are approaching the cost budget. Wrap up current work." in await scene.told()
+
+
+async def test_of_a_raised_limit_of_money_is_warned_anew():
+    scene = costing("0.5", *[asks_for(("read", {}))] * 4, max_cost=1)
+    await scene.begin()
+    await scene.say(RaiseAsked(max_cost=Decimal("2.4")))
+
+    shares = [f.share for f in await scene.outside.facts(SESSION) if isinstance(f, LimitWarned)]
+    assert [0.8, 0.9, 0.8] == shares

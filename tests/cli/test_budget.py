@@ -26,7 +26,7 @@ def test_each_limit_is_shown_with_what_is_used_and_who_set_it(limited):
     head, columns, turns, work, wall, clocks = limited("budget", "show", "one").stdout.splitlines()
 
     assert head == "session one: paused"
-    assert columns.split() == ["LIMIT", "USED", "OF", "SHARE", "SET", "BY"]
+    assert columns.split() == ["LIMIT", "USED", "RESERVED", "OF", "SHARE", "SET", "BY"]
     assert " ".join(turns.split()) == "turns 2 2 100% agent.toml"
     assert " ".join(work.split()).endswith("1h 00m 0% flag --time-budget")
     assert wall.startswith("time since the start")

@@ -130,6 +130,10 @@ def test_a_call_is_told_by_what_became_of_it(telling, fact, line):
             "90% of the time of work used: 1m 31s of 1m 40s; the agent is told to wrap up",
         ),
         (
+            LimitWarned(limit="max_cost", share=0.8, used=0.84, of=1),
+            "80% of the cost used",
+        ),
+        (
             LimitRaised(max_cost=Decimal(5), max_active_seconds=7200),
             "raised to cost $5.00, time of work 2h 00m",
         ),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec, Limits, Price
 from cueline.events.message import Cost, Usage
-from cueline.providers.prices import bound, check_prices, cost_of
+from cueline.providers.prices import bound, check_prices, check_room, cost_of
 from cueline.testing.session_example import TOOLS
 
 OWN = Price(input="3", output="15", cache_read="0.30", cache_write="3.75")
@@ -148,6 +148,23 @@ def test_the_bound_is_at_the_dearest_rate_that_may_apply():
 
 
 # C23, I8: reserve the worst case.
+# D34: a limit that no call fits would only ever stop the session.
+@pytest.mark.parametrize(
+    ("limits", "why"),
+    [
+        ({"max_tokens": 5000}, "5,000 is less than the 8,192 that one call may take"),
+        ({"max_cost": "0.10"}, r"\$0.10 is less than the \$0.12288 that one call may take"),
+    ],
+)
+def test_a_limit_that_not_one_call_fits_is_refused(limits, why):
+    spec = agent("any.toml", "scripted", prices={"scripted/*": OWN}, limits=Limits(**limits))
+
+    with pytest.raises(ConfigError, match=why):
+        check_room(spec)
+
+    check_room(spec.model_copy(update={"limits": Limits(max_output_tokens=9, **limits)}))
+
+
 @given(
     st.sampled_from(["claude-sonnet-4-5", "claude-opus-4-1", "claude-3-haiku-20240307", "own"]),
     st.integers(0, 500_000),

@@ -5,6 +5,8 @@ what was used, or at all that was reserved when nobody knows, or released when
 it was never started. The session neither rests nor ends before all are closed.
 """
 
+from dataclasses import replace as changed
+
 from cueline.deciders.decider import replace
 from cueline.deciders.session.state import Account, Bill, ModelCall, Room, SessionState
 from cueline.events.budget import Allowance
@@ -84,6 +86,9 @@ def reservation_closed(state: SessionState, event: ReservationClosed) -> Session
     """Owe it no more; what was never started may be asked for again, as another attempt."""
     bills = tuple([b for b in state.account.bills if not _is_of(event, b)])
     state = replace(state, account=Account(bills, state.account.news))
+    if event.shares:
+        meter = changed(state.meter, shares=tuple(sorted(event.shares.items())))
+        state = replace(state, meter=meter)
     model = state.turn.model
     if model is not None and model.phase == "requested" and _is_of(event, model):
         again = replace(model, phase="retry", room=None, held=None)

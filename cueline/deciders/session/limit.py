@@ -1,5 +1,8 @@
 """What a session has used of its turns and its time, and what follows from it.
 
+Of tokens and money the ledger says what is used, and when nothing more may be;
+here they are only warned of.
+
 At 0.8 of a limit people are told, at 0.9 the agent is told too, at 1.0 the
 session is held before the next model call. Whatever is in flight is let
 finish, so that time may be passed by what one turn takes.
@@ -28,6 +31,8 @@ LIMIT = "limit"
 """How a hold begins that a message lifts, if there is room again."""
 WARN, TELL, STOP = 0.8, 0.9, 1.0
 
+_BUDGETS = {"max_tokens": "token", "max_cost": "cost"}
+
 
 class Use(NamedTuple):
     """What is used of one limit."""
@@ -49,7 +54,7 @@ class Use(NamedTuple):
 def reached(state: SessionState, *, turns: bool) -> SessionWaiting | None:
     """Return the wait that holds the session, if it may not ask the model again."""
     for use in _uses(state, turns=turns):
-        if use.used >= use.of:
+        if use.limit not in _BUDGETS and use.used >= use.of:
             return SessionWaiting(kind="operator", why=f"{LIMIT}: {use.why}")
     return None
 
@@ -83,6 +88,10 @@ def _uses(state: SessionState, *, turns: bool) -> Iterator[Use]:
     if wall is not None and passed is not None:
         why = f"{wall:g} s since the start (max_wall_seconds)"
         yield Use("max_wall_seconds", passed, wall, wall, "time", why)
+    for name, share in state.meter.shares:
+        # Perhaps of a session above: what it is a share of is not known here.
+        own = float(getattr(limits, name) or 0)
+        yield Use(name, share, 1.0, own, _BUDGETS[name], "")
 
 
 def _wall_seconds(meter: Meter) -> float | None:
@@ -169,7 +178,9 @@ def raised(state: SessionState, event: LimitRaised) -> SessionState:
     if asked is not None:
         asked = asked.model_copy(update=dict.fromkeys(higher))
         asked = None if asked == LimitRaised() else asked
-    meter = changed(state.meter, limits=state.meter.limits.model_copy(update=higher), asked=asked)
+    limits = state.meter.limits.model_copy(update=higher)
+    shares = tuple([each for each in state.meter.shares if each[0] not in higher])
+    meter = changed(state.meter, limits=limits, shares=shares, asked=asked)
     hold = None if held(state) else state.hold
     return seen(room_made(replace(state, meter=meter, hold=hold)), meter.seen_at)
 

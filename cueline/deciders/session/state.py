@@ -341,6 +341,8 @@ class Meter:
     warned: tuple[Rung, ...] = ()
     notes: tuple[str, ...] = ()
     """Fingerprints of what the model is told next."""
+    shares: tuple[tuple[str, float], ...] = ()
+    """Of tokens and money, what the ledger said last: the share of the fullest limit."""
     asked: LimitRaised | None = None
     """What somebody wants to be higher, and is not yet."""
 
