@@ -123,7 +123,7 @@ def _print(sessions: list["Session"], abandoned: set[str]) -> None:
         status = (
             f"{each.shown_status}, nobody drives it"
             if each.stream in abandoned
-            else each.shown_status
+            else f"{each.shown_status}{', partial' * each.partial}"
         )
         age = duration((now - each.updated_at).total_seconds())
         cost = money(Decimal(each.cost))

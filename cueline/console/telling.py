@@ -264,7 +264,9 @@ def _course(fact: Fact) -> Iterator[Line]:
             yield Line("note", f"{open_until}: {one_line(why, WIDTH)}")
         case SessionWaiting(kind=kind, why=why, deadline_at=deadline_at):
             until = f" until {date_time(deadline_at)}" if deadline_at else ""
-            yield Line("note", f"waiting ({kind}){until}: {one_line(why, WIDTH)}")
+            # Which retry that is, and when, was said with the failure.
+            tone: Tone = "dim" if kind == "retry" else "note"
+            yield Line(tone, f"waiting ({kind}){until}: {one_line(why, WIDTH)}")
         case SessionTakenOver(epoch=epoch, lost_attempts=lost):
             again = f"; {count(len(lost), 'lost attempt')}" if lost else ""
             yield Line("note", f"taken over by a new owner, epoch {epoch}{again}")

@@ -67,6 +67,7 @@ def test_a_result_that_lacks_something_says_so_everywhere(shell, critical):
     assert done.exit_code == 0
     assert partial == ("one: completed, partial · " in done.stdout)
     assert partial == ("failed (tool_error); the work goes on without it" in done.stdout)
+    assert partial == ("completed, partial" in shell("list").stdout)
     (listed,) = shell.json("list")
     assert partial is listed["partial"] is shell.json("export", "one")["partial"]
     (call,) = shell.json("export", "one")["toolCalls"]
