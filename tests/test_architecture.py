@@ -14,7 +14,7 @@ MAY_IMPORT = {
     "errors": set(),
     "clock": set(),
     "loop": set(),
-    "config": {"events", "errors"},
+    "config": {"deciders", "events", "errors"},
     "events": {"errors"},
     "deciders": {"events", "errors"},
     "projections": {"events", "errors"},

@@ -72,7 +72,7 @@ def prepared(file: Path, ask: Ask, outside: Outside) -> StartAsked:
     if "policy.approval_seconds" not in held.given:
         seconds = seconds_to_answer(held.settings.approval, attended=ask.attended)
         policy = policy.model_copy(update={"approval_seconds": seconds})
-    if ask.require_approval:
+    if ask.require_approval and "sensitive" not in policy.approval:
         # Beside what else is asked for, not in its place.
         profiles = dict.fromkeys((*policy.approval, "sensitive"))
         profiles.pop("off", None)

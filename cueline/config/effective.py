@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from cueline.config.layer import Given, Layer
 from cueline.config.settings import ADDED, OF_PROVIDER, Settings
+from cueline.deciders.policy_fault import faults
 from cueline.errors import ConfigError
 
 
@@ -37,13 +38,21 @@ def effective(*layers: Layer) -> Effective:
                 _both(given[key], each) if key in given and key in ADDED else (given.get(key, each))
             )
     try:
-        return Effective(Settings.model_validate(_nested(given)), given)
+        held = Effective(Settings.model_validate(_nested(given)), given)
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in problem["loc"])
-        concerned = sorted({e.source for key, e in given.items() if key.startswith(where)})
-        reason = problem["msg"].removeprefix("Value error, ")
-        raise ConfigError(", ".join(concerned), f"[{where}]: {reason}") from error
+        raise _apart(where, problem["msg"].removeprefix("Value error, "), given) from error
+    for key, reason in faults(held.settings.policy):
+        raise _apart(f"policy.{key}", reason, given)
+    return held
+
+
+def _apart(key: str, reason: str, given: Layer) -> ConfigError:
+    """Return that values of one table do not go together, and who gave them."""
+    table = key.partition(".")[0]
+    concerned = {each.source for name, each in given.items() if name.startswith(table)}
+    return ConfigError(", ".join(sorted(concerned)), f"key {key!r}: {reason}")
 
 
 def _of_one_provider(layers: Sequence[Layer]) -> Iterator[Layer]:

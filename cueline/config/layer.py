@@ -13,6 +13,7 @@ from cueline.config.place import ELSEWHERE, set_in
 from cueline.config.problem import problem_of, unknown
 from cueline.config.settings import Settings
 from cueline.errors import ConfigError
+from cueline.events.agent import RetryPolicy
 
 
 class Given(NamedTuple):
@@ -26,6 +27,8 @@ Layer = Mapping[str, Given]
 """What one source gives, by key."""
 
 
+PRESET = "CUELINE_RETRY"
+"""The variable that names a preset of retries."""
 Flags = Mapping[str, tuple[str, object]]
 """For each key its flag, and what was typed; None for nothing."""
 
@@ -52,15 +55,24 @@ def from_environment(environ: Mapping[str, str]) -> Layer:
         ConfigError: a variable of ours is unknown, or has a value that it cannot have.
     """
     known = {leaf.variable: leaf for leaf in leaves().values() if leaf.variable}
-    layer = {}
+    layer = _preset(environ)
     for name in set_in(environ):
+        if name == PRESET:
+            continue
         if name not in known:
-            near = get_close_matches(name, [*known, *ELSEWHERE], n=1, cutoff=0)[0]
+            near = get_close_matches(name, [*known, PRESET, *ELSEWHERE], n=1, cutoff=0)[0]
             raise ConfigError(name, f"there is no such setting; the nearest is {near}")
         leaf = known[name]
         value = _read(leaf.read_text, environ[name], name, leaf.kind)
         layer[leaf.key] = Given(value, f"environment {name}")
     return layer
+
+
+def _preset(environ: Mapping[str, str]) -> dict[str, Given]:
+    """Return what the named preset of retries gives; the variables of its keys go before it."""
+    name = environ.get(PRESET)
+    said = _as_table(name, RetryPolicy, "", PRESET) if name else {}
+    return {f"retry.{key}": Given(said[key], f"environment {PRESET}") for key in said}
 
 
 def from_file(path: Path) -> Layer:

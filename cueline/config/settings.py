@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cueline.events.agent import BreakerPolicy, Limits, Policy, Price, RetryPolicy
+from cueline.events.agent import BreakerPolicy, Fallback, Limits, Policy, Price, RetryPolicy
 
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 """The name of an environment variable; what holds a secret by mistake seldom reads like one."""
@@ -43,6 +43,8 @@ class Settings(BaseModel):
     on_unknown_price: Literal["error", "assume", "ignore"] | None = None
     limits: Limits = Limits()
     retry: RetryPolicy = RetryPolicy()
+    tool_retry: RetryPolicy | None = None
+    fallback: tuple[Fallback, ...] = ()
     breaker: BreakerPolicy = BreakerPolicy()
     policy: Policy = Policy()
     approval: Approval = Approval()

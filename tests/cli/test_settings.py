@@ -206,6 +206,18 @@ def test_an_approval_waits_as_long_as_the_settings_say(shell, monkeypatch):
     assert 7200.0 == shell.json("export", "one")["policy"]["approval_seconds"]
 
 
+def test_require_approval_goes_before_a_file_that_says_off(shell):
+    """000-023."""
+    policy = '[policy]\napproval = "off"\nhooks = [{ on = "asked", command = ["true"] }]\n'
+    agent = shell.agent(shell.deletes, tools=("delete_file",), more=policy)
+    (shell.folder / "work" / "list.txt").write_text("Ada\n")
+
+    assert run(shell, agent, "--require-approval").exit_code == 3
+
+    assert ["sensitive"] == shell.json("export", "one")["policy"]["approval"]
+    assert "flag --require-approval" == sources(shell)["policy.approval"]
+
+
 def test_a_secret_that_the_settings_name_is_not_recorded(shell, monkeypatch):
     """I11: `secrets` of the settings are added to those of the agent."""
     monkeypatch.setenv("TEAM_TOKEN", "t0ken-of-the-team")

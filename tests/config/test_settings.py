@@ -25,6 +25,9 @@ EXAMPLES = {
     "key_variable": ("FIRST_KEY", "SECOND_KEY"),
     "prices": ({"a/b": {"input": 1, "output": 2}}, {"a/b": {"input": 3, "output": 4}}),
     "secrets": (["FIRST"], ["SECOND"]),
+    "tool_retry": ({"max_retries": 1}, {"max_retries": 2}),
+    "fallback": ([{"provider": "a", "model": "b"}], [{"provider": "a", "model": "c"}]),
+    "policy.notify_from_usd": ("0.05", "0.07"),
     "policy.rules": tuple([{"name": name, "answer": "ask"}] for name in ("first", "second")),
     "policy.hooks": tuple([{"on": "asked", "command": [each]}] for each in ("first", "second")),
 }
@@ -97,6 +100,11 @@ def in_file(key, value):
     return from_table(table(key, value), FILE)
 
 
+def needed(key):
+    """Return what a setting does not go without."""
+    return in_file("policy.on_expiry", "escalate") if key == "policy.escalate_to" else {}
+
+
 def value_in(held, key):
     value = held.settings
     for name in key.split("."):
@@ -114,9 +122,9 @@ def test_the_first_layer_that_says_something_wins(key, above, below):
     """000-061, 000-062, 004-008, 004-078."""
     first, second = two_of(key)
 
-    held = effective(above(key, first), below(key, second))
+    held = effective(above(key, first), below(key, second), needed(key))
 
-    alone = effective(in_file(key, first))
+    alone = effective(in_file(key, first), needed(key))
     if key == "secrets":
         assert ("FIRST", "SECOND") == value_in(held, key)
     else:
@@ -129,10 +137,10 @@ def test_a_file_goes_before_the_default(key):
     first, second = two_of(key)
     default = value_in(effective(), key)
 
-    values = [value_in(effective(in_file(key, each)), key) for each in (first, second)]
+    values = [value_in(effective(in_file(key, v), needed(key)), key) for v in (first, second)]
 
     assert [] != [value for value in values if value != default]
-    assert "cueline.toml" == effective(in_file(key, first)).sources[key]
+    assert "cueline.toml" == effective(in_file(key, first), needed(key)).sources[key]
 
 
 @each_leaf
@@ -232,6 +240,33 @@ def test_an_unknown_key_is_refused_with_those_that_are_known(said, told):
     """004-063."""
     with pytest.raises(ConfigError, match=told):
         from_table(said, FILE)
+
+
+def test_the_variable_of_a_preset_is_weaker_than_those_of_its_keys():
+    env = from_environment({"CUELINE_RETRY": "trigger", "CUELINE_RETRY_BASE_SECONDS": "7"})
+
+    held = effective(env)
+
+    assert (7, 0.0) == (held.settings.retry.base_seconds, held.settings.retry.jitter)
+    assert "environment CUELINE_RETRY" == held.sources["retry.jitter"]
+    assert "environment CUELINE_RETRY_BASE_SECONDS" == held.sources["retry.base_seconds"]
+
+
+def test_an_unknown_preset_is_refused_with_those_that_are():
+    with pytest.raises(ConfigError, match=r"CUELINE_RETRY: .*presets are choragen, trigger"):
+        from_environment({"CUELINE_RETRY": "never"})
+
+
+def test_values_of_two_sources_that_do_not_go_together_are_refused_with_both():
+    """004-064: the bands of cost are in order, whoever said which."""
+    env = from_environment({"CUELINE_POLICY_ASK_FROM_USD": "5"})
+    file = from_table({"policy": {"deny_from_usd": "1.00"}}, FILE)
+
+    with pytest.raises(ConfigError) as refused:
+        effective(env, file)
+
+    assert "cueline.toml, environment CUELINE_POLICY_ASK_FROM_USD" == refused.value.subject
+    assert "key 'policy.deny_from_usd': it is below ask_from_usd, 5" == refused.value.reason
 
 
 def test_what_belongs_to_a_provider_is_not_handed_to_another():
