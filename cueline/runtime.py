@@ -126,6 +126,7 @@ def collaborators(
 ) -> Collaborators:
     """Return whom a session host works with."""
     from cueline.providers.factory import account_names, model_factory
+    from cueline.tools.preview import preview
 
     return Collaborators(
         clock=log.clock,
@@ -135,6 +136,7 @@ def collaborators(
         runners=runners,
         gate=gate,
         check_call=check_call,
+        preview=preview,
         price=price,
         ledger=ledger,
         bound=bound,

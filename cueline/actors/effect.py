@@ -40,6 +40,13 @@ class RunnerDirectory(Protocol):
         ...
 
 
+def nothing_to_see(
+    _tool: ToolSpec, _arguments: Mapping[str, JsonValue], _workspace: Workspace | None
+) -> str:
+    """Show no difference."""
+    return ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collaborators:
     """Whom a session host works with."""
@@ -53,6 +60,8 @@ class Collaborators:
     gate: GatePort
     check_call: Callable[[ToolSpec, Mapping[str, JsonValue]], str | None]
     """What the model is told of arguments that do not fit; None when they do."""
+    preview: Callable[[ToolSpec, Mapping[str, JsonValue], Workspace | None], str] = nothing_to_see
+    """What a call would change, as a unified diff, where that can be seen."""
     price: Callable[[AgentSpec, str, Usage], Cost | None]
     ledger: LedgerPort
     bound: Callable[[AgentSpec, int], tuple[int, Decimal | None]]

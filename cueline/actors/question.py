@@ -99,7 +99,10 @@ class Asker:
         if about.escalated and policy.escalate_to:
             may_grant = (*may_grant, policy.escalate_to)
         after = policy.auto_approve_after if _may_be_automatic(effect, about) else None
+        agent = self._outfit.agent
+        tool = self._outfit.tools[call.name]
         asked = {
+            "preview": self._parts.preview(tool, call.arguments, agent.workspace),
             "rationale": rationale(call.name, about.judged),
             "rule": about.judged.rule,
             "usd": about.judged.usd,

@@ -26,7 +26,7 @@ def problem_of_edit(tool: str, arguments: Mapping[str, object], agent: AgentSpec
     """Say why a call cannot run with *arguments*; None when a person may allow it."""
     from cueline.runtime import check_call
 
-    spec = _tool(agent, tool)
+    spec = tool_of(agent, tool)
     if (problem := check_call(spec, dict(arguments))) is not None:  # type: ignore[arg-type]  # it is JSON
         return problem
     judged = judge(agent.policy, spec, dict(arguments), workspace=agent.workspace)  # type: ignore[arg-type]  # likewise
@@ -37,8 +37,9 @@ def problem_of_edit(tool: str, arguments: Mapping[str, object], agent: AgentSpec
 
 def always_of(asked: ApprovalOpened, edit: Arguments | None, agent: AgentSpec) -> tuple[str, ...]:
     """Return where the tool may be used for the rest of the session: as it is now."""
-    return always(_tool(agent, asked.tool), asked.arguments if edit is None else edit)
+    return always(tool_of(agent, asked.tool), asked.arguments if edit is None else edit)
 
 
-def _tool(agent: AgentSpec, name: str) -> ToolSpec:
+def tool_of(agent: AgentSpec, name: str) -> ToolSpec:
+    """Return the tool of that name."""
     return next(tool for tool in agent.tools if tool.name == name)

@@ -3,19 +3,24 @@
 import asyncio
 from collections.abc import Coroutine
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import typer
 
 from cueline.actors.inbox import post
+from cueline.cli.editing import problem_of_edit, tool_of
 from cueline.cli.following import Followed
 from cueline.cli.terminal import who
+from cueline.console.edit import edited
 from cueline.console.entry import Entry
-from cueline.console.prompt import Prompts, Question, Verdict
+from cueline.console.prompt import Answered, Prompts, Question
 from cueline.console.screen import Screen
 from cueline.console.telling import Line, Telling
+from cueline.deciders.policy import always
 from cueline.deciders.session import SessionState, Status
-from cueline.errors import CuelineError
+from cueline.errors import ConfigError, CuelineError
+from cueline.events.approval import ApprovalOpened
 from cueline.events.clean import clean
 from cueline.events.inbox import DecisionGiven, InboxMessage, Lane, MessageSent, PauseAsked
 from cueline.events.session import (
@@ -29,8 +34,8 @@ from cueline.events.session import (
     SessionStarted,
     SessionWaiting,
 )
-from cueline.events.store import RecordedEvent
-from cueline.events.stream import shown
+from cueline.events.store import NO_STREAM, RecordedEvent
+from cueline.events.stream import shown, stream_name, tenant_of
 from cueline.runtime import Log
 
 RECORD_SECONDS = 1.0
@@ -54,7 +59,7 @@ class Watch:
         self._followed = Followed(stream, self._journal)
         self._questions: dict[str, Question] = {}
         self._entry = Entry(screen, self._say, self._said_all)
-        self._prompts = Prompts(screen, log.clock.now, self._answer, self._entry)
+        self._prompts = Prompts(screen, log.clock.now, self._answer, self._entry, self._edit)
         self._posting = asyncio.Lock()
         self._leaving = asyncio.Event()
         self._resting = asyncio.Event()
@@ -191,9 +196,21 @@ class Watch:
             arguments=call.arguments if call else {},
             deadline_at=fact.deadline_at,
             happened=fact.question == "did_it_happen",
+            why=_why(fact),
+            auto_at=fact.auto_at,
         )
         self._questions[question.approval] = question
         if ask:
+            self._soon(self._ask_with_preview(question))
+
+    async def _ask_with_preview(self, question: Question) -> None:
+        """Ask, with what the call would change as the approval's own stream tells it."""
+        stream = stream_name("approval", question.approval, tenant_of(self._stream))
+        async for _, opened in self._journal.read(stream, NO_STREAM, 1):
+            if isinstance(opened, ApprovalOpened):
+                question = replace(question, preview=opened.preview)
+        if question.approval in self._questions:
+            self._questions[question.approval] = question
             self._ask(question)
 
     def _ask(self, question: Question) -> None:
@@ -204,11 +221,32 @@ class Watch:
         self._questions.pop(approval, None)
         self._prompts.withdraw(approval)
 
-    async def _answer(self, question: Question, verdict: Verdict) -> None:
+    async def _answer(self, answered: Answered) -> None:
+        question = answered.question
+        arguments: Any = dict(question.arguments)
+        tool = tool_of(self.state.agent, question.tool) if answered.always else None
         decision = DecisionGiven(
-            approval=question.approval, digest=question.digest, verdict=verdict, by=who()
+            approval=question.approval,
+            digest=question.digest,
+            verdict=answered.verdict,
+            by=who(),
+            edit=arguments if question.edited and answered.verdict == "grant" else None,
+            always=None if tool is None else always(tool, arguments),
+            channel="prompt",
         )
         await self._post(decision)
+
+    def _edit(self, question: Question, change: str) -> Question:
+        """Return *question* with other arguments.
+
+        Raises:
+            ConfigError: they do not fit the tool, or no person can allow them.
+        """
+        arguments = edited(question.arguments, [change])
+        problem = problem_of_edit(question.tool, arguments, self.state.agent)
+        if problem is not None:
+            raise ConfigError("the edit", problem)
+        return replace(question, arguments=arguments, edited=True)
 
     def _offer(self) -> None:
         """Let the person here say more, where the session stays open for it."""
@@ -251,3 +289,10 @@ class Watch:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _why(fact: ApprovalRequested) -> str:
+    """Return which rules ask, what it costs, and who else has to say yes."""
+    cost = f", about ${fact.usd}" if fact.usd is not None else ""
+    people = f", {fact.votes} people have to allow it" if fact.votes > 1 else ""
+    return f"{fact.rule}{cost}{people}"

@@ -23,9 +23,11 @@ from cueline.console.entry import ENTER, ERASERS, Entry, Keys
 from cueline.console.screen import Screen
 from cueline.console.telling import Line
 from cueline.console.text import capped, count, json_of, visible
+from cueline.errors import ConfigError
 
 Verdict = Literal["grant", "deny"]
 _LINES_OF_A_VALUE = 12
+_LINES_OF_A_DIFF = 24
 _MINUTE = 60
 _TICK_SECONDS = 1.0
 
@@ -43,9 +45,28 @@ class Question:
     deadline_at: datetime
     happened: bool = False
     """It is asked whether a call in doubt took effect, not whether it may run."""
+    why: str = ""
+    """Which rules ask, and what it costs."""
+    preview: str = ""
+    """What it would change."""
+    auto_at: datetime | None = None
+    """When it is granted if nobody denies it."""
+    edited: bool = False
+    """The arguments are not those that were asked for."""
 
 
-Answer = Callable[[Question, Verdict], Awaitable[None]]
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a person said at the prompt."""
+
+    question: Question
+    verdict: Verdict
+    always: bool = False
+
+
+Answer = Callable[[Answered], Awaitable[None]]
+Edit = Callable[[Question, str], Question]
+"""Returns the question with other arguments, or raises a `ConfigError` that says why not."""
 
 
 class Prompts:
@@ -61,11 +82,14 @@ class Prompts:
         now: Callable[[], datetime],
         answer: Answer,
         entry: Entry | None = None,
+        edit: Edit | None = None,
     ) -> None:
         self._screen = screen
         self._now = now
         self._answer = answer
         self._entry = entry
+        self._edit = edit
+        self._editing = False
         self._keys = Keys()
         self._waiting: dict[str, Question] = {}
         self._drawn: str | None = None
@@ -129,8 +153,11 @@ class Prompts:
         if question is None:
             return
         if key in ENTER:
-            self._decide(question, self._typed.strip().lower())
-            self._typed = ""
+            typed, self._typed = self._typed.strip(), ""
+            if self._editing:
+                self._change(question, typed)
+            else:
+                self._decide(question, typed.lower())
         elif key in ERASERS:
             self._typed = self._typed[:-1]
         elif key.isprintable():
@@ -142,13 +169,33 @@ class Prompts:
             # Neither answer is harmless: a "no" has the call run again.
             self._screen.show([Line("bad", "please answer y or n: only you can find out")])
             return
+        if typed in ("e", "edit") and self._edit is not None and not question.happened:
+            self._editing = True
+            return
+        always = typed in ("a", "always")
         del self._waiting[question.approval]
         self._screen.keep_last("")
         shown = f"{_asks(question)} {visible(typed) or '(no answer)'}"
         self._screen.show([Line("dim", shown)])
-        task = asyncio.ensure_future(self._answer(question, "grant" if yes else "deny"))
+        verdict: Verdict = "grant" if yes or always else "deny"
+        task = asyncio.ensure_future(self._answer(Answered(question, verdict, always)))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def _change(self, question: Question, typed: str) -> None:
+        """Take a change of the arguments, and show what would run then; nothing ends it."""
+        if not typed:
+            self._editing = False
+            return
+        assert self._edit is not None, "only what can be edited is"
+        try:
+            changed = self._edit(question, typed)
+        except ConfigError as error:
+            self._screen.show([Line("bad", str(error))])
+            return
+        self._editing = False
+        self._waiting[question.approval] = changed
+        self._screen.draw(box(changed))
 
     @property
     def _current(self) -> Question | None:
@@ -171,7 +218,7 @@ class Prompts:
             return
         if self._drawn != question.approval:
             self._drawn = question.approval
-            self._typed = ""
+            self._typed, self._editing = "", False
             self._screen.draw(box(question))
             if entry is None:
                 # What was typed before the question could be seen is no answer to it.
@@ -183,8 +230,13 @@ class Prompts:
         left = (question.deadline_at - self._now()).total_seconds()
         others = len(self._waiting) - 1
         more = f" ({count(others, 'more')} after this)" if others else ""
-        line = f"{_asks(question)} (timeout: {time_left(left)}){more} {visible(self._typed)}"
-        self._screen.keep_last(line)
+        asks = f"{_asks(question)} (timeout: {time_left(left)}){more}"
+        if question.auto_at is not None:
+            wait = (question.auto_at - self._now()).total_seconds()
+            asks = f"{_asks(question)} (granted in {time_left(wait)} unless you say no){more}"
+        if self._editing:
+            asks = "Change (NAME=VALUE, or all of it in JSON; Enter: leave it)"
+        self._screen.keep_last(f"{asks} {visible(self._typed)}")
 
 
 def box(question: Question) -> Panel:
@@ -194,7 +246,16 @@ def box(question: Question) -> Panel:
         text = value if isinstance(value, str) else json_of(value)
         first, *rest = capped(text, _LINES_OF_A_VALUE, 400)
         rows += [f"{visible(key).capitalize()}: {first}", *(f"  {line}" for line in rest)]
+    if question.preview:
+        rows += [
+            "Change:",
+            *(f"  {line}" for line in capped(question.preview, _LINES_OF_A_DIFF, 400)),
+        ]
+    if question.why:
+        rows.append(f"Rule: {visible(question.why)}")
     rows += [f"Session: {question.session}", f"Approval: {question.approval}"]
+    if not question.happened:
+        rows.append("y allows it, a allows it always, e changes it; anything else denies it")
     title = "⚠️  OUTCOME UNKNOWN" if question.happened else "⚠️  APPROVAL REQUIRED"
     return Panel(
         Text("\n".join(rows)), title=title, title_align="left", box=ROUNDED, border_style="yellow"

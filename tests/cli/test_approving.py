@@ -21,7 +21,7 @@ def files(shell):
 
 
 def start(shell, script, more="", tools=("delete_file",)):
-    agent = shell.agent(script, tools=tools, more=f"{shell.reachable}{more}")
+    agent = shell.agent(script, tools=tools, more=f"{more}{shell.reachable}")
     for name in ("list.txt", "other.txt"):
         (shell.folder / "work" / name).write_text("Ada\n")
     done = shell("run", "Tidy up", "--agent", agent, "--inline", "--id", "one")
@@ -148,3 +148,24 @@ def test_pending_tells_why_it_is_asked(asking):
 
     assert ("sensitive", 1, 0) == (waiting["rule"], waiting["votes_needed"], waiting["votes"])
     assert "needs a person's word by the rule sensitive" in waiting["rationale"]
+
+
+WRITES = """
+[[reply]]
+calls = [{ name = "write_file", arguments = { path = "list.txt", content = "Ada\\nBob\\n" } }]
+
+[[reply]]
+text = "Done."
+"""
+
+
+# A diff for writes.
+def test_pending_shows_what_a_write_would_change(shell):
+    start(shell, WRITES, '[policy]\napproval = "all_writes"\n', tools=("write_file",))
+
+    (waiting,) = shell.json("pending")
+
+    assert ("all_writes", "--- a/list.txt\n+++ b/list.txt\n@@ -1 +1,2 @@\n Ada\n+Bob") == (
+        waiting["rule"],
+        waiting["preview"],
+    )

@@ -91,6 +91,23 @@ def test_just_enter_is_no(shell, terminal, list_file):
     assert list_file.exists()
 
 
+def test_a_person_changes_a_call_and_allows_it(shell, terminal, list_file):
+    """I9: what the person saw last is what runs."""
+    other = list_file.with_name("other.txt")
+    other.write_text("Bob\n")
+    terminal.command(*RUN)
+    terminal.sees("e changes it; anything else denies it")
+
+    terminal.type("e", "Enter")
+    terminal.sees("Change (NAME=VALUE, or all of it in JSON; Enter: leave it)")
+    terminal.type("path=other.txt", "Enter")
+    terminal.sees("│ Path: other.txt")
+    terminal.type("y", "Enter")
+
+    terminal.sees("exit 0")
+    assert (True, False) == (list_file.exists(), other.exists())
+
+
 def test_an_answer_from_another_shell_takes_the_question_away(shell, terminal, list_file):
     """000-054."""
     terminal.command(*RUN)

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from rich.console import Console
 from cueline.console.entry import Entry
 from cueline.console.prompt import Prompts, Question, box, time_left
 from cueline.console.screen import Screen
+from cueline.errors import ConfigError
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -32,13 +34,20 @@ class Person:
     def __init__(self):
         self.out = io.StringIO()
         self.given = []
+        self.answered = []
         self.said = []
         screen = Screen(self.out)
         self.entry = Entry(screen, lambda lane, text: self.said.append(text), lambda: None)
-        self.prompts = Prompts(screen, lambda: NOW, self._answer, self.entry)
+        self.prompts = Prompts(screen, lambda: NOW, self._answer, self.entry, self._edit)
 
-    async def _answer(self, asked, verdict):
-        self.given.append((asked.approval, verdict))
+    async def _answer(self, answered):
+        self.given.append((answered.question.approval, answered.verdict))
+        self.answered.append(answered)
+
+    def _edit(self, asked, change):
+        if change == "nonsense":
+            raise ConfigError("the edit", "it has no form")
+        return replace(asked, arguments={"path": change}, edited=True)
 
     async def press(self, keys):
         for key in keys:
@@ -108,6 +117,59 @@ async def test_whether_it_happened_needs_an_answer(person):
 
     await person.press("n\r")
     assert [("one.1.0.1", "deny")] == person.given
+
+
+async def test_a_call_may_be_changed_before_it_is_allowed(person):
+    person.prompts.ask(question())
+
+    await person.press("e\rother.ts\r")
+    assert [] == person.given
+    assert "other.ts" in person.out.getvalue()
+    await person.press("y\r")
+
+    (answered,) = person.answered
+    assert ("grant", True, {"path": "other.ts"}) == (
+        answered.verdict,
+        answered.question.edited,
+        answered.question.arguments,
+    )
+
+
+async def test_a_change_that_has_no_form_is_told_and_may_be_left(person):
+    person.prompts.ask(question())
+
+    await person.press("e\rnonsense\r\ry\r")
+
+    assert "it has no form" in person.out.getvalue()
+    assert [False] == [answered.question.edited for answered in person.answered]
+
+
+async def test_a_call_may_be_allowed_for_good(person):
+    person.prompts.ask(question())
+
+    await person.press("a\r")
+
+    assert [("grant", True)] == [(each.verdict, each.always) for each in person.answered]
+
+
+async def test_whether_something_happened_is_neither_changed_nor_allowed_for_good(person):
+    person.prompts.ask(question(happened=True))
+
+    await person.press("e\ra\r")
+
+    assert [] == person.answered
+
+
+def test_the_box_shows_why_it_is_asked_and_what_it_would_change():
+    """000-025, 004-027."""
+    page = Console(file=io.StringIO(), width=90)
+    asked = replace(question(), why="cost, about $0.75", preview="--- a/x\n+++ b/x\n-old\n+new")
+    page.print(box(asked))
+
+    told = page.file.getvalue()
+    assert "Rule: cost, about $0.75" in told
+    assert "+new" in told
+    assert "e changes it; anything else denies it" in told
 
 
 async def test_questions_are_asked_in_their_order(person):

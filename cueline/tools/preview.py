@@ -1,0 +1,55 @@
+"""What a call would change, as far as it can be seen before it runs."""
+
+from collections.abc import Mapping
+from difflib import unified_diff
+from os import fdopen
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from cueline.actors.presence import machine_name
+from cueline.errors import CuelineError
+from cueline.events.agent import ToolSpec, Workspace
+from cueline.tools.folder import kind_of, open_file, parent_of
+
+LARGEST = 1_000_000
+LINES = 400
+
+
+def preview(tool: ToolSpec, arguments: Mapping[str, JsonValue], workspace: Workspace | None) -> str:
+    """Return the difference that a call would make to a file; empty where it cannot be seen.
+
+    Only a tool that declares what it writes is looked at, and only where the
+    workspace is on this machine.
+    """
+    if tool.writes is None or workspace is None or workspace.machine != machine_name():
+        return ""
+    path, content = (arguments.get(name) for name in tool.writes)
+    if not isinstance(path, str) or not isinstance(content, str):
+        return ""
+    before = _content(Path(workspace.path), path)
+    return "" if before is None else _difference(path, before, content)
+
+
+def _content(root: Path, path: str) -> str | None:
+    """Return the text at *path*, empty where there is none yet; None where it is no text."""
+    if not (root / path).parent.exists():
+        return ""  # the folders come with the file
+    try:
+        with parent_of(root, path) as (parent, name):
+            if kind_of(parent, name) is None:
+                return ""
+            with fdopen(open_file(parent, name, path), "rb") as file:
+                found = file.read(LARGEST + 1)
+        return found.decode() if len(found) <= LARGEST else None
+    except (OSError, ValueError, CuelineError):
+        return None
+
+
+def _difference(path: str, before: str, after: str) -> str:
+    lines = list(
+        unified_diff(before.splitlines(), after.splitlines(), f"a/{path}", f"b/{path}", lineterm="")
+    )
+    if len(lines) > LINES:
+        lines[LINES:] = [f"[{len(lines) - LINES} lines more]"]
+    return "\n".join(lines)

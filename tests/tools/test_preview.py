@@ -1,0 +1,63 @@
+"""What a call would change, as far as it can be seen."""
+
+import pytest
+
+from cueline.actors.presence import machine_name
+from cueline.events.agent import Workspace
+from cueline.tools.files import read_file, write_file
+from cueline.tools.preview import LARGEST, preview
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Workspace(machine=machine_name(), path=str(tmp_path))
+
+
+def shown(place, path="a.txt", content="new\n", tool=write_file):
+    return preview(tool.spec(), {"path": path, "content": content}, place)
+
+
+def test_a_write_is_shown_as_a_difference(place, tmp_path):
+    (tmp_path / "a.txt").write_text("same\nold\n")
+
+    assert ["--- a/a.txt", "+++ b/a.txt", "@@ -1,2 +1,2 @@", " same", "-old", "+new"] == shown(
+        place, content="same\nnew\n"
+    ).splitlines()
+
+
+@pytest.mark.parametrize("path", ["a.txt", "deep/er/a.txt"])
+def test_a_new_file_is_all_new(place, path):
+    assert "+new" in shown(place, path)
+
+
+def test_a_write_that_changes_nothing_shows_nothing(place, tmp_path):
+    (tmp_path / "a.txt").write_text("new\n")
+
+    assert "" == shown(place)
+
+
+@pytest.mark.parametrize("path", ["../a.txt", "/etc/passwd", "link", "folder", "image", "huge", ""])
+def test_what_cannot_be_seen_shows_nothing(place, tmp_path, path):
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "image").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "huge").write_bytes(b"x" * (LARGEST + 1))
+
+    assert "" == shown(place, path)
+
+
+def test_a_workspace_of_another_machine_is_not_looked_at(place, tmp_path):
+    (tmp_path / "a.txt").write_text("old\n")
+
+    assert "" == shown(place.model_copy(update={"machine": "elsewhere"}))
+    assert "" == shown(None)
+
+
+def test_only_what_a_tool_declares_to_write_is_shown(place):
+    assert "" == shown(place, tool=read_file)
+
+
+def test_a_long_difference_is_cut(place):
+    told = shown(place, content="line\n" * 1000)
+
+    assert told.endswith("lines more]")
