@@ -8,28 +8,33 @@ and a call of which nothing is declared is never repeated on its own (I5).
 import hashlib
 import inspect
 import json
-import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, get_args, overload
+from typing import overload
 
 from pydantic import JsonValue
 
 from cueline.errors import ConfigError, ToolFailedError, ToolImportError
 from cueline.events.agent import Declared, Preset, RetryPolicy, ToolSpec
+from cueline.tools.declaration import (
+    Function,
+    Transient,
+    check_named,
+    declaration,
+    estimate,
+    exceptions,
+    name_of,
+    positive,
+    retries_of,
+)
 from cueline.tools.schema import Signature, subject
 from cueline.tools.target import fetch, locate
 
-NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 TIMEOUT_SECONDS = 300.0
 OUTPUT_LIMIT = 100 * 1024 * 1024
-
-Function = Callable[..., object]
-Transient = tuple[type[Exception], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,106 +247,6 @@ def tool(
         )
 
     return make if function is None else make(function)
-
-
-def name_of(function: Function, name: str | None) -> str:
-    """Return the name that the model hears.
-
-    Raises:
-        ConfigError: providers would not take it.
-    """
-    name = function.__name__ if name is None else name
-    if NAME.fullmatch(name) is None:
-        reason = f"{name!r} is no name for a tool: take up to 64 of a-z, A-Z, 0-9, _ and -"
-        raise ConfigError(subject(function), reason)
-    return name
-
-
-def declaration(
-    function: Function, *, read_only: bool, idempotent: bool, reconcile: Function | None
-) -> Declared:
-    """Return what is declared of doing it twice.
-
-    Raises:
-        ConfigError: more than one thing.
-    """
-    said: dict[Literal["read_only", "idempotent", "reconcile"], bool] = {
-        "read_only": read_only,
-        "idempotent": idempotent,
-        "reconcile": reconcile is not None,
-    }
-    declared = [word for word, is_said in said.items() if is_said]
-    if len(declared) > 1:
-        reason = f"declare at most one of read_only, idempotent, reconcile; not {declared}"
-        raise ConfigError(subject(function), reason)
-    return declared[0] if declared else "nothing"
-
-
-def retries_of(function: Function, retry: RetryPolicy | str | None) -> RetryPolicy | None:
-    """Return how the tool is tried again, if it says so itself.
-
-    Raises:
-        ConfigError: there is no such preset.
-    """
-    if not isinstance(retry, str):
-        return retry
-    try:
-        return RetryPolicy.named(retry)
-    except ValueError:
-        presets = ", ".join(get_args(Preset))
-        raise ConfigError(subject(function), f"retry is {retry!r}; presets are {presets}") from None
-
-
-def exceptions(function: Function, transient: Transient) -> Transient:
-    """Return what passes, for an `except`.
-
-    Raises:
-        ConfigError: something in it is no exception.
-    """
-    for kind in transient:
-        if not (isinstance(kind, type) and issubclass(kind, Exception)):
-            raise ConfigError(subject(function), f"transient has {kind!r}, which is no exception")
-    return tuple(transient)
-
-
-def positive(function: Function, seconds: float) -> float:
-    """Return *seconds* as a time-out.
-
-    Raises:
-        ConfigError: no call could end by it.
-    """
-    if not 0 < seconds < math.inf:
-        raise ConfigError(subject(function), f"timeout_seconds is {seconds}; it must be positive")
-    return float(seconds)
-
-
-def estimate(function: Function, usd: Decimal | str | None) -> Decimal | None:
-    """Return what a call is estimated to cost.
-
-    Raises:
-        ConfigError: it is no amount of money.
-    """
-    if usd is None:
-        return None
-    try:
-        amount = Decimal(usd)
-    except InvalidOperation:
-        amount = Decimal("NaN")
-    if not amount.is_finite() or amount < 0:
-        raise ConfigError(subject(function), f"cost_usd is {usd!r}; say it as in '0.25'")
-    return amount
-
-
-def check_named(function: Function, names: Sequence[str]) -> None:
-    """Refuse names that are no arguments.
-
-    Raises:
-        ConfigError: the function has no such argument.
-    """
-    known = inspect.signature(function).parameters
-    for name in names:
-        if name not in known:
-            raise ConfigError(subject(function), f"it has no argument {name!r}")
 
 
 @lru_cache(maxsize=1000)

@@ -58,6 +58,10 @@ async def test_only_exceptions_are_transient():
         tool(transient=("timeout",))(example)
 
 
+async def test_one_exception_will_do_instead_of_several():
+    assert (TimeoutError,) == tool(transient=TimeoutError)(example).transient
+
+
 def example() -> str:
     """Do nothing."""
     return ""

@@ -1,0 +1,118 @@
+"""What is declared of a tool, checked: each thing for itself."""
+
+import inspect
+import math
+import re
+from collections.abc import Callable, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Literal, get_args
+
+from cueline.errors import ConfigError
+from cueline.events.agent import Declared, Preset, RetryPolicy
+from cueline.tools.schema import subject
+
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+Function = Callable[..., object]
+Transient = tuple[type[Exception], ...]
+
+
+def name_of(function: Function, name: str | None) -> str:
+    """Return the name that the model hears.
+
+    Raises:
+        ConfigError: providers would not take it.
+    """
+    name = function.__name__ if name is None else name
+    if NAME.fullmatch(name) is None:
+        reason = f"{name!r} is no name for a tool: take up to 64 of a-z, A-Z, 0-9, _ and -"
+        raise ConfigError(subject(function), reason)
+    return name
+
+
+def declaration(
+    function: Function, *, read_only: bool, idempotent: bool, reconcile: Function | None
+) -> Declared:
+    """Return what is declared of doing it twice.
+
+    Raises:
+        ConfigError: more than one thing.
+    """
+    said: dict[Literal["read_only", "idempotent", "reconcile"], bool] = {
+        "read_only": read_only,
+        "idempotent": idempotent,
+        "reconcile": reconcile is not None,
+    }
+    declared = [word for word, is_said in said.items() if is_said]
+    if len(declared) > 1:
+        reason = f"declare at most one of read_only, idempotent, reconcile; not {declared}"
+        raise ConfigError(subject(function), reason)
+    return declared[0] if declared else "nothing"
+
+
+def retries_of(function: Function, retry: RetryPolicy | str | None) -> RetryPolicy | None:
+    """Return how the tool is tried again, if it says so itself.
+
+    Raises:
+        ConfigError: there is no such preset.
+    """
+    if not isinstance(retry, str):
+        return retry
+    try:
+        return RetryPolicy.named(retry)
+    except ValueError:
+        presets = ", ".join(get_args(Preset))
+        raise ConfigError(subject(function), f"retry is {retry!r}; presets are {presets}") from None
+
+
+def exceptions(function: Function, transient: Transient) -> Transient:
+    """Return what passes, for an `except`.
+
+    Raises:
+        ConfigError: something in it is no exception.
+    """
+    kinds = transient if isinstance(transient, tuple) else (transient,)
+    for kind in kinds:
+        if not (isinstance(kind, type) and issubclass(kind, Exception)):
+            raise ConfigError(subject(function), f"transient has {kind!r}, which is no exception")
+    return kinds
+
+
+def positive(function: Function, seconds: float) -> float:
+    """Return *seconds* as a time-out.
+
+    Raises:
+        ConfigError: no call could end by it.
+    """
+    if not 0 < seconds < math.inf:
+        raise ConfigError(subject(function), f"timeout_seconds is {seconds}; it must be positive")
+    return float(seconds)
+
+
+def estimate(function: Function, usd: Decimal | str | None) -> Decimal | None:
+    """Return what a call is estimated to cost.
+
+    Raises:
+        ConfigError: it is no amount of money.
+    """
+    if usd is None:
+        return None
+    try:
+        amount = Decimal(usd)
+    except InvalidOperation:
+        amount = Decimal("NaN")
+    if not amount.is_finite() or amount < 0:
+        raise ConfigError(subject(function), f"cost_usd is {usd!r}; say it as in '0.25'")
+    return amount
+
+
+def check_named(function: Function, names: Sequence[str]) -> None:
+    """Refuse names that are no arguments.
+
+    Raises:
+        ConfigError: the function has no such argument.
+    """
+    known = inspect.signature(function).parameters
+    for name in names:
+        if name not in known:
+            raise ConfigError(subject(function), f"it has no argument {name!r}")
