@@ -6,13 +6,22 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal
 
+from cueline.actors.family import child_of
 from cueline.actors.inbox import ask_start, new_id
 from cueline.agent import Agent
 from cueline.errors import CuelineError
 from cueline.events.clean import clean
 from cueline.events.inbox import StartAsked
 from cueline.events.stream import stream_name
-from cueline.runtime import DEFAULT_LOG, Log, Place, inline, open_log, recorded
+from cueline.runtime import (
+    DEFAULT_LOG,
+    Log,
+    Place,
+    check_limits,
+    inline,
+    open_log,
+    recorded,
+)
 from cueline.session import Session
 
 
@@ -32,13 +41,20 @@ class Runtime:
         open: bool = False,  # noqa: A002 - the word of the log
         id: str | None = None,  # noqa: A002 - the word of the log
         labels: Mapping[str, str] | None = None,
+        parent: str | None = None,
     ) -> Session:
         """Start a session of *agent*; with *open* it stays for more messages after its goal.
+
+        With the id of a *parent* it is a child of that session: what it spends
+        counts for the limits of all sessions above it, and the parent's log says
+        when it was asked for, how it ended and what it spent.
 
         Raises:
             ConfigError: mend the setting, file or variable it names; nothing was recorded.
             ToolImportError: make the tool importable where it will run.
-            RejectedError: there is a session of that id; choose another.
+            RejectedError: there is a session of that id, or the tree is too deep.
+            UnknownSessionError: there is no such parent.
+            SessionFinishedError: the parent has ended.
         """
         spec = recorded(agent, self._log.environ)
         asked = StartAsked(
@@ -48,10 +64,16 @@ class Runtime:
             labels=dict(labels or {}),
             asked_at=self._log.clock.now(),
         )
+        if parent is not None:
+            name = stream_name("session", parent)
+            asked = await child_of(self._log.journal(), name, asked)
+            check_limits(spec, asked.allowances)
         asked = clean(asked, self._log.redactor(spec))[0]
         stream = await ask_start(self._log.journal(spec), id or new_id(), asked)
         self._scope.add(stream)
-        await self._place.place([stream])
+        # A parent that somebody else drives hears of it through its inbox.
+        above = [asked.parent] if asked.parent in self._scope else []
+        await self._place.place([stream, *filter(None, above)])
         return self._session(stream)
 
     async def resume(self, id: str) -> Session:  # noqa: A002 - the word of the log

@@ -28,7 +28,8 @@ from cueline.actors.tool import ToolExecutor
 from cueline.agent import Agent, secret_values
 from cueline.clock import Clock, SystemClock
 from cueline.errors import CuelineError, ToolFailedError
-from cueline.events.agent import AgentSpec, Fallback, ToolSpec, Workspace, each_model
+from cueline.events.agent import AgentSpec, Fallback, Limits, ToolSpec, Workspace, each_model
+from cueline.events.budget import Allowance
 from cueline.events.clean import Redactor
 from cueline.events.codec import Codec
 from cueline.events.journal import Journal
@@ -75,16 +76,27 @@ def recorded(agent: Agent, environ: Mapping[str, str] = os.environ) -> AgentSpec
         ToolImportError: make the tool importable where it will run.
     """
     from cueline.providers.factory import check_agent
-    from cueline.providers.prices import check_prices, check_room
 
     spec = _with_script(agent.spec())
     spec = spec.model_copy(update={"fallback": tuple(map(_with_script, spec.fallback))})
     check_agent(spec, environ)
-    money_limited = spec.limits.max_cost is not None
+    check_limits(spec, ())
+    return spec
+
+
+def check_limits(spec: AgentSpec, allowances: Sequence[Allowance]) -> None:
+    """Check that the limits of *spec*, and those of the sessions above it, can be kept.
+
+    Raises:
+        ConfigError: mend the limit or the price that it names.
+    """
+    from cueline.providers.prices import check_prices, check_room
+
+    limits: list[Limits | Allowance] = [spec.limits, *allowances]
+    money_limited = any(each.max_cost is not None for each in limits)
     for asking in each_model(spec):
         check_prices(asking, money_limited=money_limited)
         check_room(asking)
-    return spec
 
 
 def _with_script(asks: _Asks) -> _Asks:

@@ -3,6 +3,7 @@
 import pytest
 
 import cueline
+from cueline.errors import ConfigError
 from cueline.session import Session
 
 SCRIPT = """
@@ -84,3 +85,43 @@ async def test_a_question_that_nobody_answers_in_time_pauses_the_session(log):
         session = await here.start(agent(approval_seconds=0.001), "Ring")
 
         assert "approval expired" == (await session.result()).text
+
+
+def thrifty(**limits: object) -> cueline.Agent:
+    """Return an agent whose one call costs 3 cents, and may cost a little more."""
+    return cueline.Agent.model_validate(
+        {
+            "name": "thrifty",
+            "provider": "scripted",
+            "model": "once",
+            "parameters": {
+                "script": 'reply = [{ text = "Done.", usage = { input = 10, output = 20 } }]'
+            },
+            "prices": {"scripted/*": {"input": 1000, "output": 1000}},
+            "limits": {"max_output_tokens": 20, **limits},
+        }
+    )
+
+
+# I8, 000-022: one budget covers a session and all that it asks for.
+async def test_a_child_spends_from_the_budget_of_its_parent(log):
+    async with runtime(log) as here:
+        parent = await here.start(thrifty(max_cost="0.50"), "Lead", id="one", open=True)
+        await parent.result()
+        child = await here.start(thrifty(), "Help", id="two", parent="one")
+
+        assert "Done." == (await child.result()).text
+        last = [fact async for fact in child.events() if fact.type == "ReservationClosed"][-1]
+        assert {"max_cost": 0.12} == last.shares
+
+
+async def test_a_child_of_unknown_price_does_not_start_under_a_limit_of_money(log):
+    unknown = cueline.Agent(
+        name="a", provider="anthropic", model="claude-none-9", key_variable="HOME"
+    )
+    async with runtime(log) as here:
+        parent = await here.start(thrifty(max_cost="0.50"), "Lead", id="one", open=True)
+        await parent.result()
+
+        with pytest.raises(ConfigError, match="no price is known"):
+            await here.start(unknown, "Help", id="two", parent="one")

@@ -22,6 +22,7 @@ from dataclasses import replace
 from typing import cast
 
 from cueline.actors.author import author_of
+from cueline.actors.family import farewell
 from cueline.actors.outfit import Outfit
 from cueline.clock import Clock
 from cueline.deciders.prompt import Prompt
@@ -144,7 +145,8 @@ class Entity:
             after=self._after,
             actor=author_of,
         )
-        await self._append(write)
+        told = [] if self.state.finished else await self._farewell(steps)
+        await self._append([write, *told])
         self.version += sum(len(facts) for facts in steps.steps)
         self._after = None
         self.state = steps.state
@@ -152,12 +154,16 @@ class Entity:
             for fact in facts:
                 self.prompt.add(fact)
 
-    async def _append(self, write: FactWrite) -> None:
+    async def _farewell(self, steps: Steps) -> list[FactWrite]:
+        """Return what the session's parent is told, if it ends now."""
+        return await farewell(self.journal, steps.state, steps.steps)
+
+    async def _append(self, writes: Sequence[FactWrite]) -> None:
         key = f"{self.epoch}.{self.version}"
         told = False
         while True:
             try:
-                await self.journal.append([write], key)
+                await self.journal.append(writes, key)
             except (UnknownOutcomeError, LogUnavailableError) as error:
                 # What is known stays in memory until the log takes it.
                 if not told:

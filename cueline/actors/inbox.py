@@ -2,6 +2,7 @@
 
 from uuid import uuid4
 
+from cueline.actors.family import spawning
 from cueline.errors import (
     KeyReusedError,
     RejectedError,
@@ -22,6 +23,8 @@ def new_id() -> str:
 async def ask_start(journal: Journal, id: str, asked: StartAsked, by: str = "user") -> str:  # noqa: A002 - the word of the log
     """Ask for a session, and return its stream. Whoever looks for work takes it up.
 
+    A child's parent is told in the same append.
+
     Raises:
         RejectedError: there is a session of that id; choose another.
     """
@@ -30,7 +33,7 @@ async def ask_start(journal: Journal, id: str, asked: StartAsked, by: str = "use
         stream=sibling(stream, "inbox"), steps=[[asked]], expected_version=NO_STREAM, actor=by
     )
     try:
-        await journal.append([write], key="start")
+        await journal.append([write, *spawning(stream, asked)], key="start")
     except (WrongExpectedVersionError, KeyReusedError) as error:
         raise RejectedError(shown(stream), "there is a session of this id") from error
     return stream

@@ -132,6 +132,8 @@ class Limits(Part):
     """Of work: what its model calls and tool calls take, each counted, also side by side."""
     max_wall_seconds: float | None = Field(default=None, gt=0)
     """Since the start, whatever the session does or waits for."""
+    max_depth: int = Field(default=4, ge=0)
+    """How many sessions may be above a child that it asks for."""
 
 
 Profile = Literal["off", "sensitive", "cost", "all_writes", "phase_gates"]

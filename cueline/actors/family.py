@@ -1,0 +1,109 @@
+"""What a session has to do with its family: it is asked for, and it tells how it ended.
+
+Each is one append with the line in the parent's inbox, so that no crash comes
+between them (I7).
+"""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from decimal import Decimal
+from typing import cast
+
+from cueline.deciders.session import SessionState, Status, evolve, session_of
+from cueline.deciders.session.budget import path_of
+from cueline.errors import RejectedError, SessionFinishedError, UnknownSessionError
+from cueline.events.budget import Allowance
+from cueline.events.codec import Emptied
+from cueline.events.fact import Fact
+from cueline.events.inbox import ChildAsked, ChildEnded, StartAsked
+from cueline.events.journal import FactWrite, Journal
+from cueline.events.session import ModelReplied, ReservationClosed, SessionEvent
+from cueline.events.store import ANY, NO_STREAM
+from cueline.events.stream import shown, sibling
+
+
+async def child_of(journal: Journal, parent: str, asked: StartAsked) -> StartAsked:
+    """Return *asked* as a child of the session *parent*, whose limits are the child's, too.
+
+    Raises:
+        UnknownSessionError: there is no such parent.
+        SessionFinishedError: the parent has ended.
+        RejectedError: the tree would be deeper than the parent's `max_depth`.
+    """
+    state = session_of(parent)
+    async for fact in _facts(journal, parent):
+        state = evolve(state, fact)
+    if state.setup is None:
+        if (await journal.store.head(sibling(parent, "inbox"))).version == NO_STREAM:
+            raise UnknownSessionError(shown(parent), "there is no such session in this log")
+        raise RejectedError(shown(parent), "nobody has taken it up yet; start its child after that")
+    if state.finished:
+        raise SessionFinishedError(shown(parent), f"the session has ended: {state.status}")
+    family = state.setup.family
+    deepest = state.meter.limits.max_depth
+    if family.depth >= deepest:
+        why = f"its children would be {family.depth + 1} deep, and limits.max_depth is {deepest}"
+        raise RejectedError(shown(parent), why)
+    place = {
+        "parent": parent,
+        "root": family.root or parent,
+        "depth": family.depth + 1,
+        "allowances": tuple(filter(_limits, path_of(state))),
+    }
+    return asked.model_copy(update=place)
+
+
+def _limits(allowance: Allowance) -> bool:
+    return allowance.max_tokens is not None or allowance.max_cost is not None
+
+
+def spawning(child: str, asked: StartAsked) -> list[FactWrite]:
+    """Return what the parent is told when a child is asked for."""
+    if asked.parent is None:
+        return []
+    return [_told(asked.parent, ChildAsked(child=child))]
+
+
+async def farewell(
+    journal: Journal, state: SessionState, steps: Iterable[Sequence[SessionEvent]]
+) -> list[FactWrite]:
+    """Return what the parent is told when *steps* end the session, whose state is then *state*."""
+    if state.setup is None or state.setup.family.parent is None or not state.finished:
+        return []
+    status = state.status
+    assert status in (Status.COMPLETED, Status.FAILED, Status.STOPPED), "it has ended"
+    limited = state.setup.limited
+    spent = [_spent(fact, limited=limited) async for fact in _facts(journal, state.stream)]
+    spent += [_spent(fact, limited=limited) for facts in steps for fact in facts]
+    ended = ChildEnded.model_validate(
+        {
+            "child": state.stream,
+            "status": str(status),
+            "tokens": sum(tokens for tokens, _ in spent),
+            "usd": sum((usd for _, usd in spent), Decimal(0)),
+        }
+    )
+    return [_told(state.setup.family.parent, ended)]
+
+
+def _spent(fact: Fact, *, limited: bool) -> tuple[int, Decimal]:
+    """Return what *fact* says of tokens and money: the ledger's word, where it was asked."""
+    match fact:
+        case ReservationClosed(tokens=tokens, usd=usd):
+            return tokens, usd
+        case ModelReplied(usage=usage, cost=cost) if not limited:
+            tokens = usage.input + usage.output + usage.cache_read + usage.cache_write
+            return tokens, Decimal(0) if cost is None else cost.usd
+        case _:
+            return 0, Decimal(0)
+
+
+def _told(parent: str, message: ChildAsked | ChildEnded) -> FactWrite:
+    return FactWrite(
+        stream=sibling(parent, "inbox"), steps=[[message]], expected_version=ANY, actor="system"
+    )
+
+
+async def _facts(journal: Journal, stream: str) -> AsyncIterator[SessionEvent]:
+    async for _, fact in journal.read(stream):
+        if not isinstance(fact, Emptied):
+            yield cast("SessionEvent", fact)

@@ -1,0 +1,143 @@
+"""A child of a session: asked for, limited, and heard of when it has ended."""
+
+from decimal import Decimal
+
+import pytest
+
+from cueline.actors.family import child_of
+from cueline.deciders.session import Status
+from cueline.errors import RejectedError, SessionFinishedError, UnknownSessionError
+from cueline.events.agent import Limits
+from cueline.events.budget import Allowance
+from cueline.events.inbox import ChildEnded, RaiseAsked, StartAsked, StopAsked
+from cueline.events.message import Cost
+from cueline.events.session import ChildSettled, ChildSpawned, SessionCompleted
+from cueline.testing.crash import Life
+from cueline.testing.fakes import asks_for, says
+from tests.actors.scene import SESSION, Scene
+
+CHILD = "session-default/c"
+CENT = Decimal("0.01")
+
+
+def scene(replies=None, **limits):
+    """Return a scene in which each call costs 4 cents, and may cost 10."""
+    place = Scene(replies or [asks_for(("read", {})), says("done")], limits=Limits(**limits))
+    place.outside.bound = lambda agent, sent: (sent, 10 * CENT)
+    place.outside.price = lambda *_: Cost(usd=4 * CENT, prices="list")
+    return place
+
+
+async def asked(place, parent=SESSION, **limits):
+    agent = place.agent.model_copy(update={"limits": Limits(**limits)})
+    wish = StartAsked(agent=agent, goal="help", asked_at=place.clock.now())
+    return await child_of(place.outside.journal, parent, wish)
+
+
+async def spawn(place, name="c", parent=SESSION, **limits):
+    """Ask for a child of a session, and return its stream."""
+    wish = await asked(place, parent, **limits)
+    fields = {n: getattr(wish, n) for n in ("parent", "root", "depth", "allowances")}
+    return await place.outside.start(name, wish.agent, "help", **fields)
+
+
+async def of_kind(place, kind, stream=SESSION):
+    return [fact for fact in await place.outside.facts(stream) if isinstance(fact, kind)]
+
+
+@pytest.mark.parametrize("limits", [{}, {"max_cost": Decimal(5)}])
+async def test_a_parent_is_told_of_its_child_and_of_what_it_spent(limits):
+    place = scene(**limits)
+    await place.begin(open=True)
+    await spawn(place)
+    await place.world()
+
+    assert [CHILD] == [fact.child for fact in await of_kind(place, ChildSpawned)]
+    (settled,) = await of_kind(place, ChildSettled)
+    assert ("completed", 8 * CENT) == (settled.status, settled.usd)
+    assert 1 == len(await of_kind(place, SessionCompleted, CHILD))
+
+
+async def with_a_child_that_nobody_drives():
+    place = scene()
+    await (await place.begin(open=True)).kill()
+    await spawn(place)
+    return place
+
+
+# I7: not one message lost, none twice, wherever the child's process dies.
+async def test_a_parent_is_told_at_most_once_whoever_dies():
+    place = await with_a_child_that_nobody_drives()
+    points = len((await place.world()).life.points)
+
+    assert points > 15
+    for point in range(points):
+        place = await with_a_child_that_nobody_drives()
+        await (await place.world(Life(point))).kill()
+        await (await place.world()).rest(within=60)
+
+        assert 1 == len(await of_kind(place, ChildSpawned)), point
+        assert 1 == len(await of_kind(place, ChildSettled)), point
+        ends = await of_kind(place, ChildEnded, "inbox-default/s")
+        assert [8 * CENT] == [fact.usd for fact in ends], point
+
+
+# I8: each limit on the way to the root.
+async def test_a_child_has_the_limits_of_all_above_it():
+    place = scene(max_cost=Decimal(5))
+    await place.begin(open=True)
+    child = await spawn(place, max_tokens=9000)
+    await place.world()
+
+    own = Allowance(session=SESSION, max_cost=Decimal(5))
+    first = await asked(place)
+    assert (SESSION, SESSION, 1, (own,)) == (
+        first.parent, first.root, first.depth, first.allowances
+    )  # fmt: skip
+    assert child == CHILD
+
+
+async def test_a_raised_limit_is_the_one_that_a_child_begins_with():
+    place = scene(max_cost=Decimal(5))
+    await place.begin(open=True)
+    await place.say(RaiseAsked(max_cost=Decimal(7)))
+
+    assert [Decimal(7)] == [each.max_cost for each in (await asked(place)).allowances]
+
+
+# C25
+async def test_a_tree_is_no_deeper_than_its_limit():
+    place = scene(max_depth=1)
+    await place.begin(open=True)
+    await place.outside.start(
+        "c", place.agent, "help", open=True, parent=SESSION, root=SESSION, depth=1
+    )
+    await place.world()
+
+    with pytest.raises(RejectedError, match=r"limits\.max_depth is 1"):
+        await asked(place, CHILD)
+
+
+async def test_a_child_needs_a_parent_that_lives():
+    place = scene()
+    with pytest.raises(UnknownSessionError):
+        await asked(place)
+    await place.outside.start("s", place.agent)
+    with pytest.raises(RejectedError, match="nobody has taken it up yet"):
+        await asked(place)
+    await place.world()
+
+    with pytest.raises(SessionFinishedError):
+        await asked(place)
+
+
+async def test_a_parent_that_has_ended_refuses_the_news_and_stays_ended():
+    # I6
+    place = scene([says("done")])
+    await place.begin(open=True)
+    await spawn(place)
+    await place.outside.say(SESSION, StopAsked())
+    await (await place.world()).rest(within=60)
+
+    assert Status.STOPPED is (await place.state()).status
+    assert Status.COMPLETED is (await place.outside.state(CHILD)).status
