@@ -92,6 +92,29 @@ def test_sigterm_lets_what_is_in_flight_finish_and_starts_nothing(cueline, up, t
     assert "Here I am." in cueline("resume", "s", "--inline").stdout
 
 
+def test_sigterm_pauses_a_run_on_a_cluster_and_takes_its_own_down(cueline, cluster, tmp_path):
+    """D5, 000-011, 000-068: paused, not failed; what is in flight finishes first."""
+    (tmp_path / "script.toml").write_text(SLOW)
+    words = ["run", "Go.", "--agent", str(tmp_path / "agent.toml"), "--id", "s"]
+    there = ["--address", cluster.address, "--log", str(tmp_path / "log.db")]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "cueline.cli", *words, *there],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    wait_until(lambda: "ModelStarted" in types(cueline), within=60)
+
+    running.send_signal(signal.SIGTERM)
+    said, _ = running.communicate(timeout=40)
+
+    assert (3, True) == (running.returncode, "session s: paused" in said), said
+    assert "ModelReplied" in types(cueline)
+    assert "SessionWaiting" == types(cueline)[-1]
+    assert [] == json.loads(cueline("status", "--json").stdout)["processes"]
+
+
 def types(cueline):
     return [
         json.loads(line)["type"] for line in cueline("export", "s", "--events").stdout.splitlines()
