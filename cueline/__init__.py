@@ -8,11 +8,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cueline.agent import Agent
+    from cueline.agent import Agent, ToolSettings
     from cueline.backoff import retry_with_backoff
     from cueline.clock import SystemClock
     from cueline.errors import CuelineError, ToolFailedError
-    from cueline.events.agent import Limits, Policy, RetryPolicy
+    from cueline.events.agent import Fallback, Limits, Policy, RetryPolicy
     from cueline.library import Runtime, open_runtime
     from cueline.session import Result, Session
     from cueline.tools.tool import Tool, ToolContext, tool
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Agent",
     "CuelineError",
+    "Fallback",
     "Limits",
     "Policy",
     "Result",
@@ -30,6 +31,7 @@ __all__ = [
     "Tool",
     "ToolContext",
     "ToolFailedError",
+    "ToolSettings",
     "open_runtime",
     "retry_with_backoff",
     "tool",
@@ -38,6 +40,7 @@ __all__ = [
 _HOMES = {
     "Agent": "cueline.agent",
     "CuelineError": "cueline.errors",
+    "Fallback": "cueline.events.agent",
     "Limits": "cueline.events.agent",
     "Policy": "cueline.events.agent",
     "Result": "cueline.session",
@@ -48,6 +51,7 @@ _HOMES = {
     "Tool": "cueline.tools.tool",
     "ToolContext": "cueline.tools.tool",
     "ToolFailedError": "cueline.errors",
+    "ToolSettings": "cueline.agent",
     "open_runtime": "cueline.library",
     "retry_with_backoff": "cueline.backoff",
     "tool": "cueline.tools.tool",

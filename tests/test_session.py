@@ -125,3 +125,28 @@ async def test_a_child_of_unknown_price_does_not_start_under_a_limit_of_money(lo
 
         with pytest.raises(ConfigError, match="no price is known"):
             await here.start(unknown, "Help", id="two", parent="one")
+
+
+@cueline.tool(read_only=True)
+async def look() -> str:
+    """Look, and see nothing."""
+    raise cueline.ToolFailedError("unavailable", "it is dark")
+
+
+# C5, 004-006
+async def test_a_result_that_lacks_something_says_so(log):
+    script = 'reply = [{ calls = [{ name = "look", arguments = {} }] }, { text = "Unseen." }]'
+    blind = cueline.Agent(
+        name="blind",
+        provider="scripted",
+        model="look",
+        parameters={"script": script},
+        tools=[look],
+        tool_settings={"look": cueline.ToolSettings(critical=False)},
+        tool_retry=cueline.RetryPolicy(max_retries=0),
+    )
+
+    async with runtime(log) as here:
+        result = await (await here.start(blind, "Look")).result()
+
+    assert ("completed", "Unseen.", True) == (result.status, result.text, result.partial)
