@@ -113,13 +113,13 @@ def read_policy(file: Path) -> tuple["Policy", "tuple[ToolSpec, ...] | None"]:
 
 
 def _print_rules(file: Path) -> None:
+    from cueline.console.text import count
     from cueline.deciders.policy import rules_of
 
     policy, _ = read_policy(file)
     rules = rules_of(policy)
-    typer.echo(
-        f"{file}: nothing is wrong with it; {len(rules)} rules, the strongest that fits counts"
-    )
+    told = f"{count(len(rules), 'rule')}, the strongest that fits counts"
+    typer.echo(f"{file}: nothing is wrong with it; {told}")
     for rule in rules:
         names = sorted(rule.model_fields_set - {"name", "answer"})
         by = ", ".join(f"{name}={getattr(rule, name)!r}" for name in names)

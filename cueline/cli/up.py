@@ -192,6 +192,7 @@ def _detach(plan: Plan, config: Path | None) -> "tuple[UpRecord, Path]":
     plan.log.parent.mkdir(parents=True, exist_ok=True)
     said = plan.log.with_name(f"{plan.log.name}-up.log")
     settings = [] if config is None else ["--config", str(config)]
+    said.touch(0o600)
     with said.open("w") as output:
         keeper = subprocess.Popen(  # noqa: S603 - our own command
             [sys.executable, "-m", "cueline.cli", *settings, "up", *plan.words],

@@ -279,7 +279,8 @@ def _course(fact: Fact) -> Iterator[Line]:
         case SessionIdle(partial=partial):
             yield Line("good", f"idle{_PARTIAL * partial}: it stays open for more messages")
         case SessionFailed(kind=kind, error=error):
-            yield Line("bad", f"failed ({kind}): {one_line(error, WIDTH)}")
+            told = error.removeprefix(f"{kind}: ")  # the rules put it in front
+            yield Line("bad", f"failed ({kind}): {one_line(told, WIDTH)}")
         case SessionStopped(by=by, reason=reason):
             yield Line("bad", f"stopped by {by}: {one_line(reason, WIDTH)}")
         case _:

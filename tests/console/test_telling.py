@@ -149,6 +149,7 @@ def test_a_call_is_told_by_what_became_of_it(telling, fact, line):
             "child c completed · $0.5000",
         ),
         (SessionFailed(kind="auth", error="bad key"), "failed (auth): bad key"),
+        (SessionFailed(kind="auth", error="auth: bad key"), "failed (auth): bad key"),
         (
             MessageReceived(
                 inbox_version=2, recorded_at=NOW, message=MessageSent(lane="steer", text="Stop\nit")
