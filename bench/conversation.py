@@ -2,18 +2,22 @@
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.text import ANSWERED, ASKED, SAID, text
 from cueline.actors.approval_gate import ApprovalGate
+from cueline.actors.cost_ledger import CostLedger
 from cueline.actors.entity import Entity, Steps
 from cueline.actors.inbox import ask_start
-from cueline.actors.model import ModelReply, ModelRequest
+from cueline.actors.model import Model, ModelReply, ModelRequest
 from cueline.actors.presence import presence_of
 from cueline.actors.runner import Runner
 from cueline.actors.session_host import SessionHost
+from cueline.clock import Clock
 from cueline.errors import CuelineError
 from cueline.events.agent import AgentSpec, Limits
 from cueline.events.inbox import StartAsked
@@ -77,26 +81,33 @@ def call(turn: int) -> ToolCall:
 
 async def play(path: Path, turns: int) -> float:
     """Hold *turns* turns in a new log, everything durable, and return the seconds."""
-    async with open_log(path) as log:
-        here = presence_of("inline")
-        runner = Runner(here.incarnation, ProcessToolExecutor(), asyncio.get_running_loop().time)
-        directory = OneRunner(runner, here, log.board)
-        parts = collaborators(log, directory, ApprovalGate(log.journal()))
-        parts = replace(parts, models=lambda _: Talker(turns))
-        host = SessionHost(here.incarnation, parts, on_trouble=_refuse)
+    async with open_log(path) as log, hosted(log, Talker(turns)) as (host, _):
         await _ask(log)
         began = time.perf_counter()
         host.activate(STREAM)
         await host.settled(STREAM)
-        seconds = time.perf_counter() - began
-        await host.close()
-        await runner.close()
-        return seconds
+        return time.perf_counter() - began
+
+
+@asynccontextmanager
+async def hosted(
+    log: Log, model: Model, clock: Clock | None = None
+) -> AsyncIterator[tuple[SessionHost, Runner]]:
+    """Have a host whose sessions all think with *model*, and the runner of their calls."""
+    here = presence_of("inline")
+    runner = Runner(here.incarnation, ProcessToolExecutor(), asyncio.get_running_loop().time)
+    gate, ledger = ApprovalGate(log.journal()), CostLedger(log.journal())
+    parts = collaborators(log, OneRunner(runner, here, log.board), gate, ledger)
+    parts = replace(parts, models=lambda _: model, clock=clock or log.clock)
+    host = SessionHost(here.incarnation, parts, on_trouble=refuse)
+    yield host, runner
+    await host.close()
+    await runner.close()
 
 
 async def loaded(log: Log, owner: str) -> Entity:
     """Return the session, as it is when it is ready to decide."""
-    entity = Entity(STREAM, owner, log.journal(), log.clock, _refuse)
+    entity = Entity(STREAM, owner, log.journal(), log.clock, refuse)
     await entity.load()
     return entity
 
@@ -143,5 +154,6 @@ def _take_turn(steps: Steps, turn: int, epoch: int) -> None:
     steps.take(ToolReturned(effect=lookup, attempt=1, output=text(turn, ANSWERED)))
 
 
-def _refuse(stream: str, error: CuelineError) -> None:
+def refuse(stream: str, error: CuelineError) -> None:
+    """Have no trouble."""
     raise AssertionError(f"{stream}: {error}")

@@ -14,29 +14,23 @@ import asyncio
 import gc
 import tempfile
 import tracemalloc
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from sys import getsizeof
 from uuid import uuid4
 
-from bench.conversation import AGENT, Talker
-from bench.session import refuse
+from bench.conversation import AGENT, Talker, hosted
 from bench.table import Row, plain
-from cueline.actors.approval_gate import ApprovalGate
 from cueline.actors.inbox import ask_start
 from cueline.actors.model import ModelReply, ModelRequest
-from cueline.actors.presence import presence_of
-from cueline.actors.runner import Runner
 from cueline.actors.session_host import SessionHost
 from cueline.clock import SystemClock
 from cueline.errors import ProviderUnavailableError
 from cueline.events.agent import AgentSpec, RetryPolicy
 from cueline.events.inbox import StartAsked
 from cueline.loop import run
-from cueline.runtime import Log, OneRunner, collaborators, open_log
+from cueline.runtime import Log, open_log
 from cueline.stores.waiting import take_turns
-from cueline.tools.executor import ProcessToolExecutor
 
 SESSIONS = 200
 TURNS = 10
@@ -83,30 +77,24 @@ def held() -> int:
 
 async def weigh(log: Log, clock: Patience, busy: Busy) -> tuple[float, float, float, float]:
     """Return bytes a session: active beside its prompt, of its prompt, of its text, at rest."""
-    here = presence_of("inline")
-    runner = Runner(here.incarnation, ProcessToolExecutor(), asyncio.get_running_loop().time)
-    parts = collaborators(log, OneRunner(runner, here, log.board), ApprovalGate(log.journal()))
-    parts = replace(parts, models=lambda _: busy, clock=clock)
-    host = SessionHost(here.incarnation, parts, on_trouble=refuse)
-    tracemalloc.start()
-    # What the process keeps once is held after as many sessions have come and gone.
-    await bring(log, host, "warm", busy)
-    await rest(log, host, clock)
-    clock.over.clear()
-    before = held()
-    await bring(log, host, "weighed", busy)
-    fences = deep(runner._served) // 2  # noqa: SLF001 - of the sessions that are weighed; the runner's, not the host's
-    active = held() - before - fences
-    prompts = [drive._entity.prompt.messages for drive in host._drives.values()]  # noqa: SLF001 - what a prompt weighs is known to its owner alone
-    text = sum(len(message) for messages in prompts for message in messages)
-    messages = sum(getsizeof(message) for messages in prompts for message in messages)
-    prompt = messages + sum(getsizeof(each) for each in prompts)
-    del prompts
-    await rest(log, host, clock)
-    at_rest = held() - before - fences
-    tracemalloc.stop()
-    await host.close()
-    await runner.close()
+    async with hosted(log, busy, clock) as (host, runner):
+        tracemalloc.start()
+        # What the process keeps once is held after as many sessions have come and gone.
+        await bring(log, host, "warm", busy)
+        await rest(log, host, clock)
+        clock.over.clear()
+        before = held()
+        await bring(log, host, "weighed", busy)
+        fences = deep(runner._served) // 2  # noqa: SLF001 - of the sessions that are weighed; the runner's, not the host's
+        active = held() - before - fences
+        prompts = [drive._entity.prompt.messages for drive in host._drives.values()]  # noqa: SLF001 - what a prompt weighs is known to its owner alone
+        text = sum(len(message) for messages in prompts for message in messages)
+        messages = sum(getsizeof(message) for messages in prompts for message in messages)
+        prompt = messages + sum(getsizeof(each) for each in prompts)
+        del prompts
+        await rest(log, host, clock)
+        at_rest = held() - before - fences
+        tracemalloc.stop()
     return (active - prompt) / SESSIONS, prompt / SESSIONS, text / SESSIONS, at_rest / SESSIONS
 
 

@@ -6,27 +6,19 @@ Bare are the rows of the one session's appends, inserted and committed by SQLite
 Floors: 0.45 × two bare commits a turn; 200 sessions make 3 × the turns of one.
 """
 
-import asyncio
 import tempfile
 import time
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
 from bench.bare import appends, bare
-from bench.conversation import AGENT, Talker
+from bench.conversation import AGENT, Talker, hosted
 from bench.table import Row, plain
-from cueline.actors.approval_gate import ApprovalGate
 from cueline.actors.inbox import ask_start
-from cueline.actors.presence import presence_of
-from cueline.actors.runner import Runner
-from cueline.actors.session_host import SessionHost
-from cueline.errors import CuelineError
 from cueline.events.inbox import StartAsked
 from cueline.loop import run
-from cueline.runtime import OneRunner, collaborators, open_log
-from cueline.tools.executor import ProcessToolExecutor
+from cueline.runtime import open_log
 
 TURNS = 400
 SESSIONS = 200
@@ -36,12 +28,7 @@ ROUNDS = 5
 
 async def play(path: Path, sessions: int, turns: int) -> float:
     """Hold *sessions* sessions of *turns* turns in a new log, and return turns a second."""
-    async with open_log(path) as log:
-        here = presence_of("inline")
-        runner = Runner(here.incarnation, ProcessToolExecutor(), asyncio.get_running_loop().time)
-        parts = collaborators(log, OneRunner(runner, here, log.board), ApprovalGate(log.journal()))
-        parts = replace(parts, models=lambda _: Talker(turns))
-        host = SessionHost(here.incarnation, parts, on_trouble=refuse)
+    async with open_log(path) as log, hosted(log, Talker(turns)) as (host, _):
         streams = []
         for number in range(sessions):
             name = "bench" if sessions == 1 else f"bench.{number}"
@@ -51,15 +38,7 @@ async def play(path: Path, sessions: int, turns: int) -> float:
         await host.drive(streams)
         for stream in streams:
             await host.settled(stream)
-        seconds = time.perf_counter() - began
-        await host.close()
-        await runner.close()
-        return sessions * turns / seconds
-
-
-def refuse(stream: str, error: CuelineError) -> None:
-    """Have no trouble."""
-    raise AssertionError(f"{stream}: {error}")
+        return sessions * turns / (time.perf_counter() - began)
 
 
 def one_round(folder: Path) -> tuple[float, float, float]:

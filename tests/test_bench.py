@@ -1,38 +1,16 @@
-import importlib
-from pathlib import Path
-
-import pytest
-
-from bench.__main__ import existing
-from bench.table import Row
-
-FOLDER = Path(__file__).parent.parent / "bench"
+from bench import conversation, session
 
 
-@pytest.mark.parametrize("name", existing())
-def test_a_bench_says_what_its_floor_is(name):
-    bench = importlib.import_module(f"bench.{name}")
-
-    assert callable(bench.measure)
-    assert "floor" in bench.__doc__.lower()
+async def test_the_bench_holds_a_conversation(tmp_path):
+    assert await conversation.play(tmp_path / "log.db", turns=1) > 0
 
 
-def test_no_bench_is_forgotten():
-    files = [path for path in FOLDER.glob("*.py") if "def measure()" in path.read_text()]
-
-    assert sorted(existing()) == sorted(path.stem for path in files)
+async def test_the_bench_holds_several_at_once(tmp_path):
+    assert await session.play(tmp_path / "log.db", sessions=2, turns=1) > 0
 
 
-@pytest.mark.parametrize(
-    ("row", "kept"),
-    [
-        (Row("told only", 3.0, "s"), True),
-        (Row("high enough", 70_000.0, "events/s", "≥ 70,000"), True),
-        (Row("too low", 69_999.0, "events/s", "≥ 70,000"), False),
-        (Row("quick enough", 0.3, "s", "≤ 0.3"), True),
-        (Row("ratio", 1.0, "turns/s", "≥ 4 ×", 4.1), True),
-        (Row("ratio too low", 9.0, "turns/s", "≥ 4 ×", 3.9), False),
-    ],
-)
-def test_a_floor_bounds_the_value_or_the_ratio(row, kept):
-    assert kept == row.kept
+async def test_the_bench_records_a_conversation_that_can_be_loaded(tmp_path):
+    async with conversation.open_log(tmp_path / "log.db") as log:
+        await conversation.record(log, turns=1)
+
+        assert 3 == len((await conversation.loaded(log, "owner")).prompt.messages)
