@@ -24,6 +24,8 @@ _BY_TYPE: dict[type[Fact], str] = {
     MessageReceived: "user",
     MessageRefused: "user",
 }
+_TOLD_INSIDE = frozenset({MessageReceived, MessageRefused, ToolReconciled, ApprovalResolved})
+"""Of these more than the type has to be asked, which takes longer."""
 _NOT_PEOPLE = frozenset(
     {"policy", "steer", "stop", "deadline", "clock", "", AUTO_APPROVER, AUTO_IN_TIME}
 )
@@ -31,12 +33,15 @@ _NOT_PEOPLE = frozenset(
 
 def author_of(fact: Fact) -> str:
     """Return `user`, `agent`, `runner` or `system`; of a person who gave a name, with it."""
+    if type(fact) not in _TOLD_INSIDE:
+        return _BY_TYPE.get(type(fact), "system")
     match fact:
         case MessageReceived(message=DecisionGiven(by=by)) if by:
             return f"user:{by}"
-        case MessageReceived(message=RoomMade() | ChildAsked() | ChildEnded()):
-            return "system"
-        case MessageRefused(message=RoomMade() | ChildAsked() | ChildEnded()):
+        case (
+            MessageReceived(message=RoomMade() | ChildAsked() | ChildEnded())
+            | MessageRefused(message=RoomMade() | ChildAsked() | ChildEnded())
+        ):
             return "system"
         case ToolReconciled(by="tool"):
             return "runner"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import count
-from typing import cast
+from typing import NamedTuple, cast
 
 from cueline.actors.entity import RETRY_SECONDS
 from cueline.clock import Clock
@@ -61,8 +61,7 @@ class Guard:
         return (self.dependency,) if self.account is None else (self.account, self.dependency)
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(NamedTuple):
     version: int = NO_STREAM
     state: BreakerState = BREAKER.initial_state
     successes: int = 0
@@ -109,7 +108,8 @@ class Breakers:
                 agent.breaker,
             )
         # Of two agents that share a model each goes by its own rules.
-        return guard if guard.policy == agent.breaker else replace(guard, policy=agent.breaker)
+        same = guard.policy is agent.breaker or guard.policy == agent.breaker
+        return guard if same else replace(guard, policy=agent.breaker)
 
     def of_tool(self, tenant: str, tool: ToolSpec) -> Guard | None:
         """Return what stands before calls of a tool that asks for a breaker."""
@@ -147,7 +147,7 @@ class Breakers:
         """Learn that the call *key* was answered."""
         known = self._known.get(guard.dependency, _UNKNOWN)
         if known.state.phase == "closed":
-            self._known[guard.dependency] = replace(known, successes=known.successes + 1)
+            self._known[guard.dependency] = known._replace(successes=known.successes + 1)
         else:
             await self._record(guard.dependency, Succeed(key, self._clock.now()))
 

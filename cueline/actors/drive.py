@@ -28,19 +28,16 @@ from cueline.deciders.session.due import (
 from cueline.deciders.session.permission import allowing_rule, need_ended_by
 from cueline.events.agent import AgentSpec
 from cueline.events.session import (
-    ApprovalRequested,
     ApprovalResolved,
     ModelStarted,
     SessionContinued,
     SessionEvent,
     SessionWaiting,
-    ToolFailed,
-    ToolReturned,
     ToolStarted,
 )
 from cueline.events.store import NO_STREAM
 
-_REPORTS = (ToolReturned, ToolFailed)
+_STARTS = ("ModelStarted", "ToolStarted")
 
 
 class Drive:
@@ -177,14 +174,18 @@ class Drive:
         started: list[Effect | AskProbe] = []
         vain: list[SessionEvent] = []
         for fact in facts:
-            if isinstance(fact, ModelStarted) and self._draining:
+            if fact.type == "ModelStarted" and self._draining:
                 continue  # what is held for it is found again by its key
             if not steps.take(fact):
                 vain.append(fact)
-            elif isinstance(fact, ModelStarted) and (model := steps.state.turn.model) is not None:
+            elif fact.type == "ModelStarted" and (model := steps.state.turn.model) is not None:
                 started.append(CallModel(fact.effect, fact.attempt, model.fallback))
         started += self._start(steps)
-        reported = [performer.reported(fact) for fact in facts if isinstance(fact, _REPORTS)]
+        reported = [
+            performer.reported(fact)
+            for fact in facts
+            if fact.type == "ToolReturned" or fact.type == "ToolFailed"  # noqa: PLR1714 - mypy narrows by these
+        ]
         await self._entity.record(steps)
         self._receipts.add(reported)
         for effect in started:
@@ -203,7 +204,7 @@ class Drive:
                 started.append(effect)  # what comes of it starts the call
                 continue
             fact = self._start_of(effect, steps.state)
-            if steps.take(fact) and isinstance(fact, ModelStarted | ToolStarted):
+            if steps.take(fact) and fact.type in _STARTS:
                 started.append(effect)
         return started
 
@@ -273,7 +274,7 @@ class Drive:
     def _withdraw(self, vain: Sequence[SessionEvent], performer: Performer) -> None:
         """Close at the gate what it was asked in vain: the need ended meanwhile."""
         for asked in vain:
-            if isinstance(asked, ApprovalRequested):
+            if asked.type == "ApprovalRequested":
                 by = need_ended_by(self._entity.state, asked.effect)
                 close = CloseApproval(asked.effect, asked.approval, asked.deadline_at, by)
                 if by is not None:

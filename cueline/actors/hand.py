@@ -18,9 +18,20 @@ from cueline.deciders.session.due import (
     Reserve,
     RunTool,
 )
-from cueline.deciders.session.state import Bill
 from cueline.events.session import SessionEvent
 
+_SIGNS: dict[type[Effect | AskProbe], str] = {
+    CallModel: "m",
+    Reserve: "b",
+    CloseReservation: "b",
+    RunTool: "t",
+    RecoverTool: "t",
+    ReconcileTool: "t",
+    AskApproval: "a",
+    CloseApproval: "x",
+    Cancel: "c",
+    AskProbe: "p",
+}
 Work = Callable[[Effect | AskProbe], Awaitable[Sequence[SessionEvent]]]
 
 
@@ -117,22 +128,12 @@ class Hand:
             self.ring()
 
 
-def hand_name(  # noqa: PLR0911 - one name per effect is a table, not a maze
-    effect: Effect | AskProbe,
-) -> str:
+def hand_name(effect: Effect | AskProbe) -> str:
     """Return the name under which an effect is in hand; a call is so however it got there."""
-    match effect:
-        case CallModel(effect=name):
-            return f"m:{name}"
-        case Reserve(effect=name) | CloseReservation(bill=Bill(effect=name)):
-            return f"b:{name}"
-        case RunTool(effect=name) | RecoverTool(effect=name) | ReconcileTool(effect=name):
-            return f"t:{name}"
-        case AskApproval(effect=name):
-            return f"a:{name}"
-        case CloseApproval(approval=name):
-            return f"x:{name}"
-        case Cancel(effect=name):
-            return f"c:{name}"
-        case AskProbe(effect=name):
-            return f"p:{name}"
+    return f"{_SIGNS[type(effect)]}:{_subject(effect)}"
+
+
+def _subject(effect: Effect | AskProbe) -> str:
+    if isinstance(effect, CloseReservation):
+        return effect.bill.effect
+    return effect.approval if isinstance(effect, CloseApproval) else effect.effect

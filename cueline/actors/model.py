@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from cueline.events.agent import AgentSpec
 from cueline.events.message import Block, ToolCall, Usage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelRequest:
+class ModelRequest(NamedTuple):
     """One attempt at one model call."""
 
     session: str

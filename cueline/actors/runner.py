@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from cueline.actors.tool import Finding, ToolExecutor, ToolOrder
 from cueline.deciders.session import order_digest
@@ -18,8 +18,7 @@ from cueline.errors import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ToolReport:
+class ToolReport(NamedTuple):
     """What became of a call; the content is not cleaned yet."""
 
     outcome: Literal["returned", "failed"]
@@ -36,8 +35,7 @@ class ToolReport:
 NOT_BEGUN = ToolReport("failed", kind="not_started", message="it was stopped before it began")
 
 
-@dataclass(frozen=True, slots=True)
-class CallName:
+class CallName(NamedTuple):
     """Which attempt at which call, and on whose word."""
 
     session: str

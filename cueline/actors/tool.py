@@ -1,7 +1,7 @@
 """The port to what agents may do."""
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from pydantic import JsonValue
 
@@ -31,8 +31,7 @@ class ToolOrder:
     """Names of environment variables that a tool never sees."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolOutput:
+class ToolOutput(NamedTuple):
     """What a tool brought back, as bytes that nobody cleaned yet."""
 
     content: bytes

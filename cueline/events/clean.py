@@ -32,7 +32,7 @@ _UNRESERVED = (string.ascii_letters + string.digits + "-._").encode()
 _LEFT_ALONE = (b"", b"~", b"~/", b"~!'()*", b"*")
 """What else the usual ways to quote for a URL leave as it is."""
 _FOR_HTML = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
-_SIGNS = (b"\\u0000", b"NaN", b"Infinity")
+_NUL, _NAN, _INFINITY = b"\\u0000", b"NaN", b"Infinity"
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _LARGE = b"0" * len(str(2**63))
 _UNFIT = dict.fromkeys((0, *range(0xD800, 0xE000)), "\ufffd")
@@ -133,7 +133,10 @@ def suspicious(payload: bytes, redactor: Redactor) -> bool:
     Cleaning takes ten times as long as writing, and seldom finds anything.
     """
     return (
-        any(sign in payload for sign in _SIGNS)
+        # One after the other: a generator costs three times as much here.
+        _NUL in payload
+        or _NAN in payload
+        or _INFINITY in payload
         or _LARGE in payload.translate(_DIGITS)
         or payload.count(b"[") + payload.count(b"{") > MAX_DEPTH
         or redactor.finds(payload)

@@ -9,11 +9,11 @@ meaning of a fact, never changes within a schema.
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from types import MappingProxyType
-from typing import Any, Final, cast, get_args, get_origin
+from typing import Any, Final, NamedTuple, cast, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import SchemaSerializer, SchemaValidator
@@ -54,6 +54,7 @@ _MARK = b'$blob"'
 _WHOLE = "whole"
 """The field that names a blob on its own account."""
 _TYPE = {"type"}
+_NO_BLOBS: Mapping[str, bytes] = MappingProxyType({})
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
@@ -64,12 +65,11 @@ class Emptied:
     type: str
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
+class Encoded(NamedTuple):
     """A fact in bytes, and the long values that have to be put before it."""
 
     draft: Draft
-    blobs: Mapping[str, bytes] = field(default_factory=dict)
+    blobs: Mapping[str, bytes] = _NO_BLOBS
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ newer cueline sets nobody else aside.
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from cueline.errors import CorruptEventError, MissingBlobError, UnknownEventTypeError
 from cueline.events.chain import Chain
@@ -24,8 +25,7 @@ class Unread:
     error: CorruptEventError | MissingBlobError | UnknownEventTypeError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FactWrite:
+class FactWrite(NamedTuple):
     """Facts for one stream, and what their writer believes of it."""
 
     stream: str

@@ -41,11 +41,12 @@ PAGE_BYTES = 1024 * 1024
 """A reader takes at most about this much at a time."""
 
 _EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 def to_us(moment: datetime) -> int:
     """Return *moment* in microseconds since 1970, UTC."""
-    return (moment - _EPOCH_START) // timedelta(microseconds=1)
+    return (moment - _EPOCH_START) // _MICROSECOND
 
 
 def from_us(microseconds: int) -> datetime:
@@ -111,8 +112,7 @@ class RecordedEvent(NamedTuple):
         return from_us(self.occurred_us)
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(NamedTuple):
     """Events for one stream, and what their writer believes of it."""
 
     stream: str
@@ -123,8 +123,7 @@ class Write:
     """On a stream's first append: the stream and version that it forks from."""
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(NamedTuple):
     """Where an append ended up."""
 
     versions: tuple[int, ...]

@@ -126,10 +126,11 @@ class SqliteWriter:
             jobs = self._next_group()
             try:
                 await self._transact(jobs)
-            finally:
+            except BaseException:
                 # Only if this task was cancelled, or a bug ended it.
                 for job in jobs:
                     job.fail(UnknownOutcomeError(job.streams[0], "the writer was stopped"))
+                raise
 
     def _next_group(self) -> list[Job]:
         jobs = [self._queue.popleft()]

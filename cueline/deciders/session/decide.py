@@ -18,31 +18,23 @@ from cueline.events.agent import answering
 from cueline.events.failure import TRANSIENT
 from cueline.events.inbox import ChildEnded, DecisionGiven, RaiseAsked, StartAsked
 from cueline.events.session import (
-    ApprovalRequested,
-    ApprovalResolved,
     MessageReceived,
     MessageRefused,
     ModelFailed,
     ModelReplied,
     ModelStarted,
     OutcomeCameLate,
-    ReservationClosed,
-    SessionContinued,
     SessionEvent,
-    SessionFailed,
-    SessionForked,
-    SessionStarted,
-    SessionTakenOver,
     SessionWaiting,
     ToolFailed,
     ToolInDoubt,
     ToolReconciled,
     ToolReturned,
-    ToolStarted,
 )
 
 __all__ = ["allowing_rule", "command_of", "decide", "step"]
 
+_PERHAPS_VAIN = frozenset({"SessionContinued", "SessionWaiting"})
 _ENDED_BY_US = frozenset({"lost", "cancelled", "killed"})
 """How a call ends that a stop cuts off: it may have had effects."""
 
@@ -58,7 +50,7 @@ def step(command: SessionEvent, state: SessionState) -> tuple[list[SessionEvent]
     if opening is None:
         return [], state
     facts, after = settle(evolve(state, opening))
-    if isinstance(opening, SessionContinued | SessionWaiting) and after == state:
+    if opening.type in _PERHAPS_VAIN and after == state:
         return [], state
     return [opening, *facts], after
 
@@ -82,57 +74,69 @@ def command_of(opening: SessionEvent) -> SessionEvent:
 
 
 def _opening(command: SessionEvent, state: SessionState) -> SessionEvent | None:
-    match command:
-        case ModelReplied() | ModelFailed():
+    """Return what the step begins with; by the type's name, as in `evolve`."""
+    match command.type:
+        case "ModelReplied" | "ModelFailed":
             return _model_outcome(command, state)
-        case ToolReturned() | ToolFailed() | ToolInDoubt():
+        case "ToolReturned" | "ToolFailed" | "ToolInDoubt":
             return _tool_outcome(command, state)
-        case MessageReceived():
+        case "MessageReceived":
             return _message(command, state)
-        case OutcomeCameLate() | SessionForked():
+        case "OutcomeCameLate" | "SessionForked":
             return command
-        case SessionStarted():
+        case "SessionStarted":
             return command if state.status is Status.CREATED else None
         case _ if state.finished or state.status is Status.CREATED:
             return None
-        case SessionTakenOver():
+        case "SessionTakenOver":
             driven = state.status in (Status.RUNNING, Status.STOPPING)
             return command if driven else None
-        case ReservationClosed():
+        case "ReservationClosed":
             return command if closes(state, command) else None
-        case SessionWaiting(kind="runner"):
-            return _unreachable(command, state)
-        case SessionWaiting(kind="budget"):
-            model = state.turn.model
-            return command if model is not None and may_ask(state, model) else None
-        case SessionWaiting(kind="breaker"):
-            return _kept_back(command, state)
-        case SessionFailed() | SessionWaiting() | SessionContinued():
+        case "SessionWaiting":
+            return _waiting(command, state)
+        case "SessionFailed" | "SessionContinued":
             return command
         case _ if state.poisoned:
             return None
-        case ToolReconciled():
+        case "ToolReconciled":
             return _reconciled(command, state)
         case _:
             return command if _may(command, state) else None
 
 
+def _waiting(command: SessionWaiting, state: SessionState) -> SessionEvent | None:
+    """Wait for what cannot be had now, if it is still wanted."""
+    match command.kind:
+        case "runner":
+            return _unreachable(command, state)
+        case "budget":
+            model = state.turn.model
+            return command if model is not None and may_ask(state, model) else None
+        case "breaker":
+            return _kept_back(command, state)
+        case _:
+            return command
+
+
 def _may(command: SessionEvent, state: SessionState) -> bool:
     """Whether a start, a question or an answer fits the effect it names."""
-    match command:
-        case ToolStarted(effect=effect, attempt=attempt):
-            call = state.call(effect)
-            return call is not None and attempt == call.attempt + 1 and may_start(state, call)
-        case ModelStarted():
+    match command.type:
+        case "ToolStarted":
+            call = state.call(command.effect)
+            return (
+                call is not None and command.attempt == call.attempt + 1 and may_start(state, call)
+            )
+        case "ModelStarted":
             return _may_ask_model(command, state)
-        case ApprovalRequested(effect=effect, question=question):
-            call = state.call(effect)
-            return call is not None and question == asks(state, call)
-        case ApprovalResolved(approval=approval, verdict=verdict):
-            call = state.call_of_approval(approval)
+        case "ApprovalRequested":
+            call = state.call(command.effect)
+            return call is not None and command.question == asks(state, call)
+        case "ApprovalResolved":
+            call = state.call_of_approval(command.approval)
             if call is None or call.phase not in ("requested", "in_doubt"):
                 return False
-            return call.asking or verdict == "superseded"
+            return call.asking or command.verdict == "superseded"
         case _:
             return False
 
@@ -189,7 +193,7 @@ def _model_outcome(command: ModelReplied | ModelFailed, state: SessionState) -> 
         or (model.effect, model.attempt) != (command.effect, command.attempt)
     ):
         return _late(command)
-    if isinstance(command, ModelReplied):
+    if command.type == "ModelReplied":
         return command
     again = None
     if command.kind in TRANSIENT and command.failed_at is not None:
@@ -209,8 +213,8 @@ def _tool_outcome(
 ) -> SessionEvent | None:
     call = None if state.finished else state.call(command.effect)
     if call is None or call.phase != "started" or call.attempt != command.attempt:
-        return None if isinstance(command, ToolInDoubt) else _late(command)
-    if not isinstance(command, ToolFailed):
+        return None if command.type == "ToolInDoubt" else _late(command)
+    if command.type != "ToolFailed":
         return command
     unknown = command.kind == "lost" or (state.stop is not None and command.kind in _ENDED_BY_US)
     if unknown and not call.repeatable:

@@ -131,7 +131,9 @@ def due(state: SessionState) -> list[Effect]:
         owed.append(ask(model.effect, model.attempt, model.fallback))
     if model is not None and model.phase == "started" and state.stop:
         owed.append(Cancel(model.effect, model.attempt))
-    for call in state.open_calls:
+    for call in state.turn.calls:
+        if call.phase == "closed":
+            continue
         owed.extend(_owed_for(state, call))
     return owed
 

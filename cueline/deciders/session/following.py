@@ -57,7 +57,7 @@ def settle(state: SessionState) -> tuple[list[SessionEvent], SessionState]:
 def _next(state: SessionState) -> SessionEvent | None:
     if state.finished or state.status is Status.CREATED:
         return None
-    for call in state.open_calls:
+    for call in state.turn.calls:  # a closed one has no approval
         if call.approval is not None and (resolved := _resolved(state, call.approval)):
             return resolved
     if (told := fact_of_news(state)) is not None:
@@ -113,8 +113,8 @@ def _stopped(state: SessionState) -> SessionEvent | None:
 
 def _closing(state: SessionState) -> SessionEvent | None:
     """Close a call that will not be run, or whose outcome is told as unknown."""
-    for call in state.open_calls:
-        if call.asking:
+    for call in state.turn.calls:
+        if call.phase == "closed" or call.asking:
             continue
         if (closed := _closed(state, call)) is not None:
             return closed
@@ -161,7 +161,11 @@ def _onward(state: SessionState) -> SessionEvent | None:
 def _paused(state: SessionState) -> SessionWaiting | None:
     """Have a person decide what a breaker that is open is to mean, if the agent says so."""
     model = state.turn.model
-    held = [c.held for c in state.open_calls if c.held and on_open(state, c) == "pause"]
+    held = [
+        call.held
+        for call in state.turn.calls
+        if call.held and call.phase != "closed" and on_open(state, call) == "pause"
+    ]
     if model is not None and model.held and state.agent.breaker.on_open == "pause":
         held.append(model.held)
     if not held:

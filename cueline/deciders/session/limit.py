@@ -31,7 +31,8 @@ LIMIT = "limit"
 """How a hold begins that a message lifts, if there is room again."""
 WARN, TELL, STOP = 0.8, 0.9, 1.0
 
-_BUDGETS = {"max_tokens": "token", "max_cost": "cost"}
+_BUDGETS = frozenset({"max_tokens", "max_cost"})
+_NAMES = {"max_turns": "turn", "max_tokens": "token", "max_cost": "cost"}
 
 
 class Use(NamedTuple):
@@ -42,8 +43,22 @@ class Use(NamedTuple):
     of: float
     since: float
     """What tells this stretch of it from others: it is warned of once."""
-    budget: str
-    why: str
+
+    @property
+    def budget(self) -> str:
+        """What the agent is told of."""
+        return _NAMES.get(self.limit, "time")
+
+    @property
+    def why(self) -> str:
+        """What holds the session."""
+        match self.limit:
+            case "max_turns":
+                return f"{self.of} turns since the last message"
+            case "max_active_seconds":
+                return f"{self.of:g} s of work (max_active_seconds)"
+            case _:
+                return f"{self.of:g} s since the start (max_wall_seconds)"
 
     @property
     def share(self) -> float:
@@ -79,19 +94,15 @@ def _uses(state: SessionState, *, turns: bool) -> Iterator[Use]:
     limits, turn = state.meter.limits, state.turn
     if turns:
         began = turn.number - turn.since_user
-        why = f"{limits.max_turns} turns since the last message"
-        yield Use("max_turns", turn.since_user, limits.max_turns, began, "turn", why)
+        yield Use("max_turns", turn.since_user, limits.max_turns, began)
     active = limits.max_active_seconds
-    why = f"{active:g} s of work (max_active_seconds)"
-    yield Use("max_active_seconds", turn.active_seconds, active, active, "time", why)
+    yield Use("max_active_seconds", turn.active_seconds, active, active)
     wall, passed = limits.max_wall_seconds, _wall_seconds(state.meter)
     if wall is not None and passed is not None:
-        why = f"{wall:g} s since the start (max_wall_seconds)"
-        yield Use("max_wall_seconds", passed, wall, wall, "time", why)
+        yield Use("max_wall_seconds", passed, wall, wall)
     for name, share in state.meter.shares:
         # Perhaps of a session above: what it is a share of is not known here.
-        own = float(getattr(limits, name) or 0)
-        yield Use(name, share, 1.0, own, _BUDGETS[name], "")
+        yield Use(name, share, 1.0, float(getattr(limits, name) or 0))
 
 
 def _wall_seconds(meter: Meter) -> float | None:

@@ -83,14 +83,14 @@ def _held_in_hand(state: SessionState) -> bool:
     model = state.turn.model
     if model is not None and model.phase == "started":
         return True
-    return any(in_flight(call) or (call.asking and state.steered) for call in state.open_calls)
+    return any(in_flight(call) or (call.asking and state.steered) for call in state.turn.calls)
 
 
 def _in_hand(state: SessionState) -> bool:
     """Whether there is something to do, or it is being done."""
     if state.account.bills or (state.turn.model is not None and _is_busy(state.turn.model)):
         return True
-    return any(_busy(state, call) for call in state.open_calls)
+    return any(call.phase != "closed" and _busy(state, call) for call in state.turn.calls)
 
 
 def _is_busy(model: ModelCall) -> bool:
