@@ -134,7 +134,8 @@ class Breakers:
         """Say whether the call *key* may go out now, by what is known here."""
         now = self._clock.now()
         for stream in guard.streams:
-            admitted = admission(self._known.get(stream, _UNKNOWN).state, key, now)
+            state = self._known.get(stream, _UNKNOWN).state
+            admitted = admission(state, key, now, guard.policy)
             if admitted.answer != "go":
                 return admitted
         return admitted

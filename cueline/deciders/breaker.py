@@ -3,8 +3,8 @@
 Failures that may pass are counted, permanent ones never (C3, C4). While it is
 open nothing counts: a call that went out before it opened says nothing new.
 Half-open admits exactly one probe, whoever wins the append. A provider that
-says how long it wants to be left alone is held, not counted against: it works,
-and it says when.
+limits the rate of calls, and says for how long, is held and not counted
+against: it works, and it says when.
 """
 
 from dataclasses import dataclass, replace
@@ -28,6 +28,7 @@ PROBE_SECONDS = 120.0
 """A probe without an outcome by then is lost; its own session goes on with it before."""
 LONGEST_OPEN_SECONDS = 600.0
 """Doubled time and again, the time-out stops growing here, unless it began longer."""
+_DEFAULTS = BreakerPolicy()
 MOST_FAILURES = 1000
 """No threshold is higher, so no more are remembered."""
 
@@ -122,7 +123,8 @@ def _failed(command: Fail, state: BreakerState) -> list[BreakerEvent]:
     if _probes(state, command.key):
         answered = command.kind not in TRANSIENT | OURS
         return [BreakerClosed(at=at)] if answered else [_opened(command, state)]
-    counts = command.kind in TRANSIENT and command.retry_after is None
+    paced = command.kind == "rate_limited" and command.retry_after
+    counts = command.kind in TRANSIENT and not paced
     if state.phase != "closed" or not counts or not policy.threshold:
         return []
     counted = FailureCounted(at=at, kind=command.kind, successes=command.successes)
@@ -207,7 +209,9 @@ GO = Admission("go")
 _PROBE = Admission("probe")
 
 
-def admission(state: BreakerState, key: str, now: datetime) -> Admission:
+def admission(
+    state: BreakerState, key: str, now: datetime, policy: BreakerPolicy = _DEFAULTS
+) -> Admission:
     """Say whether the call *key* may go out at *now*, by what is known."""
     if state.held_until is not None and state.held_until > now:
         return Admission("wait", state.held_until, f"asks to be left alone ({state.kind})")
@@ -216,8 +220,11 @@ def admission(state: BreakerState, key: str, now: datetime) -> Admission:
     assert state.until is not None, "what is not closed has a time"
     if state.until <= now:
         return _PROBE
-    why = "is tried by one call" if state.phase == "half_open" else f"keeps failing ({state.kind})"
-    return Admission("wait", state.until, why)
+    if state.phase == "half_open":
+        # The probe may fail long before it would count as lost: look again by then.
+        soon = now + timedelta(seconds=policy.timeout_seconds)
+        return Admission("wait", min(state.until, soon), "is tried by one call")
+    return Admission("wait", state.until, f"keeps failing ({state.kind})")
 
 
 BREAKER: Decider[BreakerCommand, BreakerState, BreakerEvent] = Decider(

@@ -85,6 +85,13 @@ def test_a_probe_before_its_time_is_none():
     given(OPENED).when(Probe("a/1.m", later(59))).then_nothing()
 
 
+def test_who_did_not_get_the_probe_looks_again_before_it_counts_as_lost():
+    past = given(OPENED, HALF_OPEN)
+
+    assert later(131) == admission(past.state, "b/1.m", later(71)).until
+    assert later(180) == admission(past.state, "b/1.m", later(170)).until
+
+
 # D37
 def test_half_open_admits_one_probe_and_no_other():
     past = given(OPENED).when(Probe("a/1.m", later(60))).then(HALF_OPEN)
@@ -183,8 +190,15 @@ def test_a_hold_of_no_time_is_none():
 
 
 # It works, and says when: it is held, and not counted against.
-def test_a_failure_that_says_when_does_not_count():
+def test_a_limit_of_the_rate_that_says_when_does_not_count():
     given(*[COUNTED] * 4).when(fail(kind="rate_limited", retry_after=1.0)).then_nothing()
+
+
+@pytest.mark.parametrize(("kind", "retry_after"), [("rate_limited", None), ("overloaded", 1.0)])
+def test_any_other_failure_counts_whether_it_says_when_or_not(kind, retry_after):
+    past = given(*[COUNTED] * 4).when(fail(kind=kind, retry_after=retry_after))
+
+    past.then(FailureCounted, BreakerOpened)
 
 
 def test_a_probe_that_is_told_when_waits_so_long():
