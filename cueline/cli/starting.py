@@ -141,10 +141,10 @@ def check_recorded(agent: AgentSpec) -> None:
         ConfigError: mend the setting or variable that it names.
         ToolImportError: make the tool importable again.
     """
-    from cueline.providers.factory import check_agent
+    from cueline.providers.factory import check_recorded_agent
     from cueline.tools.tool import load_recorded
 
-    check_agent(agent, os.environ)
+    check_recorded_agent(agent, os.environ)
     for tool in agent.tools:
         load_recorded(tool)
 

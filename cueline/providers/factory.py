@@ -52,6 +52,24 @@ def check_agent(agent: AgentSpec, environ: Mapping[str, str]) -> None:
         make(asking)
 
 
+def check_recorded_agent(agent: AgentSpec, environ: Mapping[str, str]) -> None:
+    """Check that a session can go on here: one of the agent's models will do.
+
+    Raises:
+        ConfigError: none will; mend what it names, which its own model lacks.
+    """
+    make = model_factory(environ, never)
+    lacking: list[ConfigError] = []
+    for asking in each_model(agent):
+        try:
+            make(asking)
+        except ConfigError as error:
+            lacking.append(error)
+        else:
+            return
+    raise lacking[0]
+
+
 async def never(_seconds: float) -> None:
     """Stand in for a clock where no model is asked."""
 

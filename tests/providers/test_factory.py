@@ -6,10 +6,12 @@ import sys
 import pytest
 
 from cueline.errors import ConfigError
+from cueline.events.agent import Fallback
 from cueline.providers.anthropic.model import AnthropicModel, account_of
 from cueline.providers.factory import (
     account_names,
     check_agent,
+    check_recorded_agent,
     known_providers,
     model_factory,
 )
@@ -139,3 +141,19 @@ def test_an_agent_without_its_key_has_no_account_yet(claude, agent):
     name = account_names({}, salt="log-1")
 
     assert ["", ""] == [name(claude()), name(agent())]
+
+
+def test_a_session_starts_only_where_each_of_its_models_can_be_asked(claude):
+    other = Fallback(provider="anthropic", model="m", key_variable="OTHER_KEY")
+
+    with pytest.raises(ConfigError, match="OTHER_KEY: is not set"):
+        check_agent(claude(fallback=(other,)), KEYS)
+
+
+def test_it_goes_on_where_one_of_them_can(claude):
+    other = Fallback(provider="anthropic", model="m", key_variable="OTHER_KEY")
+
+    check_recorded_agent(claude(fallback=(other,)), KEYS)
+    check_recorded_agent(claude(fallback=(other,)), {"OTHER_KEY": "sk-other-0123456789"})
+    with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY: is not set"):
+        check_recorded_agent(claude(fallback=(other,)), {})
