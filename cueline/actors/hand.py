@@ -43,7 +43,7 @@ class Hand:
     def __init__(self, alarm: Alarm) -> None:
         self._alarm = alarm
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._brought: list[SessionEvent] = []
+        self._brought: list[tuple[str, SessionEvent]] = []
         self._error: Exception | None = None
         self._rung = False
         self._waiting: Waiting | None = None
@@ -54,8 +54,13 @@ class Hand:
         return not self._tasks and not self._brought and self._error is None
 
     def has(self, effect: Effect | AskProbe) -> bool:
-        """Whether *effect*, or another way to learn the same, is in flight."""
-        return hand_name(effect) in self._tasks
+        """Whether *effect*, or another way to learn the same, is in flight.
+
+        So it is until its facts are taken: it may end while others are recorded,
+        and would be asked for once more.
+        """
+        name = hand_name(effect)
+        return name in self._tasks or any(name == whose for whose, _ in self._brought)
 
     def asks(self, effect: str) -> bool:
         """Whether a question about that effect is on its way to the gate."""
@@ -84,7 +89,7 @@ class Hand:
         if self._error is not None:
             raise self._error
         brought, self._brought = self._brought, []
-        return brought
+        return [fact for _, fact in brought]
 
     def ring(self) -> None:
         """Wake whoever waits."""
@@ -120,7 +125,8 @@ class Hand:
         """Do *work*, and wake whoever waits in its last step: a callback comes a pass later."""
         try:
             facts = await work(effect)
-            self._brought.extend(facts)
+            name = hand_name(effect)
+            self._brought.extend([(name, fact) for fact in facts])
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends the drive
             self._error = error
         finally:

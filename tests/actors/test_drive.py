@@ -21,6 +21,7 @@ from cueline.events.session import (
     SessionWaiting,
     ToolSkipped,
 )
+from cueline.testing.clock import take_turns
 from cueline.testing.fakes import asks_for, says
 from tests.actors.scene import SESSION, Interrupted, Scene, Valve
 
@@ -331,3 +332,20 @@ async def test_a_steer_skips_what_was_not_started():
 
     assert 1 == valve.began
     assert "Skipped due to queued user message." == (await scene.last(ToolSkipped)).reason
+
+
+async def test_what_ends_while_something_else_is_recorded_is_not_asked_for_again():
+    valve = Valve()
+
+    async def act(order):
+        return await valve() if order.arguments["n"] else "at once"
+
+    async def let_the_other_end():
+        valve.opened.set()
+        await take_turns()
+
+    scene = Scene([asks_for(("read", {"n": 0}), ("read", {"n": 1})), says("done")], act=act)
+    await scene.begin(Interrupted({"before ToolReturned": let_the_other_end}))
+
+    count = await scene.count()
+    assert (2, 0) == (count["ToolReturned"], count["OutcomeCameLate"])
