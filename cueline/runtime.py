@@ -28,7 +28,7 @@ from cueline.actors.tool import ToolExecutor
 from cueline.agent import Agent, secret_values
 from cueline.clock import Clock, SystemClock
 from cueline.errors import CuelineError, ToolFailedError
-from cueline.events.agent import AgentSpec, Fallback, Limits, ToolSpec, Workspace, each_model
+from cueline.events.agent import AgentSpec, Fallback, Hook, Limits, ToolSpec, Workspace, each_model
 from cueline.events.budget import Allowance
 from cueline.events.clean import Redactor
 from cueline.events.codec import Codec
@@ -36,6 +36,7 @@ from cueline.events.journal import Journal
 from cueline.events.message import Cost, Usage
 from cueline.events.session import WaitKind
 from cueline.events.store import EventStore, Presence, PresenceBoard
+from cueline.hook import run_hook
 from cueline.projections.session import due_work, running, waiting
 from cueline.projections.views import Views, views_path
 
@@ -140,6 +141,9 @@ def collaborators(
     from cueline.providers.factory import account_names, model_factory
     from cueline.tools.preview import preview
 
+    async def tell(agent: AgentSpec, hook: Hook, news: bytes) -> str | None:
+        return await run_hook(agent, hook, news, log.environ)
+
     return Collaborators(
         clock=log.clock,
         journal=log.journal,
@@ -149,6 +153,7 @@ def collaborators(
         gate=gate,
         check_call=check_call,
         preview=preview,
+        tell=tell,
         price=price,
         ledger=ledger,
         bound=bound,

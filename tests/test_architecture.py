@@ -27,6 +27,7 @@ MAY_IMPORT = {
     "backoff": {"deciders", "events", "errors", "clock"},
     "agent": {"config", "tools", "actors", "deciders", "events", "errors"},
     "session": {"deciders", *PORTS},
+    "hook": {"events", "errors"},
 }
 MAY_IMPORT |= {
     "runtime": set(MAY_IMPORT),
@@ -42,7 +43,7 @@ PYDANTIC = {"actors", "agent", "cli", "config", "events", "runtime", "testing", 
 HOMES = {
     "anthropic": {"providers"},
     "genai_prices": {"providers"},
-    "httpx": {"providers"},
+    "httpx": {"hook", "providers"},
     "httpx2": {"providers"},
     "hypothesis": {"testing"},
     "jsonschema": {"tools"},

@@ -24,6 +24,7 @@ from cueline.deciders.session.due import (
     Effect,
     Reserve,
     RunTool,
+    TellPeople,
 )
 from cueline.deciders.session.permission import allowing_rule, need_ended_by
 from cueline.events.agent import AgentSpec
@@ -268,6 +269,8 @@ class Drive:
             if isinstance(effect, Cancel | CallModel | Reserve | RunTool) or self._hand.has(effect):
                 continue
             if isinstance(effect, CloseApproval) and not self._closes(effect):
+                continue
+            if isinstance(effect, TellPeople) and effect.at and effect.at > self._clock.now():
                 continue
             self._hand.take_up(effect, performer.carry_out)
 

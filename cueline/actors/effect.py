@@ -1,6 +1,6 @@
 """Whom a session host works with, and how long it waits for them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol
@@ -13,7 +13,7 @@ from cueline.actors.grace import GRACE_SECONDS
 from cueline.actors.model import ModelFactory
 from cueline.actors.runner import RunnerPort
 from cueline.clock import Clock
-from cueline.events.agent import AgentSpec, ToolSpec, Workspace
+from cueline.events.agent import AgentSpec, Hook, ToolSpec, Workspace
 from cueline.events.clean import Redactor
 from cueline.events.journal import Journal
 from cueline.events.message import Cost, Usage
@@ -47,6 +47,11 @@ def nothing_to_see(
     return ""
 
 
+async def nobody_told(_agent: AgentSpec, _hook: Hook, _news: bytes) -> str | None:
+    """Tell nobody."""
+    return "nobody runs hooks here"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collaborators:
     """Whom a session host works with."""
@@ -62,6 +67,8 @@ class Collaborators:
     """What the model is told of arguments that do not fit; None when they do."""
     preview: Callable[[ToolSpec, Mapping[str, JsonValue], Workspace | None], str] = nothing_to_see
     """What a call would change, as a unified diff, where that can be seen."""
+    tell: Callable[[AgentSpec, Hook, bytes], Awaitable[str | None]] = nobody_told
+    """Runs a hook with what there is to tell; returns why nobody was reached, if so."""
     price: Callable[[AgentSpec, str, Usage], Cost | None]
     ledger: LedgerPort
     bound: Callable[[AgentSpec, int], tuple[int, Decimal | None]]

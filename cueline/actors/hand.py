@@ -17,6 +17,7 @@ from cueline.deciders.session.due import (
     RecoverTool,
     Reserve,
     RunTool,
+    TellPeople,
 )
 from cueline.events.session import SessionEvent
 
@@ -30,6 +31,7 @@ _SIGNS: dict[type[Effect | AskProbe], str] = {
     AskApproval: "a",
     CloseApproval: "x",
     Cancel: "c",
+    TellPeople: "h",
     AskProbe: "p",
 }
 Work = Callable[[Effect | AskProbe], Awaitable[Sequence[SessionEvent]]]
@@ -142,4 +144,6 @@ def hand_name(effect: Effect | AskProbe) -> str:
 def _subject(effect: Effect | AskProbe) -> str:
     if isinstance(effect, CloseReservation):
         return effect.bill.effect
+    if isinstance(effect, TellPeople):
+        return f"{effect.hook}:{effect.approval or effect.effect}"
     return effect.approval if isinstance(effect, CloseApproval) else effect.effect

@@ -8,6 +8,7 @@ from cueline.actors.effect import Collaborators
 from cueline.actors.entity import RETRY_SECONDS, Entity
 from cueline.actors.guard import AskProbe, Guards
 from cueline.actors.model_call import ModelCaller
+from cueline.actors.news import news_of
 from cueline.actors.outfit import Outfit
 from cueline.actors.payer import Payer
 from cueline.actors.question import Asker, Circumstances
@@ -25,11 +26,18 @@ from cueline.deciders.session.due import (
     RecoverTool,
     Reserve,
     RunTool,
+    TellPeople,
 )
 from cueline.deciders.session.permission import need_ended_by
 from cueline.deciders.session.state import Call
 from cueline.errors import CuelineError, FencedError
-from cueline.events.session import SessionEvent, SessionWaiting, ToolFailed, ToolReturned
+from cueline.events.session import (
+    PeopleTold,
+    SessionEvent,
+    SessionWaiting,
+    ToolFailed,
+    ToolReturned,
+)
 
 Facts = Sequence[SessionEvent]
 
@@ -37,13 +45,24 @@ Facts = Sequence[SessionEvent]
 class Performer:
     """Carries out the effects of one session; their facts are not recorded yet."""
 
-    __slots__ = ("_asker", "_clock", "_entity", "_guards", "_model", "_outfit", "_payer", "_tools")
+    __slots__ = (
+        "_asker",
+        "_clock",
+        "_entity",
+        "_guards",
+        "_model",
+        "_outfit",
+        "_payer",
+        "_run_hook",
+        "_tools",
+    )
 
     def __init__(
         self, entity: Entity, outfit: Outfit, parts: Collaborators, guards: Guards
     ) -> None:
         self._entity = entity
         self._outfit = outfit
+        self._run_hook = parts.tell
         self._guards = guards
         self._clock = parts.clock
         self._model = ModelCaller(entity.stream, outfit, parts)
@@ -71,7 +90,7 @@ class Performer:
             except Exception as error:  # noqa: BLE001 - whatever it is, the session must learn of it
                 return [self._broken(effect, error)]
 
-    async def _bring(  # noqa: PLR0911 - one case per effect is a table, not a maze
+    async def _bring(  # noqa: C901, PLR0911 - one case per effect is a table, not a maze
         self, effect: Effect
     ) -> Facts:
         prompt = self._entity.prompt
@@ -95,6 +114,8 @@ class Performer:
                 return await self._ask(effect)
             case CloseApproval():
                 return await self._asker.close(effect)
+            case TellPeople():
+                return [await self._tell(effect)]
             case Cancel():
                 await self._tools.cancel(self.name(effect.effect, effect.attempt))
                 return []
@@ -128,6 +149,25 @@ class Performer:
         with suppress(asyncio.CancelledError, CuelineError):
             await self._guards.hear(effect, self._entity.state, outcome)
         return [outcome]
+
+    async def _tell(self, effect: TellPeople) -> PeopleTold:
+        """Run a hook, and say whether it worked; the work goes on in any case."""
+        state = self._entity.state
+        call = state.call(effect.effect)
+        asked = self._entity.prompt.calls.get(effect.effect)
+        hook = self._outfit.agent.policy.hooks[effect.hook]
+        problem: str | None = "the call is over"
+        if call is not None and asked is not None:
+            news = news_of(state.stream, hook, call, asked)
+            problem = await self._run_hook(self._outfit.agent, hook, news)
+        told = PeopleTold(
+            effect=effect.effect,
+            approval=effect.approval,
+            hook=effect.hook,
+            problem=problem or "",
+            at=self._clock.now(),
+        )
+        return self._outfit.clean(told)
 
     def name(self, effect: str, attempt: int, runner: str = "") -> CallName:
         """Return by what the runner knows the call; it is the one that has it, if none is named."""

@@ -180,7 +180,8 @@ class Rule(Part):
 class Hook(Part):
     """What is run, or called, to reach people about a question."""
 
-    on: Literal["asked", "reminder", "expired", "notify"]
+    on: Literal["asked", "reminder", "notify"]
+    """`asked`: also when others are asked, for nobody answered; `notify`: the call goes on."""
     command: tuple[str, ...] = ()
     """Run with the question as JSON on its standard input."""
     url: str | None = None

@@ -310,6 +310,20 @@ class ApprovalResolved(Fact):
     """Where the tool may be used for the rest of the session."""
 
 
+class PeopleTold(Fact):
+    """A hook of the policy was run, so that people learn of a call."""
+
+    type: Literal["PeopleTold"] = "PeopleTold"
+    effect: str
+    approval: str = ""
+    """The question, where it is about one."""
+    hook: int
+    """Its place among the policy's hooks."""
+    problem: str = ""
+    """Why nobody was reached; it is not tried again."""
+    at: AwareDatetime
+
+
 class SessionWaiting(Fact):
     """Nothing is in hand; the session rests."""
 
@@ -474,6 +488,7 @@ SessionEvent = (
     | ToolReconciled
     | ApprovalRequested
     | ApprovalResolved
+    | PeopleTold
     | SessionWaiting
     | SessionContinued
     | SessionIdle

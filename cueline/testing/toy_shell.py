@@ -42,6 +42,7 @@ from cueline.deciders.session.due import (
     ReconcileTool,
     RecoverTool,
     RunTool,
+    TellPeople,
 )
 from cueline.events.approval import ApprovalOpened
 from cueline.events.inbox import DecisionGiven, InboxMessage, RaiseAsked, ResumeAsked
@@ -54,6 +55,7 @@ from cueline.events.session import (
     ModelFailed,
     ModelRequested,
     ModelStarted,
+    PeopleTold,
     SessionContinued,
     SessionEvent,
     SessionForked,
@@ -184,7 +186,7 @@ class ToyShell:
             self.take(SessionContinued(by="deadline", at=self.now))
             left = wake_at(self.state)
             over = left is not None and left <= self.now
-            closes = any(isinstance(effect, CloseApproval) for effect in self.owed())
+            closes = any(isinstance(effect, CloseApproval | TellPeople) for effect in self.owed())
             assert closes or not over, "a deadline that has passed wakes it for ever"
 
     # What is due.
@@ -203,10 +205,12 @@ class ToyShell:
                 return self.now >= deadline_at
             case Cancel():
                 return False
+            case TellPeople(at=at):
+                return at is None or self.now >= at
             case _:
                 return True
 
-    def do(self, effect: Effect, luck: str = "good") -> None:
+    def do(self, effect: Effect, luck: str = "good") -> None:  # noqa: C901 - one case per effect
         """Do *effect*; *luck* says how it goes."""
         match effect:
             case CallModel() if luck == "kept_back":
@@ -224,6 +228,11 @@ class ToyShell:
                 self._ask(effect)
             case CloseApproval():
                 self._close(effect)
+            case TellPeople():
+                told = PeopleTold(
+                    effect=effect.effect, approval=effect.approval, hook=effect.hook, at=self.now
+                )
+                self.take(told)
             case Cancel():
                 pass
 

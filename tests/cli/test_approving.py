@@ -169,3 +169,17 @@ def test_pending_shows_what_a_write_would_change(shell):
         waiting["rule"],
         waiting["preview"],
     )
+
+
+# D36, 000-067: a hook is a channel.
+def test_a_hook_is_run_with_the_question(shell):
+    hook = '[[policy.hooks]]\non = "asked"\ncommand = ["sh", "-c", "cat > news.json"]\n'
+    agent = shell.agent(shell.deletes, tools=("delete_file",), more=hook)
+
+    done = shell("run", "Tidy up", "--agent", agent, "--inline", "--id", "one")
+
+    news = json.loads((shell.folder / "news.json").read_text())
+    assert done.exit_code == 3
+    assert ("asked", "one.1.0.1", "delete_file") == (news["on"], news["approval"], news["tool"])
+    assert "PeopleTold" in shell.types("one")
+    assert "SessionWaiting" == shell.types("one")[-1]

@@ -6,9 +6,9 @@ import pytest
 
 from cueline.deciders.prompt import Prompt, user_message
 from cueline.deciders.session import Status, allowing_rule, due, order_digest, wake_at
-from cueline.deciders.session.due import AskApproval, CloseApproval, RunTool
+from cueline.deciders.session.due import AskApproval, CloseApproval, RunTool, TellPeople
 from cueline.deciders.session.question import CANCELLED, EXPIRED
-from cueline.events.agent import Policy, Rule
+from cueline.events.agent import Hook, Policy, Rule
 from cueline.events.inbox import DecisionGiven, ResumeAsked
 from cueline.events.session import (
     ApprovalRequested,
@@ -17,6 +17,7 @@ from cueline.events.session import (
     MessageReceived,
     ModelReplied,
     ModelRequested,
+    PeopleTold,
     SessionContinued,
     SessionFailed,
     SessionStopped,
@@ -268,3 +269,55 @@ def test_what_is_for_certain_people_is_never_granted_automatically():
     past = given().when(*up_to_reply("delete", spec=spec), for_people)
 
     past.then(ApprovalRequested, SessionWaiting)
+
+
+HOOKS = (
+    Hook(on="reminder", command=("mail",), after_seconds=60),
+    Hook(on="asked", command=("mail",)),
+    Hook(on="notify", command=("mail",)),
+)
+
+
+def told(hook, approval="1.1.0.1", effect="1.0"):
+    return PeopleTold(effect=effect, approval=approval, hook=hook, at=later(0))
+
+
+def owed(past):
+    return [effect for effect in due(past.state) if isinstance(effect, TellPeople)]
+
+
+# 000-067: channels; the times are those of the question, and survive every restart.
+def test_people_are_told_of_a_question_at_once_and_again_later():
+    past = asked(hooks=HOOKS, approval_seconds=300)
+
+    assert [(1, later(0)), (0, later(60))] == [(each.hook, each.at) for each in owed(past)]
+    assert later(0) == wake_at(past.state)
+    past.when(told(1))
+    assert later(60) == wake_at(past.state) == past.state.waiting.deadline_at
+    past.when(told(0))
+    assert [] == owed(past)
+    assert later(300) == wake_at(past.state)
+
+
+def test_others_are_told_when_a_question_is_escalated():
+    past = asked(hooks=HOOKS, approval_seconds=300, on_expiry="escalate")
+    past.when(told(1), told(0), resolved("expired", "clock"), question("1.0", "1.1.0.2"))
+
+    assert ["1.1.0.2", "1.1.0.2"] == [each.approval for each in owed(past)]
+
+
+def test_people_are_told_of_a_call_that_goes_on():
+    spec = policy(hooks=HOOKS, rules=(rule("notify", tools=("look",)),))
+    past = given().when(*up_to_reply("look", spec=spec))
+
+    assert [] == owed(past)
+    past.when(running("1.0", "look"))
+    assert [TellPeople("1.0", "", 2, None)] == owed(past)
+    past.when(told(2, approval=""))
+    assert [] == owed(past)
+
+
+def test_nobody_is_told_of_what_was_answered():
+    past = asked(hooks=HOOKS).when(decided(2, "1.1.0.1", "granted"))
+
+    assert [] == owed(past)

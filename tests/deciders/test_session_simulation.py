@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cueline.deciders.prompt import FORKED_AWAY
 from cueline.deciders.session import Status, due, following, wake_at
-from cueline.events.agent import Rule
+from cueline.events.agent import Hook, Rule
 from cueline.events.failure import SAID
 from cueline.events.inbox import (
     DecisionGiven,
@@ -66,14 +66,21 @@ RULES = [
     (Rule(name="two", answer="ask", tools=("burn", "put"), votes=2),),
     (Rule(name="never", answer="deny", tools=("pay", "look")),),
     (Rule(name="edited", answer="deny", tools=("delete",), commands=("3*",)),),
+    (Rule(name="told", answer="notify", tools=("look", "shout")),),
     (Rule(name="bob", answer="ask", tools=("delete",), may_grant=("bob",)),),
 ]
+HOOKS = (
+    Hook(on="asked", command=("tell",)),
+    Hook(on="reminder", command=("tell",), after_seconds=60),
+    Hook(on="notify", command=("tell",)),
+)
 POLICIES = st.fixed_dictionaries(
     {
         "rules": st.sampled_from(RULES),
         "on_deny": st.sampled_from(["inform", "inform", "pause", "cancel"]),
         "on_expiry": st.sampled_from(["pause", "deny_and_continue", "fail", "escalate"]),
         "auto_approve_after": st.sampled_from([None, None, 0.5, 30.0]),
+        "hooks": st.sampled_from([(), (), HOOKS]),
     }
 )
 

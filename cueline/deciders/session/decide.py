@@ -91,6 +91,8 @@ def _opening(command: SessionEvent, state: SessionState) -> SessionEvent | None:
         case "SessionTakenOver":
             driven = state.status in (Status.RUNNING, Status.STOPPING)
             return command if driven else None
+        case "PeopleTold":
+            return command
         case "ReservationClosed":
             return command if closes(state, command) else None
         case "SessionWaiting":

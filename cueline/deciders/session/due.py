@@ -11,6 +11,7 @@ from datetime import datetime
 
 from cueline.deciders.session.budget import closings
 from cueline.deciders.session.permission import asks, may_ask, may_start
+from cueline.deciders.session.reminder import untold
 from cueline.deciders.session.state import Bill, Call, Question, SessionState, Status
 from cueline.deciders.session.wait import next_deadline
 from cueline.events.stream import id_of
@@ -105,6 +106,18 @@ class Cancel:
     attempt: int
 
 
+@dataclass(frozen=True, slots=True)
+class TellPeople:
+    """Run a hook of the policy."""
+
+    effect: str
+    approval: str
+    """Empty where it is not about a question."""
+    hook: int
+    at: datetime | None
+    """Not before; None is at once."""
+
+
 Effect = (
     CallModel
     | Reserve
@@ -115,6 +128,7 @@ Effect = (
     | AskApproval
     | CloseApproval
     | Cancel
+    | TellPeople
 )
 
 
@@ -135,6 +149,9 @@ def due(state: SessionState) -> list[Effect]:
         if call.phase == "closed":
             continue
         owed.extend(_owed_for(state, call))
+    if state.agent.policy.hooks:
+        for call in state.turn.calls:
+            owed.extend(TellPeople(call.effect, *told) for told in untold(state, call))
     return owed
 
 

@@ -28,7 +28,7 @@ from cueline.deciders.session.model import (
     model_requested,
     model_started,
 )
-from cueline.deciders.session.question import approval_requested, approval_resolved
+from cueline.deciders.session.question import approval_requested, approval_resolved, people_told
 from cueline.deciders.session.state import SessionState, Status
 from cueline.events.session import SessionEvent
 
@@ -66,6 +66,8 @@ def evolve(state: SessionState, event: SessionEvent) -> SessionState:
             return approval_requested(state, event)
         case "ApprovalResolved":
             return approval_resolved(state, event)
+        case "PeopleTold":
+            return people_told(state, event)
         case "MessageRefused":
             return replace(state, inbox_read=event.inbox_version)
         case "ToolInDoubt":

@@ -14,7 +14,7 @@ from cueline.deciders.session.state import (
     Status,
     Stop,
 )
-from cueline.events.session import ApprovalRequested, ApprovalResolved, GateAnswer
+from cueline.events.session import ApprovalRequested, ApprovalResolved, GateAnswer, PeopleTold
 
 EXPIRED = "approval expired"
 """Why a session is held after nobody decided in time."""
@@ -134,6 +134,14 @@ def _expired(state: SessionState, call: Call, approval: Approval) -> SessionStat
             return after
         case _:
             return replace(after, hold=state.hold or EXPIRED)
+
+
+def people_told(state: SessionState, event: PeopleTold) -> SessionState:
+    """Note that a hook was run."""
+    call = state.call(event.effect)
+    if call is None:
+        return state
+    return with_call(state, replace(call, told=(*call.told, (event.approval, event.hook))))
 
 
 def _ending(state: SessionState, stop: Stop) -> SessionState:

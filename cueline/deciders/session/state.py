@@ -167,6 +167,8 @@ class Call:
     """How often a person was asked about it."""
     escalated: bool = False
     """Nobody answered in time, and others are asked."""
+    told: tuple[tuple[str, int], ...] = ()
+    """Of which question, if any, people were told by which hook."""
     problem: str | None = None
     """Why it cannot be run at all."""
     evidence: str = ""

@@ -5,6 +5,7 @@ from datetime import datetime
 from cueline.deciders.session.budget import closings
 from cueline.deciders.session.limit import next_rung
 from cueline.deciders.session.permission import startable
+from cueline.deciders.session.reminder import untold
 from cueline.deciders.session.state import Call, ModelCall, SessionState, Wait
 
 
@@ -66,6 +67,7 @@ def _next_of_effects(state: SessionState) -> datetime | None:
             times.append(call.reach.until)
         if call.approval is not None and call.asking:
             times.append(call.approval.closes_at)
+            times.extend(at for _, _, at in untold(state, call) if at is not None)
     return min(times, default=None)
 
 

@@ -1,0 +1,31 @@
+"""When people are told of a call: the hooks of the policy that were not run yet."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from cueline.deciders.session.state import Call, SessionState
+
+
+def untold(state: SessionState, call: Call) -> Iterator[tuple[str, int, datetime | None]]:
+    """Name the question, if any, and the hook by which people are to be told, and from when on."""
+    hooks = state.agent.policy.hooks
+    if not hooks:
+        return
+    if call.judged.answer == "notify" and call.phase in ("started", "closed"):
+        for index in _missing(state, call, "", "notify"):
+            yield "", index, None
+    if call.approval is None or not call.asking or state.stop or state.steered:
+        return
+    name = call.approval.id
+    # Also of what is told at once: a host may have died before it did.
+    opened_at = call.approval.deadline_at - timedelta(seconds=state.agent.policy.approval_seconds)
+    for index in _missing(state, call, name, "asked"):
+        yield name, index, opened_at
+    for index in _missing(state, call, name, "reminder"):
+        yield name, index, opened_at + timedelta(seconds=hooks[index].after_seconds)
+
+
+def _missing(state: SessionState, call: Call, approval: str, on: str) -> Iterator[int]:
+    for index, hook in enumerate(state.agent.policy.hooks):
+        if hook.on == on and (approval, index) not in call.told:
+            yield index

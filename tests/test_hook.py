@@ -1,0 +1,81 @@
+"""Reaching people: a command that is run, a URL that is called."""
+
+import asyncio
+import json
+import sys
+
+import pytest
+
+from cueline import hook as module
+from cueline.events.agent import AgentSpec, Hook
+from cueline.hook import run_hook
+
+AGENT = AgentSpec(name="a", provider="scripted", model="m", secrets=("TOKEN",))
+NEWS = json.dumps({"tool": "deploy"}).encode()
+ENVIRON = {"TOKEN": "secret-value", "HOME": "/root"}
+
+
+def python(code):
+    return Hook(on="asked", command=(sys.executable, "-c", code))
+
+
+async def told(hook, environ=ENVIRON):
+    return await run_hook(AGENT, hook, NEWS, environ)
+
+
+async def test_a_command_gets_the_news_on_its_standard_input(tmp_path):
+    file = tmp_path / "news"
+
+    problem = await told(python(f"import sys; open({str(file)!r}, 'w').write(sys.stdin.read())"))
+
+    assert problem is None
+    assert NEWS == file.read_bytes()
+
+
+# I11
+async def test_a_command_does_not_see_the_agents_secrets(tmp_path):
+    file = tmp_path / "environ"
+
+    await told(python(f"import os; open({str(file)!r}, 'w').write(str(dict(os.environ)))"))
+
+    assert "HOME" in file.read_text()
+    assert "secret-value" not in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("hook", "problem"),
+    [
+        (python("import sys; sys.exit(3)"), "it ended with 3"),
+        (Hook(on="asked", command=("no-such-program-here",)), "FileNotFoundError"),
+        (Hook(on="asked", url="http://127.0.0.1:9/"), "ConnectError"),
+        (Hook(on="asked", url="nonsense"), "UnsupportedProtocol"),
+    ],
+)
+async def test_whatever_goes_wrong_is_told(hook, problem):
+    assert problem in await told(hook)
+
+
+async def test_a_command_that_takes_too_long_is_killed(monkeypatch):
+    monkeypatch.setattr(module, "SECONDS", 0.05)
+
+    assert "longer than 0.05 s" in await told(python("import time; time.sleep(60)"))
+
+
+@pytest.mark.parametrize(("status", "problem"), [(204, None), (500, "it answered 500")])
+async def test_a_url_is_sent_the_news(status, problem):
+    heard = asyncio.get_running_loop().create_future()
+
+    async def serve(reader, writer):
+        head = await reader.readuntil(b"\r\n\r\n")
+        heard.set_result((head, await reader.readexactly(len(NEWS))))
+        writer.write(f"HTTP/1.1 {status} Said\r\nContent-Length: 0\r\n\r\n".encode())
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+
+    assert problem == await told(Hook(on="asked", url=f"http://127.0.0.1:{port}/ask"))
+
+    head, body = await heard
+    assert (True, NEWS) == (head.startswith(b"POST /ask "), body)
+    server.close()
