@@ -16,7 +16,7 @@ from cueline.events.session import (
 from cueline.events.store import Draft, Write
 from cueline.stores import MemoryStore
 from cueline.testing.clock import FakeClock
-from cueline.testing.crash import Life, MortalRunner, Outside, World
+from cueline.testing.crash import Life, Outside, World
 from cueline.testing.fakes import (
     JournalingExecutor,
     Start,
@@ -26,6 +26,7 @@ from cueline.testing.fakes import (
     says,
     tool_spec,
 )
+from cueline.testing.mortal import MortalRunner
 
 TOOLS = (
     tool_spec("read", "read_only"),
