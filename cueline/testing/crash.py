@@ -152,8 +152,9 @@ class World:
         runner: RunnerPort | None = None,
         gate: GatePort | None = None,
         scope: Collection[str] | None = None,
+        name: str | None = None,
     ) -> None:
-        self.name = f"inline-{next(_numbers)}"
+        self.name = name or f"inline-{next(_numbers)}"
         self.life = life or Life()
         self.outside = outside
         self.store = MortalStore(outside.store, self.life)
