@@ -32,9 +32,6 @@ from cueline.events.session import (
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import shown, sibling
 
-_FOR_PEOPLE = ("operator", "approval", "budget")
-"""What a session waits for that no machine brings."""
-
 
 class OpenLog(Protocol):
     """What a session needs of the log it is in."""
@@ -184,7 +181,8 @@ class Session:
 
     async def _rests(self, version: int, state: SessionState) -> bool:
         """Whether only a person, or nobody, can make it go on; nothing more is recorded yet."""
-        waits = state.waiting is not None and state.waiting.kind in _FOR_PEOPLE
+        wait = state.waiting
+        waits = wait is not None and (wait.is_pause or wait.kind == "approval")
         if not (waits or state.finished or state.status is Status.IDLE):
             return False
         if not state.finished and (self._is_overdue(state) or await self._unread(state)):

@@ -42,9 +42,9 @@ class Payer:
             return [ModelStarted(effect=effect.effect, attempt=effect.attempt, grant=str(call))]
         if answer.verdict == "closed":
             return [_closed(call, Closing("released"))]
-        until = None
-        if answer.verdict == "busy":
-            until = self._parts.clock.now() + timedelta(seconds=BUSY_SECONDS)
+        if answer.verdict == "exhausted":
+            return [SessionWaiting(kind="budget", why=answer.why, exhausted=True)]
+        until = self._parts.clock.now() + timedelta(seconds=BUSY_SECONDS)
         return [SessionWaiting(kind="budget", why=answer.why, deadline_at=until)]
 
     async def close(self, bill: Bill) -> ReservationClosed:

@@ -29,7 +29,7 @@ def exit_of_state(state: SessionState) -> Exit:
 
 def shown_status(state: SessionState) -> str:
     """Return the status as lists show it: who waits for a person to go on is `paused`."""
-    paused = state.waiting is not None and state.waiting.kind in ("operator", "budget")
+    paused = state.waiting is not None and state.waiting.is_pause
     return "paused" if paused else str(state.status)
 
 

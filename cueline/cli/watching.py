@@ -147,7 +147,7 @@ class Watch:
             kind, until = state.waiting.kind, state.waiting.deadline_at
             # A question that has expired is not for people any more.
             asked = kind == "approval" and (until is None or until > self._log.clock.now())
-            person = kind in ("operator", "budget") or (asked and not self._attended)
+            person = state.waiting.is_pause or (asked and not self._attended)
         else:
             person = state.status is Status.IDLE and not self._entry.open
         return person and not await self._followed.unread()

@@ -332,6 +332,8 @@ class SessionWaiting(Fact):
     why: str
     deadline_at: AwareDatetime | None = None
     effects: tuple[str, ...] = ()
+    exhausted: bool = False
+    """Of `budget`: what was spent leaves no room, and only a raise makes some."""
 
 
 class SessionContinued(Fact):

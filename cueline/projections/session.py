@@ -14,7 +14,7 @@ from cueline.projections.row import Names, matching, select
 TERMINAL = ("completed", "failed", "stopped")
 DRIVEN = ("running", "stopping")
 """Somebody has to be driving a session in one of these."""
-_PAUSES = ("operator", "budget")
+_PAUSED = "(coalesce(wait_kind, '') = 'operator' OR exhausted)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,8 @@ class Session:
     """Of its last owner."""
     wait_kind: str | None = None
     wait_why: str | None = None
+    exhausted: bool = False
+    """What was spent leaves no room: only a raise has it go on."""
     deadline_us: int | None = None
     inbox_length: int = 0
     inbox_read: int = 0
@@ -103,8 +105,8 @@ class Session:
     @property
     def shown_status(self) -> str:
         """What lists show: a session that waits for a person to go on is `paused`."""
-        paused = self.status == "waiting" and self.wait_kind in _PAUSES
-        return "paused" if paused else self.status
+        paused = self.wait_kind == "operator" or self.exhausted
+        return "paused" if self.status == "waiting" and paused else self.status
 
     @property
     def finished(self) -> bool:
@@ -156,7 +158,7 @@ def list_sessions(
     where, values = matching(
         [
             ("status = ?", "waiting" if paused else status),
-            ("wait_kind IN ('operator', 'budget') = ?", paused or None),
+            (f"{_PAUSED} = ?", paused or None),
             ("agent = ?", agent),
         ]
     )

@@ -110,6 +110,7 @@ def _become(row: Row, status: str) -> None:
     goes_on = row["status"] == "stopping" and status in {"running", "waiting"}
     row["status"] = "stopping" if goes_on else status
     row["wait_kind"] = row["wait_why"] = row["deadline_us"] = None
+    row["exhausted"] = False
 
 
 def _go_on(row: Row, fact: ModelRequested | SessionContinued) -> None:
@@ -122,6 +123,7 @@ def _wait(row: Row, fact: SessionWaiting) -> None:
     _become(row, "waiting")
     if row["status"] not in TERMINAL:
         row["wait_kind"], row["wait_why"] = fact.kind, fact.why
+        row["exhausted"] = fact.exhausted
         row["deadline_us"] = None if fact.deadline_at is None else to_us(fact.deadline_at)
 
 

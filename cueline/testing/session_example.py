@@ -1,6 +1,7 @@
 """An agent and the facts of its sessions, for examples in tests."""
 
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Literal
 
 from cueline.deciders.session import order_digest
@@ -73,6 +74,7 @@ def agent(
     max_turns: int = 50,
     max_active_seconds: float = 14_400.0,
     max_wall_seconds: float | None = None,
+    max_cost: Decimal | None = None,
     max_retries: int = 3,
     base_seconds: float = 1.0,
     approval: Literal["sensitive", "off"] = "sensitive",
@@ -88,6 +90,7 @@ def agent(
                 max_turns=max_turns,
                 max_active_seconds=max_active_seconds,
                 max_wall_seconds=max_wall_seconds,
+                max_cost=max_cost,
             ),
             "breaker": BreakerPolicy(on_open=on_open),
             "fallback": tuple(

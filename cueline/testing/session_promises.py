@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cueline.deciders.session import SessionState, Status, due, following, wake_at
-from cueline.deciders.session.due import CallModel
+from cueline.deciders.session.due import CallModel, Reserve
 from cueline.deciders.session.model import UNCOUNTED
 from cueline.events.agent import AgentSpec, each_model, tool_retries
 from cueline.events.inbox import ResumeAsked
@@ -37,9 +37,10 @@ def check_step(before: SessionState, state: SessionState, opening: SessionEvent)
 def _check_wait(state: SessionState) -> None:
     assert state.waiting is not None, "a wait has a reason"
     assert state.waiting.deadline_at == wake_at(state), "the deadline is not kept"
-    if state.waiting.kind != "operator":
+    if not state.waiting.is_pause:
         assert wake_at(state) is not None, "I14: it waits for ever"
-        assert not any(isinstance(e, CallModel) for e in due(state)), "work is due"
+    if state.waiting.kind != "operator":
+        assert not any(isinstance(e, CallModel | Reserve) for e in due(state)), "work is due"
 
 
 def check_attempts(facts: Sequence[SessionEvent], agent: AgentSpec) -> None:

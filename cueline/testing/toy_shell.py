@@ -38,14 +38,16 @@ from cueline.deciders.session.due import (
     CallModel,
     Cancel,
     CloseApproval,
+    CloseReservation,
     Effect,
     ReconcileTool,
     RecoverTool,
+    Reserve,
     RunTool,
     TellPeople,
 )
 from cueline.events.approval import ApprovalOpened
-from cueline.events.inbox import DecisionGiven, InboxMessage, RaiseAsked, ResumeAsked
+from cueline.events.inbox import DecisionGiven, InboxMessage, RaiseAsked, ResumeAsked, RoomMade
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
@@ -56,9 +58,13 @@ from cueline.events.session import (
     ModelRequested,
     ModelStarted,
     PeopleTold,
+    SessionCompleted,
     SessionContinued,
     SessionEvent,
+    SessionFailed,
     SessionForked,
+    SessionIdle,
+    SessionStopped,
     SessionTakenOver,
     SessionWaiting,
     ToolFailed,
@@ -68,11 +74,13 @@ from cueline.events.session import (
 from cueline.testing.given import STREAM, through_codec
 from cueline.testing.session_example import NOW, returned, saying
 from cueline.testing.session_promises import check_attempts, check_pairs, check_step
+from cueline.testing.toy_ledger import ToyLedger
 
 RUNNER_SECONDS = 600.0
 BREAKER_SECONDS = 60.0
 _PEOPLE = ("ada", "bob", "carl")
 """Who answers in turn, so that everybody does whom a rule asks for."""
+_RESTS = (SessionIdle, SessionCompleted, SessionFailed, SessionStopped)
 _ENOUGH = 500
 """More steps than any example needs to come to an end."""
 
@@ -90,6 +98,7 @@ class ToyShell:
         self.tools: dict[str, int] = {}
         """The tool calls in hand, and their attempts."""
         self.gate: dict[str, ApprovalState] = {}
+        self.ledger = ToyLedger()
         self.mail = 1
         self.epoch = 1
         self._may_have_run: set[str] = set()
@@ -106,6 +115,7 @@ class ToyShell:
         for fact in step:
             through_codec(fact)
             self._check_start(fact)
+            self._check_paid(fact)
             self.state = evolve(self.state, fact)
             self._fold(fact)
         self.log.append(step)
@@ -197,7 +207,7 @@ class ToyShell:
 
     def _actionable(self, effect: Effect) -> bool:
         match effect:
-            case CallModel():
+            case CallModel() | Reserve():
                 return self.model is None
             case RunTool() | RecoverTool() | ReconcileTool():
                 return effect.effect not in self.tools
@@ -210,14 +220,13 @@ class ToyShell:
             case _:
                 return True
 
-    def do(self, effect: Effect, luck: str = "good") -> None:  # noqa: C901 - one case per effect
+    def do(self, effect: Effect, luck: str = "good") -> None:
         """Do *effect*; *luck* says how it goes."""
         match effect:
-            case CallModel() if luck == "kept_back":
-                self._wait_for_breaker(effect.effect)
             case CallModel():
-                if self.take(ModelStarted(effect=effect.effect, attempt=effect.attempt)):
-                    self.model = (effect.effect, effect.attempt)
+                self._ask_model(effect, luck)
+            case Reserve() | CloseReservation():
+                self._pay(effect, luck)
             case RunTool():
                 self._run(effect, luck)
             case RecoverTool():
@@ -235,6 +244,30 @@ class ToyShell:
                 self.take(told)
             case Cancel():
                 pass
+
+    def _ask_model(self, effect: CallModel, luck: str) -> None:
+        if luck == "kept_back":
+            self._wait_for_breaker(effect.effect)
+        else:
+            self._begin(ModelStarted(effect=effect.effect, attempt=effect.attempt))
+
+    def _pay(self, effect: Reserve | CloseReservation, luck: str) -> None:
+        """Ask the ledger; with bad luck nobody learns of the answer."""
+        fact = self.ledger.answer(self.state, effect, self.epoch, self.now)
+        self.hear_of_room()
+        if luck == "lost":
+            return
+        self._begin(fact)
+
+    def _begin(self, fact: SessionEvent) -> None:
+        if self.take(fact) and isinstance(fact, ModelStarted):
+            self.model = (fact.effect, fact.attempt)
+
+    def hear_of_room(self) -> None:
+        """Read that the ledger has room, if it said so."""
+        if self.state.stream in self.ledger.has_room_for:
+            self.ledger.has_room_for.clear()
+            self.send(RoomMade(budget="budget-default/1"))
 
     def _run(self, effect: RunTool, luck: str) -> None:
         call = self.state.call(effect.effect)
@@ -406,6 +439,9 @@ class ToyShell:
 
     def finish(self) -> None:
         """Let everything go well, until the session has ended or waits for a message."""
+        if self.state.limited:
+            self.ledger.neighbour(self.state, takes=False)
+            self.hear_of_room()
         for _ in range(_ENOUGH):
             if self.state.finished or self.state.status is Status.IDLE:
                 return
@@ -421,7 +457,7 @@ class ToyShell:
             self.finish_tool(0, "killed" if self.state.stop else None)
         elif owed:
             self.do(owed[0])
-        elif self.state.hold:
+        elif self.state.hold or self._is_exhausted():
             self.send(self._more())
         elif asking and asking[0].id in self.gate:
             approval = asking[0]
@@ -438,9 +474,17 @@ class ToyShell:
             assert moment is not None, f"stalled: {self.state!r}"
             self.pass_time(max((moment - self.now).total_seconds(), 0.0))
 
+    def _is_exhausted(self) -> bool:
+        wait = self.state.waiting
+        return wait is not None and wait.kind == "budget" and wait.is_pause
+
     def _more(self) -> InboxMessage:
         """Return what ends the hold: more of what is used up, or a resume."""
         hold, limits = self.state.hold or "", self.state.meter.limits
+        if not hold and limits.max_cost is not None:
+            more = RaiseAsked(max_cost=limits.max_cost + 1)
+            self.ledger.raise_limits(self.state, limits.max_cost + 1, f"raise of {self.mail}")
+            return more
         if "max_active_seconds" in hold:
             return RaiseAsked(max_active_seconds=limits.max_active_seconds + 3600)
         if "max_wall_seconds" in hold and limits.max_wall_seconds is not None:
@@ -448,6 +492,14 @@ class ToyShell:
         return ResumeAsked()
 
     # What is promised.
+
+    def _check_paid(self, fact: SessionEvent) -> None:
+        """Check that nothing goes out that is not held, and nothing is held by who rests."""
+        holds = self.ledger.holds(self.state.stream)
+        if isinstance(fact, ModelStarted) and self.state.limited:
+            assert holds, "I8: nobody granted it"
+        if isinstance(fact, _RESTS):
+            assert not holds, f"I8: something is held at {fact.type}"
 
     def _check_start(self, fact: SessionEvent) -> None:
         if isinstance(fact, ToolReconciled) and fact.outcome == "did_not_happen":

@@ -226,7 +226,7 @@ class Tree:
             board=self.place.board,
             clock=clock,
         )
-        following = asyncio.ensure_future(dispatcher.follow_inboxes())
+        following = asyncio.ensure_future(dispatcher.follow())
         while not await self.rests() or clock.now() < ends:
             assert clock.now() < ends + timedelta(seconds=600), await self.restless()
             mortal = clock.now() < ends
@@ -263,10 +263,7 @@ class Tree:
 
 
 def exhausted(state):
-    return state.waiting is not None and (state.waiting.kind, state.waiting.deadline_at) == (
-        "budget",
-        None,
-    )
+    return state.waiting is not None and state.waiting.exhausted
 
 
 async def read(order):

@@ -74,7 +74,7 @@ def busy(until=60):
     return SessionWaiting(kind="budget", why="busy: it is", deadline_at=later(until))
 
 
-EXHAUSTED = SessionWaiting(kind="budget", why="exhausted: it is")
+EXHAUSTED = SessionWaiting(kind="budget", why="exhausted: it is", exhausted=True)
 
 
 def asked(**fields):
@@ -170,6 +170,14 @@ def test_a_fatal_failure_ends_the_session_once_it_is_paid():
     assert Status.RUNNING == past.state.status
     past.when(closed())
     assert Status.FAILED == past.state.status
+
+
+# 000-020, C21: the ledger says no to who asks for more; a spent limit holds nobody else.
+def test_a_limit_that_is_spent_holds_only_who_asks_for_more():
+    past = asked().when(granted(), reply("look"), running("1.0", "look"), returned("1.0"))
+
+    past.when(closed().model_copy(update={"shares": {"max_cost": 1.0}}))
+    assert [Reserve("2.m", 1)] == owed(past)
 
 
 # Waiting for room.

@@ -1,5 +1,6 @@
 """Whatever comes in whatever order, and wherever the host dies: the promises hold."""
 
+from decimal import Decimal
 from itertools import chain, cycle, repeat
 
 from hypothesis import HealthCheck, given, settings
@@ -52,6 +53,7 @@ AGENTS = st.builds(
     max_turns=st.sampled_from([1, 3, 50]),
     max_active_seconds=st.sampled_from([4.5, 14_400.0, 14_400.0]),
     max_wall_seconds=st.sampled_from([None, None, 30.0]),
+    max_cost=st.sampled_from([None, None, Decimal("0.35"), Decimal("1.00")]),
     max_retries=st.integers(0, 3),
     base_seconds=st.sampled_from([0.0, 1.0, 10.0]),
     approval=st.sampled_from(["sensitive", "sensitive", "off"]),
@@ -167,6 +169,12 @@ def close_a_breaker(shell, n):
     shell.take(SessionContinued(by="breaker", at=shell.now))
 
 
+def share_the_budget(shell, n):
+    """Have another session of the tree take from the budget, or give back."""
+    shell.ledger.neighbour(shell.state, takes=n % 3 > 0)
+    shell.hear_of_room()
+
+
 def crash(shell, n):
     shell.crash()
 
@@ -202,6 +210,7 @@ def possible(shell):
         *[say] * (2 + 6 * (state.status is Status.IDLE)),
         *[crash] * 2,
         *[close_a_breaker] * (2 * bool(state.held)),
+        *[share_the_budget] * (4 * shell.state.limited),
         pause,
         come_late,
         ask_for_a_start,

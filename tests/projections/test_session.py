@@ -45,8 +45,9 @@ def stopping(log):
     return received(2, StopAsked(), log.moment)
 
 
-def waiting(kind, deadline_at=None):
-    return SessionWaiting(kind=kind, why=f"for {kind}", deadline_at=deadline_at)
+def waiting(kind, deadline_at=None, *, exhausted=False):
+    why = f"for {kind}"
+    return SessionWaiting(kind=kind, why=why, deadline_at=deadline_at, exhausted=exhausted)
 
 
 async def test_a_session_that_was_asked_for_is_created(log, facts):
@@ -83,7 +84,8 @@ STATUS = [
     ([waiting("retry")], "waiting", "waiting"),
     ([waiting("approval")], "waiting", "waiting"),
     ([waiting("operator")], "waiting", "paused"),
-    ([waiting("budget")], "waiting", "paused"),
+    ([waiting("budget", exhausted=True)], "waiting", "paused"),
+    ([waiting("budget")], "waiting", "waiting"),
     ([waiting("operator"), ON], "running", "running"),
     ([waiting("retry"), AGAIN], "running", "running"),
     ([SessionIdle(result="so far")], "idle", "idle"),

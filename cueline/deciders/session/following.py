@@ -256,5 +256,6 @@ def _resting(state: SessionState) -> SessionEvent | None:
         kind=wait.kind,
         why=wait.why,
         deadline_at=wait.deadline_at,
+        exhausted=wait.exhausted,
         effects=unreached if wait.kind == "runner" else (),
     )

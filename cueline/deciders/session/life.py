@@ -118,10 +118,10 @@ def waited(state: SessionState, event: SessionWaiting) -> SessionState:
     rested = replace(
         state,
         status=Status.STOPPING if state.stop else Status.WAITING,
-        waiting=Wait(event.kind, event.why, event.deadline_at),
+        waiting=Wait(event.kind, event.why, event.deadline_at, event.exhausted),
     )
     if event.kind == "budget":
-        return without_room(rested, Room(event.why, event.deadline_at))
+        return without_room(rested, Room(event.why, None if event.exhausted else event.deadline_at))
     if event.kind == "operator" and not state.stop:
         return replace(rested, hold=state.hold or event.why)
     if event.kind == "runner" and event.deadline_at is not None:

@@ -314,6 +314,12 @@ class Wait:
     kind: WaitKind
     why: str
     deadline_at: datetime | None = None
+    exhausted: bool = False
+
+    @property
+    def is_pause(self) -> bool:
+        """Whether only a person can have it go on: who is busy is called when there is room."""
+        return self.kind == "operator" or self.exhausted
 
 
 @dataclass(frozen=True, slots=True)

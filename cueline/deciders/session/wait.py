@@ -19,8 +19,9 @@ def wait_of(state: SessionState) -> Wait | None:
     until = next_deadline(state)
     if state.hold:
         return Wait("operator", state.hold, until)
-    if state.turn.model is not None and state.turn.model.room is not None:
-        return Wait("budget", state.turn.model.room.why, until)
+    room = state.turn.model.room if state.turn.model is not None else None
+    if room is not None:
+        return Wait("budget", room.why, until, exhausted=room.until is None)
     asking = [call.approval.id for call in state.open_calls if call.approval and call.asking]
     if asking:
         return Wait("approval", ", ".join(asking), until)
