@@ -1,6 +1,7 @@
 """How a driven session was left: its summary, the way to go on, the exit code."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,17 @@ from cueline.console.summary import summary
 from cueline.console.telling import Line
 from cueline.deciders.session import SessionState, Status
 from cueline.events.stream import shown
+
+_EXHAUSTED = re.compile(
+    r"^exhausted: (?P<limit>max_\w+) [^,]*?(?: of (?P<whose>\S+))?,"
+    r"|^limit: .*\((?P<time>max_\w+)\)$"
+)
+_OPTIONS = {
+    "max_cost": ("--max-cost", "USD"),
+    "max_tokens": ("--max-tokens", "N"),
+    "max_active_seconds": ("--time-budget", "TIME"),
+    "max_wall_seconds": ("--max-wall", "TIME"),
+}
 
 
 def exit_of_state(state: SessionState) -> Exit:
@@ -60,12 +72,23 @@ def way_on(state: SessionState, id: str, log: Path) -> list[str]:  # noqa: A002 
         told = f"a person has to decide{until}: approve, or deny likewise"
         decide = [f"  {command(log, 'approve', each)}" for each in asking]
         return [f"{told}, then resume" if then else told, *decide, *then]
+    if (more := _more(state, id, log)) is not None:
+        return [f"paused: {state.waiting.why}; raise the limit, and it goes on", more, resume]
     # Whatever else it waits for ends by itself, where somebody drives it.
     by_itself = shown_status(state) != "paused"
     if by_itself and is_up(log):
         return []
     name = f"waiting ({state.waiting.kind})" if by_itself else "paused"
     return [f"{name}: {state.waiting.why}; go on with", resume]
+
+
+def _more(state: SessionState, id: str, log: Path) -> str | None:  # noqa: A002 - the word of the log
+    """Return the command that raises the limit which holds the session, if one does."""
+    found = _EXHAUSTED.search(state.waiting.why) if state.waiting else None
+    option = _OPTIONS.get(found["limit"] or found["time"]) if found else None
+    if found is None or option is None:
+        return None
+    return f"  {command(log, 'budget', 'raise', found['whose'] or id, option[0])} {option[1]}"
 
 
 def _resume(log: Path, id: str) -> str:  # noqa: A002 - the word of the log

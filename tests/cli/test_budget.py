@@ -79,3 +79,39 @@ def test_a_session_that_has_ended_takes_no_more(finished):
 
     assert done.exit_code == 2
     assert "the session has ended: completed" in done.stderr
+
+
+def held(shell, more):
+    """Run a session until it is held, and return what is said then."""
+    script = FIVE_TURNS.replace("calls =", "delay_seconds = 0.01\ncalls =") + shell.hello
+    agent = shell.agent(script, tools=("list_files",), more=more)
+    done = shell("run", "Look", "--agent", agent, "--inline", "--id", "two")
+    assert done.exit_code == 3, done.output
+    return done.stdout.splitlines()[-3:]
+
+
+@pytest.mark.parametrize(
+    ("more", "why", "option"),
+    [
+        (
+            (
+                "[limits]\nmax_cost = '0.01'\nmax_output_tokens = 9\n"
+                "[prices.'scripted/*']\ninput = 10\noutput = 100\n"
+            ),
+            "exhausted: max_cost 0.01 USD",
+            "--max-cost USD",
+        ),
+        (
+            "[limits]\nmax_active_seconds = 0.00001\n",
+            "limit: 1e-05 s of work (max_active_seconds)",
+            "--time-budget TIME",
+        ),
+    ],
+)
+def test_who_is_held_at_a_limit_is_told_how_to_have_more(shell, more, why, option):
+    said, command, resume = held(shell, more)
+
+    assert said.startswith(f"paused: {why}")
+    assert said.endswith("raise the limit, and it goes on")
+    assert f"  cueline budget raise two {option}" == command
+    assert "  cueline resume two" == resume
