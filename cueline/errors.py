@@ -229,7 +229,11 @@ class CorruptEventError(StoreError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"{self.stream}@{self.version} (position {self.position}): {self.reason}"
+        # A row may be so damaged that only one of its two places is known.
+        if not self.version:
+            return f"position {self.position}: {self.reason}"
+        position = f" (position {self.position})" if self.position else ""
+        return f"{self.stream}@{self.version}{position}: {self.reason}"
 
 
 class UnknownEventTypeError(CuelineError):

@@ -57,6 +57,18 @@ ALL = list(tree(errors.CuelineError))
 each_error = pytest.mark.parametrize("error", ALL, ids=lambda error: error.__name__)
 
 
+@pytest.mark.parametrize(
+    ("stream", "version", "position", "place"),
+    [
+        ("session-default/1", 3, 7, "session-default/1@3 (position 7)"),
+        ("session-default/1", 3, 0, "session-default/1@3"),
+        ("?", 0, 7, "position 7"),
+    ],
+)
+def test_a_damaged_row_is_named_by_what_is_known_of_it(stream, version, position, place):
+    assert f"{place}: cut" == str(errors.CorruptEventError(stream, version, position, "cut"))
+
+
 def test_the_drawing_is_the_tree():
     assert {(error.__name__, error.__base__.__name__) for error in ALL} == drawn()
 

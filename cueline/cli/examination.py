@@ -107,7 +107,7 @@ def log(path: Path) -> Finding:
     verify = command(path, "audit", "verify")
     if bad:
         where = f"{bad[0].place}: {bad[0].reason}"
-        damaged = count(len(bad), "damaged stream")
+        damaged = f"damaged in {count(len(bad), 'place')}"
         advice = f"restore it from a backup; `{verify}` names every one, other streams still load"
         return Finding("log", "bad", f"{found}, {damaged}: {where}", advice)
     advice = f"too long to be checked here; `{verify}` does" if last > _CHECKED else ""

@@ -70,7 +70,7 @@ def test_the_doctor_finds_the_damage(damaged):
     found = {each["subject"]: each for each in damaged.json("doctor")}["log"]
 
     assert "bad" == found["verdict"]
-    assert "1 damaged stream: session-default/one@" in found["found"]
+    assert "damaged in 1 place: session-default/one@" in found["found"]
     assert "restore it from a backup; `cueline audit verify` names every one" in found["advice"]
 
 
