@@ -40,6 +40,7 @@ from cueline.events.session import (
     ModelFailed,
     ModelReplied,
     OutcomeCameLate,
+    PeopleTold,
     PromptPrefixChanged,
     ReservationClosed,
     SessionCompleted,
@@ -58,7 +59,7 @@ from cueline.events.session import (
     ToolStarted,
 )
 from cueline.events.store import RecordedEvent
-from cueline.events.stream import shown
+from cueline.events.stream import effect_of, shown
 
 Tone = Literal["said", "agent", "doing", "good", "bad", "note", "dim"]
 RESULT_LINES = 6
@@ -97,6 +98,11 @@ class Telling:
         if isinstance(fact, ModelReplied):
             turn = fact.effect.partition(".")[0]
             self.calls.update({f"{turn}.{i}": call for i, call in enumerate(fact.calls)})
+        if isinstance(fact, ApprovalResolved) and fact.edit is not None:
+            effect = effect_of(fact.approval)
+            if effect in self.calls:
+                changed = {"arguments": fact.edit}
+                self.calls[effect] = self.calls[effect].model_copy(update=changed)
 
     def tell(self, recorded: RecordedEvent, fact: Fact) -> list[Line]:
         """Take in a fact and return what it says to a reader."""
@@ -115,7 +121,7 @@ class Telling:
                 yield from self._tool(fact)
             case ToolInDoubt() | ToolReconciled():
                 yield from self._doubt(fact)
-            case ApprovalRequested() | ApprovalResolved():
+            case ApprovalRequested() | ApprovalResolved() | PeopleTold():
                 yield from self._approval(fact)
             case LimitWarned() | LimitRaised() | ReservationClosed():
                 yield from self._limits(fact)
@@ -177,6 +183,9 @@ class Telling:
                 given = arguments(call.arguments, WIDTH) if call else ""
                 again = f" (attempt {attempt})" if attempt > 1 else ""
                 yield Line("doing", f"▸ {fact.effect} {name} {given}{again}".rstrip())
+                if fact.notify:
+                    cost = f", about ${fact.usd}" if fact.usd is not None else ""
+                    yield Line("note", f"{fact.effect} {name}: allowed by {fact.rule}{cost}")
             case ToolReturned(seconds=seconds, output=output):
                 size = f" · {fact.size:,} bytes, kept whole in the log" if fact.size else ""
                 yield Line("good", f"✓ {fact.effect} {name} · {duration(seconds)}{size}")
@@ -206,12 +215,20 @@ class Telling:
         then = _WITHOUT if fact.degraded else ""
         yield Line("note", f"? {name} {said} (says {fact.by}){then}")
 
-    def _approval(self, fact: ApprovalRequested | ApprovalResolved) -> Iterator[Line]:
+    def _approval(self, fact: ApprovalRequested | ApprovalResolved | PeopleTold) -> Iterator[Line]:
+        if isinstance(fact, PeopleTold):
+            if fact.problem:
+                why = one_line(fact.problem, WIDTH)
+                yield Line("bad", f"nobody was told of {fact.approval or fact.effect}: {why}")
+            return
         if isinstance(fact, ApprovalResolved):
             tone: Tone = "good" if fact.verdict == "granted" else "bad"
             by = f" by {one_line(fact.by, 60)}" if fact.by else ""
             note = f": {one_line(fact.note, WIDTH)}" if fact.note else ""
-            yield Line(tone, f"approval {fact.approval} {fact.verdict}{by}{note}")
+            given = "" if fact.edit is None else f" with {arguments(dict(fact.edit), WIDTH)}"
+            always = ", always" if fact.always is not None else ""
+            said = f"approval {fact.approval} {fact.verdict}{by}{given}{always}{note}"
+            yield Line(tone, said)
             return
         call = self.calls.get(fact.effect)
         name = call.name if call else fact.effect

@@ -23,6 +23,7 @@ from cueline.events.session import (
     MessageRefused,
     ModelFailed,
     ModelReplied,
+    PeopleTold,
     ReservationClosed,
     SessionCompleted,
     SessionFailed,
@@ -302,3 +303,31 @@ def test_a_breaker_is_told_with_its_time(telling):
 
     time = NOW.astimezone().strftime("%H:%M:%S")
     assert [f"breaker open until {time}: it keeps failing (timeout)"] == told(telling, waiting)
+
+
+def test_a_call_that_was_edited_is_told_as_it_runs(telling):
+    edit = ApprovalResolved(
+        approval="one.1.0.1", verdict="granted", by="ada", edit={"path": "b"}, always=("b",)
+    )
+    started = ToolStarted(effect="1.0", attempt=1, tool="read_file", runner="r", epoch=1, rule="x")
+    told(telling, REPLIED)
+
+    assert ['approval one.1.0.1 granted by ada with path="b", always'] == told(telling, edit)
+    assert ['▸ 1.0 read_file path="b"'] == told(telling, started)
+
+
+def test_people_at_a_terminal_are_told_of_a_call_by_its_rule(telling):
+    started = ToolStarted(
+        effect="1.0", attempt=1, tool="read_file", runner="r", epoch=1, rule="cost",
+        usd=Decimal("0.25"), notify=True,
+    )  # fmt: skip
+    told(telling, REPLIED)
+
+    assert "1.0 read_file: allowed by cost, about $0.25" == told(telling, started)[1]
+
+
+def test_a_hook_that_reached_nobody_is_told(telling):
+    hook = PeopleTold(effect="1.0", approval="one.1.0.1", hook=0, problem="it ended with 3", at=NOW)
+
+    assert ["nobody was told of one.1.0.1: it ended with 3"] == told(telling, hook)
+    assert [] == told(telling, hook.model_copy(update={"problem": ""}))

@@ -290,9 +290,9 @@ def owed(past):
 def test_people_are_told_of_a_question_at_once_and_again_later():
     past = asked(hooks=HOOKS, approval_seconds=300)
 
-    assert [(1, later(0)), (0, later(60))] == [(each.hook, each.at) for each in owed(past)]
-    assert later(0) == wake_at(past.state)
-    past.when(told(1))
+    assert [(1, None), (0, later(60))] == [(each.hook, each.at) for each in owed(past)]
+    assert Status.RUNNING is past.state.status
+    past.when(told(1)).then(PeopleTold, SessionWaiting)
     assert later(60) == wake_at(past.state) == past.state.waiting.deadline_at
     past.when(told(0))
     assert [] == owed(past)

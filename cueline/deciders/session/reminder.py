@@ -17,10 +17,9 @@ def untold(state: SessionState, call: Call) -> Iterator[tuple[str, int, datetime
     if call.approval is None or not call.asking or state.stop or state.steered:
         return
     name = call.approval.id
-    # Also of what is told at once: a host may have died before it did.
-    opened_at = call.approval.deadline_at - timedelta(seconds=state.agent.policy.approval_seconds)
     for index in _missing(state, call, name, "asked"):
-        yield name, index, opened_at
+        yield name, index, None
+    opened_at = call.approval.deadline_at - timedelta(seconds=state.agent.policy.approval_seconds)
     for index in _missing(state, call, name, "reminder"):
         yield name, index, opened_at + timedelta(seconds=hooks[index].after_seconds)
 

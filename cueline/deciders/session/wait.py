@@ -104,7 +104,8 @@ def _is_busy(model: ModelCall) -> bool:
 
 def _busy(state: SessionState, call: Call) -> bool:
     if call.asking:
-        return state.steered
+        # Not at rest before people were told: a host may die before it does that.
+        return state.steered or any(at is None for _, _, at in untold(state, call))
     if call.unreached or call.held is not None:
         return False
     if call.phase == "retry":
