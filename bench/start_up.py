@@ -1,8 +1,8 @@
 """Start-up: how long a whole `cueline` process takes that needs neither Ray nor a model.
 
-`cueline list` is measured with 10,000 sessions in the log and its read model up to date.
-Neither command may import Ray; the last row counts those that do.
-Floors: 0.3 s for `cueline --help`, 0.5 s for `cueline list`.
+`list` and `costs` are measured with 10,000 sessions in the log and its read model up to date.
+None of these commands may import Ray; the last row counts those that do.
+Floors: 0.3 s for `cueline --help`, 0.5 s for `cueline list`, 1 s for `cueline costs`.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from datetime import UTC, datetime
+from decimal import Decimal
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -19,7 +20,8 @@ from bench.conversation import AGENT
 from bench.table import Row
 from cueline.events.inbox import StartAsked
 from cueline.events.journal import FactWrite
-from cueline.events.session import SessionCompleted, SessionStarted
+from cueline.events.message import Cost, Usage
+from cueline.events.session import ModelReplied, SessionCompleted, SessionStarted
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import stream_name
 from cueline.runtime import Log, open_log
@@ -28,6 +30,13 @@ SESSIONS = 10_000
 TOGETHER = 500
 ROUNDS = 5
 COMMAND = str(Path(sys.executable).parent / "cueline")
+REPLIED = ModelReplied(
+    effect="1.m",
+    attempt=1,
+    stop_reason="end_turn",
+    usage=Usage(input=1200, output=80, cache_read=900),
+    cost=Cost(usd=Decimal("0.004821"), prices="bench"),
+)
 IMPORTS_RAY = """
 import sys
 from cueline.cli import main
@@ -42,7 +51,7 @@ async def begin(log: Log, number: int) -> None:
     """Record a session that was asked for, started and completed."""
     asked = StartAsked(agent=AGENT, goal=f"Goal {number}.", asked_at=datetime.now(UTC))
     started = SessionStarted(agent=AGENT, goal=asked.goal, open=False, attached=False, epoch=1)
-    facts = {"inbox": [asked], "session": [started, SessionCompleted(result="Done.")]}
+    facts = {"inbox": [asked], "session": [started, REPLIED, SessionCompleted(result="Done.")]}
     writes = [
         FactWrite(
             stream=stream_name(category, f"{number:05}"),
@@ -86,10 +95,11 @@ def measure() -> list[Row]:
         path = Path(folder, "log.db")
         asyncio.run(fill(path))
         listing = ("list", "--log", str(path))
-        took = seconds(*listing)
+        took, summed = seconds(*listing), seconds("costs", "--log", str(path))
         ray = sum([imports_ray("--help"), imports_ray(*listing)])
     return [
         Row("`cueline --help`", seconds("--help"), "s", "≤ 0.3"),
         Row("`cueline list`, 10,000 sessions", took, "s", "≤ 0.5"),
+        Row("`cueline costs`, 10,000 sessions", summed, "s", "≤ 1"),
         Row("of these, import Ray", ray, "commands", "≤ 0"),
     ]

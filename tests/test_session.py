@@ -1,8 +1,13 @@
 """A session as its user holds it, on a real log and driven inline (C45: no cluster is needed)."""
 
+import asyncio
+import json
+
 import pytest
+from typer.testing import CliRunner
 
 import cueline
+from cueline.cli import app
 from cueline.errors import ConfigError
 from cueline.session import Session
 
@@ -150,3 +155,23 @@ async def test_a_result_that_lacks_something_says_so(log):
         result = await (await here.start(blind, "Look")).result()
 
     assert ("completed", "Unseen.", True) == (result.status, result.text, result.partial)
+
+
+# 000-022: the summary with all that descend from a session.
+async def test_a_tree_is_shown_with_what_all_of_it_cost(log):
+    async with runtime(log) as here:
+        first = await here.start(thrifty(max_cost="0.50"), "Lead", id="one", open=True)
+        await first.result()
+        second = await here.start(thrifty(), "Help", id="two", open=True, parent="one")
+        await second.result()
+        await (await here.start(thrifty(), "Help", id="three", parent="two")).result()
+
+    shown = await asyncio.to_thread(CliRunner().invoke, app, ["show", "one", "--log", str(log)])
+    costs = await asyncio.to_thread(
+        CliRunner().invoke, app, ["costs", "--by", "tree", "--json", "--log", str(log)]
+    )
+
+    assert "with 2 descendants: $0.0900" in shown.stdout
+    assert [("one", 3, "0.09")] == [
+        (row["name"], row["sessions"], row["usd"]) for row in json.loads(costs.stdout)["rows"]
+    ]

@@ -147,6 +147,8 @@ def _metrics(tally: Tally) -> dict[str, Any]:
     return {
         "tokensUsed": tally.usage.model_dump(),
         "estimatedCost": str(tally.cost),
+        "estimatedPart": str(tally.estimated),
+        "childrenCost": str(tally.children_cost),
         "unpricedTurns": tally.unpriced,
         "turnCount": tally.turns,
         "toolCallCount": tally.tool_calls,

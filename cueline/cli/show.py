@@ -60,8 +60,24 @@ async def _show(log: Path, name: str, *, full: bool, as_json: bool) -> Exit:
             lines = _stands(followed.state, owner, log)
         else:
             lines = _damaged(followed, log)
+        if code is Exit.DONE and (descent := await _descent(log, followed, past)) is not None:
+            lines = [descent, *lines]
         _print(followed, past, lines, full=full, damaged=code is not Exit.DONE)
         return code
+
+
+async def _descent(log: Path, followed: "Followed", past: "Past") -> str | None:
+    """Say what the session cost with all that descend from it; None where nothing does."""
+    from cueline.console.text import count, money
+    from cueline.events.session import ChildSpawned
+    from cueline.projections.cost import below, spent, total
+
+    if not any(isinstance(fact, ChildSpawned) for _, fact in past):
+        return None
+    async with opened.views_of(log, followed.store) as views:
+        number, cost = below(views.db, followed.stream)
+        own = total(spent(views.db, stream=followed.stream)).usd
+    return f"with {count(number, 'descendant')}: {money(own + cost)}"
 
 
 def _print(
