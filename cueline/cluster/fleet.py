@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
 from cueline.cluster.log_writer import LogWriterActor
 from cueline.cluster.runner import RunnerActor
-from cueline.cluster.runner_directory import RunnerCard, living_nodes
+from cueline.cluster.runner_directory import RunnerCard, leaving_nodes, living_nodes
 from cueline.cluster.session_host import RemoteHost, SessionHostActor
 from cueline.cluster.site import Site, Trouble
 from cueline.errors import ClusterError, CuelineError
@@ -43,6 +44,8 @@ class Member:
     presence: Presence | None = None
     """None until it has started."""
     silent: asyncio.Event = field(default_factory=asyncio.Event)
+    leaves: bool = False
+    """Its node is being drained: it takes nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,7 @@ class Fleet:
         return {
             member.incarnation: RemoteHost(member.handle, self._epoch)
             for member in self._members.values()
-            if member.role == "host" and member.presence is not None
+            if member.role == "host" and member.presence is not None and not member.leaves
         }
 
     def members(self) -> Sequence[Member]:
@@ -135,6 +138,24 @@ class Fleet:
             presence = find(present, member.incarnation)
             if member.presence is not None and presence and death_of(presence, now):
                 member.silent.set()
+
+    async def leave_nodes(self) -> None:
+        """Move what is on nodes that are drained; the log's own stays to the last."""
+        leaving = await leaving_nodes() - {self.site.node}
+        for member in self._members.values():
+            if member.node in leaving and member.presence is not None and not member.leaves:
+                member.leaves = True
+                self._spawn(self._leave(member))
+
+    async def _leave(self, member: Member) -> None:
+        """Let *member* finish what it has in hand, and end it: whoever keeps it starts another."""
+        grace = self.site.parts.grace_seconds
+        await self._tell_hosts()
+        if member.role == "host":
+            await self._drain(member, grace)
+        else:
+            await self._clock.sleep(grace)
+        await self._end(member)
 
     async def drain(self, seconds: float) -> None:
         """Have the hosts let go of everything within *seconds*; replace nobody any more."""
@@ -156,8 +177,16 @@ class Fleet:
             ray.kill(self._writer)
 
     async def _nodes(self) -> list[str]:
-        others = await living_nodes() - {self.site.node}
+        others = await living_nodes() - await leaving_nodes() - {self.site.node}
         return [self.site.node, *sorted(others)]
+
+    async def _settle(self, node: str) -> str:
+        """Return *node*, or if it has gone or is about to, the one with the fewest of ours."""
+        nodes = await self._nodes()
+        if node in nodes:
+            return node
+        taken = Counter(member.node for member in self._members.values())
+        return min(nodes, key=lambda each: taken[each])
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -177,11 +206,11 @@ class Fleet:
             if brief > 1:
                 await self._lose(lost, evidence)
                 await self._clock.sleep(REST_SECONDS)
-                member = self._create(role, node)
+                member = self._create(role, await self._settle(node))
             else:
                 # Named before its process is up: hosts that learn of the loss
                 # learn of the next one, and need not record that they wait.
-                member = self._create(role, node)
+                member = self._create(role, await self._settle(node))
                 await self._lose(lost, evidence)
 
     def _create(self, role: Role, node: str) -> Member:
@@ -273,7 +302,7 @@ class Fleet:
         return None
 
     def _cards(self) -> list[RunnerCard]:
-        runners = [m for m in self._members.values() if m.role == "runner"]
+        runners = [m for m in self._members.values() if m.role == "runner" and not m.leaves]
         return [
             RunnerCard(m.incarnation, self.site.named(m.incarnation), m.node, self._machine(m))
             for m in runners

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import ray
+from ray._private.state import state
 
 from cueline.actors.effect import RUNNER_SECONDS
 from cueline.actors.presence import ended, find
@@ -120,6 +121,12 @@ async def living_nodes() -> set[str]:
     """Return the nodes of the cluster that Ray believes alive."""
     nodes = await asyncio.to_thread(ray.nodes)
     return {node["NodeID"] for node in nodes if node["Alive"]}
+
+
+async def leaving_nodes() -> set[str]:
+    """Return the nodes that are drained: Ray, or whoever owns them, is about to take them away."""
+    # There is no public way to ask; Ray's own libraries ask so.
+    return set(await asyncio.to_thread(state.get_draining_nodes))
 
 
 def _silent(presence: Presence) -> str | None:

@@ -101,6 +101,7 @@ class Supervisor:
 
     async def _watch(self) -> None:
         await self.fleet.look()
+        await self.fleet.leave_nodes()
         await self._clock.sleep(TICK_SECONDS)
 
     async def _always(self, what: str, step: Callable[[], Awaitable[None]]) -> None:

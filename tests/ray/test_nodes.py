@@ -1,0 +1,80 @@
+"""A second node on the tests' own machine: what is on it moves when it is drained."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import ray
+from ray._private.worker import global_worker
+from ray.core.generated.autoscaler_pb2 import DrainNodeReason
+
+from cueline.cluster.command import command
+from cueline.on_ray import namespace_of, parts_of
+from cueline.testing.wait import await_until, wait_until
+
+
+def living():
+    return {node["NodeID"] for node in ray.nodes() if node["Alive"]}
+
+
+@pytest.fixture
+def second_node(cluster):
+    before = living()
+    started = [Path(sys.executable).with_name("ray"), "start", "--address", cluster.address]
+    raylet = subprocess.Popen(
+        [*started, "--num-cpus", "0", "--block"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    wait_until(lambda: living() - before, within=60)
+    yield (living() - before).pop()
+    # A node that is drained ends by itself, as soon as nothing is left on it.
+    with suppress(ProcessLookupError):
+        os.killpg(raylet.pid, signal.SIGTERM)
+    raylet.wait(60)
+
+
+def drain(node):
+    deadline = int(time.time() * 1000) + 60_000
+    client = global_worker.gcs_client
+    accepted, why = client.drain_node(
+        node, DrainNodeReason.DRAIN_NODE_REASON_PREEMPTION, "it goes", deadline
+    )
+    assert accepted, why
+
+
+async def test_what_is_on_a_drained_node_moves_to_another(world_of, second_node):
+    """000-068, C7."""
+    async with world_of() as world:
+        parts = parts_of(world.log)
+        async with command(
+            world.cluster,
+            namespace_of(parts.log_id),
+            parts,
+            store=world.log.store,
+            board=world.log.board,
+            scope=world.streams,
+            on_trouble=print,
+            hosts=2,
+            runners=2,
+        ) as world.place:
+            await await_until(lambda: 2 == len(world.presences("host")), within=30)
+            await await_until(lambda: 2 == len(world.presences("runner")), within=30)
+            there = [m.incarnation for m in world.place.members() if m.node == second_node]
+
+            drain(second_node)
+
+            assert 2 == len(there)
+            await await_until(lambda: moved(world, second_node), within=40)
+
+
+def moved(world, node):
+    members = world.place.members()
+    up = [member for member in members if member.presence is not None]
+    return 4 == len(up) and not [member for member in members if member.node == node]
