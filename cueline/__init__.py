@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from cueline.backoff import retry_with_backoff
     from cueline.clock import SystemClock
     from cueline.errors import CuelineError, ToolFailedError
-    from cueline.events.agent import Fallback, Limits, Policy, RetryPolicy
+    from cueline.events.agent import BreakerPolicy, Fallback, Limits, Policy, RetryPolicy
     from cueline.library import Runtime, open_runtime
     from cueline.session import Result, Session
     from cueline.tools.tool import Tool, ToolContext, tool
 
 __all__ = [
     "Agent",
+    "BreakerPolicy",
     "CuelineError",
     "Fallback",
     "Limits",
@@ -39,6 +40,7 @@ __all__ = [
 
 _HOMES = {
     "Agent": "cueline.agent",
+    "BreakerPolicy": "cueline.events.agent",
     "CuelineError": "cueline.errors",
     "Fallback": "cueline.events.agent",
     "Limits": "cueline.events.agent",

@@ -37,6 +37,7 @@ class ToolSettings(BaseModel):
 
     critical: bool | None = None
     retry: RetryPolicy | None = None
+    breaker: BreakerPolicy | None = None
 
 
 class Agent(BaseModel):

@@ -4,7 +4,7 @@ import pytest
 
 from cueline.agent import Agent, secret_values
 from cueline.errors import ConfigError
-from cueline.events.agent import RetryPolicy
+from cueline.events.agent import BreakerPolicy, RetryPolicy
 
 
 def test_a_typo_in_a_key_that_is_needed_is_named(tmp_path):
@@ -126,3 +126,11 @@ def test_an_agent_file_may_be_named_by_a_string(tmp_path):
     file.write_text('name = "a"\nprovider = "anthropic"\nmodel = "claude"\n')
 
     assert Agent.from_file(file) == Agent.from_file(str(file))
+
+
+def test_a_file_gives_a_tool_a_breaker(tmp_path):
+    text = FILE + "[tool_settings.read_file.breaker]\nthreshold = 2\n"
+
+    spec = Agent.from_file(written(tmp_path, text)).spec()
+
+    assert BreakerPolicy(threshold=2) == spec.tools[0].breaker

@@ -157,8 +157,8 @@ class Breakers:
     ) -> None:
         """Learn that the call *key* failed; with *retry_after* whoever shares the account waits."""
         now = self._clock.now()
-        if retry_after and guard.account is not None:
-            await self._record(guard.account, Hold(now, retry_after, kind))
+        if retry_after:
+            await self._record(guard.streams[0], Hold(now, retry_after, kind))
         successes = self._known.get(guard.dependency, _UNKNOWN).successes
         failed = Fail(key, kind, now, guard.policy, successes, retry_after)
         await self._record(guard.dependency, failed)

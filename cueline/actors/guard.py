@@ -82,10 +82,9 @@ class Guards:
         match outcome:
             case ModelReplied(effect=name) | ToolReturned(effect=name):
                 await self._breakers.well(guard, self._key(name))
-            case ModelFailed(effect=name, kind=kind, retry_after=seconds):
+            case ModelFailed(effect=name) | ToolFailed(effect=name):
+                kind, seconds = outcome.kind, outcome.retry_after
                 await self._breakers.ill(guard, self._key(name), kind, retry_after=seconds)
-            case ToolFailed(effect=name, kind=kind):
-                await self._breakers.ill(guard, self._key(name), kind)
             case _:
                 pass
 

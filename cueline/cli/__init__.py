@@ -12,6 +12,7 @@ import typer
 from cueline.cli import (
     approve,
     audit,
+    breakers,
     budget,
     costs,
     doctor,
@@ -70,6 +71,7 @@ _GROUPS = (
     export,
     costs,
     budget,
+    breakers,
     audit,
     policy,
     settings,

@@ -25,6 +25,7 @@ from cueline.events.store import RecordedEvent, from_us, to_us
 from cueline.events.stream import category_of, shown, sibling, tenant_of
 from cueline.projections.approval import Approval
 from cueline.projections.audit import Facets
+from cueline.projections.breaker import Breaker, fold_breaker
 from cueline.projections.effect import Effect
 from cueline.projections.effect_fold import EffectFold
 from cueline.projections.inheritance import inherit
@@ -46,6 +47,7 @@ class Projector:
         self._effects = Rows(db, Effect)
         self._effect_fold = EffectFold(self._effects)
         self._approvals = Rows(db, Approval)
+        self._breakers = Rows(db, Breaker)
         self._usage = Rows(db, DayUsage)
         self._transcript = Lines(db, Line)
         self._events = Lines(db, Facets)
@@ -63,6 +65,8 @@ class Projector:
                 self._give(session, fact, waits=True)
             case "approval":
                 tool, session = self._project_approval(recorded, fact)
+            case "breaker":
+                fold_breaker(self._breaker(recorded.stream), fact)
         self._events.add(
             (
                 *(recorded.position, recorded.stream, recorded.version, recorded.type),
@@ -74,7 +78,8 @@ class Projector:
         """Write everything that was projected since the last time."""
         for row in self._sessions.held():
             settle_due(row)
-        for table in (self._sessions, self._effects, self._approvals, self._usage):
+        tables = (self._sessions, self._effects, self._approvals, self._breakers, self._usage)
+        for table in tables:
             table.flush()
         self._transcript.flush()
         self._events.flush()
@@ -87,6 +92,10 @@ class Projector:
             stream, shown(stream), root=stream, created_us=recorded_us, updated_us=recorded_us
         )
         return self._sessions.add(row_of(new))
+
+    def _breaker(self, stream: str) -> Row:
+        found = self._breakers.find(stream)
+        return found or self._breakers.add(row_of(Breaker(stream, shown(stream))))
 
     def _project_session(self, recorded: RecordedEvent, fact: object) -> str:
         row = self._session(recorded.stream, recorded.recorded_us)

@@ -22,20 +22,29 @@ from cueline.errors import CorruptEventError, LogUnavailableError
 from cueline.events.store import EventStore, RecordedEvent, from_us
 from cueline.projections.approval import Approval
 from cueline.projections.audit import Facets
+from cueline.projections.breaker import Breaker
 from cueline.projections.effect import Effect
 from cueline.projections.row import ReadModel, create
 from cueline.projections.session import Session
 from cueline.projections.transcript import Line
 from cueline.projections.usage import DayUsage
 
-VERSION = 4
+VERSION = 5
 """Raised with every change of a table or of what is put in it; others are filled anew."""
 BATCH = 2000
 """So many events are projected in one transaction, which takes the event loop some 60 ms."""
 PATIENCE_SECONDS = 10.0
 """How long another process's transaction is waited for."""
 RETRY_SECONDS = 0.001
-MODELS: tuple[type[ReadModel], ...] = (Session, Effect, Approval, DayUsage, Line, Facets)
+MODELS: tuple[type[ReadModel], ...] = (
+    Session,
+    Effect,
+    Approval,
+    Breaker,
+    DayUsage,
+    Line,
+    Facets,
+)
 _BUSY = frozenset({5, 6})
 _DAMAGED = frozenset({11, 26})
 """SQLite's primary result codes; they never change."""

@@ -18,7 +18,7 @@ from typing import overload
 from pydantic import JsonValue
 
 from cueline.errors import ConfigError, ToolFailedError, ToolImportError
-from cueline.events.agent import Declared, Preset, RetryPolicy, ToolSpec
+from cueline.events.agent import BreakerPolicy, Declared, Preset, RetryPolicy, ToolSpec
 from cueline.tools.declaration import (
     Function,
     Transient,
@@ -86,6 +86,7 @@ class Tool:
     needs_workspace: bool
     critical: bool = True
     retry: RetryPolicy | None = None
+    breaker: BreakerPolicy | None = None
     transient: Transient = ()
     tags: tuple[str, ...] = ()
     cost_usd: Decimal | None = None
@@ -129,6 +130,7 @@ class Tool:
             needs_workspace=self.needs_workspace,
             critical=self.critical,
             retry=self.retry,
+            breaker=self.breaker,
             tags=self.tags,
             cost_usd=self.cost_usd,
             paths=self.paths,
@@ -153,6 +155,7 @@ def tool(
     needs_workspace: bool = False,
     critical: bool = True,
     retry: RetryPolicy | Preset | None = None,
+    breaker: BreakerPolicy | None = None,
     transient: Transient = (),
     tags: Sequence[str] = (),
     cost_usd: Decimal | str | None = None,
@@ -174,6 +177,7 @@ def tool(
     needs_workspace: bool = False,
     critical: bool = True,
     retry: RetryPolicy | Preset | None = None,
+    breaker: BreakerPolicy | None = None,
     transient: Transient = (),
     tags: Sequence[str] = (),
     cost_usd: Decimal | str | None = None,
@@ -207,6 +211,7 @@ def tool(
             then makes the result partial.
         retry: how a call that may be repeated is tried again, when that is not
             what the agent says; the name of a preset will do.
+        breaker: when its failures keep everybody from calling it for a while.
         transient: the exceptions that pass: what raised one is tried again, if
             it may be repeated. Or raise a `ToolFailedError` of a kind that passes.
         tags: words that rules of approval go by; `phase:NAME` ends the phase NAME.
@@ -239,6 +244,7 @@ def tool(
             needs_workspace=needs_workspace,
             critical=critical,
             retry=retries_of(function, retry),
+            breaker=breaker,
             transient=exceptions(function, transient),
             tags=tuple(tags),
             cost_usd=estimate(function, cost_usd),

@@ -393,3 +393,17 @@ def test_two_names_are_two_breakers():
     names = ["a-b", "a--b", "A-b", "a b", "x" * 60, "x" * 61]
 
     assert len(names) == len({plain(name) for name in names})
+
+
+async def test_a_tool_that_says_when_is_left_alone_until_then():
+    async def slow_down(order):
+        raise ToolFailedError("rate_limited", "slow down", 30.0)
+
+    crowd = tool_crowd(slow_down)
+    await crowd.start()
+    await crowd.world()
+    (late,) = await crowd.start()
+    await crowd.clock.settle()
+
+    (wait,) = await crowd.waits(late)
+    assert 30 == (wait.deadline_at - crowd.clock.now()).total_seconds()

@@ -1,0 +1,52 @@
+"""Breakers over commands and processes that live for a moment only (004-005, 004-057)."""
+
+import json
+
+import pytest
+
+DOWN = '[[reply]]\nfail = { kind = "overloaded", message = "no room" }\n'
+SPARE = "[retry]\nmax_retries = 0\n[breaker]\nthreshold = 2\n"
+
+
+@pytest.fixture
+def broken(shell):
+    """A shell whose log holds two commands that failed, and so an open breaker."""
+    shell.clerk = shell.agent(DOWN, more=SPARE)
+    for name in ("one", "two"):
+        done = shell("run", "Go", "--agent", shell.clerk, "--inline", "--id", name)
+        assert 3 == done.exit_code, done.output
+    return shell
+
+
+def test_commands_that_end_at_once_count_together(broken):
+    (breaker,) = broken.json("breakers")
+
+    told = (breaker["state"], breaker["kind"], breaker["failures"], breaker["openings"])
+    assert ("open", "overloaded", 2, 1) == told
+    assert breaker["until"] > breaker["since"]
+
+
+def test_breakers_are_listed_as_a_table(broken):
+    head, row = broken("breakers").stdout.splitlines()
+
+    assert ["BREAKER", "STATE", "FOR", "UNTIL", "LAST", "FAILURE", "COUNTED"] == head.split()
+    assert row.startswith("scripted.")
+    assert ["open", "overloaded", "2"] == [row.split()[n] for n in (1, -2, -1)]
+
+
+# A process of its own meets what others opened, and leaves the model alone.
+def test_another_process_keeps_to_an_open_breaker(broken):
+    process = broken.start("run", "Go", "--agent", broken.clerk, "--inline", "--id", "three")
+    broken.wait_for("three", "SessionWaiting")
+    process.kill()
+    process.wait()
+
+    waiting = broken.json("export", "three")["waiting"]
+    assert "breaker" == waiting["kind"]
+    assert "ModelStarted" not in broken.types("three")
+    assert "keeps failing (overloaded)" in broken("show", "three").stdout
+
+
+def test_a_log_without_failures_says_so(finished):
+    assert "no failures of models or tools that count" in finished("breakers").stdout
+    assert [] == json.loads(finished("breakers", "--json").stdout)
