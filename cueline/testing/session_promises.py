@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from cueline.deciders.session import SessionState, Status, due, following, wake_at
@@ -12,8 +13,10 @@ from cueline.events.inbox import ResumeAsked
 from cueline.events.session import (
     MessageReceived,
     ModelFailed,
+    ModelRequested,
     SessionEvent,
     SessionForked,
+    ToolFailed,
     ToolReconciled,
     ToolStarted,
 )
@@ -41,6 +44,29 @@ def _check_wait(state: SessionState) -> None:
         assert wake_at(state) is not None, "I14: it waits for ever"
     if state.waiting.kind != "operator":
         assert not any(isinstance(e, CallModel | Reserve) for e in due(state)), "work is due"
+
+
+class Patience:
+    """Sees that nothing is tried again before its time, unless a person wants it so."""
+
+    def __init__(self) -> None:
+        self._until: dict[str, datetime] = {}
+
+    def check(self, fact: SessionEvent, now: datetime) -> None:
+        """Check one fact that is recorded *now*."""
+        match fact:
+            case ModelFailed() | ToolFailed() if fact.retry_at is not None:
+                self._until[fact.effect] = fact.retry_at
+                asked = timedelta(seconds=fact.retry_after or 0.0)
+                early = fact.failed_at is not None and fact.retry_at < fact.failed_at + asked
+                assert not early, f"{fact.effect} is tried again before it was asked for"
+            case ModelRequested(effect=effect) | ToolStarted(effect=effect):
+                until = self._until.pop(effect, now)
+                assert now >= until, f"{effect} is tried again before its time"
+            case MessageReceived(message=ResumeAsked()) | SessionForked():
+                self._until.clear()
+            case _:
+                pass
 
 
 def check_attempts(facts: Sequence[SessionEvent], agent: AgentSpec) -> None:

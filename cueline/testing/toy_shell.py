@@ -73,7 +73,7 @@ from cueline.events.session import (
 )
 from cueline.testing.given import STREAM, through_codec
 from cueline.testing.session_example import NOW, returned, saying
-from cueline.testing.session_promises import check_attempts, check_pairs, check_step
+from cueline.testing.session_promises import Patience, check_attempts, check_pairs, check_step
 from cueline.testing.toy_ledger import ToyLedger
 
 RUNNER_SECONDS = 600.0
@@ -102,6 +102,7 @@ class ToyShell:
         self.mail = 1
         self.epoch = 1
         self._may_have_run: set[str] = set()
+        self._patience = Patience()
 
     # What comes from outside.
 
@@ -114,6 +115,7 @@ class ToyShell:
         assert decide(command_of(step[0]), before) == step, "I10: deciding again differs"
         for fact in step:
             through_codec(fact)
+            self._patience.check(fact, self.now)
             self._check_start(fact)
             self._check_paid(fact)
             self.state = evolve(self.state, fact)
@@ -407,18 +409,25 @@ class ToyShell:
             turn = int(effect.partition(".")[0])
             self.take(saying(*tools, turn=turn, attempt=attempt, seconds=1.0))
 
-    def fail_model(self, kind: str) -> None:
+    def fail_model(self, kind: str, retry_after: float | None = None) -> None:
         """Have the model call fail."""
         if self.model is not None:
             effect, attempt = self.model
             self.model = None
             self.take(
                 ModelFailed(
-                    effect=effect, attempt=attempt, kind=kind, message="", failed_at=self.now
+                    effect=effect,
+                    attempt=attempt,
+                    kind=kind,
+                    message="",
+                    failed_at=self.now,
+                    retry_after=retry_after,
                 )
             )
 
-    def finish_tool(self, index: int, kind: str | None = None) -> None:
+    def finish_tool(
+        self, index: int, kind: str | None = None, retry_after: float | None = None
+    ) -> None:
         """Have a tool call in hand return, or fail with *kind*."""
         if not self.tools:
             return
@@ -427,12 +436,21 @@ class ToyShell:
         if kind is None:
             self.take(returned(effect, f"of {effect}", attempt, seconds=1.0))
         else:
-            self.fail_tool(effect, attempt, kind)
+            self.fail_tool(effect, attempt, kind, retry_after)
 
-    def fail_tool(self, effect: str, attempt: int, kind: str) -> None:
+    def fail_tool(
+        self, effect: str, attempt: int, kind: str, retry_after: float | None = None
+    ) -> None:
         """Have an attempt fail."""
         step = self.take(
-            ToolFailed(effect=effect, attempt=attempt, kind=kind, message="", failed_at=self.now)
+            ToolFailed(
+                effect=effect,
+                attempt=attempt,
+                kind=kind,
+                message="",
+                failed_at=self.now,
+                retry_after=retry_after,
+            )
         )
         if kind == "not_started" and step and isinstance(step[0], ToolFailed):
             self._may_have_run.discard(effect)

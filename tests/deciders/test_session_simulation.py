@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cueline.deciders.prompt import FORKED_AWAY
 from cueline.deciders.session import Status, due, following, wake_at
 from cueline.events.agent import Hook, Rule
-from cueline.events.failure import SAID
+from cueline.events.failure import SAID, TRANSIENT
 from cueline.events.inbox import (
     DecisionGiven,
     MessageSent,
@@ -46,6 +46,7 @@ KINDS += ["context_too_long", "auth"]
 FAILURES = ["tool_error", "lost", "lost", "lost", "not_started", "timeout", "killed", "cancelled"]
 FAILURES += ["rate_limited", "network", "unavailable"]
 LUCK = ["good", "good", "good", "lost", "not_started", "unreachable", "kept_back"]
+ASKED_FOR = [None, None, 0.0, 1.5, 30.0]
 LANES = ["note", "steer", "followup"]
 
 AGENTS = st.builds(
@@ -106,7 +107,8 @@ def think(shell, n):
 
 
 def fail_to_think(shell, n):
-    shell.fail_model(KINDS[n % len(KINDS)])
+    kind = KINDS[n % len(KINDS)]
+    shell.fail_model(kind, asked_for(kind, n))
 
 
 def finish(shell, n):
@@ -114,7 +116,13 @@ def finish(shell, n):
 
 
 def fail(shell, n):
-    shell.finish_tool(n // 8, FAILURES[n % len(FAILURES)])
+    kind = FAILURES[n % len(FAILURES)]
+    shell.finish_tool(n // 8, kind, asked_for(kind, n))
+
+
+def asked_for(kind, n):
+    """Return when whoever failed wants to be asked again, if it can say so at all."""
+    return ASKED_FOR[n // 16 % len(ASKED_FOR)] if kind in TRANSIENT else None
 
 
 def say(shell, n):
@@ -242,6 +250,7 @@ FAST = settings(deadline=None, suppress_health_check=list(HealthCheck), max_exam
 
 # I5, I6, I7, I9, I10, I14; 000-068, 003-063, C6, D31: after every step.
 # 004-020, 004-075: attempts are bounded, whatever fails (`check_attempts`).
+# 003-069: nothing is tried again before it was asked for (`Patience`).
 @FAST
 @given(STARTS, stories(60))
 def test_a_session_keeps_its_promises_and_comes_to_an_end(start, script):
