@@ -121,6 +121,9 @@ class Prompts:
         self._before = termios.tcgetattr(keyboard)
         tty.setcbreak(keyboard)
         loop.add_reader(keyboard, self._read)
+        # uvloop has it not block, and with it the screen and the shell that
+        # started us: a terminal is one open file. Who is told to read need not.
+        os.set_blocking(keyboard, True)
         self._tick(loop)
         try:
             yield

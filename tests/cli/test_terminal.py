@@ -195,6 +195,20 @@ def test_who_keeps_a_session_open_types_the_next_message(shell, terminal, talker
     terminal.sees("\nheard\n")
 
 
+def test_the_terminal_is_left_as_it_was(shell, terminal, talker):
+    """It is one open file with the screen, and with whatever else runs in it."""
+    mode = "python3 -c 'import os; print([os.get_blocking(n) for n in (0, 1, 2)])'"
+    terminal.command(*OPEN)
+    terminal.sees("idle: it stays open")
+
+    terminal.type("C-d")
+    terminal.sees("exit 0")
+
+    terminal.type(mode, "Enter")
+    seen = terminal.sees("[True, True, True]")
+    assert "NDELAY" not in seen
+
+
 def test_a_message_chooses_when_it_counts(shell, terminal, talker):
     terminal.command(*OPEN)
     terminal.sees("idle: it stays open")
