@@ -1,6 +1,7 @@
 """Asking a person: through the gate, once, until a deadline (I9, I14)."""
 
 import asyncio
+from decimal import Decimal
 
 import pytest
 
@@ -17,7 +18,7 @@ from cueline.events.session import (
 )
 from cueline.stores.waiting import take_turns
 from cueline.testing.crash import World
-from cueline.testing.fakes import asks_for, says
+from cueline.testing.fakes import asks_for, says, tool_spec
 from tests.actors.scene import SESSION, Interrupted, Scene, Valve
 
 DEPLOY = asks_for(("deploy", {}))
@@ -46,7 +47,7 @@ async def wake(scene):
 
 
 async def test_a_sensitive_call_waits_for_a_person_at_rest():
-    # 000-023, 000-024, I12
+    # 000-023, 000-024, 003-024, I12
     scene = await asked()
 
     assert [] == await scene.first.host.active()
@@ -65,7 +66,7 @@ async def test_a_grant_lets_exactly_this_call_run_and_is_named():
 
 
 async def test_a_denial_is_told_to_the_model():
-    # 000-055
+    # 000-055, 003-023
     scene = await asked()
 
     await scene.decide("deny")
@@ -75,7 +76,7 @@ async def test_a_denial_is_told_to_the_model():
 
 
 async def test_an_automatic_grant_is_recorded_as_such():
-    # 000-027
+    # 000-027, 004-035
     scene = Scene([DEPLOY, says("done")], policy={"auto_approve": True})
 
     await scene.begin()
@@ -192,6 +193,7 @@ async def test_whatever_ends_the_need_supersedes_the_question(message, by):
 
 
 async def test_an_answer_that_is_quicker_than_the_question_is_recorded_after_it():
+    # 003-018
     scene = Scene([DEPLOY, says("done")])
 
     async def decide():
@@ -220,7 +222,7 @@ async def answer(scene, verdict="grant", by="ann", **more):
 
 
 async def test_an_edited_call_runs_as_it_was_edited_and_both_digests_are_recorded():
-    # I9, C18
+    # 003-022, I9, C18: what is granted is data of the grant.
     scene = await asked()
 
     await answer(scene, edit={"to": "staging"}, note="not yet")
@@ -283,13 +285,17 @@ async def test_what_was_allowed_for_the_rest_of_the_session_is_not_asked_again()
 
 
 async def test_a_question_says_why_it_is_asked_and_what_it_costs():
-    # 004-022, 004-032, 000-025
-    scene = await asked(approval=["sensitive", "cost"], ask_from_usd="0.20")
+    # 000-025, 004-022, 004-024, 004-031, 004-032: the estimate is recorded.
+    dear = tool_spec("deploy", sensitive=True).model_copy(update={"cost_usd": Decimal("0.75")})
+    scene = Scene([DEPLOY, says("done")], tools=(dear,), policy={"approval": ["sensitive", "cost"]})
+    await scene.begin()
 
     opened = (await scene.outside.facts(GATE))[0]
 
-    assert "sensitive" == opened.rule
-    assert "needs a person's word by the rule sensitive" in opened.rationale
+    assert ("sensitive, cost", Decimal("0.75")) == (opened.rule, opened.usd)
+    assert "by the rule sensitive, cost, and is estimated to cost $0.75" in opened.rationale
+    await scene.decide()
+    assert Decimal("0.75") == (await scene.last(ToolStarted)).usd
 
 
 async def test_what_nobody_denies_in_time_is_granted_though_nobody_lives():

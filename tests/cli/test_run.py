@@ -140,7 +140,7 @@ def test_an_inline_run_cannot_be_detached(shell):
 
 
 def test_what_asks_waits_for_a_day_where_nobody_watches(asking):
-    """000-026: five minutes at a terminal, a day elsewhere."""
+    """000-026, C11: five minutes at a terminal, a day elsewhere."""
     waiting = asking.json("pending")
 
     assert [("one.1.0.1", "delete_file", {"path": "list.txt"})] == [

@@ -1,4 +1,4 @@
-"""What the rules of approval say of a call."""
+"""What the rules of approval say of a call (004-065, 004-069)."""
 
 from decimal import Decimal
 

@@ -48,7 +48,8 @@ def told_of_skips(past):
     return [fact.reason for fact in past.facts if isinstance(fact, ToolSkipped)]
 
 
-# 000-024, 000-050, 000-051, C16: the wait is a fact, and holds nothing;
+# 000-004, 000-008, 000-024, 000-050, 000-051, 004-049, 004-076, C16:
+# the wait is a fact, and holds nothing;
 # what is sensitive is so by its declaration, never by its name.
 def test_a_sensitive_call_waits_for_a_person():
     past = given().when(*up_to_reply("delete")).then(ModelReplied)

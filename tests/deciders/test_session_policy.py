@@ -212,7 +212,7 @@ def test_a_denial_that_ends_the_session_withdraws_the_other_questions():
     past.when(resolved("superseded", "stop", "1.1.1.1")).then(ApprovalResolved, SessionStopped)
 
 
-# C12, 004-034, D27: expiry leads to a defined state, and the call never runs.
+# C12, 003-020, 004-034, 004-080, D27: expiry leads to a defined state, and the call never runs.
 @pytest.mark.parametrize(
     ("on_expiry", "status"),
     [

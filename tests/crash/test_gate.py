@@ -1,0 +1,171 @@
+"""Kill a session that people have a say in, at every point, and go on (I9, C16).
+
+A call that one person edits and allows for the rest of the session, one that
+takes two people, one that a rule denies, one that people are told of, and one
+that is covered by what was allowed before.
+"""
+
+import asyncio
+
+import pytest
+
+from cueline.deciders.policy import exactly
+from cueline.deciders.session import Status
+from cueline.events.inbox import DecisionGiven
+from cueline.events.session import (
+    ApprovalRequested,
+    ApprovalResolved,
+    PeopleTold,
+    ToolSkipped,
+    ToolStarted,
+)
+from cueline.testing.crash import Life, Outside, World
+from cueline.testing.fakes import (
+    JournalingExecutor,
+    TurnModel,
+    agent_spec,
+    asks_for,
+    says,
+    tool_spec,
+)
+from tests.crash import story
+
+TOOLS = (
+    tool_spec("read", "read_only"),
+    tool_spec("save", "idempotent"),
+    tool_spec("post", "idempotent"),
+    tool_spec("deploy", sensitive=True),
+)
+SAID = [
+    asks_for(("deploy", {"n": 1}), ("save", {"n": 2}), ("post", {"n": 3})),
+    asks_for(("deploy", {"n": 4}), ("read", {"n": 5})),
+    says("All is done."),
+]
+POLICY = {
+    "rules": [
+        {"name": "two", "answer": "ask", "tools": ["save"], "votes": 2},
+        {"name": "never", "answer": "deny", "tools": ["post"]},
+        {"name": "told", "answer": "notify", "tools": ["read"]},
+    ],
+    "hooks": [
+        {"on": "asked", "command": ["tell"]},
+        {"on": "notify", "command": ["tell"]},
+    ],
+}
+
+
+class Journal(JournalingExecutor):
+    """Writes down with what each call ran, too."""
+
+    ran = ()
+
+    async def call(self, order):
+        self.ran = (*self.ran, (order.effect, order.arguments["n"]))
+        return await super().call(order)
+
+
+async def act(order):
+    return f"{order.tool.name} {order.arguments['n']} is done"
+
+
+def outside(said=SAID):
+    executor = Journal(dict.fromkeys((tool.name for tool in TOOLS), act))
+    return Outside.new(TurnModel(said), executor), agent_spec(*TOOLS, policy=POLICY)
+
+
+async def answer(place):
+    """Have two people answer whatever is asked; say whether anything was."""
+    asked = [call for call in (await place.state(story.SESSION)).open_calls if call.asking]
+    for call in asked:
+        happened = any(start.key.endswith(call.effect) for start in place.executor.starts)
+        grants = call.approval.question == "may_it_run" or happened
+        more = {}
+        if call.effect == "1.0" and call.approval.question == "may_it_run":
+            more = {"edit": {"n": 11}, "always": (exactly({"n": 4}),)}
+        for person in ("ann", "bob"):
+            decision = DecisionGiven(
+                approval=call.approval.id,
+                digest=call.approval.digest,
+                verdict="grant" if grants else "deny",
+                by=person,
+                **more,
+            )
+            await place.say(story.SESSION, decision)
+    return asked
+
+
+async def drive(place, life=None):
+    world = World(place, life)
+    world.host.activate(story.SESSION)
+    await world.rest(within=60)
+    while not world.life.dead and await answer(place):
+        await world.rest(within=60)
+    await world.kill()
+    return world
+
+
+async def undisturbed():
+    place, agent = outside()
+    await place.start("story", agent)
+    return place, await drive(place)
+
+
+ENDED, WORLD = asyncio.run(undisturbed())
+TOLD = asyncio.run(ENDED.transcript(story.SESSION))
+EVENTS = asyncio.run(ENDED.store.last_position())
+POINTS = WORLD.life.points
+at_every_point = pytest.mark.parametrize(
+    "point", range(len(POINTS)), ids=lambda n: f"{n} {POINTS[n]}".replace(" ", "-")
+)
+
+
+async def assert_ended_the_same(place):
+    assert Status.COMPLETED == (await place.state(story.SESSION)).status
+    told = await place.transcript(story.SESSION)
+    unknown = set(await story.doubts(place))
+    assert story.masked(TOLD, unknown) == story.masked(told, unknown)
+    # What ran is what was granted, and nothing that was denied.
+    assert {("1.0", 11), ("1.1", 2), ("2.0", 4), ("2.1", 5)} == set(place.executor.ran)
+
+
+async def test_what_is_killed_here_is_all_that_people_can_say():
+    facts = await ENDED.facts(story.SESSION)
+
+    rules = [fact.rule for fact in facts if isinstance(fact, ToolStarted)]
+    assert ["granted by ann", "granted by ann, bob", "always allowed by ann", "told"] == rules
+    assert ["never"] == [fact.rule for fact in facts if isinstance(fact, ToolSkipped)]
+    assert 2 == sum(isinstance(fact, ApprovalRequested) for fact in facts)
+    assert [{"n": 11}, None] == [f.edit for f in facts if isinstance(f, ApprovalResolved)]
+    assert 3 == sum(isinstance(fact, PeopleTold) for fact in facts)
+    await assert_ended_the_same(ENDED)
+
+
+@at_every_point
+async def test_a_killed_session_ends_as_if_nothing_had_happened(point):
+    place, agent = outside()
+    await place.start("story", agent)
+    died = await drive(place, Life(point))
+    assert died.life.dead
+
+    survivor = await drive(place)
+
+    assert [] == survivor.troubles
+    await assert_ended_the_same(place)
+    # I5: what is not declared began at most once.
+    keys = [start.key for start in place.executor.starts if start.tool == "deploy"]
+    assert len(keys) == len(set(keys))
+
+
+@pytest.mark.parametrize("position", range(1, EVENTS + 1))
+async def test_a_log_cut_after_any_event_goes_on_to_the_same_end(position):
+    # I13
+    place = await story.cut(ENDED, position, SAID, outside)
+
+    survivor = await drive(place)
+
+    assert [] == survivor.troubles
+    assert Status.COMPLETED == (await place.state(story.SESSION)).status
+    told = await place.transcript(story.SESSION)
+    assert story.masked(TOLD, set(await story.doubts(place))) == story.masked(
+        told, set(await story.doubts(place))
+    )
