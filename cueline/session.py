@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Protocol, cast
 
 from cueline.actors.inbox import post
@@ -17,6 +18,7 @@ from cueline.events.inbox import (
     Lane,
     MessageSent,
     PauseAsked,
+    RaiseAsked,
     ResumeAsked,
     StartAsked,
     StopAsked,
@@ -93,6 +95,25 @@ class Session:
     async def resume(self) -> None:
         """Go on after a pause."""
         await self._post(ResumeAsked())
+
+    async def raise_limits(
+        self,
+        *,
+        max_cost: Decimal | str | None = None,
+        max_tokens: int | None = None,
+        max_turns: int | None = None,
+        max_active_seconds: float | None = None,
+        max_wall_seconds: float | None = None,
+    ) -> None:
+        """Let it have more; what it is to have no more of, or never had, it refuses."""
+        asked = {
+            "max_cost": max_cost,
+            "max_tokens": max_tokens,
+            "max_turns": max_turns,
+            "max_active_seconds": max_active_seconds,
+            "max_wall_seconds": max_wall_seconds,
+        }
+        await self._post(RaiseAsked.model_validate(asked))
 
     async def stop(self, reason: str = "Session was manually stopped") -> None:
         """End it: tools get 5 s, are terminated, and killed 5 s later."""

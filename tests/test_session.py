@@ -157,6 +157,18 @@ async def test_a_result_that_lacks_something_says_so(log):
     assert ("completed", "Unseen.", True) == (result.status, result.text, result.partial)
 
 
+# 000-020
+async def test_a_session_goes_on_when_it_is_given_more(log):
+    spec = agent(approval="off").model_copy(update={"limits": cueline.Limits(max_turns=1)})
+    async with runtime(log) as here:
+        session = await here.start(spec, "Ring", id="two")
+        held = await session.result()
+        await session.raise_limits(max_turns=5)
+
+        assert "limit: 1 turns" in held.text
+        assert "Done." == (await session.result()).text
+
+
 # 000-022: the summary with all that descend from a session.
 async def test_a_tree_is_shown_with_what_all_of_it_cost(log):
     async with runtime(log) as here:

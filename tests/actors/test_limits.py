@@ -5,6 +5,7 @@ from decimal import Decimal
 from cueline.deciders.session import Status
 from cueline.errors import ProviderUnavailableError
 from cueline.events.agent import Limits
+from cueline.events.budget import CostReserved
 from cueline.events.inbox import MessageSent, RaiseAsked
 from cueline.events.message import Cost
 from cueline.events.session import LimitWarned, ModelFailed, ModelReplied
@@ -115,3 +116,22 @@ async def test_of_a_raised_limit_of_money_is_warned_anew():
 
     shares = [f.share for f in await scene.outside.facts(SESSION) if isinstance(f, LimitWarned)]
     assert [0.8, 0.9, 0.8] == shares
+
+
+# 004-009, 004-024: who estimates is a collaborator, and what was estimated is in the log.
+async def test_the_estimate_of_a_call_is_recorded_and_a_replay_makes_none():
+    def estimate(agent, sent):
+        estimates.append(Decimal(len(estimates) + 1) / 100)
+        return sent, estimates[-1]
+
+    estimates = []
+    scene = costing("0.01", asks_for(("read", {})), max_cost=1)
+    scene.outside.bound = estimate
+    await scene.begin(open=True)
+
+    await (await scene.world()).kill()
+    await scene.world()
+    facts = await scene.outside.facts("budget-default/s")
+
+    assert [Decimal("0.01"), Decimal("0.02")] == estimates
+    assert estimates == [fact.usd for fact in facts if isinstance(fact, CostReserved)]

@@ -1,11 +1,12 @@
 """The Anthropic model, by the real SDK, against servers on this machine."""
 
 import asyncio
+from decimal import Decimal
 
 import pytest
 
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
-from cueline.events.agent import ToolSpec
+from cueline.events.agent import AgentSpec, Price, ToolSpec
 from cueline.events.message import (
     AssistantMessage,
     OpaqueBlock,
@@ -16,6 +17,7 @@ from cueline.events.message import (
     Usage,
     UserMessage,
 )
+from cueline.providers.prices import cost_of
 
 WEATHER = ToolSpec(
     name="get_weather",
@@ -133,6 +135,21 @@ async def test_a_reply_is_told_in_neutral_blocks(vendor, ask):
     assert (thoughts, hidden, TextBlock(text="Let me see.")) == reply.content
     assert (ToolCall(id="toolu_1", name="get_weather", arguments={"city": "Paris"}),) == reply.calls
     assert Usage(input=9, output=33, cache_read=70, cache_write=20) == reply.usage
+
+
+# 000-066: what was cached is priced as such, and thoughts are part of the answer.
+async def test_a_reply_is_priced_by_what_was_cached_and_thought(vendor, ask):
+    vendor.will_say(*WHOLE)
+    dear = Price(input=1000, output=2000, cache_read=100, cache_write=1250)
+    agent = AgentSpec(
+        name="a", provider="anthropic", model="claude-opus-4-6", prices={"anthropic/*": dear}
+    )
+
+    reply = await ask(vendor.url)
+    cost = cost_of(agent, reply.model, reply.usage)
+
+    assert (9 * 1000 + 70 * 100 + 20 * 1250 + 33 * 2000) / Decimal(1_000_000) == cost.usd
+    assert "claude-opus-4-6-20260201" == reply.model
 
 
 async def test_a_reply_goes_back_as_it_came(vendor, ask):
