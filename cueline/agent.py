@@ -25,6 +25,7 @@ from cueline.events.agent import (
     ToolSpec,
     Workspace,
     each_model,
+    url_variable,
 )
 from cueline.tools.catalogue import builtin_tools
 from cueline.tools.tool import Tool, load
@@ -209,7 +210,8 @@ def secret_values(agent: AgentSpec | None, environ: Mapping[str, str] = os.envir
     names = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "RAY_AUTH_TOKEN"]
     if agent is not None:
         keys = [asking.key_variable for asking in each_model(agent)]
-        names += [*agent.secrets, *(key for key in keys if key)]
+        urls = [url_variable(hook) for hook in agent.policy.hooks]
+        names += [*agent.secrets, *(name for name in (*keys, *urls) if name)]
     return [environ[name] for name in names if environ.get(name)]
 
 

@@ -5,8 +5,8 @@ from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Mapping
 from contextlib import suppress
 
-from cueline.errors import CuelineError
-from cueline.events.agent import AgentSpec, Hook
+from cueline.errors import ConfigError, CuelineError
+from cueline.events.agent import AgentSpec, Hook, url_variable
 
 SECONDS = 10.0
 """How long a hook may take: whoever waits for a person holds nothing (I12)."""
@@ -19,17 +19,32 @@ async def run_hook(
 
     A command sees the environment without the agent's secrets.
     """
-    hidden = {*agent.secrets, agent.key_variable}
+    urls = (url_variable(each) for each in agent.policy.hooks)
+    hidden = {*agent.secrets, agent.key_variable, *urls}
     visible = {name: value for name, value in environ.items() if name not in hidden}
     try:
         async with asyncio.timeout(SECONDS):
             if hook.url is not None:
-                return await _call(hook.url, news)
+                return await _call(_url_of(hook, environ), news)
             return await _run(hook.command, news, visible)
     except TimeoutError:
         return f"it took longer than {SECONDS:g} s"
     except (OSError, ValueError, CuelineError) as error:
         return f"{type(error).__name__}: {error}"
+
+
+def _url_of(hook: Hook, environ: Mapping[str, str]) -> str:
+    """Return where *hook* calls.
+
+    Raises:
+        ConfigError: the variable that says so is not set here.
+    """
+    name = url_variable(hook)
+    if name is None:
+        return hook.url or ""
+    if not environ.get(name):
+        raise ConfigError(name, "the variable with the hook's URL is not set")
+    return environ[name]
 
 
 async def _run(command: tuple[str, ...], news: bytes, environ: Mapping[str, str]) -> str | None:

@@ -55,6 +55,14 @@ async def test_whatever_goes_wrong_is_told(hook, problem):
     assert problem in await told(hook)
 
 
+# I11: a URL that holds a token is named by its variable.
+async def test_a_url_may_be_in_a_variable():
+    hook = Hook(on="asked", url="$HOOK_URL")
+
+    assert "HOOK_URL: the variable with the hook's URL is not set" in await told(hook)
+    assert "ConnectError" in await told(hook, {"HOOK_URL": "http://127.0.0.1:9/"})
+
+
 async def test_a_command_that_takes_too_long_is_killed(monkeypatch):
     monkeypatch.setattr(module, "SECONDS", 0.05)
 

@@ -1,9 +1,13 @@
 """What is wrong with a policy though each value in it is fine."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from cueline.deciders.pattern import fits_any
 from cueline.events.agent import Hook, Policy, Rule, ToolSpec
+
+_URL = r"https?://[^/@\s]+(/\S*)?$|\$[A-Za-z_]\w*$"
+"""Without a user or a password: what is written out is recorded."""
 
 
 def faults(policy: Policy, tools: Sequence[ToolSpec] | None = None) -> Iterator[tuple[str, str]]:
@@ -60,6 +64,8 @@ def _of_rule(rule: Rule, tools: Sequence[ToolSpec] | None) -> Iterator[tuple[str
 def _of_hook(hook: Hook, policy: Policy) -> Iterator[tuple[str, str]]:
     if bool(hook.command) == bool(hook.url):
         yield "command", "a hook has either a command or a url"
+    if hook.url is not None and not re.match(_URL, hook.url):
+        yield "url", "it is like https://…, or the $NAME of a variable that holds it"
     if hook.on != "reminder" and hook.after_seconds:
         yield "after_seconds", "only a reminder comes after a time"
     if hook.on == "reminder" and not 0 < hook.after_seconds < policy.approval_seconds:

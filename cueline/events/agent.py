@@ -185,9 +185,14 @@ class Hook(Part):
     command: tuple[str, ...] = ()
     """Run with the question as JSON on its standard input."""
     url: str | None = None
-    """Sent the question as JSON."""
+    """Sent the question as JSON; `$NAME` is that of a variable that holds it, if it is secret."""
     after_seconds: float = Field(default=0.0, ge=0)
     """Of a reminder: so long after the question."""
+
+
+def url_variable(hook: Hook) -> str | None:
+    """Return the variable that holds the hook's URL, where it is not written out."""
+    return hook.url[1:] if hook.url is not None and hook.url.startswith("$") else None
 
 
 class Policy(Part):

@@ -14,7 +14,9 @@ from tests.cli.conftest import CUELINE
 TEAM = "team/c4nary+s3cret é"
 KEY = "sk-ant-api03-c4nary-0123456789"
 OWN = "0wn-c4nary-0123456789"
-SECRETS = (TEAM, KEY, OWN)
+HOOK = "http://127.0.0.1:9/services/c4nary-t0ken"
+SECRETS = (TEAM, KEY, OWN, HOOK)
+NAMES = ("TEAM_TOKEN", "ANTHROPIC_API_KEY", "OWN_TOKEN", "HOOK_URL")
 TOOLS = """
 import os
 import cueline
@@ -23,6 +25,11 @@ import cueline
 async def leak() -> str:
     "Say what must not be said."
     return " ".join(os.environ[name] for name in ("TEAM_TOKEN", "ANTHROPIC_API_KEY", "OWN_TOKEN"))
+
+@cueline.tool(sensitive=True)
+async def deliver(text: str) -> str:
+    "Ask a person first."
+    return text
 
 @cueline.tool(read_only=True)
 async def fail() -> str:
@@ -50,16 +57,20 @@ def found_in(content):
 @pytest.fixture
 def planted(shell, monkeypatch):
     """A shell with secrets in its environment, its settings, an agent, and all that comes in."""
-    for name, value in zip(("TEAM_TOKEN", "ANTHROPIC_API_KEY", "OWN_TOKEN"), SECRETS, strict=True):
+    for name, value in zip(NAMES, SECRETS, strict=True):
         monkeypatch.setenv(name, value)
-    (shell.folder / "cueline.toml").write_text('secrets = ["TEAM_TOKEN"]\n')
+    (shell.folder / "cueline.toml").write_text(
+        'secrets = ["TEAM_TOKEN"]\n[[policy.hooks]]\non = "asked"\nurl = "$HOOK_URL"\n'
+    )
     (shell.folder / "leaky.py").write_text(TOOLS)
     (shell.folder / "broken.py").write_text(BROKEN)
     told = json.dumps(" ".join(forms()))
     calls = '[{ name = "leak", arguments = {} }, { name = "fail", arguments = {} }]'
+    asks = f"[{{ name = 'deliver', arguments = {{ text = {told} }} }}]"
     shell.agent(
-        f"[[reply]]\ntext = {told}\nthinking = {told}\ncalls = {calls}\n[[reply]]\ntext = {told}\n",
-        tools=("leaky.py:leak", "leaky.py:fail", "list_files"),
+        f"[[reply]]\ntext = {told}\nthinking = {told}\ncalls = {calls}\n"
+        f"[[reply]]\ntext = {told}\ncalls = {asks}\n",
+        tools=("leaky.py:leak", "leaky.py:fail", "leaky.py:deliver", "list_files"),
         more='secrets = ["OWN_TOKEN"]\n',
     )
     (shell.folder / "work" / quote(KEY)).write_text(TEAM)
@@ -74,7 +85,8 @@ def run(shell, *more):
 def test_what_is_said_and_kept_holds_no_secret(planted):
     done = run(planted, "--label", f"key={KEY}")
 
-    assert 0 == done.returncode, done.stderr
+    assert 3 == done.returncode, done.stderr
+    assert "ConnectError" in planted("export", "one", "--events").output
     assert ([], []) == (found_in(done.stdout), found_in(done.stderr))
     kept = {each.name: each.read_bytes() for each in planted.log.parent.iterdir()}
     assert {} == {name: found for name, held in kept.items() if (found := found_in(held))}

@@ -25,7 +25,7 @@ def rule(**fields):
         ({"rules": [rule(answer="deny", votes=2)]}, "rules.0.votes", "who may allow it"),
         ({"rules": [rule(tools=["lok"])]}, "rules.0.tools", "no tool of the agent"),
         ({"hooks": [Hook(on="asked")]}, "hooks.0.command", "either"),
-        ({"hooks": [Hook(on="asked", url="u", after_seconds=1)]}, "hooks.0.after_seconds", "only"),
+        ({"hooks": [Hook(on="asked", url="$U", after_seconds=1)]}, "hooks.0.after_seconds", "only"),
         ({"hooks": [Hook(on="reminder", url="http://x")]}, "hooks.0.after_seconds", "waits"),
     ],
 )  # fmt: skip
