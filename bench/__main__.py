@@ -17,6 +17,7 @@ BENCHES = (
     "replay",
     "resume",
     "memory",
+    "waiting",
     "start_up",
     "ray_start",
     "host_kill",

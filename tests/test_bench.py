@@ -1,4 +1,4 @@
-from bench import conversation, session
+from bench import conversation, session, waiting
 
 
 async def test_the_bench_holds_a_conversation(tmp_path):
@@ -14,3 +14,13 @@ async def test_the_bench_records_a_conversation_that_can_be_loaded(tmp_path):
         await conversation.record(log, turns=1)
 
         assert 3 == len((await conversation.loaded(log, "owner")).prompt.messages)
+
+
+async def test_the_bench_has_sessions_wait_and_wakes_them(tmp_path, monkeypatch):
+    # I12, I14
+    monkeypatch.chdir(tmp_path)
+
+    before, after, seconds = await waiting.weighed(sessions=4, woken=2, warm=2)
+
+    assert (before.tasks, before.files) == (after.tasks, after.files)
+    assert 2 == len(seconds)

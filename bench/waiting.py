@@ -1,0 +1,150 @@
+"""What sessions cost that wait for a person, and how soon one goes on when it is answered.
+
+A thousand sessions each ask for one call that a person has to allow; then all of them rest.
+What is counted is what the process has more than before they existed: tasks, open files and
+connections, and bytes by `tracemalloc`; a few sessions have come to rest before, for what is
+kept once.
+Then some are answered, one after the other, through their inboxes: the clock runs from before the
+answer is put into the log until the session's next fact is in it.
+Floors: no task, no file, 500 B a session; 100 ms for the slowest.
+"""
+
+import asyncio
+import gc
+import os
+import statistics
+import tempfile
+import time
+import tracemalloc
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+from bench.conversation import refuse
+from bench.table import Row
+from cueline.actors.inbox import ask_start, post
+from cueline.agent import Agent
+from cueline.events.agent import AgentSpec
+from cueline.events.inbox import DecisionGiven, StartAsked
+from cueline.events.session import ApprovalRequested
+from cueline.loop import run
+from cueline.runtime import Inline, Log, inline, open_log, recorded
+from cueline.tools.tool import tool
+
+SESSIONS = 1_000
+WARM = 50
+WOKEN = 25
+SCRIPT = """
+[[reply]]
+text = "May I?"
+calls = [{ name = "guarded" }]
+
+[[reply]]
+text = "Then not."
+"""
+
+
+@tool(sensitive=True)
+def guarded() -> str:
+    """Do what a person has to allow."""
+    return "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a process has."""
+
+    tasks: int
+    files: int
+    bytes: int
+
+    @classmethod
+    def now(cls) -> "Held":
+        """Look."""
+        gc.collect()
+        files = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - names alone
+        return cls(len(asyncio.all_tasks()), files, tracemalloc.get_traced_memory()[0])
+
+
+def asker(folder: Path) -> AgentSpec:
+    """Return an agent that asks for one guarded call."""
+    script = folder / "script.toml"
+    script.write_text(SCRIPT)
+    tools = [f"{Path(__file__).resolve()}:guarded"]
+    return recorded(Agent(name="bench", provider="scripted", model=str(script), tools=tools))
+
+
+async def rest(log: Log, here: Inline, agent: AgentSpec, names: list[str]) -> list[str]:
+    """Start sessions and return their streams once all of them rest."""
+    streams = []
+    for name in names:
+        asked = StartAsked(agent=agent, goal="Begin.", asked_at=datetime.now(UTC))
+        streams.append(await ask_start(log.journal(), name, asked))
+    await here.place(streams)
+    for stream in streams:
+        await here.host.settled(stream)
+    return streams
+
+
+async def wake(log: Log, stream: str) -> float:
+    """Answer what the session asks, and return the seconds until its next fact."""
+    facts = [fact async for _, fact in log.journal().read(stream)]
+    asked = cast("ApprovalRequested", next(f for f in facts if f.type == "ApprovalRequested"))
+    answer = DecisionGiven(approval=asked.approval, digest=asked.digest, verdict="deny", by="bench")
+    position = await log.store.last_position()
+    began = time.perf_counter()
+    await post(log.journal(), stream, answer)
+    async for event in log.store.follow(position, {"session"}):
+        if event.stream == stream:
+            return time.perf_counter() - began
+    raise AssertionError("following never ends by itself")
+
+
+async def weighed(sessions: int, woken: int, warm: int = WARM) -> tuple[Held, Held, list[float]]:
+    """Return what was held before and while so many wait, and how long waking took."""
+    with tempfile.TemporaryDirectory(dir=".") as name:
+        folder = Path(name)
+        agent = asker(folder)
+        async with (
+            open_log(folder / "log.db") as log,
+            inline(log, scope=None, on_trouble=refuse) as here,
+        ):
+            tracemalloc.start()
+            await rest(log, here, agent, [f"warm.{n}" for n in range(warm)])
+            before = Held.now()
+            streams = await rest(log, here, agent, [f"s.{n}" for n in range(sessions)])
+            after = Held.now()
+            tracemalloc.stop()
+            seconds = [await wake(log, stream) for stream in streams[:: sessions // woken]]
+            for stream in streams:
+                await here.host.settled(stream)
+    return before, after, seconds
+
+
+def measure() -> list[Row]:
+    """Return the rows of this bench."""
+    before, after, seconds = run(weighed(SESSIONS, WOKEN))
+    each = (after.bytes - before.bytes) / SESSIONS
+    return [
+        Row(
+            name=f"tasks of {SESSIONS:,} waiting sessions",
+            value=max(0, after.tasks - before.tasks),
+            unit="",
+            floor="≤ 0",
+        ),
+        Row(
+            name="their open files and connections",
+            value=max(0, after.files - before.files),
+            unit="",
+            floor="≤ 0",
+        ),
+        Row(name="memory of each", value=max(0.0, each), unit="B", floor="≤ 500"),
+        Row(
+            name="from an answer to the next fact, the slowest",
+            value=max(seconds) * 1e3,
+            unit="ms",
+            floor="≤ 100",
+        ),
+        Row(name="likewise, the median", value=statistics.median(seconds) * 1e3, unit="ms"),
+    ]
