@@ -202,7 +202,10 @@ def read_agent(path: Path, *, over: Sequence[Layer] = (), under: Sequence[Layer]
     try:
         return AgentRead(Agent.model_validate(table), held)
     except ValidationError as error:
-        raise ConfigError(str(path), problem_of(error, Agent)) from error
+        reason = problem_of(error, Agent)
+        if "model" in shared and "model" not in held.given:
+            reason += f": the file's is for another provider than {held.sources['provider']} names"
+        raise ConfigError(str(path), reason) from error
 
 
 def secret_values(agent: AgentSpec | None, environ: Mapping[str, str] = os.environ) -> list[str]:

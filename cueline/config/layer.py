@@ -126,12 +126,19 @@ def _flat(
         key = f"{above}{name}"
         field = shape.model_fields.get(name)
         if field is None:
-            raise ConfigError(source, unknown(key, shape))
+            raise ConfigError(source, unknown(key, shape, _meant(key)))
         if (inner := table_of(field)) is None:
             yield leaves()[key], value
         else:
             said = _as_table(value, inner, key, source)
             yield from _flat(said, inner, f"{key}.", source)
+
+
+def _meant(key: str) -> str | None:
+    """Return the key that was meant by an unknown one: in another table, or spelt alike."""
+    name = key.rpartition(".")[2]
+    elsewhere = [each for each in leaves() if each.endswith(f".{name}")]
+    return next(iter([*elsewhere, *get_close_matches(key, leaves(), n=1, cutoff=0.8)]), None)
 
 
 def _as_table(value: Any, shape: type[BaseModel], key: str, source: str) -> Mapping[str, Any]:

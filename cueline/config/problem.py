@@ -22,11 +22,12 @@ def problem_of(error: ValidationError, kind: Any, key: str = "") -> str:
     return f"key {where!r}: {reason}" if where else reason
 
 
-def unknown(key: str, shape: type[BaseModel]) -> str:
-    """Say that *shape* has no such key."""
+def unknown(key: str, shape: type[BaseModel], meant: str | None = None) -> str:
+    """Say that *shape* has no such key, and which was meant, if that is known."""
     above, _, _ = key.rpartition(".")
     where = f"in [{above}]" if above else "at the top level"
-    return f"unknown key {key!r}; known {where} are {', '.join(sorted(shape.model_fields))}"
+    guess = f"; did you mean {meant!r}?" if meant else ""
+    return f"unknown key {key!r}{guess}; known {where} are {', '.join(sorted(shape.model_fields))}"
 
 
 def _shape_at(kind: Any, path: Sequence[str]) -> type[BaseModel] | None:

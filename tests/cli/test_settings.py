@@ -88,7 +88,10 @@ def test_a_resumed_session_keeps_the_settings_that_it_was_started_with(shell, ag
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("max_turns = 5", "cueline.toml: unknown key 'max_turns'; known at the top level are"),
+        (
+            "max_turns = 5",
+            "cueline.toml: unknown key 'max_turns'; did you mean 'limits.max_turns'?",
+        ),
         ("[limits]\nmax_turns = 'x'", "cueline.toml: key 'limits.max_turns': Input should be a"),
         ("[limits", "cueline.toml: it is not TOML: "),
     ],

@@ -10,7 +10,7 @@ from typing import Literal, get_args, get_origin
 import pytest
 from annotated_types import Ge, Gt
 
-from cueline.agent import Agent
+from cueline.agent import Agent, read_agent
 from cueline.config.effective import effective
 from cueline.config.layer import from_environment, from_flags, from_table
 from cueline.config.leaf import leaves, table_of
@@ -232,7 +232,7 @@ def test_an_empty_variable_says_nothing_and_what_is_not_ours_is_left_alone():
     ("said", "told"),
     [
         ({"limit": {}}, r"unknown key 'limit'; known at the top level are approval, .*limits"),
-        ({"limits": {"turns": 1}}, r"unknown key 'limits.turns'; known in \[limits\] are max_"),
+        ({"limits": {"turns": 1}}, r"unknown key 'limits.turns'.*; known in \[limits\] are max_"),
         ({"limits": 5}, r"key 'limits'"),
     ],
 )
@@ -267,6 +267,23 @@ def test_values_of_two_sources_that_do_not_go_together_are_refused_with_both():
 
     assert "cueline.toml, environment CUELINE_POLICY_ASK_FROM_USD" == refused.value.subject
     assert "key 'policy.deny_from_usd': it is below ask_from_usd, 5" == refused.value.reason
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [({"max_cost": 3}, "limits.max_cost"), ({"limits": {"max_turn": 3}}, "limits.max_turns")],
+)
+def test_an_unknown_key_that_was_meant_for_another_says_so(said, meant):
+    with pytest.raises(ConfigError, match=f"did you mean '{meant}'"):
+        from_table(said, FILE)
+
+
+def test_a_file_whose_model_is_for_another_provider_says_so(tmp_path):
+    (tmp_path / "agent.toml").write_text('name = "a"\nprovider = "scripted"\nmodel = "s"\n')
+    env = from_environment({"CUELINE_PROVIDER": "anthropic"})
+
+    with pytest.raises(ConfigError, match="another provider than environment CUELINE_PROVIDER"):
+        read_agent(tmp_path / "agent.toml", over=[env])
 
 
 def test_what_belongs_to_a_provider_is_not_handed_to_another():
