@@ -26,7 +26,7 @@ from cueline.actors.model import ModelReply, ModelRequest
 from cueline.actors.session_host import SessionHost
 from cueline.clock import SystemClock
 from cueline.errors import ProviderUnavailableError
-from cueline.events.agent import AgentSpec, RetryPolicy
+from cueline.events.agent import AgentSpec, BreakerPolicy, RetryPolicy
 from cueline.events.inbox import StartAsked
 from cueline.loop import run
 from cueline.runtime import Log, open_log
@@ -34,7 +34,9 @@ from cueline.stores.waiting import take_turns
 
 SESSIONS = 200
 TURNS = 10
-PATIENT = AGENT.model_copy(update={"retry": RetryPolicy(base_seconds=1.5, jitter=0)})
+NEAR = RetryPolicy(base_seconds=1.5, jitter=0)
+# All fail at once, and each is to wait for its own retry, not for a breaker.
+PATIENT = AGENT.model_copy(update={"retry": NEAR, "breaker": BreakerPolicy(threshold=0)})
 
 
 class Patience(SystemClock):

@@ -35,12 +35,12 @@ def requested_call(state: SessionState, effect: str, call: ToolCall) -> Call:
     """Return what is remembered of a call that the model asks for."""
     assert state.setup is not None, "only a session that was started asks a model"
     tool = state.setup.tools.get(call.name)
-    asked = replace(_ASKED, effect=effect, id=call.id, tool=call.name)
+    declared = tool.declared if tool else "nothing"
+    asked = replace(_ASKED, effect=effect, id=call.id, tool=call.name, declared=declared)
     if tool is None or call.malformed is not None or call.problem is not None:
         digest = digest_of(state, effect, call.name, call.arguments)
-        declared = tool.declared if tool else "nothing"
-        return replace(asked, declared=declared, digest=digest, problem=_problem(state.setup, call))
-    return ordered(state, replace(asked, declared=tool.declared), tool, call.arguments)
+        return replace(asked, digest=digest, problem=_problem(state.setup, call))
+    return ordered(state, asked, tool, call.arguments)
 
 
 def ordered(state: SessionState, call: Call, tool: ToolSpec, arguments: Arguments) -> Call:
