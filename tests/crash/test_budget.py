@@ -17,8 +17,8 @@ from cueline.events.budget import CostReleased, CostReserved, CostSettled
 from cueline.events.inbox import MessageSent, PauseAsked, ResumeAsked, StopAsked
 from cueline.events.message import Cost
 from cueline.events.session import ModelReplied, ModelStarted, ReservationClosed
-from cueline.testing.crash import Life
 from cueline.testing.fakes import asks_for, says
+from cueline.testing.mortal import Life
 from tests.crash import story
 
 SAID = [asks_for(("read", {"n": 1})), asks_for(("save", {"n": 2})), says("Done.")]

@@ -19,8 +19,9 @@ from cueline.events.inbox import ResumeAsked
 from cueline.events.message import Cost, ToolCall, Usage
 from cueline.events.store import from_us
 from cueline.events.stream import sibling
-from cueline.testing.crash import Life, MortalRunner, MortalStore, Outside, World
+from cueline.testing.crash import Outside, World
 from cueline.testing.fakes import JournalingExecutor, agent_spec, tool_spec
+from cueline.testing.mortal import Life, MortalRunner, MortalStore
 from tests.crash import story
 
 CAP = Decimal("1.00")
