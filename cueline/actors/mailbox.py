@@ -64,8 +64,10 @@ class Mailbox:
         Not those on an effect that is being asked about (*asks*): the session
         would learn of the answer before the question.
         """
+        if not self.news:
+            return []
         now = self._clock.now()
-        if not self.news or (self.again_at is not None and now < self.again_at):
+        if self.again_at is not None and now < self.again_at:
             return []
         self.news, self.held_up, self.again_at = False, False, None
         received: list[MessageReceived] = []
