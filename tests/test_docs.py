@@ -293,6 +293,7 @@ def test_the_reference_has_each_key_of_an_agent_file_with_its_default(part):
 
 @pytest.mark.parametrize("leaf", leaves().values(), ids=lambda leaf: leaf.key)
 def test_the_reference_has_each_setting_with_its_variable(leaf):
+    """004-067."""
     page = (DOCS / "reference/settings.md").read_text()
     table, _, name = leaf.key.rpartition(".")
     if table and table in Agent.model_fields:

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import cueline
 from cueline.cli import app
+from cueline.runtime import open_log
 
 NAMED = 'c4nary/s3cr3t+value "é"'
 KEY = "sk-ant-api03-0123456789-c4nary_abc"
@@ -111,6 +112,11 @@ async def plant(path, agent):
         await session.approve(asked[-1], by=f"ann {KEY}", note=f"fine, {PLANTED}")
         assert "completed" == (await session.result()).status
         await session.stop(PLANTED)
+
+
+async def test_an_open_log_does_not_tell_its_environment(tmp_path, agent):
+    async with open_log(tmp_path / "other.db") as log:
+        assert [] == found_in(repr(log).encode())
 
 
 def test_a_secret_is_in_no_file_of_the_log(log):
