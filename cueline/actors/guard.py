@@ -30,12 +30,13 @@ class AskProbe:
 class Guards:
     """Asks the breakers before a call goes out, and tells them how it ended."""
 
-    __slots__ = ("_breakers", "_outfit", "_stream")
+    __slots__ = ("_breakers", "_models", "_outfit", "_stream")
 
     def __init__(self, breakers: Breakers, stream: str, outfit: Outfit) -> None:
         self._breakers = breakers
         self._stream = stream
         self._outfit = outfit
+        self._models: dict[int, Guard] = {}
 
     async def know(self) -> None:
         """Read every breaker that a call of the session may meet."""
@@ -120,7 +121,10 @@ class Guards:
         return ((effect, guard) for effect, guard in self._asking(state) if effect in held)
 
     def _model(self, fallback: int) -> Guard:
-        return self._breakers.of_model(self._tenant, answering(self._outfit.agent, fallback))
+        if fallback not in self._models:
+            asking = answering(self._outfit.agent, fallback)
+            self._models[fallback] = self._breakers.of_model(self._tenant, asking)
+        return self._models[fallback]
 
     def _tool(self, effect: str, state: SessionState) -> Guard | None:
         call = state.call(effect)
