@@ -1,6 +1,6 @@
 """A session as its user holds it: a name in the log, and whoever drives it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol, cast
@@ -119,15 +119,40 @@ class Session:
         """End it: tools get 5 s, are terminated, and killed 5 s later."""
         await self._post(StopAsked(reason=reason))
 
-    async def approve(self, request: ApprovalRequested, by: str = "user", note: str = "") -> None:
-        """Allow exactly what *request* shows (I9)."""
-        await self._decide(request, "grant", by, note)
+    async def approve(
+        self,
+        request: ApprovalRequested,
+        by: str = "user",
+        note: str = "",
+        *,
+        edit: Mapping[str, object] | None = None,
+        always: Sequence[str] | None = None,
+    ) -> None:
+        """Allow exactly what *request* shows (I9).
+
+        Args:
+            request: what is asked.
+            by: who allows it.
+            note: told to the agent.
+            edit: the arguments with which it may run instead, all of them.
+            always: globs of the paths where the tool needs no more asking in this session.
+        """
+        await self._decide(request, "grant", by, note, edit=edit, always=always)
 
     async def deny(self, request: ApprovalRequested, by: str = "user", note: str = "") -> None:
         """Refuse what *request* shows; the agent is told, with the note."""
         await self._decide(request, "deny", by, note)
 
-    async def _decide(self, request: ApprovalRequested, verdict: str, by: str, note: str) -> None:
+    async def _decide(
+        self,
+        request: ApprovalRequested,
+        verdict: str,
+        by: str,
+        note: str,
+        *,
+        edit: Mapping[str, object] | None = None,
+        always: Sequence[str] | None = None,
+    ) -> None:
         decision = DecisionGiven.model_validate(
             {
                 "approval": request.approval,
@@ -135,6 +160,9 @@ class Session:
                 "verdict": verdict,
                 "by": by,
                 "note": note,
+                "edit": None if edit is None else dict(edit),
+                "always": None if always is None else tuple(always),
+                "channel": "api",
             }
         )
         await self._post(decision, by=f"user:{by}")

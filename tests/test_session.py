@@ -17,9 +17,9 @@ reply = [{ calls = [{ name = "ring", arguments = {} }] }, { text = "Done." }, { 
 
 
 @cueline.tool(sensitive=True)
-async def ring() -> str:
-    """Ring the bell."""
-    return "it rings"
+async def ring(bell: str = "it") -> str:
+    """Ring a bell."""
+    return f"{bell} rings"
 
 
 def agent(**policy: object) -> cueline.Agent:
@@ -59,6 +59,17 @@ async def test_a_decision_that_was_not_read_yet_is_waited_for(log):
         await session.approve(await question_of(session))
 
         assert "Done." == (await session.result()).text
+
+
+async def test_a_call_runs_as_it_was_changed(log):
+    async with runtime(log) as here:
+        session = await here.start(agent(), "Ring")
+        await session.approve(await question_of(session), edit={"bell": "the small one"})
+
+        await session.result()
+        facts = [fact async for fact in session.events()]
+
+    assert ["the small one rings"] == [f.output for f in facts if f.type == "ToolReturned"]
 
 
 async def test_a_session_resumed_in_another_process_goes_on(log):
