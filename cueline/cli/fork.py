@@ -159,7 +159,9 @@ async def _past(log: Path, name: str, at: int) -> Past:
                 shown(followed.stream), f"there is no version {at}; its last is {last}"
             )
         point = ForkPoint(stream=followed.stream, version=at, hash=found.hash.hex())
-        return Past(point, followed.state.agent)
+        # The limits as they were raised by then; nothing of them is spent yet.
+        limits = followed.state.meter.limits
+        return Past(point, followed.state.agent.model_copy(update={"limits": limits}))
 
 
 @contextmanager

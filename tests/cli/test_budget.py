@@ -1,5 +1,7 @@
 """`cueline budget`: what a session may use, and more of it."""
 
+import json
+
 import pytest
 
 FIVE_TURNS = "".join(
@@ -115,3 +117,44 @@ def test_who_is_held_at_a_limit_is_told_how_to_have_more(shell, more, why, optio
     assert said.endswith("raise the limit, and it goes on")
     assert f"  cueline budget raise two {option}" == command
     assert "  cueline resume two" == resume
+
+
+PRICED = """[limits]
+max_output_tokens = 100
+max_cost = "0.003"
+
+[prices."scripted/*"]
+input = "3.00"
+output = "15.00"
+"""
+
+
+@pytest.fixture
+def spent(shell):
+    """A shell whose log holds a session `one` whose second call has no room."""
+    script = FIVE_TURNS + shell.hello
+    agent = shell.agent(script, tools=("list_files",), more=PRICED)
+    done = shell("run", "Look", "--agent", agent, "--inline", "--id", "one")
+    assert done.exit_code == 3, done.output
+    assert "exhausted: max_cost 0.003 USD" in done.stdout
+    return shell
+
+
+# 000-003, 000-019, 000-048, C21, D8, D34: paused before the call, and not failed.
+def test_a_session_whose_budget_is_spent_goes_on_after_a_raise(spent):
+    raised = spent("budget", "raise", "one", "--max-cost", "1")
+    done = spent("resume", "one", "--inline")
+
+    assert (0, 0) == (raised.exit_code, done.exit_code), done.output
+    assert "completed" in done.stdout
+    assert 0 == spent("replay", "one", "--check").exit_code
+
+
+def test_a_fork_has_the_limits_as_they_were_raised_and_nothing_spent(spent):
+    spent("budget", "raise", "one", "--max-cost", "1")
+    spent("resume", "one", "--inline")
+    last = json.loads(spent("tail", "one", "--json").stdout.splitlines()[-1])["version"]
+    spent("fork", "one", "--at", str(last), "--goal", "Again", "--id", "two", "--inline")
+
+    rows = {row["limit"]: row for row in spent.json("budget", "show", "two")["rows"]}
+    assert "1" == rows["max_cost"]["of"]
