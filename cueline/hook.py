@@ -52,8 +52,10 @@ async def _run(command: tuple[str, ...], news: bytes, environ: Mapping[str, str]
         *command, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL, env=dict(environ)
     )
     try:
-        with suppress(BrokenPipeError, ConnectionResetError):
+        # It may end without reading: uvloop says so with a RuntimeError.
+        with suppress(BrokenPipeError, ConnectionResetError, RuntimeError):
             await process.communicate(news)
+        await process.wait()
     finally:
         if process.returncode is None:
             process.kill()

@@ -9,6 +9,7 @@ import pytest
 from cueline import hook as module
 from cueline.events.agent import AgentSpec, Hook
 from cueline.hook import run_hook
+from cueline.loop import run
 
 AGENT = AgentSpec(name="a", provider="scripted", model="m", secrets=("TOKEN",))
 NEWS = json.dumps({"tool": "deploy"}).encode()
@@ -87,3 +88,11 @@ async def test_a_url_is_sent_the_news(status, problem):
     head, body = await heard
     assert (True, NEWS) == (head.startswith(b"POST /ask "), body)
     server.close()
+
+
+# uvloop has an error of its own for it.
+def test_a_command_need_not_read_what_it_is_told():
+    async def eight_times():
+        return {await told(Hook(on="asked", command=("true",))) for _ in range(8)}
+
+    assert {None} == run(eight_times())
