@@ -245,3 +245,8 @@ def test_open_never_counts_permanent_never_counts_and_a_probe_is_alone(script):
         if state.phase == "half_open":
             going = [key for key in "abc" if admission(state, key, asked.at).answer == "go"]
             assert [state.probe] == going
+
+
+# 004-059
+def test_five_failures_and_a_minute_are_what_nobody_has_to_say():
+    assert (5, 60.0, 60.0) == (POLICY.threshold, POLICY.window_seconds, POLICY.timeout_seconds)
