@@ -50,6 +50,7 @@ class Opened:
     answer: GateAnswer
     votes: int = 1
     auto_at: datetime | None = None
+    preview: str = ""
 
 
 class GatePort(Protocol):
@@ -88,7 +89,12 @@ class ApprovalGate:
         assert state.opened is not None, "opening opens"
         asked = state.opened
         return Opened(
-            asked.digest, asked.deadline_at, _answer(name, state), asked.votes, asked.auto_at
+            asked.digest,
+            asked.deadline_at,
+            _answer(name, state),
+            asked.votes,
+            asked.auto_at,
+            asked.preview,
         )
 
     async def vote(self, name: ApprovalName, vote: Vote) -> GateAnswer:

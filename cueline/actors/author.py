@@ -27,7 +27,7 @@ _BY_TYPE: dict[type[Fact], str] = {
 _TOLD_INSIDE = frozenset({MessageReceived, MessageRefused, ToolReconciled, ApprovalResolved})
 """Of these more than the type has to be asked, which takes longer."""
 _NOT_PEOPLE = frozenset(
-    {"policy", "steer", "stop", "deadline", "clock", "", AUTO_APPROVER, AUTO_IN_TIME}
+    {"policy", "steer", "stop", "deadline", "change", "clock", "", AUTO_APPROVER, AUTO_IN_TIME}
 )
 
 

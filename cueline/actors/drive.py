@@ -14,6 +14,7 @@ from cueline.actors.mailbox import Mailbox
 from cueline.actors.opening import asked_for, going_on, start_of
 from cueline.actors.outfit import Outfit, Outfits
 from cueline.actors.performer import Performer
+from cueline.actors.question import seen_digest
 from cueline.actors.receipt import Receipts
 from cueline.deciders.session import SessionState, Status, due, wake_at
 from cueline.deciders.session.due import (
@@ -27,7 +28,9 @@ from cueline.deciders.session.due import (
     TellPeople,
 )
 from cueline.deciders.session.permission import allowing_rule, need_ended_by
+from cueline.deciders.session.state import Call
 from cueline.events.agent import AgentSpec
+from cueline.events.clean import clean
 from cueline.events.session import (
     ApprovalResolved,
     ModelStarted,
@@ -241,6 +244,9 @@ class Drive:
             assert call.approval is not None, "a deadline belongs to a grant"
             # I9: the grant is too old; a person is asked again.
             return ApprovalResolved(approval=call.approval.id, verdict="superseded", by="deadline")
+        if effect.attempt == 1 and call.approval is not None and not self._as_seen(state, call):
+            # I9: the file has changed since its difference was shown.
+            return ApprovalResolved(approval=call.approval.id, verdict="superseded", by="change")
         assert state.setup is not None, "a call belongs to a session that was started"
         runner = self._parts.runners.choose(state.setup.tools[call.tool], state.agent.workspace)
         if runner is None:
@@ -260,6 +266,16 @@ class Drive:
             usd=call.judged.usd,
             notify=call.judged.answer == "notify",
         )
+
+    def _as_seen(self, state: SessionState, call: Call) -> bool:
+        """Whether the call would still change what people were shown."""
+        if call.approval is None or not call.approval.seen:
+            return True
+        assert state.setup is not None, "a call belongs to a session that was started"
+        asked = self._entity.prompt.calls[call.effect]
+        tool, place = state.setup.tools[call.tool], state.agent.workspace
+        now = clean(self._parts.preview(tool, asked.arguments, place), self._known().redactor)[0]
+        return seen_digest(now) == call.approval.seen
 
     def _do_what_is_due(self, performer: Performer) -> None:
         """Do what needs no fact before it; what was started and is not in hand is recovered."""

@@ -1,5 +1,6 @@
 """Asking a person through the gate, and ending the question."""
 
+import hashlib
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -64,6 +65,7 @@ class Asker:
             auto_at=held.auto_at,
             people_only=about.judged.people_only,
             escalated=about.escalated,
+            seen=seen_digest(held.preview),
         )
         return [requested, *_resolved(effect.approval, held.answer)]
 
@@ -113,6 +115,11 @@ class Asker:
             "auto_by": "" if after is None else AUTO_IN_TIME,
         }
         return opened.model_copy(update=asked)
+
+
+def seen_digest(preview: str) -> str:
+    """Return what stands for the difference that people were shown; empty where there was none."""
+    return hashlib.sha256(preview.encode()).hexdigest() if preview else ""
 
 
 def rationale(tool: str, judged: Judgement) -> str:

@@ -292,6 +292,8 @@ class ApprovalRequested(Fact):
     """It is never granted automatically."""
     escalated: bool = False
     """Others are asked, for nobody answered in time."""
+    seen: str = ""
+    """Digest of the difference that was shown; with another one it is asked again (I9)."""
 
 
 class ApprovalResolved(Fact):

@@ -183,3 +183,20 @@ def test_a_hook_is_run_with_the_question(shell):
     assert ("asked", "one.1.0.1", "delete_file") == (news["on"], news["approval"], news["tool"])
     assert "PeopleTold" in shell.types("one")
     assert "SessionWaiting" == shell.types("one")[-1]
+
+
+# I9: where a preview was shown, what was there before is part of what was granted.
+def test_a_file_that_changed_since_it_was_shown_is_asked_about_again(shell):
+    start(shell, WRITES, '[policy]\napproval = "all_writes"\n', tools=("write_file",))
+    shell("approve", "one.1.0.1")
+    file = shell.folder / "work" / "list.txt"
+    file.write_text("Ada\nCarl\n")
+
+    done = shell("resume", "one", "--inline")
+
+    (waiting,) = shell.json("pending")
+    assert (3, "one.1.0.2", "Ada\nCarl\n") == (done.exit_code, waiting["id"], file.read_text())
+    assert "-Carl" in waiting["preview"]
+    shell("approve", "one.1.0.2")
+    assert 0 == shell("resume", "one", "--inline").exit_code
+    assert "Ada\nBob\n" == file.read_text()

@@ -37,6 +37,7 @@ def approval_requested(state: SessionState, event: ApprovalRequested) -> Session
         auto_at=event.auto_at,
         people_only=event.people_only,
         escalated=event.escalated,
+        seen=event.seen,
     )
     return with_call(state, replace(call, approval=approval, asked=call.asked + 1))
 
@@ -81,6 +82,7 @@ def _granted(
         if allowed.problem is not None or stricter or event.digest != allowed.digest:
             return with_call(state, replace(allowed, approval=None))
         state = with_call(state, allowed)
+        approval = replace(approval, seen="")  # what was shown was of other arguments
     elif approval.digest != call.digest:
         return with_call(state, replace(call, approval=None))
     granted = replace(approval, granted=event.by, answer=None, digest=allowed.digest, auto_at=None)

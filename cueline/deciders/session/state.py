@@ -113,6 +113,8 @@ class Approval:
     """It is never granted automatically."""
     escalated: bool = False
     """Others are asked already, for nobody answered in time."""
+    seen: str = ""
+    """Digest of the difference that was shown."""
 
     @property
     def closes_at(self) -> datetime:
