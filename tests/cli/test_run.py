@@ -74,7 +74,7 @@ MISTAKES = {
     "a typo in a table": (
         "[limits]\nmaxturns = 3",
         [],
-        "unknown key 'limits.maxturns'; known in [limits] are max_",
+        "unknown key 'limits.maxturns'; did you mean 'limits.max_turns'?",
     ),
     "not TOML": ("= 1", [], "it is not TOML"),
     "an unknown provider": ("PROVIDER", [], "'openia' is unknown; known are anthropic, scripted"),
