@@ -178,9 +178,9 @@ def _reserve(command: Reserve, state: BudgetState) -> list[BudgetEvent]:
         state = _after(state, lost)
     short = shortage(state, call.session, command.amount)
     if short is None:
-        reserved = _reserved(command)
+        facts = [*lost, _reserved(command)]
         # Whoever was told may have lost the room just now, to the good of a smaller one.
-        return _offered([*lost, reserved], state, reserved)
+        return _offered(facts, state, facts[-1]) if lost or _anybody_told(state) else facts
     wanted = node.wanted
     waits = wanted is not None and (wanted.call, wanted.answer) == (call, short.answer)
     if waits and wanted is not None and not wanted.told and command.epoch == node.epoch:
@@ -196,7 +196,13 @@ def _reserve(command: Reserve, state: BudgetState) -> list[BudgetEvent]:
         tokens=command.amount.tokens,
         usd=command.amount.usd,
     )
-    return _offered([*lost, refused], state, refused)
+    was_told = wanted is not None and wanted.told
+    return _offered([*lost, refused], state, refused) if was_told or lost else [refused]
+
+
+def _anybody_told(state: BudgetState) -> bool:
+    waiting = (state.nodes[session].wanted for session in state.queue)
+    return any(wanted is not None and wanted.told for wanted in waiting)
 
 
 def _is_over(node: Node, call: CallName) -> bool:
