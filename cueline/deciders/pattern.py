@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
@@ -23,15 +23,33 @@ def lies_in(path: str, globs: Iterable[str], place: str = "") -> bool:
     A path is held against it as the file system takes it, without `.` and
     `..`, and relative to *place* where it is below that. Links are not known here.
     """
+    return any(
+        _compiled(glob).fullmatch(name) for name in _names(path, _plain(place)) for glob in globs
+    )
+
+
+def _names(path: str, place: str) -> Iterator[str]:
+    """Tell the names of *path* that a glob may mean: below *place* one, outside perhaps two."""
+    whole = _plain(posixpath.join(place, path))
+    above = place.rstrip("/") + "/"
+    if posixpath.isabs(place) and f"{whole}/".startswith(above):
+        yield whole.removeprefix(above) if whole != place else "."
+        return
+    yield whole
+    if (plain := _plain(path)) != whole:
+        yield plain
+
+
+def _plain(path: str) -> str:
+    """Return *path* without `.`, `..` and the second of two slashes it may begin with."""
     plain = posixpath.normpath(path)
-    if place and (plain == place or plain.startswith(f"{place}/")):
-        plain = posixpath.relpath(plain, place)
-    return any(_compiled(glob).fullmatch(plain) for glob in globs)
+    # POSIX leaves open what two slashes mean; where tools run, they are one.
+    return plain[1:] if plain.startswith("//") else plain
 
 
 @lru_cache(maxsize=1000)
 def _compiled(glob: str) -> re.Pattern[str]:
-    pieces = _PIECES.findall(posixpath.normpath(glob))
+    pieces = _PIECES.findall(_plain(glob))
     return re.compile("".join(map(_meaning, pieces)), re.DOTALL)
 
 

@@ -157,6 +157,9 @@ def test_a_rule_may_go_by_the_size_of_the_arguments():
         ("notes/../secrets/key", "deny"),
         ("./" * 3000 + "secrets/key", "deny"),
         ("/srv/work/secrets/key", "deny"),
+        ("//srv/work/secrets/key", "deny"),
+        ("../work/secrets/key", "deny"),
+        ("../secrets/key", "allow"),
         ("secretsx/key", "allow"),
         ("notes/secrets", "allow"),
         ("/srv/workx/secrets/key", "allow"),
@@ -182,6 +185,16 @@ def test_a_path_is_taken_as_the_file_system_takes_it(path, told):
 )
 def test_a_star_stays_in_its_folder_and_two_cross_folders(glob, path, told):
     assert told == answer(rule(paths=(glob,)), of=WRITE, path=path)
+
+
+@pytest.mark.parametrize("path", ["/etc/hosts", "//etc/hosts", "../../etc/hosts"])
+@pytest.mark.parametrize("glob", ["/etc/**", "/etc/hosts", "//etc/*"])
+def test_a_path_outside_the_workspace_is_known_by_its_whole_name(glob, path):
+    assert "deny" == answer(rule(paths=(glob,)), of=WRITE, path=path)
+
+
+def test_a_path_that_leaves_the_workspace_is_known_by_that_too():
+    assert "deny" == answer(rule(paths=("../**",)), of=WRITE, path="x/../../y")
 
 
 def test_only_what_a_tool_declares_is_a_path_and_all_texts_where_it_declares_none():
