@@ -71,6 +71,6 @@ async def _call(url: str, news: bytes) -> str | None:
             answer = await client.post(
                 url, content=news, headers={"Content-Type": "application/json"}
             )
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             return f"{type(error).__name__}: {error}"
     return None if answer.is_success else f"it answered {answer.status_code}"

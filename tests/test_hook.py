@@ -50,6 +50,7 @@ async def test_a_command_does_not_see_the_agents_secrets(tmp_path):
         (Hook(on="asked", command=("no-such-program-here",)), "FileNotFoundError"),
         (Hook(on="asked", url="http://127.0.0.1:9/"), "ConnectError"),
         (Hook(on="asked", url="nonsense"), "UnsupportedProtocol"),
+        (Hook(on="asked", url="http://127.0.0.1:port/"), "InvalidURL"),
     ],
 )
 async def test_whatever_goes_wrong_is_told(hook, problem):

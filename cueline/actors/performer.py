@@ -85,10 +85,10 @@ class Performer:
                 raise
             except CuelineError as error:
                 if not error.retryable:
-                    return [self._broken(effect, error)]
+                    return await self._given_up(effect, error)
                 await self._clock.sleep(RETRY_SECONDS)
             except Exception as error:  # noqa: BLE001 - whatever it is, the session must learn of it
-                return [self._broken(effect, error)]
+                return await self._given_up(effect, error)
 
     async def _bring(  # noqa: C901, PLR0911 - one case per effect is a table, not a maze
         self, effect: Effect
@@ -160,11 +160,14 @@ class Performer:
         if call is not None and asked is not None:
             news = news_of(state.stream, hook, call, asked)
             problem = await self._run_hook(self._outfit.agent, hook, news)
+        return self._told(effect, problem or "")
+
+    def _told(self, effect: TellPeople, problem: str) -> PeopleTold:
         told = PeopleTold(
             effect=effect.effect,
             approval=effect.approval,
             hook=effect.hook,
-            problem=problem or "",
+            problem=problem,
             at=self._clock.now(),
         )
         return self._outfit.clean(told)
@@ -199,6 +202,13 @@ class Performer:
             secrets=agent.secrets,
         )
 
+    async def _given_up(self, effect: Effect | AskProbe, error: Exception) -> Facts:
+        fact = self._broken(effect, error)
+        if fact.type == "SessionWaiting":
+            # What is not over by that stays due, and would be tried again without a pause.
+            await self._clock.sleep(RETRY_SECONDS)
+        return [fact]
+
     def _broken(self, effect: Effect | AskProbe, error: Exception) -> SessionEvent:
         """Return what is recorded of an effect that ended as nobody expected."""
         told = f"{type(error).__name__}: {error}"
@@ -208,6 +218,8 @@ class Performer:
             case RunTool() | RecoverTool():
                 # It was started, and nobody will learn more of it.
                 return self._tools.failed(self.name(effect.effect, effect.attempt), "lost", told)
+            case TellPeople():
+                return self._told(effect, told)
             case _:
                 return self._outfit.clean(SessionWaiting(kind="operator", why=f"error: {told}"))
 

@@ -10,7 +10,7 @@ did. A new `World` on it goes on, or does not.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
@@ -22,7 +22,7 @@ from pydantic import JsonValue
 from cueline.actors.approval_gate import ApprovalGate, GatePort
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.dispatcher import Dispatcher
-from cueline.actors.effect import Collaborators
+from cueline.actors.effect import Collaborators, nobody_told
 from cueline.actors.inbox import ask_start, post
 from cueline.actors.model import Model
 from cueline.actors.runner import Runner, RunnerPort
@@ -30,7 +30,7 @@ from cueline.actors.session_host import HostPort, SessionHost
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import SessionState, evolve, session_of
 from cueline.errors import CuelineError
-from cueline.events.agent import AgentSpec, ToolSpec
+from cueline.events.agent import AgentSpec, Hook, ToolSpec
 from cueline.events.clean import Redactor
 from cueline.events.codec import Codec
 from cueline.events.inbox import InboxMessage, StartAsked
@@ -84,6 +84,7 @@ class Outside:
     check_call: Callable[[ToolSpec, Mapping[str, JsonValue]], str | None] = lambda *_: None
     price: Callable[[AgentSpec, str, Usage], Cost | None] = lambda *_: None
     bound: Callable[[AgentSpec, int], tuple[int, Decimal | None]] = lambda _, sent: (sent, None)
+    tell: Callable[[AgentSpec, Hook, bytes], Awaitable[str | None]] = nobody_told
     ledger: LedgerPort | None = None
     """A ledger in a process of its own; None: each world has one."""
 
@@ -180,6 +181,7 @@ class World:
                 price=outside.price,
                 ledger=outside.ledger or CostLedger(journal),
                 bound=outside.bound,
+                tell=outside.tell,
             ),
             on_trouble=lambda stream, error: self.troubles.append((stream, error)),
         )

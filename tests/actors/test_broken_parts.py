@@ -1,0 +1,65 @@
+"""What a session works with fails for good: it says so, and does not ask at once again."""
+
+from decimal import Decimal
+
+from cueline.actors.approval_gate import ApprovalGate
+from cueline.actors.cost_ledger import CostLedger
+from cueline.actors.entity import RETRY_SECONDS
+from cueline.events.agent import Hook, Limits, Policy
+from cueline.events.inbox import StopAsked
+from cueline.events.session import PeopleTold
+from cueline.testing.fakes import asks_for, says
+from tests.actors.scene import Scene
+
+
+class Broken:
+    """What fails whenever it is asked for one thing."""
+
+    def __init__(self, whole, broken):
+        self.calls = 0
+        self._whole = whole
+        self._broken = broken
+
+    def __getattr__(self, name):
+        return self._fail if name == self._broken else getattr(self._whole, name)
+
+    async def _fail(self, *_):
+        self.calls += 1
+        assert self.calls < 100, "it is asked without a pause"
+        raise ZeroDivisionError("a bug")
+
+
+async def test_a_ledger_that_cannot_settle_is_not_pestered():
+    place = Scene([says("Done.")], limits=Limits(max_cost=Decimal(1)))
+    ledger = Broken(CostLedger(place.outside.journal), "settle")
+    place.outside.ledger = ledger
+    await place.begin()
+    assert 1 == ledger.calls
+    await place.clock.advance(RETRY_SECONDS)
+
+    assert 2 == ledger.calls
+    assert "error: ZeroDivisionError: a bug" == (await place.state()).hold
+
+
+async def test_a_gate_that_cannot_supersede_is_not_pestered():
+    place = Scene([asks_for(("deploy", {}))])
+    gate = Broken(ApprovalGate(place.outside.journal), "supersede")
+    await place.outside.start("s", place.agent)
+    await place.world(gate=gate)
+    await place.say(StopAsked(reason="enough"))
+
+    assert 1 == gate.calls
+
+
+async def test_a_hook_that_breaks_is_told_of_and_the_work_goes_on():
+    hook = Hook(on="asked", command=("tell",))
+    place = Scene([asks_for(("deploy", {})), says("Done.")], policy=Policy(hooks=(hook,)))
+
+    async def tell(*_):
+        raise ZeroDivisionError("a bug")
+
+    place.outside.tell = tell
+    await place.begin()
+
+    assert "ZeroDivisionError: a bug" == (await place.last(PeopleTold)).problem
+    assert "approval" == (await place.state()).waiting.kind
