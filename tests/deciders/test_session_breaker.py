@@ -145,6 +145,16 @@ def test_a_call_is_kept_back_while_another_goes_on():
     )
 
 
+# I14
+def test_a_moment_after_both_deadlines_of_a_call_ends_both_waits():
+    unreachable = SessionWaiting(kind="runner", why="unreachable", deadline_at=later(30))
+    past = given().when(*up_to_reply("shout"), unreachable, held("1.0", seconds=60))
+
+    past.when(continued(seconds=60))
+
+    assert ([RunTool], None) == ([type(e) for e in due(past.state)], wake_at(past.state))
+
+
 def test_the_earliest_deadline_is_the_waits():
     past = given().when(*up_to_reply("look", "put", spec=agent(base_seconds=5)))
     past.when(held("1.0"), running("1.1", "put"), broken("1.1", "lost"))

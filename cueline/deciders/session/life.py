@@ -177,10 +177,11 @@ def _let_go(held: Held | None, by: str, at: datetime | None) -> bool:
 
 
 def _tried_again(call: Call, by: str, at: datetime | None) -> Call:
+    """Return the call without what it need not wait for any more: all of it at once (I14)."""
     if _let_go(call.held, by, at):
-        return replace(call, held=None)
+        call = replace(call, held=None)
     if call.phase == "retry" and _passed(call.retry_at, at):
-        return replace(call, phase="requested", retry_at=None, rests=False)
+        call = replace(call, phase="requested", retry_at=None, rests=False)
     if call.reach is not None and call.unreached:
         if _passed(call.reach.until, at):
             return replace(call, reach=Reach(call.reach.until, "last_try"))
