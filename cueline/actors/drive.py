@@ -109,6 +109,11 @@ class Drive:
         """Whether somebody said that there is something new, and nobody has looked."""
         return self._mailbox.news
 
+    @property
+    def inbox_read(self) -> int:
+        """Up to where the session has read its inbox."""
+        return self._entity.state.inbox_read
+
     async def run(self) -> None:
         """Drive until the session rests or ends.
 
@@ -119,6 +124,7 @@ class Drive:
             return
         try:
             await self._advance([*await self._opening(), *await self._news()])
+            self._entity.share(self._known())  # a session that starts has its setup only now
             while not self._rests():
                 moment = wake_at(self._entity.state)
                 await self._hand.wait(self._alarm(moment))

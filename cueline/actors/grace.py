@@ -1,6 +1,8 @@
 """How long an effect may go on that a stop or a signal is going to end."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 from cueline.deciders.session import SessionState, due
 from cueline.deciders.session.due import Cancel
@@ -10,6 +12,7 @@ GRACE_SECONDS = 5.0
 
 
 _NOTHING: frozenset[Cancel] = frozenset()
+_UNTIMED: Mapping[Cancel, datetime] = MappingProxyType({})
 
 
 class Graces:
@@ -19,7 +22,7 @@ class Graces:
 
     def __init__(self, seconds: float = GRACE_SECONDS) -> None:
         self._seconds = seconds
-        self._until: dict[Cancel, datetime] = {}
+        self._until = _UNTIMED
         self._ended = _NOTHING
 
     @property

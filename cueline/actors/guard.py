@@ -30,13 +30,14 @@ class AskProbe:
 class Guards:
     """Asks the breakers before a call goes out, and tells them how it ended."""
 
-    __slots__ = ("_breakers", "_models", "_outfit", "_stream")
+    __slots__ = ("_breakers", "_outfit", "_own", "_stream")
 
     def __init__(self, breakers: Breakers, stream: str, outfit: Outfit) -> None:
         self._breakers = breakers
         self._stream = stream
         self._outfit = outfit
-        self._models: dict[int, Guard] = {}
+        self._own = breakers.of_model(tenant_of(stream), outfit.agent)
+        """Before the agent's own model, which is asked at every turn."""
 
     async def know(self) -> None:
         """Read every breaker that a call of the session may meet."""
@@ -121,10 +122,9 @@ class Guards:
         return ((effect, guard) for effect, guard in self._asking(state) if effect in held)
 
     def _model(self, fallback: int) -> Guard:
-        if fallback not in self._models:
-            asking = answering(self._outfit.agent, fallback)
-            self._models[fallback] = self._breakers.of_model(self._tenant, asking)
-        return self._models[fallback]
+        if fallback == 0:
+            return self._own
+        return self._breakers.of_model(self._tenant, answering(self._outfit.agent, fallback))
 
     def _tool(self, effect: str, state: SessionState) -> Guard | None:
         call = state.call(effect)

@@ -128,7 +128,7 @@ class Prompt:
         """The calls of the current turn by effect."""
         self._results: dict[str, bytes] = {}
         self._mail: dict[int, list[bytes]] = {}
-        self._notes: list[bytes] = []
+        self._notes: tuple[bytes, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -158,13 +158,13 @@ class Prompt:
                 self._opening = opening_digest(event.agent)
                 self._mail[1] = opening_messages(event)
             case "LimitWarned":
-                self._notes.extend(warning_messages(event))
+                self._notes = (*self._notes, *warning_messages(event))
             case "SessionForked":
                 for effect in self.calls.keys() - self._results.keys():
                     self._close(effect, (FORKED_AWAY, True))
                 waiting = [message for messages in self._mail.values() for message in messages]
                 self._mail = {1: [*waiting, *opening_messages(event)]}
-                self._notes = []  # of limits of which the fork has used nothing
+                self._notes = ()  # of limits of which the fork has used nothing
             case _:
                 pass
 
@@ -187,4 +187,4 @@ class Prompt:
         for version in versions:
             self.messages.extend(self._mail.pop(version, ()))
         self.messages.extend(self._notes)
-        self._notes = []
+        self._notes = ()

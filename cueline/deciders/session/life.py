@@ -10,6 +10,7 @@ from cueline.deciders.session.call import told
 from cueline.deciders.session.limit import seen
 from cueline.deciders.session.state import (
     MAX_TAKEOVERS,
+    ROOT,
     Call,
     Family,
     Held,
@@ -95,8 +96,8 @@ def _setup(event: SessionStarted | SessionForked, first_turn: int) -> Setup:
 
 def _family(event: SessionStarted | SessionForked) -> Family:
     """Return its place in a tree; a fork is a root of its own."""
-    if isinstance(event, SessionForked):
-        return Family()
+    if isinstance(event, SessionForked) or event.parent is None:
+        return ROOT
     return Family(event.parent, event.root, event.depth, event.allowances)
 
 

@@ -283,6 +283,10 @@ class Family:
     """The limits of those above it, the nearest first."""
 
 
+ROOT = Family()
+"""Of a session that nobody asked for but a person."""
+
+
 @dataclass(frozen=True, slots=True)
 class Setup:
     """How the session was started."""
@@ -299,7 +303,7 @@ class Setup:
     """What people allowed for the rest of it."""
     first_turn: int = 0
     """The number of the turn before its first: a fork goes on counting."""
-    family: Family = Family()
+    family: Family = ROOT
 
     @property
     def limited(self) -> bool:
