@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 import cueline
 from cueline.cli import app
 from cueline.errors import ConfigError
+from cueline.events.agent import Limits
 from cueline.session import Session
 
 SCRIPT = """
@@ -198,3 +199,13 @@ async def test_a_tree_is_shown_with_what_all_of_it_cost(log):
     assert [("one", 3, "0.09")] == [
         (row["name"], row["sessions"], row["usd"]) for row in json.loads(costs.stdout)["rows"]
     ]
+
+
+@pytest.mark.parametrize("seconds", [float("inf"), 1e300])
+async def test_a_time_that_no_calendar_holds_is_refused(log, seconds):
+    async with runtime(log) as here:
+        session = await here.start(thrifty(), "Go", id="one")
+        with pytest.raises(ValueError, match="max_wall_seconds"):
+            await session.raise_limits(max_wall_seconds=seconds)
+    with pytest.raises(ValueError, match="max_wall_seconds"):
+        Limits(max_wall_seconds=seconds)

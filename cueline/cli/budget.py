@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from cueline.deciders.budget import BudgetState
     from cueline.deciders.session import SessionState
     from cueline.events.budget import BudgetEvent, LimitName
-    from cueline.events.session import SessionStarted
 
 _GROUP = """Show what a session may use, and let it have more.
 
@@ -146,22 +145,19 @@ async def _standing(followed: "Followed", past: "Past") -> Standing:
     from cueline.cli.ending import shown_status
     from cueline.console.clocks import Clocks
     from cueline.console.tally import Tally
-    from cueline.events.session import SessionStarted
     from cueline.events.stream import shown
 
-    clocks, tally, above = Clocks(), Tally(), None
+    clocks, tally = Clocks(), Tally()
     for recorded, fact in past:
         if fact is not None:
             clocks.add(fact, recorded.recorded_at)
             tally = tally.after(fact, recorded.recorded_at)
-        if isinstance(fact, SessionStarted):
-            above = fact
     now = datetime.now(UTC)
     rows: tuple[Row, ...] = ()
     if followed.state.setup is not None:
-        budget = await _budget(followed, above)
+        budget = await _budget(followed)
         own = _own(followed.state, clocks.wall(now))
-        rows = (*own, *_money(followed.state, tally, budget, above))
+        rows = (*own, *_money(followed.state, tally, budget))
     return Standing(
         id=shown(followed.stream),
         status=shown_status(followed.state),
@@ -172,15 +168,15 @@ async def _standing(followed: "Followed", past: "Past") -> Standing:
     )
 
 
-async def _budget(followed: "Followed", started: "SessionStarted | None") -> "BudgetState":
+async def _budget(followed: "Followed") -> "BudgetState":
     """Fold what the ledger recorded for the session's tree; nothing, where it has no limit."""
     from cueline.cli.reading import journal_of
     from cueline.deciders.budget import BUDGET
-    from cueline.events.stream import sibling
+    from cueline.deciders.session.budget import budget_of
+    from cueline.events.codec import Emptied
 
-    root = (started.root if started else None) or followed.stream
-    journal = journal_of(followed.store)
-    facts = [fact async for _, fact in journal.read(sibling(root, "budget"))]
+    told = journal_of(followed.store).read(budget_of(followed.state))
+    facts = [fact async for _, fact in told if not isinstance(fact, Emptied)]
     return BUDGET.replay(cast("list[BudgetEvent]", facts))
 
 
@@ -197,12 +193,11 @@ def _own(state: "SessionState", wall_seconds: float) -> Iterator[Row]:
             yield Row(name, _exact(so_far), _exact(most), _source(state, name))
 
 
-def _money(
-    state: "SessionState", tally: "Tally", budget: "BudgetState", started: "SessionStarted | None"
-) -> Iterator[Row]:
+def _money(state: "SessionState", tally: "Tally", budget: "BudgetState") -> Iterator[Row]:
     """Tell the limits of tokens and money: its own, and those of the sessions above it."""
     from cueline.events.stream import shown
 
+    assert state.setup is not None, "a session that has limits was started"
     node = budget.nodes.get(state.stream)
     usage = tally.usage
     tokens = usage.input + usage.output + usage.cache_read + usage.cache_write
@@ -214,7 +209,7 @@ def _money(
             used = node.settled.of(name) if node else own[name]
             held = node.reserved.of(name) if node else Decimal(0)
             yield Row(name, used, _exact(most), _source(state, name), None, held)
-    for allowance in started.allowances if started else ():
+    for allowance in state.setup.family.allowances:
         above = budget.nodes.get(allowance.session)
         for name in names:
             if above is not None and name in above.limits:

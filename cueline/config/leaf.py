@@ -11,9 +11,7 @@ from pydantic.fields import FieldInfo
 
 from cueline.config.place import PREFIX
 from cueline.config.settings import Settings
-
-LONGEST_SECONDS = 10 * 366 * 86_400.0
-"""So that no moment which is computed from it lies beyond what a calendar holds."""
+from cueline.events.agent import LONGEST_SECONDS
 
 _RENAMED = {"limits.max_active_seconds": "CUELINE_TIME_BUDGET"}
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}

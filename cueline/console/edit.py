@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import NoReturn
 
 from cueline.errors import ConfigError
 from cueline.events.message import Arguments
@@ -29,7 +30,7 @@ def edited(arguments: Mapping[str, object], changes: Sequence[str]) -> Arguments
 
 def _object(text: str) -> dict[str, object]:
     try:
-        found = json.loads(text)
+        found = json.loads(text, parse_constant=_no_json)
     except ValueError as error:
         raise ConfigError("the edit", f"it is not JSON: {error}") from error
     assert isinstance(found, dict), "what begins with a brace is an object"
@@ -38,6 +39,11 @@ def _object(text: str) -> dict[str, object]:
 
 def _value(text: str) -> object:
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_no_json)
     except ValueError:
         return text
+
+
+def _no_json(name: str) -> NoReturn:
+    """Refuse NaN and the infinities, which equal nothing once they were recorded."""
+    raise ValueError(f"{name} is no value in it")

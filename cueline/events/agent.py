@@ -12,6 +12,9 @@ Declared = Literal["read_only", "idempotent", "reconcile", "nothing"]
 """What a tool says of doing it twice; `nothing` is the default for what writes."""
 
 
+LONGEST_SECONDS: Final = 10 * 366 * 86_400.0
+"""So that no moment which is computed from a time lies beyond what a calendar holds."""
+
 Preset = Literal["choragen", "trigger", "polyhedra"]
 """The name of a retry policy."""
 
@@ -130,7 +133,7 @@ class Limits(Part):
     """In US dollars, likewise."""
     max_active_seconds: float = Field(default=14_400.0, gt=0)
     """Of work: what its model calls and tool calls take, each counted, also side by side."""
-    max_wall_seconds: float | None = Field(default=None, gt=0)
+    max_wall_seconds: float | None = Field(default=None, gt=0, le=LONGEST_SECONDS)
     """Since the start, whatever the session does or waits for."""
     max_depth: int = Field(default=4, ge=0)
     """How many sessions may be above a child that it asks for."""

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AwareDatetime, Field, JsonValue
 
-from cueline.events.agent import AgentSpec, Part
+from cueline.events.agent import LONGEST_SECONDS, AgentSpec, Part
 from cueline.events.budget import Allowance
 from cueline.events.fact import Fact
 
@@ -109,7 +109,7 @@ class RaiseAsked(Fact):
     max_cost: Decimal | None = None
     max_turns: int | None = None
     max_active_seconds: float | None = None
-    max_wall_seconds: float | None = None
+    max_wall_seconds: float | None = Field(default=None, le=LONGEST_SECONDS)
 
 
 class RoomMade(Fact):

@@ -1,8 +1,11 @@
 """`cueline budget`: what a session may use, and more of it."""
 
+import asyncio
 import json
 
 import pytest
+
+from cueline import Agent, open_runtime
 
 FIVE_TURNS = "".join(
     f'[[reply]]\ntext = "{n}"\ncalls = [{{ name = "list_files", arguments = {{}} }}]\n'
@@ -158,3 +161,29 @@ def test_a_fork_has_the_limits_as_they_were_raised_and_nothing_spent(spent):
 
     rows = {row["limit"]: row for row in spent.json("budget", "show", "two")["rows"]}
     assert "1" == rows["max_cost"]["of"]
+
+
+async def family(shell):
+    """Have a session `two` whose parent `one` is limited, too."""
+    script = 'reply = [{ text = "Done." }]'
+    told = {"name": "a", "provider": "scripted", "model": "m", "parameters": {"script": script}}
+    limits = {"max_output_tokens": 9}
+    parent = Agent(**told, limits={**limits, "max_tokens": 90_000})
+    child = Agent(**told, limits={**limits, "max_tokens": 80_000})
+    async with open_runtime(shell.log, on="inline") as here:
+        await (await here.start(parent, "Lead", id="one", open=True)).result()
+        await (await here.start(child, "Help", id="two", parent="one")).result()
+
+
+def test_a_fork_of_a_child_has_no_limit_but_its_own(shell):
+    asyncio.run(family(shell))
+    done = shell("fork", "two", "--at", "1", "--goal", "Again", "--id", "three", "--inline")
+
+    assert done.exit_code == 0, done.output
+    assert ["two", "one"] == whose_tokens(shell, "two")
+    assert ["three"] == whose_tokens(shell, "three")
+
+
+def whose_tokens(shell, session):
+    rows = shell.json("budget", "show", session)["rows"]
+    return [row["whose"] or session for row in rows if row["limit"] == "max_tokens"]
