@@ -204,11 +204,15 @@ def test_the_tokens_of_a_call_and_of_a_session_have_names_of_their_own():
 
 
 def test_each_table_of_an_agent_file_can_be_set_for_all_agents():
-    """004-047, 004-058 to 004-060: retry, breaker and approval are groups, with defaults."""
+    """004-047, 004-058, 004-059, 004-060: retry, breaker and approval are groups, with defaults."""
     tables = {name for name, field in Agent.model_fields.items() if table_of(field)}
 
     assert {"limits", "retry", "breaker", "policy"} <= tables
     assert set() == tables - Settings.model_fields.keys()
+    assert (5, 60.0) == (
+        LEAVES["breaker.threshold"].default,
+        LEAVES["breaker.timeout_seconds"].default,
+    )
 
 
 def test_no_two_settings_share_a_variable():

@@ -1,4 +1,4 @@
-"""Facts, as a reader is told of them."""
+"""Facts, as a reader is told of them: retries and questions, too (004-007)."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal

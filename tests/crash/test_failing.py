@@ -1,4 +1,4 @@
-"""Kill a session in which things fail anyway, at every point, and go on (004-071, 004-072).
+"""Kill a session in which things fail anyway, at every point (004-001, 004-071, 004-072).
 
 A model that is overloaded once, one whose key is not accepted any more, a tool
 whose failure passes, and tools that are not critical.

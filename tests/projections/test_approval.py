@@ -1,4 +1,4 @@
-"""What people were asked, and what they said: the history of approvals (004-023)."""
+"""What people were asked, and what they said: the history of approvals (003-026, 004-023)."""
 
 from datetime import timedelta
 
