@@ -102,12 +102,13 @@ def fork(
 
 async def _fork(name: str, at: int, goal: str | None, wish: "Wish", outside: "Outside") -> Exit:
     from cueline.cli.starting import (
+        APPROVAL_SECONDS,
         carry_on,
         check_channel,
         check_recorded,
         record,
         refuse_taken,
-        seconds_to_answer,
+        with_time_to_answer,
     )
     from cueline.events.inbox import StartAsked
     from cueline.events.stream import stream_name
@@ -122,9 +123,10 @@ async def _fork(name: str, at: int, goal: str | None, wish: "Wish", outside: "Ou
 
         async def record_it() -> None:
             with copied(past.agent, wish.id, wish.log) as (agent, note):
-                approval = outside.held().settings.approval
-                seconds = seconds_to_answer(approval, attended=wish.attended)
-                policy = agent.policy.model_copy(update={"approval_seconds": seconds})
+                policy = agent.policy
+                if APPROVAL_SECONDS not in agent.limit_sources:
+                    approval = outside.held().settings.approval
+                    policy = with_time_to_answer(policy, approval, attended=wish.attended)
                 asked = StartAsked(
                     agent=agent.model_copy(update={"policy": policy}),
                     goal=goal,

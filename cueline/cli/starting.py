@@ -21,12 +21,14 @@ from cueline.config.settings import Approval
 from cueline.console.screen import Screen
 from cueline.deciders.policy import asked_about
 from cueline.errors import ConfigError, RejectedError
-from cueline.events.agent import AgentSpec
+from cueline.events.agent import AgentSpec, Policy
 from cueline.events.clean import clean
 from cueline.events.inbox import StartAsked
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import shown, sibling, stream_name
 from cueline.runtime import Log, open_log, recorded
+
+APPROVAL_SECONDS = "policy.approval_seconds"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +71,8 @@ def prepared(file: Path, ask: Ask, outside: Outside) -> StartAsked:
     outside.note(agent)
     sources = {key: at for key, at in held.sources.items() if key.partition(".")[0] in SHARED}
     policy = agent.policy
-    if "policy.approval_seconds" not in held.given:
-        seconds = seconds_to_answer(held.settings.approval, attended=ask.attended)
-        policy = policy.model_copy(update={"approval_seconds": seconds})
+    if APPROVAL_SECONDS not in held.given:
+        policy = with_time_to_answer(policy, held.settings.approval, attended=ask.attended)
     if ask.require_approval and "sensitive" not in policy.approval:
         # Beside what else is asked for, not in its place.
         profiles = dict.fromkeys((*policy.approval, "sensitive"))
@@ -92,9 +93,10 @@ def prepared(file: Path, ask: Ask, outside: Outside) -> StartAsked:
     )
 
 
-def seconds_to_answer(approval: Approval, *, attended: bool) -> float:
-    """Return how long an approval waits."""
-    return approval.attached_seconds if attended else approval.detached_seconds
+def with_time_to_answer(policy: Policy, approval: Approval, *, attended: bool) -> Policy:
+    """Return *policy*, which does not say itself how long an approval waits, with that."""
+    seconds = approval.attached_seconds if attended else approval.detached_seconds
+    return policy.model_copy(update={"approval_seconds": seconds})
 
 
 def check_workspace(spec: AgentSpec) -> None:

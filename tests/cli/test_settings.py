@@ -232,3 +232,12 @@ def test_a_secret_that_the_settings_name_is_not_recorded(shell, monkeypatch):
 
     assert "It is [redacted]." in done.stdout
     assert b"t0ken-of-the-team" not in shell.log.read_bytes()
+
+
+def test_a_fork_keeps_how_long_the_agents_file_has_questions_wait(shell):
+    told = shell.agent(shell.hello, more="[policy]\napproval_seconds = 1800\n")
+    shell("run", "Hi", "--agent", told, "--inline", "--id", "one")
+    done = shell("fork", "one", "--at", "1", "--goal", "Again", "--id", "two", "--inline")
+
+    assert done.exit_code == 0, done.output
+    assert 1800.0 == shell.json("export", "two")["policy"]["approval_seconds"]
