@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Literal, NamedTuple, assert_never
 
 from cueline.deciders.decider import Decider
-from cueline.deciders.retry import LONGEST_SECONDS
+from cueline.deciders.retry import LONGEST_WAIT_SECONDS
 from cueline.events.agent import BreakerPolicy
 from cueline.events.breaker import (
     BreakerClosed,
@@ -106,7 +106,7 @@ def decide(command: BreakerCommand, state: BreakerState) -> list[BreakerEvent]:
         case Succeed(key=key, at=at):
             return [BreakerClosed(at=at)] if _probes(state, key) else []
         case Hold(at=at, seconds=seconds, kind=kind):
-            until = at + timedelta(seconds=min(seconds, LONGEST_SECONDS))
+            until = at + timedelta(seconds=min(seconds, LONGEST_WAIT_SECONDS))
             longer = until > at and (state.held_until is None or until > state.held_until)
             return [BreakerHeld(at=at, until=until, kind=kind)] if longer else []
         case Probe(key=key, at=at):
@@ -154,7 +154,7 @@ def _opened(command: Fail, state: BreakerState) -> BreakerOpened:
         wait = min(wait * 2, max(first, LONGEST_OPEN_SECONDS))
     if command.kind in OURS:
         wait = 0.0  # nothing was found out: the next probe may go at once
-    wait = max(wait, min(command.retry_after or 0.0, LONGEST_SECONDS))
+    wait = max(wait, min(command.retry_after or 0.0, LONGEST_WAIT_SECONDS))
     return BreakerOpened(
         at=command.at,
         until=command.at + timedelta(seconds=wait),

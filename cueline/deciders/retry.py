@@ -11,7 +11,7 @@ SUITS_ANOTHER = frozenset({"invalid_request", "context_too_long"})
 """Of these, what another model may not mind: it knows the parameter, or has room."""
 LOST = frozenset({"lost", "not_started"})
 """A tool call that went down with its runner, or never began."""
-LONGEST_SECONDS = 86_400.0
+LONGEST_WAIT_SECONDS = 86_400.0
 """No wait for a machine is longer, whatever a provider asks for (I14)."""
 REST_SECONDS = 2.0
 """A shorter wait is `running`."""
@@ -50,7 +50,7 @@ def retry_at(
     if failures > policy.max_retries:
         return None
     wait = max(delay_seconds(policy, key, failures), retry_after or 0.0)
-    again = failed_at + timedelta(seconds=min(wait, LONGEST_SECONDS))
+    again = failed_at + timedelta(seconds=min(wait, LONGEST_WAIT_SECONDS))
     if policy.deadline_seconds is None:
         return again
     spent = again - (since or failed_at)

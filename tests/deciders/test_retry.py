@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cueline.deciders.retry import LONGEST_SECONDS, delay_seconds, retry_at
+from cueline.deciders.retry import LONGEST_WAIT_SECONDS, delay_seconds, retry_at
 from cueline.events.agent import RETRY_PRESETS, RetryPolicy
 from cueline.testing.session_example import NOW, later
 
@@ -94,7 +94,7 @@ def test_what_a_provider_asks_for_is_waited_out():
 def test_no_provider_can_ask_for_more_than_a_day(asked):
     again = retry_at(PLAIN, key="k", failures=1, failed_at=NOW, retry_after=asked)
 
-    assert later(LONGEST_SECONDS) == again
+    assert later(LONGEST_WAIT_SECONDS) == again
 
 
 def test_a_provider_that_asks_for_nonsense_is_not_heard():
