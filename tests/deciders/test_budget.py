@@ -222,6 +222,13 @@ def test_a_new_owner_that_asks_again_fences_the_former_one():
     assert 2 == fencing_epoch(release(epoch=1), past.state)
 
 
+# I8: the vendor's count may be there the first time, and not the second.
+def test_a_new_owner_that_estimates_higher_holds_what_was_granted():
+    past = asked(reserve("0.4")).when(reserve("1.4", epoch=2)).then(CostReserved)
+
+    assert Decimal("0.4") == past.state.nodes[ROOT].reserved.usd
+
+
 # Who is refused waits in line.
 
 
@@ -263,6 +270,12 @@ def test_to_be_refused_again_changes_nothing():
     past = refused("0.4")
 
     past.when(reserve("0.4", "session-default/w0")).then_nothing()
+
+
+def test_who_estimates_otherwise_waits_for_what_it_needs_now():
+    past = refused("0.4").when(reserve("0.3", "session-default/w0")).then(BudgetRefused)
+
+    past.when(settle("0.7")).then(CostSettled, told(0))
 
 
 def test_who_is_busy_is_exhausted_once_the_room_is_spent():

@@ -41,7 +41,6 @@ class Budget(RuleBasedStateMachine):
         self.epochs = dict.fromkeys(PARENTS, 1)
         self.held = {}
         self.spent = dict.fromkeys(PARENTS, 0)
-        self.asks = {}
         self.raises = 0
 
     @initialize(root=st.integers(50, 200), a=st.integers(20, 80) | st.none())
@@ -71,7 +70,7 @@ class Budget(RuleBasedStateMachine):
 
     @rule(name=SESSIONS, need=CENTS)
     def reserve(self, name, need):
-        need = self.asks.setdefault((name, self.turns[name]), need)
+        # Who asks again may estimate otherwise; what is held stays what it was.
         command = Reserve(self.call(name), self.epochs[name], self.path(name), money(need))
         fits = name in self.held or self.fits(name, need)
         self.take(command)
@@ -79,7 +78,7 @@ class Budget(RuleBasedStateMachine):
         # Nobody who asks is turned away while there is room, and nobody else gets it.
         assert ("granted" == told.verdict) == fits, told
         if fits:
-            self.held[name] = need
+            self.held.setdefault(name, need)
 
     def fits(self, name, need):
         for each in above(name):

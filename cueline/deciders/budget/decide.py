@@ -16,6 +16,7 @@ from cueline.deciders.budget.state import (
     Held,
     Node,
     Outcome,
+    Wanted,
 )
 from cueline.events.budget import (
     Allowance,
@@ -167,8 +168,10 @@ def _after(state: BudgetState, facts: Iterable[BudgetEvent]) -> BudgetState:
 def _reserve(command: Reserve, state: BudgetState) -> list[BudgetEvent]:
     call, node = command.call, state.nodes[command.call.session]
     if node.held is not None and node.held.call == call:
-        # Said again for a new owner, so that the former one is fenced.
-        return [_reserved(command)] if command.epoch > node.epoch else []
+        # Said again for a new owner, so that the former one is fenced. It is what was
+        # granted: an owner who estimates higher has no more room by that.
+        said = _reserved(command, node.held.amount)
+        return [said] if command.epoch > node.epoch else []
     if _is_over(node, call):
         return []
     lost: list[BudgetEvent] = []
@@ -178,12 +181,12 @@ def _reserve(command: Reserve, state: BudgetState) -> list[BudgetEvent]:
         state = _after(state, lost)
     short = shortage(state, call.session, command.amount)
     if short is None:
-        facts = [*lost, _reserved(command)]
+        facts = [*lost, _reserved(command, command.amount)]
         # Whoever was told may have lost the room just now, to the good of a smaller one.
         return _offered(facts, state, facts[-1]) if lost or _anybody_told(state) else facts
     wanted = node.wanted
-    waits = wanted is not None and (wanted.call, wanted.answer) == (call, short.answer)
-    if waits and wanted is not None and not wanted.told and command.epoch == node.epoch:
+    again = Wanted(call, command.amount, short.answer)
+    if wanted == again and command.epoch == node.epoch:
         return []
     refused = BudgetRefused(
         session=call.session,
@@ -210,14 +213,14 @@ def _is_over(node: Node, call: CallName) -> bool:
     return call.place <= max(last, default=(-1, -1))
 
 
-def _reserved(command: Reserve) -> CostReserved:
+def _reserved(command: Reserve, amount: Amount) -> CostReserved:
     return CostReserved(
         session=command.call.session,
         effect=command.call.effect,
         attempt=command.call.attempt,
         epoch=command.epoch,
-        tokens=command.amount.tokens,
-        usd=command.amount.usd,
+        tokens=amount.tokens,
+        usd=amount.usd,
     )
 
 
