@@ -127,11 +127,11 @@ def price(agent: AgentSpec, model: str, usage: Usage) -> Cost | None:
     return cost_of(agent, model, usage)
 
 
-def bound(agent: AgentSpec, prompt_bytes: int) -> tuple[int, Decimal | None]:
+def bound(agent: AgentSpec, prompt_bytes: int, counted: int | None) -> tuple[int, Decimal | None]:
     """Return what a call takes at most, in tokens and US dollars."""
     from cueline.providers import prices
 
-    return prices.bound(agent, prompt_bytes)
+    return prices.bound(agent, prompt_bytes, counted)
 
 
 def collaborators(

@@ -71,8 +71,11 @@ class Collaborators:
     """Runs a hook with what there is to tell; returns why nobody was reached, if so."""
     price: Callable[[AgentSpec, str, Usage], Cost | None]
     ledger: LedgerPort
-    bound: Callable[[AgentSpec, int], tuple[int, Decimal | None]]
-    """What a call with a prompt of so many bytes takes at most, in tokens and US dollars."""
+    bound: Callable[[AgentSpec, int, int | None], tuple[int, Decimal | None]]
+    """What a call with a prompt of so many bytes takes at most, in tokens and US dollars.
+
+    Beside the bytes it is told what the vendor counted, where it did.
+    """
     grace_seconds: float = GRACE_SECONDS
     """What is in flight may finish for so long, before a stop or a signal ends it."""
     account: Callable[[AgentSpec], str] = lambda _: ""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from cueline.events.agent import AgentSpec
 from cueline.events.message import Block, ToolCall, Usage
@@ -49,6 +49,23 @@ class Model(Protocol):
 
     async def close(self) -> None:
         """Let go of connections."""
+        ...
+
+
+@runtime_checkable
+class TokenCounter(Protocol):
+    """What a model may be besides: one whose vendor counts a prompt before it is asked."""
+
+    async def count(self, request: ModelRequest) -> int | None:
+        """Return the tokens of what `reply` would send, by the vendor's own count.
+
+        None where the vendor would not count all of it. It answers nothing and
+        costs nothing, takes seconds at most, and is not tried again.
+
+        Raises:
+            ProviderUnavailableError: no count came, or not in time.
+            ProviderRefusedError: the vendor does not count this request.
+        """
         ...
 
 

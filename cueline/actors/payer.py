@@ -7,6 +7,7 @@ from decimal import Decimal
 from cueline.actors.cost_ledger import LedgerPort
 from cueline.actors.effect import Collaborators
 from cueline.actors.entity import Entity
+from cueline.actors.model import ModelRequest, TokenCounter
 from cueline.actors.outfit import Outfit
 from cueline.deciders import budget
 from cueline.deciders.budget import Amount, CallName, Closing
@@ -32,7 +33,8 @@ class Payer:
     ) -> list[ModelStarted | SessionWaiting | ReservationClosed]:
         """Ask for room: the call may start, or waits, or was given up before."""
         agent = answering(self._outfit.agent, effect.fallback)
-        tokens, usd = self._parts.bound(agent, sum(map(len, messages)))
+        counted = await self._counted(effect, messages)
+        tokens, usd = self._parts.bound(agent, sum(map(len, messages)), counted)
         call = CallName(self._entity.stream, effect.effect, effect.attempt)
         command = budget.Reserve(
             call, self._entity.epoch, path_of(self._entity.state), _amount(tokens, usd)
@@ -56,6 +58,28 @@ class Payer:
             return _closed(call, await self._ledger.settle(budget_of(state), settle))
         release = budget.Release(call, epoch, path_of(state))
         return _closed(call, await self._ledger.release(budget_of(state), release))
+
+    async def _counted(self, effect: Reserve, messages: Sequence[bytes]) -> int | None:
+        """Return the vendor's own count of the prompt; None where none comes.
+
+        It only narrows what is reserved: whatever it meets, nothing is recorded of it.
+        """
+        try:
+            agent, model = self._outfit.model(effect.fallback)
+            if not isinstance(model, TokenCounter):
+                return None
+            request = ModelRequest(
+                session=self._entity.stream,
+                effect=effect.effect,
+                turn=self._entity.state.turn.number,
+                attempt=effect.attempt,
+                agent=agent,
+                messages=messages,
+            )
+            counted = await model.count(request)
+        except Exception:  # noqa: BLE001 - if the model cannot be asked, the call itself will tell
+            return None
+        return counted if counted is not None and counted > 0 else None
 
     @property
     def _ledger(self) -> LedgerPort:

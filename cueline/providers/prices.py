@@ -19,6 +19,8 @@ ANY: Final = "*"
 """The entry for models whose price nobody knows: `on_unknown_price = "assume"`."""
 UNSEEN_TOKENS: Final = 1024
 """What a vendor may add to a prompt of its own: to tell the model how tools are called."""
+MARGIN: Final = 10
+"""One part in so many is added to a vendor's own count."""
 _MILLION: Final = Decimal(1_000_000)
 _FREE: Final = Decimal(0)
 
@@ -44,14 +46,21 @@ def cost_of(agent: AgentSpec, model: str, usage: Usage) -> Cost | None:
     return None
 
 
-def bound(agent: AgentSpec, prompt_bytes: int) -> tuple[int, Decimal | None]:
+def bound(
+    agent: AgentSpec, prompt_bytes: int, counted: int | None = None
+) -> tuple[int, Decimal | None]:
     """Return how many tokens, and how much money, a call of *agent* takes at most.
 
-    A token is at least one byte. Every token of the prompt may be written to
-    the cache and every tier may apply. None where no price is known.
+    A token is at least one byte; where the vendor *counted* fewer, it is so
+    many and a margin. Every token of the prompt may be written to the cache
+    and every tier may apply. None where no price is known.
     """
     told = [t.model_dump_json(include={"name", "description", "parameters"}) for t in agent.tools]
     said = prompt_bytes + len(agent.instructions.encode()) + sum(len(t.encode()) for t in told)
+    if counted is not None:
+        # Anthropic's is "an estimate", the true number "may differ by a small amount"
+        # (platform.claude.com/docs/en/build-with-claude/token-counting).
+        said = min(said, counted + counted // MARGIN)
     sent = said + (UNSEEN_TOKENS if agent.provider != SCRIPTED else 0)
     answered = agent.limits.max_output_tokens
     rates = _dearest(agent, sent)

@@ -83,7 +83,9 @@ class Outside:
     secrets: Sequence[str] = ()
     check_call: Callable[[ToolSpec, Mapping[str, JsonValue]], str | None] = lambda *_: None
     price: Callable[[AgentSpec, str, Usage], Cost | None] = lambda *_: None
-    bound: Callable[[AgentSpec, int], tuple[int, Decimal | None]] = lambda _, sent: (sent, None)
+    bound: Callable[[AgentSpec, int, int | None], tuple[int, Decimal | None]] = (
+        lambda _agent, sent, _counted: (sent, None)
+    )
     tell: Callable[[AgentSpec, Hook, bytes], Awaitable[str | None]] = nobody_told
     ledger: LedgerPort | None = None
     """A ledger in a process of its own; None: each world has one."""

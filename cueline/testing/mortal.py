@@ -7,7 +7,7 @@ killed side still runs, a `finally` too, has no effect.
 import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
 
-from cueline.actors.model import Model, ModelReply, ModelRequest
+from cueline.actors.model import Model, ModelReply, ModelRequest, TokenCounter
 from cueline.actors.runner import CallName, RunnerPort, ToolReport
 from cueline.actors.tool import Finding, ToolExecutor, ToolOrder, ToolOutput
 from cueline.events.store import (
@@ -159,6 +159,15 @@ class MortalModel:
         reply = await self._model.reply(request)
         await self._life.reach("after the model")
         return reply
+
+    async def count(self, request: ModelRequest) -> int | None:
+        """See `TokenCounter.count`; None where the model is none."""
+        if not isinstance(self._model, TokenCounter):
+            return None
+        await self._life.reach("before a count")
+        counted = await self._model.count(request)
+        await self._life.reach("after a count")
+        return counted
 
     async def close(self) -> None:
         """See `Model.close`."""

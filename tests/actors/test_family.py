@@ -23,7 +23,7 @@ CENT = Decimal("0.01")
 def scene(replies=None, **limits):
     """Return a scene in which each call costs 4 cents, and may cost 10."""
     place = Scene(replies or [asks_for(("read", {})), says("done")], limits=Limits(**limits))
-    place.outside.bound = lambda agent, sent: (sent, 10 * CENT)
+    place.outside.bound = lambda agent, sent, counted: (sent, 10 * CENT)
     place.outside.price = lambda *_: Cost(usd=4 * CENT, prices="list")
     return place
 

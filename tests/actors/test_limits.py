@@ -87,7 +87,7 @@ async def test_a_session_at_its_time_reads_messages_and_asks_nobody():
 def costing(usd, *replies, **limits):
     """Return a scene in which each call costs *usd*, and nothing is reserved for it."""
     place = Scene([*replies, says("done")], limits=Limits(**limits))
-    place.outside.bound = lambda agent, sent: (sent, Decimal(0))
+    place.outside.bound = lambda agent, sent, counted: (sent, Decimal(0))
     place.outside.price = lambda *_: Cost(usd=Decimal(usd), prices="list")
     return place
 
@@ -120,7 +120,7 @@ async def test_of_a_raised_limit_of_money_is_warned_anew():
 
 # 004-009, 004-024: who estimates is a collaborator, and what was estimated is in the log.
 async def test_the_estimate_of_a_call_is_recorded_and_a_replay_makes_none():
-    def estimate(agent, sent):
+    def estimate(agent, sent, counted):
         estimates.append(Decimal(len(estimates) + 1) / 100)
         return sent, estimates[-1]
 

@@ -5,13 +5,14 @@ from decimal import Decimal
 import pytest
 
 from cueline.deciders.session import Status
+from cueline.errors import ProviderUnavailableError
 from cueline.events.agent import Limits
 from cueline.events.budget import BudgetRaised, BudgetWarned, CostReserved, CostSettled
 from cueline.events.inbox import RaiseAsked
 from cueline.events.message import Cost, Usage
 from cueline.events.session import ModelStarted, ReservationClosed, SessionWaiting
-from cueline.testing.fakes import asks_for, says
-from tests.actors.scene import SESSION, Scene
+from cueline.testing.fakes import TurnModel, asks_for, says
+from tests.actors.scene import SESSION, Scene, Valve
 
 BUDGET = "budget-default/s"
 CENT = Decimal("0.01")
@@ -22,7 +23,7 @@ def scene(replies=SAID, **limits):
     """Return a scene in which a call may cost 10 cents, and costs 4."""
     limits = limits or {"max_cost": Decimal(1)}
     place = Scene(replies, limits=Limits(**limits))
-    place.outside.bound = lambda agent, sent: (sent, 10 * CENT)
+    place.outside.bound = lambda agent, sent, counted: (sent, 10 * CENT)
     place.outside.price = lambda agent, model, usage: Cost(usd=4 * CENT, prices="list")
     return place
 
@@ -99,7 +100,7 @@ def says_with(usage):
 @pytest.mark.parametrize("limits", [{"max_tokens": 100_000}, {"max_cost": Decimal(1)}])
 async def test_a_call_without_a_price_is_settled_at_nothing(limits):
     place = scene(**limits)
-    place.outside.bound = lambda agent, sent: (sent, None)
+    place.outside.bound = lambda agent, sent, counted: (sent, None)
     place.outside.price = lambda *_: None
     await place.begin()
 
@@ -113,3 +114,73 @@ async def test_who_waits_for_room_holds_nothing():
 
     assert [] == await world.host.active()
     assert [] == [f for f in await of_kind(place, SessionWaiting) if f.kind != "budget"]
+
+
+class CountingModel(TurnModel):
+    """A model whose vendor counts prompts, as a test says."""
+
+    def __init__(self, count):
+        super().__init__(SAID)
+        self.says = count
+        self.counted = []
+
+    async def count(self, request):
+        self.counted.append(request)
+        if isinstance(self.says, Exception):
+            raise self.says
+        return await self.says() if callable(self.says) else self.says
+
+
+def counting(count, **limits):
+    """Return a scene that reserves what was counted, else nothing."""
+    place = scene(**limits)
+    place.model = place.outside.model = CountingModel(count)
+    place.outside.bound = lambda agent, sent, counted: (0 if counted is None else counted, CENT)
+    return place
+
+
+# I8, C23: the count is in the log, so a replay asks for none.
+async def test_what_the_vendor_counts_is_reserved_and_recorded():
+    place = counting(7, max_tokens=100_000)
+    await (await place.begin(open=True)).kill()
+    await place.world()
+
+    assert [7, 7, 7] == [fact.tokens for fact in await of_kind(place, CostReserved, BUDGET)]
+    assert place.model.asked == place.model.counted
+
+
+async def test_nothing_is_counted_for_a_session_without_a_limit():
+    place = counting(7, max_turns=9)
+    await place.begin()
+
+    assert Status.COMPLETED == (await place.state()).status
+    assert [] == place.model.counted
+
+
+NO_COUNTS = {
+    "no vendor": ProviderUnavailableError("timeout", "silence"),
+    "a bug": ValueError("oh"),
+    "none": None,
+    "nothing": 0,
+    "less than nothing": -5,
+}
+
+
+@pytest.mark.parametrize("count", NO_COUNTS.values(), ids=NO_COUNTS)
+async def test_without_a_count_the_call_is_made_all_the_same(count):
+    place = counting(count, max_tokens=100_000)
+    await place.begin()
+
+    assert [0, 0, 0] == [fact.tokens for fact in await of_kind(place, CostReserved, BUDGET)]
+    # It was no attempt: nothing is recorded of it, and it was not tried again.
+    assert place.model.asked == place.model.counted
+    assert Status.COMPLETED == (await place.state()).status
+
+
+async def test_a_count_ends_with_its_reservation():
+    valve = Valve(7)
+    place = counting(valve, max_tokens=100_000)
+    await (await place.begin()).kill()
+
+    assert (1, 1) == (valve.began, valve.cancelled)
+    assert [] == await place.outside.facts(BUDGET)

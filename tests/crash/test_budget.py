@@ -17,7 +17,7 @@ from cueline.events.budget import CostReleased, CostReserved, CostSettled
 from cueline.events.inbox import MessageSent, PauseAsked, ResumeAsked, StopAsked
 from cueline.events.message import Cost
 from cueline.events.session import ModelReplied, ModelStarted, ReservationClosed
-from cueline.testing.fakes import asks_for, says
+from cueline.testing.fakes import TurnModel, asks_for, says
 from cueline.testing.mortal import Life
 from tests.crash import story
 
@@ -34,7 +34,7 @@ def outside():
 
 
 def priced(place):
-    place.bound = lambda agent, sent: (sent, BOUND)
+    place.bound = lambda agent, sent, counted: (sent, BOUND)
     place.price = lambda agent, model, usage: Cost(usd=PRICE, prices="list")
     return place
 
@@ -156,6 +156,44 @@ async def test_a_log_cut_after_any_event_takes_the_next_message(position):
 
     inbox = await place.store.head("inbox-default/story")
     assert inbox.version == (await place.state(story.SESSION)).inbox_read
+
+
+class FickleModel(TurnModel):
+    """A model whose vendor counts prompts for a while."""
+
+    counts = True
+
+    async def count(self, _request):
+        return 30 if self.counts else None
+
+
+async def counted(life=None):
+    """Drive a session that fits its limit only by the vendor's count."""
+    place, agent = outside()
+    place.model = FickleModel(SAID)
+    place.bound = lambda agent, sent, count: (sent, Decimal(count or 300) / 100)
+    await place.start("story", agent)
+    return place, await story.drive(place, life)
+
+
+COUNTED = asyncio.run(counted())[1].life.points
+
+
+@pytest.mark.parametrize("point", range(len(COUNTED)))
+async def test_a_session_whose_prompts_are_counted_no_more_stays_within_its_limit(point):
+    # I8: what was granted by a count stays granted, and no more than that is held.
+    place, _ = await counted(Life(point))
+    place.model.counts = False
+
+    await story.drive(place)
+
+    budget = await place.facts("budget-default/story")
+    for length in range(len(budget)):
+        top = BUDGET.replay(budget[: length + 1]).nodes[story.SESSION]
+        assert top.settled.usd + top.reserved.usd <= LIMIT
+    state = await place.state(story.SESSION)
+    assert state.finished or state.waiting.kind == "budget"
+    assert top.held is None
 
 
 def test_there_are_points_between_all_steps_of_a_call():

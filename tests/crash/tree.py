@@ -173,7 +173,7 @@ class Tree:
         executor = JournalingExecutor({"read": read})
         self.place = Outside.new(self.model, executor)
         self.model.clock = self.place.clock
-        self.place.bound = lambda agent, sent: (sent + MOST, MOST * RATE)
+        self.place.bound = lambda agent, sent, counted: (sent + MOST, MOST * RATE)
         self.place.price = price
         self.place.ledger = LedgerElsewhere(self.place, self.chance)
         self.runner = story.runner_of(self.place)

@@ -60,7 +60,7 @@ class Vendor(ThreadingHTTPServer):
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), VendorHandler)
-        self.bodies, self.headers, self.answers = [], [], []
+        self.paths, self.bodies, self.headers, self.answers = [], [], [], []
         self.was_asked, self.may_answer = threading.Event(), threading.Event()
         self.may_answer.set()
 
@@ -81,6 +81,7 @@ class Vendor(ThreadingHTTPServer):
 
 class VendorHandler(BaseHTTPRequestHandler):
     def do_POST(self):
+        self.server.paths.append(self.path)
         length = int(self.headers["content-length"])
         self.server.bodies.append(json.loads(self.rfile.read(length)))
         self.server.headers.append(dict(self.headers))
@@ -119,6 +120,16 @@ async def claude_at(agent):
     yield model_at
     for model in models.values():
         await model.close()
+
+
+@pytest.fixture
+def count(claude_at, request_for):
+    async def count_at(url, *messages, **fields):
+        said = messages or (UserMessage(text="hello"),)
+        fields = {"provider": "anthropic", "model": "claude-opus-4-6", **fields}
+        return await claude_at(url).count(request_for(messages=said, **fields))
+
+    return count_at
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec, Limits, Price
 from cueline.events.message import Cost, Usage
-from cueline.providers.prices import bound, check_prices, check_room, cost_of
+from cueline.providers.prices import UNSEEN_TOKENS, bound, check_prices, check_room, cost_of
 from cueline.testing.session_example import TOOLS
 
 OWN = Price(input="3", output="15", cache_read="0.30", cache_write="3.75")
@@ -145,6 +145,23 @@ def test_the_bound_is_at_the_dearest_rate_that_may_apply():
 
     assert (101_024 * Decimal("3.75") + 1000 * 15) / 1_000_000 == below
     assert (301_024 * Decimal("7.5") + 1000 * Decimal("22.5")) / 1_000_000 == above
+
+
+# C23: tokens by the provider's counter where it has one.
+def test_the_bound_is_what_the_vendor_counted_and_a_tenth():
+    spec = agent("claude-sonnet-4-5", limits=Limits(max_output_tokens=10))
+
+    assert 11_000 + UNSEEN_TOKENS + 10 == bound(spec, 50_000, 10_000)[0]
+    assert bound(spec, 300_000, 10_000)[1] < bound(spec, 300_000)[1] / 10
+
+
+@given(st.integers(0, 500_000), st.integers(1, 1_000_000))
+def test_a_count_never_makes_the_bound_larger(sent, counted):
+    spec = agent("claude-sonnet-4-5")
+    tokens, usd = bound(spec, sent, counted)
+
+    assert tokens <= bound(spec, sent)[0]
+    assert usd <= bound(spec, sent)[1]
 
 
 # C23, I8: reserve the worst case.

@@ -2,9 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+import operator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeVar
 
 import httpx2
 from anthropic import (
@@ -24,6 +25,8 @@ from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.providers.anthropic.fault import Fault, fault_of
 from cueline.providers.anthropic.reply import StreamedReply
 from cueline.providers.anthropic.request import Json, Patience
+
+T = TypeVar("T")
 
 CONNECT_SECONDS: Final = 10.0
 NOT_FOUND: Final = 404
@@ -64,12 +67,27 @@ class Connection:
             ProviderUnavailableError: wait, try again.
             ProviderRefusedError: do not try this request again.
         """
+        return await self._asked(self._stream(body, patience), body["model"], patience)
+
+    async def count(self, body: Json, patience: Patience) -> int:
+        """Return how many tokens the prompt of *body* has, as the API counts.
+
+        Raises:
+            ProviderUnavailableError: no count came, or not in time.
+            ProviderRefusedError: this prompt is not counted.
+        """
+        return await self._asked(self._count(body, patience), body["model"], patience)
+
+    async def _asked(
+        self, asking: Coroutine[object, object, T], model: str, patience: Patience
+    ) -> T:
+        """Return what *asking* the API brings, or raise what its failure means."""
         self._calls += 1
         try:
             async with asyncio.timeout(patience.total):
-                return await self._stream(body, patience)
+                return await asking
         except FAILURES as error:
-            fault = translation(error, body["model"], patience)
+            fault = translation(error, model, patience)
             # An answer may repeat what it was asked, the key included.
             hidden = self._key in f"{fault} {error}"
             fault = without(self._key, fault) if hidden else fault
@@ -86,9 +104,20 @@ class Connection:
             messages=body["messages"],
             stream=True,
             extra_body=rest,
-            timeout=Timeout(patience.chunk, connect=min(patience.chunk, CONNECT_SECONDS)),
+            timeout=_timeout(patience),
         ) as stream:
             return await collected(stream)
+
+    async def _count(self, body: Json, patience: Patience) -> int:
+        rest = {name: body[name] for name in body.keys() - {"model", "messages"}}
+        answer = await self._client.messages.count_tokens(
+            model=body["model"],
+            messages=body["messages"],
+            extra_body=rest,
+            timeout=_timeout(patience),
+        )
+        with well_formed():
+            return operator.index(answer.input_tokens)
 
     async def retire(self) -> None:
         """Let go of the connections as soon as no call needs them."""
@@ -98,6 +127,10 @@ class Connection:
     async def _close_if_done(self) -> None:
         if self._retired and not self._calls:
             await self._client.close()
+
+
+def _timeout(patience: Patience) -> Timeout:
+    return Timeout(patience.chunk, connect=min(patience.chunk, CONNECT_SECONDS))
 
 
 async def collected(stream: AsyncStream[RawMessageStreamEvent]) -> ModelReply:

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Final
 from cueline.actors.model import ModelReply, ModelRequest
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec
-from cueline.providers.anthropic.request import check_parameters, patience_of, request_body
+from cueline.providers.anthropic.request import (
+    check_parameters,
+    count_body,
+    patience_of,
+    request_body,
+)
 
 if TYPE_CHECKING:
     from cueline.providers.anthropic.connection import Connection
@@ -48,6 +53,14 @@ class AnthropicModel:
         body = request_body(request.agent, request.messages)
         connection = await self._connected()
         return await connection.send(body, patience_of(request.agent))
+
+    async def count(self, request: ModelRequest) -> int | None:
+        """See `TokenCounter.count`."""
+        body = count_body(request_body(request.agent, request.messages))
+        if body is None:
+            return None
+        connection = await self._connected()
+        return await connection.count(body, patience_of(request.agent).of_a_count)
 
     async def close(self) -> None:
         """See `Model.close`; calls in flight end first, and a later one connects anew."""

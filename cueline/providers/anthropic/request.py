@@ -22,6 +22,8 @@ Json = dict[str, Any]
 
 TOTAL_SECONDS: Final = 600.0
 CHUNK_SECONDS: Final = 60.0
+COUNT_SECONDS: Final = 2.0
+"""A count is worth no longer wait: without one, the bytes are counted."""
 SECONDS: Final = {"timeout_seconds": TOTAL_SECONDS, "chunk_timeout_seconds": CHUNK_SECONDS}
 """The parameters that are ours: they say how long to wait, and are not sent."""
 
@@ -33,6 +35,34 @@ ELSEWHERE: Final = {
     "system": "use instructions",
     "tools": "use tools",
 }
+
+COUNTED: Final = frozenset(
+    {
+        "cache_control",
+        "messages",
+        "model",
+        "output_config",
+        "speed",
+        "system",
+        "thinking",
+        "tool_choice",
+        "tools",
+    }
+)
+"""What the counting endpoint takes; it refuses a body with anything else in it."""
+WEIGHTLESS: Final = frozenset(
+    {
+        "inference_geo",
+        "max_tokens",
+        "metadata",
+        "service_tier",
+        "stop_sequences",
+        "temperature",
+        "top_k",
+        "top_p",
+    }
+)
+"""What adds nothing to the prompt."""
 
 # A text of nothing but blanks is refused by the API, an empty result is not.
 BLANK: Final = "(empty)"
@@ -46,6 +76,11 @@ class Patience:
     total: float = TOTAL_SECONDS
     chunk: float = CHUNK_SECONDS
     """Between two pieces of it."""
+
+    @property
+    def of_a_count(self) -> "Patience":
+        """How long the count of a prompt may take."""
+        return Patience(total=min(self.total, COUNT_SECONDS), chunk=min(self.chunk, COUNT_SECONDS))
 
 
 def check_parameters(agent: AgentSpec) -> None:
@@ -86,6 +121,16 @@ def request_body(agent: AgentSpec, messages: Iterable[bytes]) -> Json:
         body["system"] = [{"type": "text", "text": agent.instructions}]
     mark_for_cache(body)
     return body
+
+
+def count_body(body: Json) -> Json | None:
+    """Return the JSON that asks how long the prompt of *body* is.
+
+    None where a part of it cannot be counted: nobody knows what that one adds.
+    """
+    if not body.keys() <= COUNTED | WEIGHTLESS:
+        return None
+    return {name: body[name] for name in body.keys() & COUNTED}
 
 
 def mark_for_cache(body: Json) -> None:
