@@ -13,6 +13,7 @@ from cueline.console.tally import Tally
 from cueline.console.telling import Telling
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import SessionState
+from cueline.deciders.session.state import Marks
 from cueline.events.agent import Limits
 from cueline.events.session import (
     ModelReplied,
@@ -98,6 +99,8 @@ def plain(value: Any) -> Any:
             told = {each.name: plain(getattr(value, each.name)) for each in fields(value)}
         case Mapping():
             told = {str(key): plain(item) for key, item in value.items()}
+        case Marks():
+            told = plain(value._asdict())
         case tuple() | list():
             told = [plain(item) for item in value]
         case _:

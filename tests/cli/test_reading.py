@@ -132,6 +132,8 @@ def test_state_is_rebuilt_up_to_a_version(finished):
 
     assert (early["version"], early["status"]) == (1, "running")
     assert (late["status"], late["turn"]["number"]) == ("completed", 2)
+    assert late["marks"]["digest"]
+    assert late["marks"]["results"] == []
 
 
 def test_a_version_that_is_not_there_is_refused(finished):

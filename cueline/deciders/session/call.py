@@ -132,8 +132,9 @@ def call_started(state: SessionState, event: ToolStarted) -> SessionState:
 def told(state: SessionState, call: Call, text: str, *, failed: bool) -> Marks:
     """Return the marks with what the model will be told of a call that is over."""
     message = prompt.tool_message(call.id, text, failed=failed)
-    results = (*state.marks.results, (call.effect, prompt.fingerprint(message)))
-    return replace(state.marks, results=results)
+    marks = state.marks
+    results = (*marks.results, (call.effect, prompt.fingerprint(message)))
+    return Marks(marks.digest, marks.requested, results)
 
 
 def call_closed(

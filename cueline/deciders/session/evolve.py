@@ -95,7 +95,7 @@ def evolve(state: SessionState, event: SessionEvent) -> SessionState:
         case "LimitWarned":
             return warned(state, event)
         case "PromptPrefixChanged":
-            return replace(state, marks=replace(state.marks, requested=""))
+            return replace(state, marks=state.marks._replace(requested=""))
         case "OutcomeCameLate":
             return state
         case _:

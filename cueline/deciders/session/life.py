@@ -52,7 +52,7 @@ def forked(state: SessionState, event: SessionForked) -> SessionState:
 
     What was said and not told to the model yet is not in flight: it goes first.
     """
-    marks = replace(state.marks, requested="") if state.turn.fallback else state.marks
+    marks = state.marks._replace(requested="") if state.turn.fallback else state.marks
     for call in state.open_calls:
         marks = told(replace(state, marks=marks), call, prompt.FORKED_AWAY, failed=True)
     calls = tuple(

@@ -17,7 +17,6 @@ UNCOUNTED = frozenset({"lost", "cancelled"})
 # Templates: copying one is half as dear as filling all fields of a frozen dataclass.
 _ASKED = Turn(unanswered=True)
 _REQUESTED = ModelCall("", 0, "requested")
-_MARKED = Marks()
 
 
 def model_requested(state: SessionState, event: ModelRequested) -> SessionState:
@@ -46,7 +45,7 @@ def model_requested(state: SessionState, event: ModelRequested) -> SessionState:
             fallback=event.fallback,
         ),
         mail=tuple(m for m in state.mail if m.inbox_version not in told) if told else state.mail,
-        marks=replace(_MARKED, digest=event.digest, requested=event.digest),
+        marks=Marks(event.digest, event.digest),
         meter=told_of(state.meter),
         waiting=None,
     )
@@ -70,6 +69,7 @@ def model_replied(state: SessionState, event: ModelReplied) -> SessionState:
     answer = ""
     if not calls:
         answer = "\n".join(block.text for block in event.content if isinstance(block, TextBlock))
+    marks = state.marks
     return replace(
         state,
         turn=replace(
@@ -80,7 +80,7 @@ def model_replied(state: SessionState, event: ModelReplied) -> SessionState:
             unanswered=False,
             answer=answer,
         ),
-        marks=replace(state.marks, digest=prompt.chained(state.marks.digest, said)),
+        marks=Marks(prompt.chained(marks.digest, said), marks.requested, marks.results),
         takeovers=0,
         account=billed(state, event),
     )

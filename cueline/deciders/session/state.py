@@ -6,7 +6,7 @@ What changes with nearly every fact has no slots: see `decider.replace`.
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from cueline.deciders.policy import UNJUDGED, Judgement, Standing, ToolGate
 from cueline.events.agent import AgentSpec, Declared, Limits, ToolSpec
@@ -236,9 +236,8 @@ class Turn:
     """Which of the agent's models was asked last."""
 
 
-@dataclass(frozen=True)
-class Marks:
-    """Digests that stand for the prompt."""
+class Marks(NamedTuple):
+    """Digests that stand for the prompt; few, and new with most facts: so a tuple."""
 
     digest: str = ""
     requested: str = ""
@@ -361,6 +360,9 @@ class Meter:
     """What somebody wants to be higher, and is not yet."""
 
 
+UNMARKED = Marks()
+
+
 @dataclass(frozen=True)
 class SessionState:
     """One session, folded."""
@@ -371,7 +373,7 @@ class SessionState:
     epoch: int = 0
     turn: Turn = Turn()
     mail: tuple[Mail, ...] = ()
-    marks: Marks = Marks()
+    marks: Marks = UNMARKED
     meter: Meter = Meter()
     inbox_read: int = 0
     hold: str | None = None
