@@ -7,7 +7,7 @@ import pytest
 from cueline.deciders.session import Status, due, wake_at
 from cueline.deciders.session.due import CallModel, CloseReservation, Reserve
 from cueline.deciders.session.state import Bill
-from cueline.events.agent import Limits
+from cueline.events.agent import BreakerPolicy, Fallback, Limits
 from cueline.events.budget import Allowance
 from cueline.events.inbox import (
     ChildAsked,
@@ -293,6 +293,21 @@ def test_a_call_that_the_ledger_has_closed_is_asked_for_as_another_attempt():
     past = asked().when(closed(outcome="released")).then(ReservationClosed, ModelRequested)
 
     assert [Reserve("1.m", 2)] == owed(past)
+
+
+# I8: its host may have died between the grant and the start.
+def test_a_call_that_was_kept_back_is_released_before_the_next_model_is_asked():
+    stand_in = Fallback(provider="scripted", model="m2")
+    breaker = BreakerPolicy(on_open="fallback")
+    spec = LIMITED.model_copy(update={"fallback": (stand_in,), "breaker": breaker})
+    kept_back = SessionWaiting(
+        kind="breaker", why="it keeps failing", deadline_at=later(60), effects=("1.m",)
+    )
+    past = given().when(started(spec), kept_back)
+
+    assert [CloseReservation(Bill("1.m", 1, started=False))] == due(past.state)
+    past.when(closed(outcome="released"))
+    assert [Reserve("1.m", 2, fallback=1)] == due(past.state)
 
 
 def test_what_is_closed_twice_is_closed_once():

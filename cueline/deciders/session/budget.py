@@ -77,6 +77,18 @@ def lost_bill(state: SessionState) -> Account:
     return with_bill(state.account, Bill(model.effect, model.attempt))
 
 
+def superseded(state: SessionState) -> Account:
+    """Return the account when another attempt is asked for.
+
+    One that a breaker kept back may have a reservation: its host may have died
+    between the grant and the start. It will not begin, so it is released.
+    """
+    model = state.turn.model
+    if model is None or model.phase != "requested" or not state.limited:
+        return state.account
+    return with_bill(state.account, Bill(model.effect, model.attempt, started=False))
+
+
 def with_bill(account: Account, bill: Bill) -> Account:
     """Return *account* with *bill*."""
     return Account((*account.bills, bill), account.news)

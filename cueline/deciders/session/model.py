@@ -3,7 +3,7 @@
 from cueline.deciders import prompt
 from cueline.deciders.decider import replace
 from cueline.deciders.retry import FATAL_MODEL, SUITS_ANOTHER, rests
-from cueline.deciders.session.budget import billed
+from cueline.deciders.session.budget import billed, superseded
 from cueline.deciders.session.call import requested_call
 from cueline.deciders.session.fallback import next_fallback
 from cueline.deciders.session.limit import told_of
@@ -47,6 +47,7 @@ def model_requested(state: SessionState, event: ModelRequested) -> SessionState:
         mail=tuple(m for m in state.mail if m.inbox_version not in told) if told else state.mail,
         marks=Marks(event.digest, event.digest),
         meter=told_of(state.meter),
+        account=superseded(state),
         waiting=None,
     )
 
