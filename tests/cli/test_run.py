@@ -1,8 +1,11 @@
 """`cueline run --inline`: what is checked first, what is shown, how it ends."""
 
+import asyncio
 import json
 
 import pytest
+
+from cueline import Agent, open_runtime
 
 
 def test_a_run_shows_replies_calls_results_and_costs(shell):
@@ -329,7 +332,7 @@ def test_an_agent_that_would_ask_is_refused_where_nobody_can_be_asked(shell):
     assert not shell.log.exists()
 
 
-def test_a_fork_and_a_resume_are_refused_likewise(shell):
+def test_a_resume_is_refused_likewise_and_a_fork_that_asks_nobody_is_not(shell):
     """D36."""
     agent = shell.agent(shell.deletes, tools=("delete_file",))
     shell("run", "Tidy", "--agent", agent, "--detach", "--id", "one")
@@ -339,3 +342,22 @@ def test_a_fork_and_a_resume_are_refused_likewise(shell):
 
     assert (2, True) == (resumed.exit_code, "nobody can be asked here" in resumed.stderr)
     assert 0 == shell("fork", "two", "--at", "3", "--inline").exit_code
+
+
+async def asked_in_python(agent):
+    """Drive a session `one` up to its question, which a program may answer."""
+    async with open_runtime(on="inline") as here:
+        await (await here.start(Agent.from_file(agent), "Tidy", id="one")).result()
+
+
+def test_a_fork_of_an_agent_that_would_ask_records_nothing_where_nobody_can_be_asked(shell):
+    """D36; and it copies no workspace."""
+    asyncio.run(asked_in_python(shell.agent(shell.deletes, tools=("delete_file",))))
+    before = shell("audit").stdout
+
+    forked = shell("fork", "one", "--at", "4", "--inline")
+
+    assert forked.exit_code == 2
+    assert "it asks before it calls delete_file, and nobody can be asked here" in forked.stderr
+    assert before == shell("audit").stdout
+    assert not list(shell.folder.glob("work-*"))
