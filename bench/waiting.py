@@ -2,8 +2,8 @@
 
 A thousand sessions each ask for one call that a person has to allow; then all of them rest.
 What is counted is what the process has more than before they existed: tasks, open files and
-connections, and bytes by `tracemalloc`; a few sessions have come to rest before, for what is
-kept once.
+connections, and bytes by `tracemalloc`; as many sessions have come to rest before, for what is
+kept once, and for tables that keep the size they once had.
 Then some are answered, one after the other, through their inboxes: the clock runs from before the
 answer is put into the log until the session's next fact is in it.
 Floors: no task, no file, 500 B a session; 100 ms for the slowest.
@@ -28,12 +28,13 @@ from cueline.agent import Agent
 from cueline.events.agent import AgentSpec
 from cueline.events.inbox import DecisionGiven, StartAsked
 from cueline.events.session import ApprovalRequested
+from cueline.events.stream import id_of, stream_name
 from cueline.loop import run
 from cueline.runtime import Inline, Log, inline, open_log, recorded
 from cueline.tools.tool import tool
 
 SESSIONS = 1_000
-WARM = 50
+WARM = 1_000
 WOKEN = 25
 SCRIPT = """
 [[reply]]
@@ -75,16 +76,14 @@ def asker(folder: Path) -> AgentSpec:
     return recorded(Agent(name="bench", provider="scripted", model=str(script), tools=tools))
 
 
-async def rest(log: Log, here: Inline, agent: AgentSpec, names: list[str]) -> list[str]:
-    """Start sessions and return their streams once all of them rest."""
-    streams = []
-    for name in names:
+async def rest(log: Log, here: Inline, agent: AgentSpec, streams: list[str]) -> None:
+    """Start sessions, and return once all of them rest."""
+    for stream in streams:
         asked = StartAsked(agent=agent, goal="Begin.", asked_at=datetime.now(UTC))
-        streams.append(await ask_start(log.journal(), name, asked))
+        await ask_start(log.journal(), id_of(stream), asked)
     await here.place(streams)
     for stream in streams:
         await here.host.settled(stream)
-    return streams
 
 
 async def wake(log: Log, stream: str) -> float:
@@ -111,9 +110,10 @@ async def weighed(sessions: int, woken: int, warm: int = WARM) -> tuple[Held, He
             inline(log, scope=None, on_trouble=refuse) as here,
         ):
             tracemalloc.start()
-            await rest(log, here, agent, [f"warm.{n}" for n in range(warm)])
+            await rest(log, here, agent, [stream_name("session", f"warm.{n}") for n in range(warm)])
+            streams = [stream_name("session", f"s.{n}") for n in range(sessions)]
             before = Held.now()
-            streams = await rest(log, here, agent, [f"s.{n}" for n in range(sessions)])
+            await rest(log, here, agent, streams)
             after = Held.now()
             tracemalloc.stop()
             seconds = [await wake(log, stream) for stream in streams[:: sessions // woken]]

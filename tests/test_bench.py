@@ -22,5 +22,6 @@ async def test_the_bench_has_sessions_wait_and_wakes_them(tmp_path, monkeypatch)
 
     before, after, seconds = await waiting.weighed(sessions=4, woken=2, warm=2)
 
-    assert (before.tasks, before.files) == (after.tasks, after.files)
+    assert after.tasks <= before.tasks
+    assert after.files <= before.files
     assert 2 == len(seconds)
