@@ -58,8 +58,17 @@ def report(watch: Watch, screen: Screen, log: Path, *, rested: bool, as_json: bo
     return exit_of_state(state)
 
 
-def way_on(state: SessionState, id: str, log: Path) -> list[str]:  # noqa: A002 - the word of the log
-    """Say how a session that rests goes on; nothing of one that does not."""
+def way_on(
+    state: SessionState,
+    id: str,  # noqa: A002 - the word of the log
+    log: Path,
+    *,
+    owned: bool = False,
+) -> list[str]:
+    """Say how a session that rests goes on; nothing of one that does not.
+
+    Of one that is *owned*, a living process sees to it that it does.
+    """
     resume = _resume(log, id)
     if state.status is Status.IDLE:
         return ["say more, and go on, with", f"  {command(log, 'send', id, 'TEXT')}", resume]
@@ -68,7 +77,7 @@ def way_on(state: SessionState, id: str, log: Path) -> list[str]:  # noqa: A002 
     asking = [call.approval.id for call in state.open_calls if call.approval and call.asking]
     if asking and state.waiting.kind == "approval":
         until = f" (until {state.waiting.deadline_at:%Y-%m-%d %H:%M} UTC)"
-        then = [] if is_up(log) else [resume]
+        then = [] if owned or is_up(log) else [resume]
         told = f"a person has to decide{until}: approve, or deny likewise"
         decide = [f"  {command(log, 'approve', each)}" for each in asking]
         return [f"{told}, then resume" if then else told, *decide, *then]
@@ -76,9 +85,9 @@ def way_on(state: SessionState, id: str, log: Path) -> list[str]:  # noqa: A002 
         return [f"paused: {state.waiting.why}; raise the limit, and it goes on", more, resume]
     # Whatever else it waits for ends by itself, where somebody drives it.
     by_itself = shown_status(state) != "paused"
-    if by_itself and is_up(log):
-        return []
     name = f"waiting ({state.waiting.kind})" if by_itself else "paused"
+    if by_itself and (owned or is_up(log)):
+        return [f"{name}: {state.waiting.why}; it goes on by itself"]
     return [f"{name}: {state.waiting.why}; go on with", resume]
 
 

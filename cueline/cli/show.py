@@ -112,7 +112,7 @@ def _stands(state: "SessionState", owner: "Presence | None", log: Path) -> list[
     if state.status in ("running", "stopping"):
         whom = f"process {owner.pid} on {owner.machine}" if owner else _NOBODY
         return [f"driven by {whom}"]
-    return way_on(state, shown(state.stream), log)
+    return way_on(state, shown(state.stream), log, owned=owner is not None)
 
 
 def _damaged(followed: "Followed", log: Path) -> list[str]:

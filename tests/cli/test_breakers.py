@@ -38,8 +38,10 @@ def test_breakers_are_listed_as_a_table(broken):
 def test_another_process_keeps_to_an_open_breaker(broken):
     process = broken.start("run", "Go", "--agent", broken.clerk, "--inline", "--id", "three")
     broken.wait_for("three", "SessionWaiting")
+    assert "it goes on by itself" in broken("show", "three").stdout
     process.kill()
     process.wait()
+    assert "cueline resume three" in broken("show", "three").stdout
 
     waiting = broken.json("export", "three")["waiting"]
     assert "breaker" == waiting["kind"]
