@@ -183,8 +183,10 @@ async def _budget(followed: "Followed") -> "BudgetState":
 def _own(state: "SessionState", wall_seconds: float) -> Iterator[Row]:
     """Tell the limits that concern nobody else."""
     limits, turn = state.meter.limits, state.turn
+    # A turn that is held before its call has not been used.
+    held = turn.model is not None and turn.model.phase == "requested"
     used = {
-        "max_turns": turn.since_user,
+        "max_turns": max(0, turn.since_user - held),
         "max_active_seconds": turn.active_seconds,
         "max_wall_seconds": wall_seconds,
     }

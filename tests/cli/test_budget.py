@@ -143,6 +143,12 @@ def spent(shell):
     return shell
 
 
+def test_a_turn_that_is_held_before_its_call_is_not_used(spent):
+    turns = spent.json("budget", "show", "one")["rows"][0]
+
+    assert ("max_turns", "1") == (turns["limit"], turns["used"])
+
+
 # 000-003, 000-019, 000-048, C21, D8, D34: paused before the call, and not failed.
 def test_a_session_whose_budget_is_spent_goes_on_after_a_raise(spent):
     raised = spent("budget", "raise", "one", "--max-cost", "1")
