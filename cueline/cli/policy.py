@@ -113,17 +113,19 @@ def read_policy(file: Path) -> tuple["Policy", "tuple[ToolSpec, ...] | None"]:
 
 
 def _print_rules(file: Path) -> None:
-    from cueline.console.text import count
+    from cueline.console.text import count, json_of
     from cueline.deciders.policy import rules_of
 
     policy, _ = read_policy(file)
     rules = rules_of(policy)
     told = f"{count(len(rules), 'rule')}, the strongest that fits counts"
     typer.echo(f"{file}: nothing is wrong with it; {told}")
+    width = max((len(rule.name) for rule in rules), default=0)
     for rule in rules:
         names = sorted(rule.model_fields_set - {"name", "answer"})
-        by = ", ".join(f"{name}={getattr(rule, name)!r}" for name in names)
-        typer.echo(f"  {rule.answer:6}  {rule.name}  {by}".rstrip())
+        said = rule.model_dump(mode="json")
+        by = ", ".join(f"{name} = {json_of(said[name])}" for name in names)
+        typer.echo(f"  {rule.answer:6}  {rule.name:{width}}  {by}".rstrip())
 
 
 def backtest(

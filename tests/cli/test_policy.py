@@ -21,7 +21,7 @@ def test_a_policy_that_means_something_is_shown_rule_by_rule(strict):
     assert done.exit_code == 0
     assert "strict.toml: nothing is wrong with it" in done.stdout
     assert "  ask     all_writes" in done.stdout
-    assert "  deny    lists  paths=('*.txt',)" in done.stdout
+    assert '  deny    lists       paths = ["*.txt"]' in done.stdout
 
 
 def test_the_policy_of_an_agent_file_is_looked_at_with_its_tools(asking):
