@@ -67,11 +67,11 @@ def audit(
         ),
     ] = None,
     since: Annotated[
-        datetime | None,
+        str | None,
         typer.Option(metavar="TIME", help="Local time, as 2026-01-31 or 2026-01-31T12:00:00."),
     ] = None,
     until: Annotated[
-        datetime | None,
+        str | None,
         typer.Option(metavar="TIME", help="Local time, as 2026-01-31 or 2026-01-31T12:00:00."),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 1000,
@@ -87,16 +87,31 @@ def audit(
         "type": kind,
         "tool": tool,
         "actor": actor,
-        "since": since.astimezone() if since else None,
-        "until": until.astimezone() if until else None,
+        "since": _moment("--since", since),
+        "until": _moment("--until", until),
         "limit": limit,
     }
     found = opened.run(_find(log, session, wanted))
     if as_json:
         for each in found:
             typer.echo(json.dumps(_document(each), ensure_ascii=False))
-    else:
+    elif found:
         _print(found)
+    else:
+        typer.echo(f"no events that fit in {log}")
+
+
+def _moment(option: str, text: str | None) -> datetime | None:
+    """Return the moment that *text* names.
+
+    Raises:
+        BadParameter: name another; the message shows one.
+    """
+    try:
+        return datetime.fromisoformat(text).astimezone() if text else None
+    except ValueError:
+        told = f"{text!r} is no time like 2026-01-31 or 2026-01-31T12:00:00"
+        raise typer.BadParameter(told, param_hint=option) from None
 
 
 def _check_type(kind: str) -> None:

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
@@ -69,7 +70,7 @@ def costs(
 ) -> None:
     """Show costs."""
     for name, day in (("--since", since), ("--until", until)):
-        if day is not None and not _DAY.fullmatch(day):
+        if day is not None and not _is_day(day):
             raise typer.BadParameter(f"{day!r} is no day like 2026-01-31", param_hint=name)
     way: By = by.value
     rows, whole = opened.run(_find(log, way, session, since, until))
@@ -85,6 +86,14 @@ def costs(
     else:
         typer.echo(f"nothing was spent in {log}")
     raise typer.Exit(Exit.DONE)
+
+
+def _is_day(text: str) -> bool:
+    """Whether the calendar has such a day, written as the read models write it."""
+    try:
+        return _DAY.fullmatch(text) is not None and bool(date.fromisoformat(text))
+    except ValueError:
+        return False
 
 
 async def _find(

@@ -68,6 +68,7 @@ def test_what_does_not_fit_is_summed_up(paid):
     [
         (["--by", "moon"], "'moon' is not one of"),
         (["--since", "yesterday"], "'yesterday' is no day like 2026-01-31"),
+        (["--until", "2026-13-01"], "'2026-13-01' is no day like 2026-01-31"),
         (["--session", "nobody"], "there is no such session"),
     ],
 )

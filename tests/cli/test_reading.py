@@ -206,6 +206,20 @@ def test_a_type_that_no_event_has_is_refused_with_those_that_are(finished):
     assert "there is no event 'Nope'; the types are ApprovalDenied, ApprovalExpired," in told
 
 
+@pytest.mark.parametrize("option", ["--since", "--until"])
+def test_a_time_that_is_none_is_refused_with_one_that_is(option, finished):
+    done = finished("audit", option, "yesterday")
+
+    assert done.exit_code == 2
+    assert f"{option}: 'yesterday' is no time like 2026-01-31 or" in done.stderr
+
+
+def test_an_audit_that_finds_nothing_says_so(finished):
+    done = finished("audit", "--tool", "nothing")
+
+    assert (0, "no events that fit in .cueline/log.db\n") == (done.exit_code, done.stdout)
+
+
 def test_an_intact_log_is_verified(asking):
     done = asking("audit", "verify")
 
