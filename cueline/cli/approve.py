@@ -223,7 +223,7 @@ async def _decide(path: Path, name: str, word: Word, *, as_json: bool) -> Exit:
             kept, _ = clean(decision, log.redactor(agent))
             await post(log.journal(agent), opened_.session, kept, by=f"user:{who()}")
         driven = await is_taken_up(log, path, opened_.session)
-    _tell(path, name, decision, shown(opened_.session), driven=driven, as_json=as_json)
+    _tell(path, opened_, decision, shown(opened_.session), driven=driven, as_json=as_json)
     return Exit.DONE
 
 
@@ -278,15 +278,24 @@ def _check_vote(name: str, state: "ApprovalState", decision: "DecisionGiven") ->
 
 
 def _tell(
-    path: Path, name: str, decision: "DecisionGiven", session: str, *, driven: bool, as_json: bool
+    path: Path,
+    asked: "ApprovalOpened",
+    decision: "DecisionGiven",
+    session: str,
+    *,
+    driven: bool,
+    as_json: bool,
 ) -> None:
     from cueline.cli.running import when_it_counts
 
+    name = decision.approval
     if as_json:
         told = {"id": name, "session": session, "verdict": decision.verdict, "driven": driven}
         typer.echo(json.dumps(told))
         return
     done = _DONE[decision.verdict]
+    if asked.votes > 1 and decision.verdict == "grant":
+        done = f"granted by {decision.by}, and it takes {asked.votes} people"
     typer.echo(f"{name}: {done}{when_it_counts(path, session, driven=driven)}")
 
 

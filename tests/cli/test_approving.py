@@ -107,7 +107,8 @@ TWO = '[[policy.rules]]\nname = "two"\nanswer = "ask"\ntools = ["delete_file"]\n
 def test_a_person_counts_once(shell, monkeypatch):
     start(shell, shell.deletes, TWO)
     monkeypatch.setenv("LOGNAME", "ann")
-    shell("approve", "one.1.0.1")
+    told = shell("approve", "one.1.0.1").stdout
+    assert "granted by ann, and it takes 2 people" in told
     shell("resume", "one", "--inline")
 
     again = shell("approve", "one.1.0.1")
