@@ -1,0 +1,124 @@
+"""The facts of a session.
+
+Each fact keeps its meaning for ever. A step begins with the fact that came
+from outside; it holds the whole command, so that deciding again on the state
+before it gives the same events (I10).
+"""
+
+from cueline.events.session.budget import (
+    ChildSettled,
+    ChildSpawned,
+    LimitRaised,
+    LimitWarned,
+    ReservationClosed,
+)
+from cueline.events.session.call import (
+    OutcomeCameLate,
+    ToolFailed,
+    ToolInDoubt,
+    ToolReconciled,
+    ToolReturned,
+    ToolSkipped,
+    ToolStarted,
+)
+from cueline.events.session.life import (
+    LostAttempt,
+    SessionCompleted,
+    SessionContinued,
+    SessionFailed,
+    SessionForked,
+    SessionIdle,
+    SessionStarted,
+    SessionStopped,
+    SessionTakenOver,
+    SessionWaiting,
+    WaitKind,
+)
+from cueline.events.session.mail import MessageReceived, MessageRefused
+from cueline.events.session.model import (
+    ModelFailed,
+    ModelReplied,
+    ModelRequested,
+    ModelStarted,
+    PromptPrefixChanged,
+)
+from cueline.events.session.question import (
+    ApprovalRequested,
+    ApprovalResolved,
+    GateAnswer,
+    PeopleTold,
+    Verdict,
+)
+
+SessionEvent = (
+    SessionStarted
+    | SessionForked
+    | MessageReceived
+    | MessageRefused
+    | ModelRequested
+    | ModelStarted
+    | ModelReplied
+    | ModelFailed
+    | ToolStarted
+    | ToolReturned
+    | ToolFailed
+    | ToolSkipped
+    | ToolInDoubt
+    | ToolReconciled
+    | ApprovalRequested
+    | ApprovalResolved
+    | PeopleTold
+    | SessionWaiting
+    | SessionContinued
+    | SessionIdle
+    | SessionTakenOver
+    | ReservationClosed
+    | LimitRaised
+    | ChildSpawned
+    | ChildSettled
+    | LimitWarned
+    | PromptPrefixChanged
+    | OutcomeCameLate
+    | SessionCompleted
+    | SessionFailed
+    | SessionStopped
+)
+
+__all__ = [
+    "ApprovalRequested",
+    "ApprovalResolved",
+    "ChildSettled",
+    "ChildSpawned",
+    "GateAnswer",
+    "LimitRaised",
+    "LimitWarned",
+    "LostAttempt",
+    "MessageReceived",
+    "MessageRefused",
+    "ModelFailed",
+    "ModelReplied",
+    "ModelRequested",
+    "ModelStarted",
+    "OutcomeCameLate",
+    "PeopleTold",
+    "PromptPrefixChanged",
+    "ReservationClosed",
+    "SessionCompleted",
+    "SessionContinued",
+    "SessionEvent",
+    "SessionFailed",
+    "SessionForked",
+    "SessionIdle",
+    "SessionStarted",
+    "SessionStopped",
+    "SessionTakenOver",
+    "SessionWaiting",
+    "ToolFailed",
+    "ToolInDoubt",
+    "ToolReconciled",
+    "ToolReturned",
+    "ToolSkipped",
+    "ToolStarted",
+    "Verdict",
+    "WaitKind",
+]

@@ -1,0 +1,134 @@
+"""How a session begins, rests, goes on and ends."""
+
+from typing import ClassVar, Literal
+
+from pydantic import AwareDatetime
+
+from cueline.events.agent import AgentSpec, Part
+from cueline.events.budget import Allowance
+from cueline.events.fact import Fact
+
+WaitKind = Literal[
+    "operator", "budget", "approval", "child", "sandbox", "runner", "breaker", "retry"
+]
+"""Why a session waits, the strongest first."""
+
+
+class SessionStarted(Fact):
+    """The first owner took the session up; stands for version 1 of its inbox."""
+
+    SCHEMA: ClassVar[int] = 2
+    type: Literal["SessionStarted"] = "SessionStarted"
+    agent: AgentSpec
+    goal: str | None
+    open: bool
+    attached: bool
+    labels: dict[str, str] = {}
+    asked_by: str = ""
+    """The person who wanted it, where that is known."""
+    epoch: int
+    at: AwareDatetime | None = None
+    """When; the wall clock of its limits counts from it."""
+    parent: str | None = None
+    """The session that it is a child of."""
+    root: str | None = None
+    """The topmost session of its tree; None for one without a parent."""
+    depth: int = 0
+    """How many sessions are above it."""
+    allowances: tuple[Allowance, ...] = ()
+    """The limits of those above it, the nearest first."""
+    prompt_fold: int = 1
+    """Which fold of the prompt the session keeps using."""
+
+
+class SessionForked(Fact):
+    """A new session goes on from another's past; nothing in flight crosses it.
+
+    Stands for version 1 of the new session's inbox.
+    """
+
+    SCHEMA: ClassVar[int] = 2
+    type: Literal["SessionForked"] = "SessionForked"
+    parent: str
+    version: int
+    hash: str
+    agent: AgentSpec
+    goal: str | None
+    open: bool
+    attached: bool
+    note: str | None
+    asked_by: str = ""
+    epoch: int
+    at: AwareDatetime | None = None
+
+
+class SessionWaiting(Fact):
+    """Nothing is in hand; the session rests."""
+
+    type: Literal["SessionWaiting"] = "SessionWaiting"
+    kind: WaitKind
+    why: str
+    deadline_at: AwareDatetime | None = None
+    effects: tuple[str, ...] = ()
+    exhausted: bool = False
+    """Of `budget`: what was spent leaves no room, and only a raise makes some."""
+
+
+class SessionContinued(Fact):
+    """The session goes on."""
+
+    type: Literal["SessionContinued"] = "SessionContinued"
+    by: str
+    """`deadline`, `message`, `replay` …"""
+    at: AwareDatetime | None = None
+
+
+class SessionIdle(Fact):
+    """The turn is over, and the session stays open for more messages."""
+
+    type: Literal["SessionIdle"] = "SessionIdle"
+    result: str = ""
+    partial: bool = False
+    """A tool that is not critical failed on the way, since the session was idle last."""
+
+
+class LostAttempt(Part):
+    """An attempt that was in flight when its host died."""
+
+    effect: str
+    attempt: int
+
+
+class SessionTakenOver(Fact):
+    """A new owner goes on after the former one died in the middle."""
+
+    type: Literal["SessionTakenOver"] = "SessionTakenOver"
+    epoch: int
+    lost_attempts: tuple[LostAttempt, ...] = ()
+    at: AwareDatetime
+
+
+class SessionCompleted(Fact):
+    """The agent reached its goal; final (I6)."""
+
+    type: Literal["SessionCompleted"] = "SessionCompleted"
+    result: str
+    partial: bool = False
+    """A tool that is not critical failed on the way."""
+
+
+class SessionFailed(Fact):
+    """The session cannot go on; final (I6)."""
+
+    type: Literal["SessionFailed"] = "SessionFailed"
+    kind: str
+    error: str
+    recoverable: bool = False
+
+
+class SessionStopped(Fact):
+    """Somebody ended the session; final (I6)."""
+
+    type: Literal["SessionStopped"] = "SessionStopped"
+    by: str
+    reason: str

@@ -1,0 +1,33 @@
+"""What a session made of the messages of its inbox."""
+
+from typing import ClassVar, Literal
+
+from pydantic import AwareDatetime
+
+from cueline.events.fact import Fact
+from cueline.events.inbox import InboxMessage
+from cueline.events.session.question import GateAnswer
+
+
+class MessageReceived(Fact):
+    """The session read a message of its inbox."""
+
+    SCHEMA: ClassVar[int] = 2
+    type: Literal["MessageReceived"] = "MessageReceived"
+    inbox_version: int
+    recorded_at: AwareDatetime
+    """When the log recorded the message: that is when it counts."""
+    message: InboxMessage
+    gate_answer: GateAnswer | None = None
+
+
+class MessageRefused(Fact):
+    """The session read a message of its inbox that changes nothing."""
+
+    SCHEMA: ClassVar[int] = 2
+    type: Literal["MessageRefused"] = "MessageRefused"
+    inbox_version: int
+    recorded_at: AwareDatetime
+    message: InboxMessage
+    gate_answer: GateAnswer | None = None
+    reason: str

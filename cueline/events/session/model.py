@@ -1,0 +1,79 @@
+"""The life of a model call."""
+
+from typing import ClassVar, Literal
+
+from pydantic import AwareDatetime
+
+from cueline.events.fact import Fact
+from cueline.events.message import Block, Cost, ToolCall, Usage
+
+
+class ModelRequested(Fact):
+    """A turn, or one more attempt at it, begins; the prompt is a fold up to here."""
+
+    type: Literal["ModelRequested"] = "ModelRequested"
+    effect: str
+    """`<turn>.m`."""
+    attempt: int
+    messages: tuple[int, ...] = ()
+    """Inbox versions of the messages that this call tells the model first."""
+    digest: str
+    """Of the whole prompt, chained message by message."""
+    prefix_digest: str
+    """Of the part that the previous request already had; empty when another model is asked."""
+    fallback: int = 0
+    """Which of the agent's models is asked: 0 its own, n its n-th fallback."""
+
+
+class ModelStarted(Fact):
+    """The call goes out now; without an outcome it is a lost attempt."""
+
+    type: Literal["ModelStarted"] = "ModelStarted"
+    effect: str
+    attempt: int
+    grant: str | None = None
+    """The ledger's grant, when a limit of money or tokens applies."""
+
+
+class ModelReplied(Fact):
+    """The model answered; the calls in it are thereby requested, `<turn>.<index>`."""
+
+    type: Literal["ModelReplied"] = "ModelReplied"
+    FACETS: ClassVar[tuple[str, ...]] = ("model",)
+    effect: str
+    attempt: int
+    content: tuple[Block, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    stop_reason: str
+    usage: Usage = Usage()
+    cost: Cost | None = None
+    model: str = ""
+    """The model that answered, as the provider names it."""
+    seconds: float = 0.0
+
+
+class ModelFailed(Fact):
+    """An attempt brought no answer."""
+
+    SCHEMA: ClassVar[int] = 2
+    type: Literal["ModelFailed"] = "ModelFailed"
+    FACETS: ClassVar[tuple[str, ...]] = ("kind",)
+    effect: str
+    attempt: int
+    kind: str
+    message: str
+    failed_at: AwareDatetime | None = None
+    """None for an attempt that was lost with its host."""
+    retry_after: float | None = None
+    """What the provider asked for, in seconds."""
+    retry_at: AwareDatetime | None = None
+    """None: it is not tried again for its own sake."""
+    usage: Usage | None = None
+    seconds: float = 0.0
+
+
+class PromptPrefixChanged(Fact):
+    """The next request's beginning differs from what the last one sent."""
+
+    type: Literal["PromptPrefixChanged"] = "PromptPrefixChanged"
+    reason: str
