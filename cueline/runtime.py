@@ -139,6 +139,7 @@ def collaborators(
 ) -> Collaborators:
     """Return whom a session host works with."""
     from cueline.providers.factory import account_names, model_factory
+    from cueline.tools.estimate import estimate
     from cueline.tools.preview import preview
 
     async def tell(agent: AgentSpec, hook: Hook, news: bytes) -> str | None:
@@ -152,6 +153,7 @@ def collaborators(
         runners=runners,
         gate=gate,
         check_call=check_call,
+        estimate=estimate,
         preview=preview,
         tell=tell,
         price=price,

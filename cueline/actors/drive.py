@@ -79,7 +79,7 @@ class Drive:
         self._receipts = receipts
         self._breakers = breakers
         self._hand = Hand(alarm)
-        self._mailbox = Mailbox(entity, parts.gate, parts.ledger, parts.clock)
+        self._mailbox = Mailbox(entity, parts)
         self._graces = Graces(parts.grace_seconds)
         self._draining = False
         self._outfit: Outfit | None = None

@@ -16,7 +16,7 @@ from cueline.clock import Clock
 from cueline.events.agent import AgentSpec, Hook, ToolSpec, Workspace
 from cueline.events.clean import Redactor
 from cueline.events.journal import Journal
-from cueline.events.message import Cost, Usage
+from cueline.events.message import Cost, Estimate, Usage
 
 RUNNER_SECONDS = 600.0
 """After so long a silence a runner is gone (its calls ended themselves before)."""
@@ -47,6 +47,11 @@ def nothing_to_see(
     return ""
 
 
+async def nobody_estimates(_tool: ToolSpec, _arguments: Mapping[str, JsonValue]) -> Estimate:
+    """Know nothing of what a call will cost."""
+    return Estimate(problem="nobody estimates here")
+
+
 async def nobody_told(_agent: AgentSpec, _hook: Hook, _news: bytes) -> str | None:
     """Tell nobody."""
     return "nobody runs hooks here"
@@ -65,6 +70,8 @@ class Collaborators:
     gate: GatePort
     check_call: Callable[[ToolSpec, Mapping[str, JsonValue]], str | None]
     """What the model is told of arguments that do not fit; None when they do."""
+    estimate: Callable[[ToolSpec, Mapping[str, JsonValue]], Awaitable[Estimate]] = nobody_estimates
+    """What a call will cost, of a tool that estimates each."""
     preview: Callable[[ToolSpec, Mapping[str, JsonValue], Workspace | None], str] = nothing_to_see
     """What a call would change, as a unified diff, where that can be seen."""
     tell: Callable[[AgentSpec, Hook, bytes], Awaitable[str | None]] = nobody_told

@@ -8,10 +8,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
-from cueline.actors.approval_gate import ApprovalName, GatePort
-from cueline.actors.cost_ledger import LedgerPort
+from cueline.actors.approval_gate import ApprovalName
+from cueline.actors.effect import Collaborators
 from cueline.actors.entity import RETRY_SECONDS, Entity
-from cueline.clock import Clock
 from cueline.deciders.approval import Vote
 from cueline.deciders.budget import Raise
 from cueline.deciders.session.budget import budget_of, path_of
@@ -34,6 +33,7 @@ class Mailbox:
     __slots__ = (
         "_clock",
         "_entity",
+        "_estimate",
         "_gate",
         "_inbox",
         "_ledger",
@@ -43,11 +43,12 @@ class Mailbox:
         "read_at",
     )
 
-    def __init__(self, entity: Entity, gate: GatePort, ledger: LedgerPort, clock: Clock) -> None:
+    def __init__(self, entity: Entity, parts: Collaborators) -> None:
         self._entity = entity
-        self._gate = gate
-        self._ledger = ledger
-        self._clock = clock
+        self._gate = parts.gate
+        self._ledger = parts.ledger
+        self._clock = parts.clock
+        self._estimate = parts.estimate
         self._inbox = sibling(entity.stream, "inbox")
         self.news = True
         """There may be something new in it."""
@@ -112,12 +113,26 @@ class Mailbox:
             return None
         approval = ApprovalName(self._entity.stream, message.approval)
         try:
-            return await self._gate.vote(approval, self._vote(message, name, at))
+            return await self._estimated(
+                await self._gate.vote(approval, self._vote(message, name, at))
+            )
         except CuelineError as error:
             if not error.retryable:
                 raise
             self.again_at = self._clock.now() + timedelta(seconds=RETRY_SECONDS)
             return None
+
+    async def _estimated(self, answer: GateAnswer) -> GateAnswer:
+        """Say what an edited call will cost, for it is judged like any other."""
+        state = self._entity.state
+        call = state.call(effect_of(answer.approval))
+        if answer.edit is None or call is None or state.setup is None:
+            return answer
+        tool = state.setup.tools[call.tool]
+        if not tool.estimates:
+            return answer
+        estimate = await self._estimate(tool, answer.edit)
+        return answer.model_copy(update={"usd": estimate.usd})
 
     async def _raise(self, message: RaiseAsked, name: str) -> bool:
         """Have the ledger know before the session does; say whether it does now."""

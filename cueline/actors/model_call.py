@@ -9,9 +9,9 @@ from cueline.actors.model import ModelReply, ModelRequest
 from cueline.actors.outfit import Outfit
 from cueline.deciders.session.due import CallModel
 from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailableError
-from cueline.events.agent import AgentSpec
+from cueline.events.agent import AgentSpec, ToolSpec
 from cueline.events.failure import SAID
-from cueline.events.message import ToolCall
+from cueline.events.message import Estimate, ToolCall
 from cueline.events.session import ModelFailed, ModelReplied
 
 
@@ -52,7 +52,7 @@ class ModelCaller:
                 messages=messages,
             )
             reply = await model.reply(request)
-            return self._replied(effect, agent, reply, self._since(began))
+            return await self._replied(effect, agent, reply, self._since(began))
         except ProviderUnavailableError as error:
             return self.failed(effect, _said(error.kind), error.message, error.retry_after)
         except ProviderRefusedError as error:
@@ -79,7 +79,7 @@ class ModelCaller:
             )
         )
 
-    def _replied(
+    async def _replied(
         self, effect: CallModel, agent: AgentSpec, reply: ModelReply, seconds: float
     ) -> ModelReplied:
         replied = ModelReplied(
@@ -93,7 +93,28 @@ class ModelCaller:
             model=reply.model,
             seconds=seconds,
         )
-        return self._outfit.clean(replied)
+        replied = self._outfit.clean(replied)
+        estimates = await self._estimates(replied)
+        if not estimates:
+            return replied
+        return self._outfit.clean(replied.model_copy(update={"estimates": estimates}))
+
+    async def _estimates(self, replied: ModelReplied) -> dict[str, Estimate]:
+        """Return what its calls will cost: made once, for whatever is decided on it (I10)."""
+        turn = replied.effect.partition(".")[0]
+        estimates = {}
+        for index, call in enumerate(replied.calls):
+            tool = self._outfit.tools.get(call.name)
+            if tool is not None and tool.estimates and not (call.problem or call.malformed):
+                estimates[f"{turn}.{index}"] = await self._estimate(tool, call)
+        return estimates
+
+    async def _estimate(self, tool: ToolSpec, call: ToolCall) -> Estimate:
+        try:
+            return await self._parts.estimate(tool, call.arguments)
+        except asyncio.CancelledError:
+            # The reply is paid for already; it is not given up for an estimate.
+            return Estimate(problem="it was stopped")
 
     def _checked(self, call: ToolCall) -> ToolCall:
         tool = self._outfit.tools.get(call.name)

@@ -125,6 +125,8 @@ def seen_digest(preview: str) -> str:
 def rationale(tool: str, judged: Judgement) -> str:
     """Return why a person is asked."""
     cost = f", and is estimated to cost ${judged.usd}" if judged.usd is not None else ""
+    if judged.unpriced:
+        cost = f", and nobody knows what it will cost: {judged.unpriced}"
     people = f" {judged.votes} people have to allow it." if judged.votes > 1 else ""
     return f"A call of {tool} needs a person's word by the rule {judged.rule}{cost}.{people}"
 
@@ -155,6 +157,7 @@ def _resolved(approval: str, answer: GateAnswer) -> list[ApprovalResolved]:
         note=answer.note,
         edit=answer.edit,
         digest=answer.digest,
+        usd=answer.usd,
         always=answer.always,
     )
     return [resolved]

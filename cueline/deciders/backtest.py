@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from cueline.deciders.policy import Judgement, ToolGate, gate_of, judge
+from cueline.deciders.policy import NOT_ESTIMATED, Judgement, ToolGate, gate_of, judge
 from cueline.events.agent import AgentSpec, Answer, Policy, ToolSpec, Workspace
 from cueline.events.message import ToolCall
 from cueline.events.session import (
@@ -108,14 +108,15 @@ class Backtest:
             tool = known.tools.get(call.name) if known else None
             if known is None or tool is None or call.problem or call.malformed is not None:
                 continue  # it was not run, whatever a policy says
+            effect = f"{turn}.{index}"
             judged = judge(
                 self._policy,
                 tool,
                 call.arguments,
+                estimate=fact.estimates.get(effect, NOT_ESTIMATED),
                 workspace=known.workspace,
                 gate=known.gates[tool.name],
             )
-            effect = f"{turn}.{index}"
             self._calls[session, effect] = Finding(session, effect, call, judged)
 
     def _mark(self, session: str, effect: str, before: Before) -> None:

@@ -22,7 +22,7 @@ from cueline.events.agent import (
     ToolSpec,
     Workspace,
 )
-from cueline.events.message import Arguments, canonical_json
+from cueline.events.message import Arguments, Estimate, canonical_json
 
 _EXACTLY: Final = "sha256:"
 
@@ -36,6 +36,8 @@ class Judgement:
     """The rules that decided, by their names."""
     usd: Decimal | None = None
     """What the call is estimated to cost."""
+    unpriced: str = ""
+    """Why nobody knows what it will cost, though its tool should."""
     votes: int = 1
     may_grant: tuple[tuple[str, ...], ...] = ()
     exclude_requester: bool = False
@@ -45,6 +47,8 @@ class Judgement:
         """Whether it is for certain people, or several, and never granted automatically."""
         return self.votes > 1 or bool(self.may_grant)
 
+
+NOT_ESTIMATED: Final = Estimate(problem="it was not estimated")
 
 UNJUDGED: Final = Judgement("allow", "")
 """Of a call that no rule was asked about: there is no such tool."""
@@ -109,9 +113,9 @@ def _cost_bands(policy: Policy) -> tuple[Rule, ...]:
 def gate_of(policy: Policy, tool: ToolSpec) -> ToolGate:
     """Settle what the rules say of *tool* before it is called."""
     rules = tuple(rule for rule in rules_of(policy) if _is_about(rule, tool))
-    if any(_reads_arguments(rule) for rule in rules):
+    if tool.estimates or any(_reads_arguments(rule) for rule in rules):
         return ToolGate(None, rules)
-    return ToolGate(_strongest(rules, tool, _otherwise(policy)))
+    return ToolGate(_strongest(rules, Estimate(usd=tool.cost_usd), _otherwise(policy)))
 
 
 def gates_of(agent: AgentSpec) -> dict[str, ToolGate]:
@@ -129,8 +133,16 @@ def _may_ask(policy: Policy, tool: ToolSpec) -> bool:
     automatic = policy.auto_approve or policy.auto_approve_after is not None
     if gate.settled is not None:
         return gate.settled.answer == "ask" and not (automatic and not gate.settled.people_only)
-    asking = [rule for rule in gate.rules if rule.answer == "ask"]
-    return any(not automatic or rule.votes > 1 or rule.may_grant for rule in asking)
+    return any(
+        _asks(rule, tool) and (not automatic or rule.votes > 1 or bool(rule.may_grant))
+        for rule in gate.rules
+    )
+
+
+def _asks(rule: Rule, tool: ToolSpec) -> bool:
+    """Whether a person may have to be asked: also of what is denied from a cost that is unknown."""
+    unknown = tool.estimates and rule.usd_from is not None
+    return rule.answer == "ask" or (rule.answer == "deny" and unknown)
 
 
 def judge(
@@ -138,6 +150,7 @@ def judge(
     tool: ToolSpec,
     arguments: Arguments,
     *,
+    estimate: Estimate = NOT_ESTIMATED,
     workspace: Workspace | None = None,
     gate: ToolGate | None = None,
     standing: Iterable[Standing] = (),
@@ -148,6 +161,7 @@ def judge(
         policy: whose rules count.
         tool: as it was recorded.
         arguments: of the call.
+        estimate: what it will cost, of a tool that estimates each call.
         workspace: paths below it are taken as relative to it.
         gate: what `gate_of` settled, where that is at hand.
         standing: what was allowed before for the rest of the session.
@@ -157,7 +171,8 @@ def judge(
     if judged is None:
         place = workspace.path if workspace else ""
         hits = [rule for rule in gate.rules if _fits(rule, tool, arguments, place)]
-        judged = _strongest(hits, tool, _otherwise(policy))
+        cost = estimate if tool.estimates else Estimate(usd=tool.cost_usd)
+        judged = _strongest(_at(cost, hits), cost, _otherwise(policy))
     if judged.answer == "ask":
         for each in standing:
             if _covers(each, tool, arguments, workspace):
@@ -172,7 +187,24 @@ def _otherwise(policy: Policy) -> str:
     return "no rule" if rules_of(policy) else "off"
 
 
-def _strongest(rules: Iterable[Rule], tool: ToolSpec, otherwise: str) -> Judgement:
+def _at(cost: Estimate, rules: Iterable[Rule]) -> Iterator[Rule]:
+    """Return the rules that count at that *cost*.
+
+    Where nobody knows it, people decide what might be denied, and nobody else.
+    """
+    for rule in rules:
+        if rule.usd_from is None:
+            yield rule
+        elif cost.usd is not None:
+            if cost.usd >= rule.usd_from:
+                yield rule
+        elif rule.answer == "ask":
+            yield rule
+        elif rule.answer == "deny":
+            yield rule.model_copy(update={"answer": "ask", "may_grant": ("*",)})
+
+
+def _strongest(rules: Iterable[Rule], cost: Estimate, otherwise: str) -> Judgement:
     said: dict[Answer, list[Rule]] = {}
     for rule in rules:
         said.setdefault(rule.answer, []).append(rule)
@@ -183,12 +215,13 @@ def _strongest(rules: Iterable[Rule], tool: ToolSpec, otherwise: str) -> Judgeme
             return Judgement(
                 answer,
                 ", ".join(dict.fromkeys(rule.name for rule in deciding)),
-                tool.cost_usd,
+                cost.usd,
+                cost.problem,
                 votes=max(rule.votes for rule in deciding),
                 may_grant=tuple(rule.may_grant for rule in deciding if rule.may_grant),
                 exclude_requester=any(rule.exclude_requester for rule in deciding),
             )
-    return Judgement("allow", otherwise, tool.cost_usd)
+    return Judgement("allow", otherwise, cost.usd, cost.problem)
 
 
 def _is_about(rule: Rule, tool: ToolSpec) -> bool:
@@ -200,10 +233,12 @@ def _is_about(rule: Rule, tool: ToolSpec) -> bool:
         and (not rule.declared or tool.declared in rule.declared)
         and (not rule.tags or any(tag in rule.tags for tag in tool.tags))
         and (not rule.phases or any(fits_any(phase, rule.phases) for phase in phases))
-        and (
-            rule.usd_from is None or (tool.cost_usd is not None and tool.cost_usd >= rule.usd_from)
-        )
+        and (rule.usd_from is None or tool.estimates or _costs(tool, rule.usd_from))
     )
+
+
+def _costs(tool: ToolSpec, usd: Decimal) -> bool:
+    return tool.cost_usd is not None and tool.cost_usd >= usd
 
 
 def _reads_arguments(rule: Rule) -> bool:

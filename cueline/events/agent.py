@@ -110,6 +110,8 @@ class ToolSpec(Part):
     """Words that rules of approval go by; `phase:NAME` ends the phase NAME."""
     cost_usd: Decimal | None = None
     """What a call is estimated to cost, beside the model's own cost."""
+    estimates: bool = False
+    """The tool estimates each call by itself; `cost_usd` says nothing then."""
     paths: tuple[str, ...] = ()
     """The arguments that name files."""
     writes: tuple[str, str] | None = None

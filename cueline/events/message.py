@@ -79,6 +79,15 @@ class Cost(Part):
     """Which price list, and of when."""
 
 
+class Estimate(Part):
+    """What a tool call will cost, as far as its tool can tell before it runs."""
+
+    usd: Decimal | None = None
+    """None: nobody knows."""
+    problem: str = ""
+    """Why nobody knows."""
+
+
 class UserMessage(Part):
     """What a person, or cueline for them, tells the model."""
 

@@ -21,6 +21,7 @@ UPCASTERS: Mapping[tuple[str, int], Upcaster] = {
     ("MessageReceived", 1): _wider,
     ("MessageRefused", 1): _wider,
     ("ModelFailed", 1): _wider,
+    ("ModelReplied", 1): _wider,
     ("SessionForked", 1): _wider,
     ("SessionStarted", 1): _wider,
     ("StartAsked", 1): _wider,

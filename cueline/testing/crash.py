@@ -22,7 +22,7 @@ from pydantic import JsonValue
 from cueline.actors.approval_gate import ApprovalGate, GatePort
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.dispatcher import Dispatcher
-from cueline.actors.effect import Collaborators, nobody_told
+from cueline.actors.effect import Collaborators, nobody_estimates, nobody_told
 from cueline.actors.inbox import ask_start, post
 from cueline.actors.model import Model
 from cueline.actors.runner import Runner, RunnerPort
@@ -35,7 +35,7 @@ from cueline.events.clean import Redactor
 from cueline.events.codec import Codec
 from cueline.events.inbox import InboxMessage, StartAsked
 from cueline.events.journal import Journal
-from cueline.events.message import Cost, Usage
+from cueline.events.message import Cost, Estimate, Usage
 from cueline.events.session import SessionEvent
 from cueline.events.store import (
     EventStore,
@@ -82,6 +82,7 @@ class Outside:
     board: Board = field(default_factory=Board)
     secrets: Sequence[str] = ()
     check_call: Callable[[ToolSpec, Mapping[str, JsonValue]], str | None] = lambda *_: None
+    estimate: Callable[[ToolSpec, Mapping[str, JsonValue]], Awaitable[Estimate]] = nobody_estimates
     price: Callable[[AgentSpec, str, Usage], Cost | None] = lambda *_: None
     bound: Callable[[AgentSpec, int, int | None], tuple[int, Decimal | None]] = (
         lambda _agent, sent, _counted: (sent, None)
@@ -180,6 +181,7 @@ class World:
                 runners=outside.runners,
                 gate=gate or ApprovalGate(journal),
                 check_call=outside.check_call,
+                estimate=outside.estimate,
                 price=outside.price,
                 ledger=outside.ledger or CostLedger(journal),
                 bound=outside.bound,

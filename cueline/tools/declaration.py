@@ -89,20 +89,45 @@ def positive(function: Function, seconds: float) -> float:
     return float(seconds)
 
 
-def estimate(function: Function, usd: Decimal | str | None) -> Decimal | None:
-    """Return what a call is estimated to cost.
+def cost_of(
+    function: Function, usd: Decimal | str | Function | None, names: Sequence[str]
+) -> tuple[Decimal | None, Function | None]:
+    """Return what each call is estimated to cost, or else what estimates that.
 
     Raises:
-        ConfigError: it is no amount of money.
+        ConfigError: it is no amount of money, and cannot be called with the tool's arguments.
     """
     if usd is None:
-        return None
+        return None, None
+    if callable(usd):
+        return None, _estimator(function, usd, names)
     try:
-        amount = Decimal(usd)
+        return dollars(usd), None
+    except ValueError as error:
+        raise ConfigError(subject(function), f"cost_usd is {error}") from None
+
+
+def _estimator(function: Function, estimator: Function, names: Sequence[str]) -> Function:
+    try:
+        inspect.signature(estimator).bind(**dict.fromkeys(names))
+    except TypeError as error:
+        reason = f"cost_usd is called with the tool's arguments, {', '.join(names)}: {error}"
+        raise ConfigError(subject(function), reason) from None
+    return estimator
+
+
+def dollars(usd: object) -> Decimal:
+    """Return *usd* as an amount of money.
+
+    Raises:
+        ValueError: it is none; the message says how to write one.
+    """
+    try:
+        amount = Decimal(str(usd))
     except InvalidOperation:
         amount = Decimal("NaN")
     if not amount.is_finite() or amount < 0:
-        raise ConfigError(subject(function), f"cost_usd is {usd!r}; say it as in '0.25'")
+        raise ValueError(f"{usd!r}; say it as in '0.25'")
     return amount
 
 

@@ -23,8 +23,8 @@ from cueline.tools.declaration import (
     Function,
     Transient,
     check_named,
+    cost_of,
     declaration,
-    estimate,
     exceptions,
     name_of,
     positive,
@@ -90,6 +90,8 @@ class Tool:
     transient: Transient = ()
     tags: tuple[str, ...] = ()
     cost_usd: Decimal | None = None
+    estimator: Function | None = None
+    """What estimates the cost of each call, from its arguments."""
     paths: tuple[str, ...] = ()
     writes: tuple[str, str] | None = None
 
@@ -133,6 +135,7 @@ class Tool:
             breaker=self.breaker,
             tags=self.tags,
             cost_usd=self.cost_usd,
+            estimates=self.estimator is not None,
             paths=self.paths,
             writes=self.writes,
             digest=hashlib.sha256(json.dumps(promise, sort_keys=True).encode()).hexdigest(),
@@ -158,7 +161,7 @@ def tool(
     breaker: BreakerPolicy | None = None,
     transient: Transient = (),
     tags: Sequence[str] = (),
-    cost_usd: Decimal | str | None = None,
+    cost_usd: Decimal | str | Function | None = None,
     paths: Sequence[str] = (),
     writes: tuple[str, str] | None = None,
 ) -> Callable[[Function], Tool]: ...
@@ -180,7 +183,7 @@ def tool(
     breaker: BreakerPolicy | None = None,
     transient: Transient = (),
     tags: Sequence[str] = (),
-    cost_usd: Decimal | str | None = None,
+    cost_usd: Decimal | str | Function | None = None,
     paths: Sequence[str] = (),
     writes: tuple[str, str] | None = None,
 ) -> Tool | Callable[[Function], Tool]:
@@ -215,7 +218,10 @@ def tool(
         transient: the exceptions that pass: what raised one is tried again, if
             it may be repeated. Or raise a `ToolFailedError` of a kind that passes.
         tags: words that rules of approval go by; `phase:NAME` ends the phase NAME.
-        cost_usd: what a call is estimated to cost, for rules of approval.
+        cost_usd: what a call is estimated to cost, for rules of approval: an
+            amount, or a function that is called with the call's arguments. It
+            runs in the host of the session, must not block, and may be async;
+            where it fails, or takes 5 s, a person is asked.
         paths: the arguments that name files, for rules of approval.
         writes: the arguments that name a file and what is written there as a
             whole: whoever is asked sees the difference.
@@ -229,10 +235,12 @@ def tool(
         asynchronous = inspect.iscoroutinefunction(function)
         if in_loop and not asynchronous:
             raise ConfigError(subject(function), "only an async function runs in the loop")
+        signature = Signature.of(function, ToolContext)
+        each_usd, estimator = cost_of(function, cost_usd, signature.names)
         return Tool(
             name=name_of(function, name),
             function=function,
-            signature=Signature.of(function, ToolContext),
+            signature=signature,
             declared=declaration(
                 function, read_only=read_only, idempotent=idempotent, reconcile=reconcile
             ),
@@ -247,7 +255,8 @@ def tool(
             breaker=breaker,
             transient=exceptions(function, transient),
             tags=tuple(tags),
-            cost_usd=estimate(function, cost_usd),
+            cost_usd=each_usd,
+            estimator=estimator,
             paths=tuple(paths),
             writes=writes,
         )

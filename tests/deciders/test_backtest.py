@@ -4,6 +4,7 @@ from decimal import Decimal
 
 from cueline.deciders.backtest import Backtest, summed
 from cueline.events.agent import Policy, Rule
+from cueline.events.message import Estimate
 from cueline.events.session import ToolSkipped
 from cueline.testing.session_example import AGENT, asking, question, running, saying, started
 
@@ -41,6 +42,20 @@ def test_what_ran_unasked_and_would_not_have_is_summed_up():
 
     assert ("shout", "allowed", "ask", "cost") == (same.tool, same.before, same.answer, same.rule)
     assert (2, 1, Decimal("0.75")) == (same.calls, same.ran, same.stopped_usd)
+
+
+# 004-024: by the estimate that was recorded then, and not by one that is made now.
+def test_a_call_of_a_tool_that_estimates_counts_as_it_was_estimated():
+    dear = AGENT.tools[3].model_copy(update={"estimates": True})
+    reply = saying("shout").model_copy(update={"estimates": {"1.0": Estimate(usd=Decimal(2))}})
+    test = Backtest(Policy(approval=("cost",)))
+    spec = AGENT.model_copy(update={"tools": (dear,)})
+
+    for fact in [started(spec), asking(), reply, running("1.0")]:
+        test.add("session-default/1", fact)
+
+    (found,) = test.findings
+    assert ("ask", Decimal(2)) == (found.judged.answer, found.stopped_usd)
 
 
 def test_what_was_asked_about_before_is_not_stopped_again():

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from cueline.deciders.policy import Standing, always, asked_about, exactly, gate_of, judge
 from cueline.events.agent import AgentSpec, Policy, Rule, Workspace
+from cueline.events.message import Estimate
 from cueline.testing.session_example import TOOLS, tool
 
 PLACE = Workspace(machine="m", path="/srv/work")
@@ -85,6 +86,45 @@ def test_nothing_is_too_dear_where_no_cap_is_set():
 
 def test_a_tool_without_an_estimate_is_not_asked_about_for_its_cost():
     assert "allow" == answer(profiles=("cost",))
+
+
+ESTIMATING = spec(estimates=True)
+UNKNOWN = Estimate(problem="no list")
+
+
+def estimated(estimate, *rules, cap=None, **policy):
+    rules_ = Policy(approval=("cost",), rules=rules, deny_from_usd=cap, **policy)
+    return judge(rules_, ESTIMATING, {}, estimate=estimate)
+
+
+# 004-024: each call by its own estimate.
+@pytest.mark.parametrize(
+    ("usd", "told"), [("0.09", "allow"), ("0.10", "notify"), ("0.50", "ask"), ("2.00", "deny")]
+)
+def test_the_bands_go_by_the_estimate_of_the_call(usd, told):
+    call = estimated(Estimate(usd=Decimal(usd)), cap=Decimal(2))
+
+    assert (told, Decimal(usd)) == (call.answer, call.usd)
+
+
+def test_a_call_of_unknown_cost_is_asked_about():
+    call = estimated(UNKNOWN)
+
+    assert ("ask", "cost", None, "no list") == (call.answer, call.rule, call.usd, call.unpriced)
+    assert not call.people_only
+
+
+# C15: a cap is never overridden automatically, also where nobody knows whether it is passed.
+def test_only_people_allow_a_call_of_unknown_cost_under_a_cap():
+    call = estimated(UNKNOWN, cap=Decimal(2))
+
+    assert ("ask", "cost, cost cap", True) == (call.answer, call.rule, call.people_only)
+
+
+def test_an_unknown_cost_matters_only_to_rules_about_cost():
+    policy = Policy(approval=("sensitive",))
+
+    assert "allow" == judge(policy, ESTIMATING, {}, estimate=UNKNOWN).answer
 
 
 # C14, D6
@@ -336,9 +376,13 @@ def test_an_agent_is_recorded_with_its_rules_and_read_again():
         (Policy(approval=("off",), rules=(rule("ask", tools=("put",), paths=("a",)),)), ("put",)),
         (Policy(approval=("off",), rules=(rule("deny", paths=("a",)),)), ()),
         (Policy(auto_approve=True, rules=(rule("ask", paths=("a",)),)), ()),
+        (Policy(approval=("cost",)), ("work",)),
+        (Policy(approval=("cost",), auto_approve=True, deny_from_usd=Decimal(2)), ()),
+        (Policy(approval=("off",), rules=(rule("deny", usd_from=Decimal(1)),)), ("work",)),
     ],
 )
 def test_it_is_known_before_the_start_whether_somebody_may_be_asked(policy, names):
-    agent = AgentSpec(name="a", provider="scripted", model="m", tools=TOOLS, policy=policy)
+    tools = (*TOOLS, ESTIMATING)
+    agent = AgentSpec(name="a", provider="scripted", model="m", tools=tools, policy=policy)
 
     assert names == asked_about(agent)

@@ -10,6 +10,7 @@ from cueline.deciders.session.due import AskApproval, CloseApproval, RunTool, Te
 from cueline.deciders.session.question import CANCELLED, EXPIRED
 from cueline.events.agent import Hook, Policy, Rule
 from cueline.events.inbox import DecisionGiven, ResumeAsked
+from cueline.events.message import Estimate
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
@@ -35,6 +36,7 @@ from cueline.testing.session_example import (
     returned,
     running,
     saying,
+    started,
     up_to_reply,
 )
 
@@ -108,6 +110,22 @@ def test_a_call_that_people_are_told_of_runs_unasked():
         call.judged.usd,
     )
     assert [RunTool] == kinds(past)
+
+
+ESTIMATES = AGENT.tools[3].model_copy(update={"estimates": True})
+
+
+# 004-024: by effect; what the rules decide on is in the reply (I10).
+def test_each_call_is_judged_by_what_its_tool_estimated():
+    spec = policy(approval=("cost",)).model_copy(update={"tools": (ESTIMATES,)})
+    estimates = {"1.0": Estimate(usd=Decimal("0.75")), "1.1": Estimate(usd=Decimal("0.05"))}
+    reply = saying("shout", "shout", "shout").model_copy(update={"estimates": estimates})
+
+    past = given().when(started(spec), asking(), reply)
+
+    assert [("ask", Decimal("0.75")), ("allow", Decimal("0.05")), ("ask", None)] == [
+        (call.judged.answer, call.judged.usd) for call in past.state.turn.calls
+    ]
 
 
 # I9, C18: a new digest; what was asked for does not run any more.

@@ -75,7 +75,15 @@ from cueline.events.inbox import (
     StartAsked,
     StopAsked,
 )
-from cueline.events.message import Cost, OpaqueBlock, TextBlock, ThinkingBlock, ToolCall, Usage
+from cueline.events.message import (
+    Cost,
+    Estimate,
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    Usage,
+)
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
@@ -206,6 +214,7 @@ TURN = [
         cost=Cost(usd=Decimal("0.001234"), prices="list 2026-01-01"),
         model="scripted-1-0101",
         seconds=1.25,
+        estimates={"2.0": Estimate(usd=Decimal("0.75")), "2.1": Estimate(problem="no list")},
     ),
     ToolStarted(
         effect="2.0", attempt=1, tool="write_file", runner="r1", epoch=2, rule=f"grant {APPROVAL}"

@@ -45,6 +45,17 @@ async def greet(name: str) -> str:
     return f"hello {name}"
 
 
+def by_the_page(pages: int, **_: object) -> str:
+    """Say what it costs to print."""
+    return f"{pages}.50"
+
+
+@tool(cost_usd=by_the_page)
+def printed(pages: int, copies: int = 1) -> str:
+    """Print."""
+    return f"{pages} pages, {copies} times"
+
+
 def plain() -> None:
     """Is not a tool."""
 

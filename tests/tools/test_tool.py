@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -83,11 +84,28 @@ def test_a_tool_declares_one_thing_of_doing_it_twice():
         ({"name": "two words"}, "no name for a tool"),
         ({"timeout_seconds": 0}, "must be positive"),
         ({"in_loop": True}, "only an async function"),
+        ({"cost_usd": "much"}, r"cost_usd is 'much'; say it as in '0\.25'"),
+        ({"cost_usd": "-1"}, "cost_usd is '-1'"),
     ],
 )
 def test_a_declaration_that_cannot_hold_is_refused(options, fault):
     with pytest.raises(ConfigError, match=fault):
         tool(**options)(EXAMPLES.exists)
+
+
+def test_what_estimates_a_call_takes_its_arguments():
+    with pytest.raises(ConfigError, match="called with the tool's arguments, number: missing"):
+        tool(cost_usd=lambda path: path)(example("double").function)
+
+
+def test_a_tool_says_what_each_call_costs_or_that_it_estimates_each():
+    @tool(cost_usd="0.25")
+    def fixed() -> None: ...
+
+    printed = example("printed").spec()
+
+    assert Decimal("0.25") == fixed.cost_usd
+    assert (None, True) == (printed.cost_usd, printed.estimates)
 
 
 def test_a_parameter_needs_a_type():

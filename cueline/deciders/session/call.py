@@ -1,14 +1,15 @@
 """What the facts of a tool call change."""
 
 import hashlib
+from collections.abc import Mapping
 
 from cueline.deciders import prompt
 from cueline.deciders.decider import replace
-from cueline.deciders.policy import Judgement, judge
+from cueline.deciders.policy import NOT_ESTIMATED, Judgement, judge
 from cueline.deciders.retry import rests
 from cueline.deciders.session.state import Call, Marks, SessionState, Setup
 from cueline.events.agent import ToolSpec
-from cueline.events.message import Arguments, ToolCall, canonical_json
+from cueline.events.message import Arguments, Estimate, ToolCall, canonical_json
 from cueline.events.session import (
     ToolFailed,
     ToolInDoubt,
@@ -31,7 +32,9 @@ def with_call(state: SessionState, changed: Call) -> SessionState:
     return replace(state, turn=replace(state.turn, calls=calls))
 
 
-def requested_call(state: SessionState, effect: str, call: ToolCall) -> Call:
+def requested_call(
+    state: SessionState, effect: str, call: ToolCall, estimates: Mapping[str, Estimate]
+) -> Call:
     """Return what is remembered of a call that the model asks for."""
     assert state.setup is not None, "only a session that was started asks a model"
     tool = state.setup.tools.get(call.name)
@@ -40,12 +43,15 @@ def requested_call(state: SessionState, effect: str, call: ToolCall) -> Call:
     if tool is None or call.malformed is not None or call.problem is not None:
         digest = digest_of(state, effect, call.name, call.arguments)
         return replace(asked, digest=digest, problem=_problem(state.setup, call))
-    return ordered(state, asked, tool, call.arguments)
+    estimate = estimates.get(effect, NOT_ESTIMATED)
+    return ordered(state, asked, tool, call.arguments, estimate)
 
 
-def ordered(state: SessionState, call: Call, tool: ToolSpec, arguments: Arguments) -> Call:
+def ordered(
+    state: SessionState, call: Call, tool: ToolSpec, arguments: Arguments, estimate: Estimate
+) -> Call:
     """Return *call* as what runs with *arguments*, and what the rules say of that."""
-    judged = judged_of(state, tool, arguments)
+    judged = judged_of(state, tool, arguments, estimate)
     return replace(
         call,
         digest=digest_of(state, call.effect, tool.name, arguments),
@@ -55,7 +61,9 @@ def ordered(state: SessionState, call: Call, tool: ToolSpec, arguments: Argument
     )
 
 
-def judged_of(state: SessionState, tool: ToolSpec, arguments: Arguments) -> Judgement:
+def judged_of(
+    state: SessionState, tool: ToolSpec, arguments: Arguments, estimate: Estimate
+) -> Judgement:
     """Return what the rules say of a call of *tool*."""
     assert state.setup is not None, "a call belongs to a session that was started"
     setup = state.setup
@@ -63,6 +71,7 @@ def judged_of(state: SessionState, tool: ToolSpec, arguments: Arguments) -> Judg
         setup.agent.policy,
         tool,
         arguments,
+        estimate=estimate,
         workspace=setup.agent.workspace,
         gate=setup.gates[tool.name],
         standing=setup.standing,

@@ -83,6 +83,7 @@ def _resolved(state: SessionState, approval: Approval) -> ApprovalResolved | Non
             note=answer.note,
             edit=answer.edit,
             digest=answer.digest,
+            usd=answer.usd,
             always=answer.always,
         )
     if (

@@ -65,7 +65,10 @@ def model_replied(state: SessionState, event: ModelReplied) -> SessionState:
     said = prompt.fingerprint(prompt.assistant_message(event))
     number = event.effect.partition(".")[0]
     calls = tuple(
-        [requested_call(state, f"{number}.{index}", call) for index, call in enumerate(event.calls)]
+        [
+            requested_call(state, f"{number}.{index}", call, event.estimates)
+            for index, call in enumerate(event.calls)
+        ]
     )
     answer = ""
     if not calls:

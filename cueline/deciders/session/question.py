@@ -14,6 +14,7 @@ from cueline.deciders.session.state import (
     Status,
     Stop,
 )
+from cueline.events.message import Estimate
 from cueline.events.session import ApprovalRequested, ApprovalResolved, GateAnswer, PeopleTold
 
 EXPIRED = "approval expired"
@@ -47,7 +48,7 @@ def answered(state: SessionState, gate: GateAnswer) -> SessionState:
     call = state.call_of_approval(gate.approval)
     if gate.verdict is None or call is None or call.approval is None or not call.asking:
         return state
-    answer = Answer(gate.verdict, gate.by, gate.note, gate.edit, gate.digest, gate.always)
+    answer = Answer(gate.verdict, gate.by, gate.note, gate.edit, gate.digest, gate.always, gate.usd)
     return with_call(state, replace(call, approval=replace(call.approval, answer=answer)))
 
 
@@ -77,7 +78,7 @@ def _granted(
     if event.edit is not None:
         assert state.setup is not None, "a question belongs to a session that was started"
         tool = state.setup.tools[call.tool]
-        allowed = ordered(state, call, tool, event.edit)
+        allowed = ordered(state, call, tool, event.edit, Estimate(usd=event.usd))
         stricter = allowed.gated and not _same_demand(call, allowed)
         if allowed.problem is not None or stricter or event.digest != allowed.digest:
             return with_call(state, replace(allowed, approval=None))

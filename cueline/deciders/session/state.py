@@ -5,6 +5,7 @@ What changes with nearly every fact has no slots: see `decider.replace`.
 
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
@@ -93,6 +94,8 @@ class Answer:
     """Held until it is resolved in a fact of its own, which follows at once."""
     digest: str = ""
     always: tuple[str, ...] | None = None
+    usd: Decimal | None = None
+    """What it is estimated to cost then."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 from pydantic import AwareDatetime
 
 from cueline.events.fact import Fact
-from cueline.events.message import Block, Cost, ToolCall, Usage
+from cueline.events.message import Block, Cost, Estimate, ToolCall, Usage
 
 
 class ModelRequested(Fact):
@@ -38,6 +38,7 @@ class ModelStarted(Fact):
 class ModelReplied(Fact):
     """The model answered; the calls in it are thereby requested, `<turn>.<index>`."""
 
+    SCHEMA: ClassVar[int] = 2
     type: Literal["ModelReplied"] = "ModelReplied"
     FACETS: ClassVar[tuple[str, ...]] = ("model",)
     effect: str
@@ -50,6 +51,8 @@ class ModelReplied(Fact):
     model: str = ""
     """The model that answered, as the provider names it."""
     seconds: float = 0.0
+    estimates: dict[str, Estimate] = {}
+    """By effect: of the calls whose tools estimate what each will cost."""
 
 
 class ModelFailed(Fact):

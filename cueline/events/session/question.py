@@ -23,6 +23,8 @@ class GateAnswer(Part):
     """The arguments with which it may run, when they were changed."""
     digest: str = ""
     """Of what runs then."""
+    usd: Decimal | None = None
+    """What it is estimated to cost then, where the tool estimates each call."""
     always: tuple[str, ...] | None = None
     """Where the tool may be used for the rest of the session."""
     told: str = ""
@@ -67,6 +69,8 @@ class ApprovalResolved(Fact):
     """The arguments with which the call runs, when they were changed."""
     digest: str = ""
     """Of what runs then."""
+    usd: Decimal | None = None
+    """What it is estimated to cost then, where the tool estimates each call."""
     always: tuple[str, ...] | None = None
     """Where the tool may be used for the rest of the session."""
 

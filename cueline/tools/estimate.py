@@ -1,0 +1,39 @@
+"""What a call will cost, as the tool itself estimates it."""
+
+import asyncio
+import inspect
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Final
+
+from pydantic import JsonValue
+
+from cueline.errors import ToolImportError
+from cueline.events.agent import ToolSpec
+from cueline.events.message import Estimate
+from cueline.tools.declaration import dollars
+from cueline.tools.tool import load_recorded
+
+ESTIMATE_SECONDS: Final = 5.0
+_LONGEST = 200
+
+
+async def estimate(
+    spec: ToolSpec, arguments: Mapping[str, JsonValue], within: float = ESTIMATE_SECONDS
+) -> Estimate:
+    """Ask the tool; whatever goes wrong, nobody knows."""
+    try:
+        async with asyncio.timeout(within):
+            return Estimate(usd=await _asked(spec, arguments))
+    except Exception as error:  # noqa: BLE001 - a bug of the tool's makes the cost unknown
+        return Estimate(problem=f"{type(error).__name__}: {error}".rstrip(": ")[:_LONGEST])
+
+
+async def _asked(spec: ToolSpec, arguments: Mapping[str, JsonValue]) -> Decimal:
+    tool = load_recorded(spec)
+    if tool.estimator is None:
+        raise ToolImportError(spec.target, "it estimates nothing here")
+    said = tool.estimator(**tool.signature.bind(arguments))
+    if inspect.isawaitable(said):
+        said = await said
+    return dollars(said)

@@ -1,0 +1,75 @@
+"""What a call will cost, as the tool itself estimates it (004-009, 004-024)."""
+
+import asyncio
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from cueline.errors import ToolFailedError
+from cueline.tools.estimate import estimate
+from cueline.tools.tool import load, tool
+
+EXAMPLES = Path(__file__).with_name("examples.py")
+
+
+async def estimated(said, **options):
+    """Estimate a call of a tool whose estimator is *said*."""
+
+    @tool(cost_usd=said)
+    def paint(walls: int, colour: str = "white") -> None: ...
+
+    globals()["paint"] = paint
+    load.cache_clear()
+    return await estimate(paint.spec(), {"walls": 2}, **options)
+
+
+async def test_an_estimate_is_made_of_the_arguments():
+    printed = load(f"{EXAMPLES}:printed").spec()
+
+    assert Decimal("3.50") == (await estimate(printed, {"pages": 3})).usd
+
+
+async def test_an_estimator_is_told_the_defaults_too():
+    found = await estimated(lambda walls, colour: f"{walls}.{len(colour)}")
+
+    assert Decimal("2.5") == found.usd
+
+
+async def test_an_estimator_may_ask_elsewhere():
+    async def asks(walls, **_):
+        return Decimal(walls)
+
+    assert Decimal(2) == (await estimated(asks)).usd
+
+
+def broken(walls, **_):
+    raise ToolFailedError("tool_error", f"no price for {walls}")
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        (broken, "ToolFailedError: tool_error: no price for 2"),
+        (lambda **_: "much", "ValueError: 'much'; say it as in '0.25'"),
+        (lambda **_: -1, "ValueError: -1; say it as in '0.25'"),
+        (lambda **_: None, "ValueError: None; say it as in '0.25'"),
+    ],
+)
+async def test_an_estimate_that_cannot_be_made_says_why(said, problem):
+    found = await estimated(said)
+
+    assert (None, problem) == (found.usd, found.problem)
+
+
+async def test_an_estimate_that_takes_too_long_is_none():
+    async def never(**_):
+        await asyncio.Event().wait()
+
+    assert "TimeoutError" == (await estimated(never, within=0)).problem
+
+
+async def test_a_tool_that_estimates_no_more_says_nothing():
+    printed = load(f"{EXAMPLES}:double").spec().model_copy(update={"estimates": True})
+
+    assert "it estimates nothing here" in (await estimate(printed, {"number": 3})).problem
