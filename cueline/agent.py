@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from cueline.actors.presence import machine_name
 from cueline.config.effective import Effective, effective
 from cueline.config.layer import Layer, from_table, read_toml
+from cueline.config.pattern import NAME
 from cueline.config.problem import problem_of
 from cueline.config.settings import Settings
 from cueline.deciders.policy_fault import faults
@@ -51,7 +52,7 @@ class Agent(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    name: str = Field(pattern=r"^[a-zA-Z0-9_.-]{1,64}$")
+    name: str = Field(pattern=NAME)
     provider: str
     model: str
     parameters: dict[str, JsonValue] = {}

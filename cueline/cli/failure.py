@@ -109,8 +109,21 @@ class Commands(TyperGroup):
             # Whoever read this has seen enough: `cueline list | head`.
             sys.stdout = None
             raise typer.Exit(Exit.DONE) from None
-        except (_TYPED, typer.Exit, typer.Abort):
+        except _TYPED as error:
+            _say_in_our_words(error)
+            raise
+        except (typer.Exit, typer.Abort):
             raise
         except Exception:  # noqa: BLE001 - a bug, whose traceback may quote anything
             typer.echo(hidden(traceback.format_exc(), ctx.obj), err=True)
             raise typer.Exit(Exit.FAILED) from None
+
+
+def _say_in_our_words(typed: Any) -> None:
+    """Have a value that typer refuses be refused as any other setting is."""
+    from pydantic import ValidationError
+
+    from cueline.config.reason import reason_of
+
+    if isinstance(typed.__cause__, ValidationError):
+        typed.message = reason_of(typed.__cause__.errors(include_url=False)[0])

@@ -12,11 +12,12 @@ import typer
 from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
-from cueline.errors import ConfigError
+from cueline.errors import ConfigError, ToolImportError
 
 if TYPE_CHECKING:
+    from cueline.config.problem import Problem
     from cueline.deciders.backtest import Backtest, Finding
-    from cueline.events.agent import Policy, ToolSpec
+    from cueline.events.agent import Policy
     from cueline.events.store import RecordedEvent
 
 _GROUP = """Check a policy, or try it on the past.
@@ -63,60 +64,58 @@ def register(app: typer.Typer) -> None:
 
 def check(file: FileArgument, *, as_json: JsonOption = False) -> None:
     """Look for faults."""
-    found = list(_faults(file))
+    policy, found = read_policy(file)
     if as_json:
-        told = [{"file": str(file), "key": key, "reason": reason} for key, reason in found]
-        typer.echo(json.dumps(told, indent=2))
+        typer.echo(json.dumps([{"file": str(file), **each._asdict()} for each in found], indent=2))
     elif found:
-        for key, reason in found:
-            typer.echo(f"{file}: key {key!r}: {reason}" if key else f"{file}: {reason}", err=True)
+        for each in found:
+            typer.echo(f"{file}: {each}", err=True)
     else:
-        _print_rules(file)
+        _print_rules(file, policy)
     raise typer.Exit(Exit.FAILED if found else Exit.DONE)
 
 
-def _faults(file: Path) -> Iterator[tuple[str, str]]:
-    """Name each fault with its key; one that hides all others stands alone."""
+def read_policy(file: Path) -> tuple["Policy", list["Problem"]]:
+    """Return the policy in *file*, and all that is wrong with it, by its key there."""
+    from cueline.config.layer import read_table, read_toml
+    from cueline.config.problem import Problem
+    from cueline.deciders.policy_fault import faults
+    from cueline.events.agent import Policy
+
+    try:
+        table = read_toml(file, "policy file")
+    except ConfigError as error:
+        return Policy(), [Problem("", error.reason)]
+    alone = not {"provider", "policy"} & table.keys()
+    layer, found = read_table({"policy": table if alone else table.get("policy", {})}, file)
+    policy = Policy(**{key.removeprefix("policy."): each.value for key, each in layer.items()})
+    if not found:
+        found = [Problem(f"policy.{key}", reason) for key, reason in faults(policy)]
+    if not found and "provider" in table:
+        found = list(_problems_of_agent(file))
+    if alone:
+        found = [Problem(each.key.removeprefix("policy."), each.reason) for each in found]
+    return policy, found
+
+
+def _problems_of_agent(file: Path) -> Iterator["Problem"]:
+    """Tell what is wrong with a policy for its agent's tools, and what hides them."""
+    from cueline.agent import read_agent
+    from cueline.config.problem import Problem
     from cueline.deciders.policy_fault import faults
 
     try:
-        policy, tools = read_policy(file)
-    except ConfigError as error:
-        yield "", error.reason
-    else:
-        for key, reason in faults(policy, tools):
-            yield f"policy.{key}", reason
-
-
-def read_policy(file: Path) -> tuple["Policy", "tuple[ToolSpec, ...] | None"]:
-    """Return the policy in *file*, and the tools of its agent where it is an agent's.
-
-    Raises:
-        ConfigError: it cannot be read, or has a key or a value that no policy has.
-    """
-    from pydantic import ValidationError
-
-    from cueline.agent import read_agent
-    from cueline.config.layer import read_toml
-    from cueline.config.problem import problem_of
-    from cueline.events.agent import Policy
-
-    table = read_toml(file, "policy file")
-    if "provider" in table:
         agent = read_agent(file).agent
-        return agent.policy, agent.tool_specs()
-    alone = table.get("policy", table)
-    try:
-        return Policy.model_validate(alone), None
-    except ValidationError as error:
-        raise ConfigError(str(file), problem_of(error, Policy)) from error
+        for key, reason in faults(agent.policy, agent.tool_specs()):
+            yield Problem(f"policy.{key}", reason)
+    except (ConfigError, ToolImportError) as error:
+        yield Problem("", error.reason)
 
 
-def _print_rules(file: Path) -> None:
+def _print_rules(file: Path, policy: "Policy") -> None:
     from cueline.console.text import count, json_of
     from cueline.deciders.policy import rules_of
 
-    policy, _ = read_policy(file)
     rules = rules_of(policy)
     told = f"{count(len(rules), 'rule')}, the strongest that fits counts"
     typer.echo(f"{file}: nothing is wrong with it; {told}")
@@ -143,11 +142,10 @@ def backtest(
 ) -> None:
     """Judge the past."""
     from cueline.deciders.backtest import summed
-    from cueline.deciders.policy_fault import faults
 
-    policy, _ = read_policy(file)
-    for key, reason in faults(policy):
-        raise ConfigError(str(file), f"key 'policy.{key}': {reason}")
+    policy, problems = read_policy(file)
+    if problems:
+        raise ConfigError(str(file), str(problems[0]))
     found = list(opened.run(_judged(log, policy, _moment(since))).findings)
     if calls:
         _tell_calls(found, as_json=as_json)

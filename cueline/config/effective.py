@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
-
 from cueline.config.layer import Given, Layer
 from cueline.config.settings import ADDED, OF_PROVIDER, Settings
 from cueline.deciders.policy_fault import faults
@@ -37,12 +35,7 @@ def effective(*layers: Layer) -> Effective:
             given[key] = (
                 _both(given[key], each) if key in given and key in ADDED else (given.get(key, each))
             )
-    try:
-        held = Effective(Settings.model_validate(_nested(given)), given)
-    except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in problem["loc"])
-        raise _apart(where, problem["msg"].removeprefix("Value error, "), given) from error
+    held = Effective(Settings.model_validate(_nested(given)), given)
     for key, reason in faults(held.settings.policy):
         raise _apart(f"policy.{key}", reason, given)
     return held

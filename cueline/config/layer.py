@@ -4,16 +4,18 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter
 
 from cueline.config.leaf import Leaf, leaves, table_of
 from cueline.config.place import ELSEWHERE, set_in
-from cueline.config.problem import problem_of, unknown
+from cueline.config.problem import Problem, problems_of, unknown
 from cueline.config.settings import Settings
 from cueline.errors import ConfigError
 from cueline.events.agent import RetryPolicy
+
+T = TypeVar("T")
 
 
 class Given(NamedTuple):
@@ -71,7 +73,9 @@ def from_environment(environ: Mapping[str, str]) -> Layer:
 def _preset(environ: Mapping[str, str]) -> dict[str, Given]:
     """Return what the named preset of retries gives; the variables of its keys go before it."""
     name = environ.get(PRESET)
-    said = _as_table(name, RetryPolicy, "", PRESET) if name else {}
+    if not name:
+        return {}
+    said = _read(lambda preset: _as_table(preset, RetryPolicy), name, PRESET, RetryPolicy)
     return {f"retry.{key}": Given(said[key], f"environment {PRESET}") for key in said}
 
 
@@ -96,10 +100,22 @@ def from_table(table: Mapping[str, Any], path: Path) -> Layer:
     Raises:
         ConfigError: a key is unknown, or has a value that it cannot have.
     """
-    return {
-        leaf.key: Given(_read(leaf.read, value, str(path), leaf.kind, leaf.key), path.name)
-        for leaf, value in _flat(table, Settings, "", str(path))
-    }
+    layer, problems = read_table(table, path)
+    if problems:
+        raise ConfigError(str(path), str(problems[0]))
+    return layer
+
+
+def read_table(table: Mapping[str, Any], path: Path) -> tuple[Layer, list[Problem]]:
+    """Return what the *table* of a file gives, and all that is wrong with it."""
+    layer: dict[str, Given] = {}
+    problems: list[Problem] = []
+    for leaf, value in _flat(table, Settings, "", problems):
+        try:
+            layer[leaf.key] = Given(leaf.read(value), path.name)
+        except ValueError as error:
+            problems += problems_of(error, leaf.kind, leaf.key)
+    return layer, problems
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
@@ -119,19 +135,23 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
 
 
 def _flat(
-    table: Mapping[str, Any], shape: type[BaseModel], above: str, source: str
+    table: Mapping[str, Any], shape: type[BaseModel], above: str, problems: list[Problem]
 ) -> Iterator[tuple[Leaf, Any]]:
-    """Tell each leaf that *table* gives, and its value as it was written."""
+    """Tell each leaf that *table* gives, and its value as it was written; note other *problems*."""
     for name, value in table.items():
         key = f"{above}{name}"
         field = shape.model_fields.get(name)
         if field is None:
-            raise ConfigError(source, unknown(key, shape, _meant(key)))
-        if (inner := table_of(field)) is None:
+            problems.append(unknown(key, shape, _meant(key)))
+        elif (inner := table_of(field)) is None:
             yield leaves()[key], value
         else:
-            said = _as_table(value, inner, key, source)
-            yield from _flat(said, inner, f"{key}.", source)
+            try:
+                said = _as_table(value, inner)
+            except ValueError as error:
+                problems += problems_of(error, inner, key)
+            else:
+                yield from _flat(said, inner, f"{key}.", problems)
 
 
 def _meant(key: str) -> str | None:
@@ -141,22 +161,15 @@ def _meant(key: str) -> str | None:
     return next(iter([*elsewhere, *get_close_matches(key, leaves(), n=1, cutoff=0.8)]), None)
 
 
-def _as_table(value: Any, shape: type[BaseModel], key: str, source: str) -> Mapping[str, Any]:
+def _as_table(value: Any, shape: type[BaseModel]) -> Mapping[str, Any]:
     """Return *value* as a table of *shape*: it may be the name of one, as `retry = "trigger"`."""
     if isinstance(value, Mapping):
         return value
-
-    def read(value: object) -> Mapping[str, Any]:
-        return TypeAdapter(shape).validate_python(value).model_dump(exclude_unset=True)
-
-    table: Mapping[str, Any] = _read(read, value, source, shape, key)
-    return table
+    return TypeAdapter(shape).validate_python(value).model_dump(exclude_unset=True)
 
 
-def _read(read: Callable[[Any], Any], value: Any, subject: str, kind: Any, key: str = "") -> Any:
+def _read(read: Callable[[Any], T], value: Any, subject: str, kind: Any) -> T:
     try:
         return read(value)
-    except ValidationError as error:
-        raise ConfigError(subject, problem_of(error, kind, key)) from error
     except ValueError as error:
-        raise ConfigError(subject, f"key {key!r}: {error}" if key else str(error)) from error
+        raise ConfigError(subject, problems_of(error, kind)[0].reason) from error

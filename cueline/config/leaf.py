@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from pydantic.fields import FieldInfo
 
 from cueline.config.place import PREFIX
+from cueline.config.reason import told
 from cueline.config.settings import Settings
 from cueline.events.agent import LONGEST_SECONDS
 
@@ -57,7 +58,7 @@ class Leaf:
             ValueError: it is not one that this can have.
         """
         if isinstance(value, bool) and bool not in self.kinds:
-            raise ValueError("a truth value means nothing here")
+            raise ValueError(f"{told(value)} means nothing here")
         if self._is_time and isinstance(value, str):
             value = _seconds(value)
         return self._adapter.validate_python(value)
@@ -85,7 +86,9 @@ class Leaf:
         kind: Any = self.kind
         checks = list(self.field.metadata)
         if float in self.kinds:
-            checks.append(Field(allow_inf_nan=False, le=LONGEST_SECONDS if self._is_time else None))
+            checks.append(Field(allow_inf_nan=False))
+        if self._is_time and not any(hasattr(each, "le") for each in checks):
+            checks.append(Field(le=LONGEST_SECONDS))
         for check in checks:
             kind = Annotated[kind, check]
         return TypeAdapter(kind)
@@ -119,5 +122,6 @@ def _seconds(text: str) -> float:
     """Return the seconds of `300`, `90s`, `15m`, `4h` or `7d`."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([smhd])?", text.strip())
     if found is None:
-        raise ValueError("a time is a number of seconds, or like 90s, 15m, 4h or 7d")
+        like = "a number of seconds, or like 90s, 15m, 4h or 7d"
+        raise ValueError(f"{told(text)} is no time: that is {like}")
     return float(found[1]) * _UNITS[found[2] or "s"]

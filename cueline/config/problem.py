@@ -1,33 +1,57 @@
 """What is wrong with a value, in a line: the key, the reason, and what is known instead."""
 
 from collections.abc import Sequence
-from typing import Any, get_args, get_origin
+from typing import Any, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from cueline.config.reason import reason_of
+
+_UNKNOWN = "extra_forbidden"
+_IT_IS_UNKNOWN = "it is unknown"
 
 
-def problem_of(error: ValidationError, kind: Any, key: str = "") -> str:
-    """Say what is wrong with a value of *kind* at *key*. It is not quoted: it may be secret."""
-    problems = error.errors(include_url=False, include_input=False)
+class Problem(NamedTuple):
+    """One thing that is wrong, and where."""
+
+    key: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"key {self.key!r}: {self.reason}" if self.key else self.reason
+
+
+def problem_of(error: ValueError, kind: Any, key: str = "") -> str:
+    """Say what is wrong with a value of *kind* at *key*; of several problems, the one to mend."""
+    return str(problems_of(error, kind, key)[0])
+
+
+def problems_of(error: ValueError, kind: Any, key: str = "") -> list[Problem]:
+    """Return all that is wrong with a value of *kind* at *key*."""
+    if not isinstance(error, ValidationError):
+        return [Problem(key, str(error))]
     # A typo in a key that is needed is two problems; the typo is the one to mend.
-    problem = min(problems, key=lambda each: each["type"] != "extra_forbidden")
+    found = sorted(error.errors(include_url=False), key=lambda each: each["type"] != _UNKNOWN)
+    return [_problem(each, kind, key) for each in found]
+
+
+def _problem(problem: ErrorDetails, kind: Any, key: str) -> Problem:
     path = [str(part) for part in problem["loc"]]
     where = ".".join(filter(None, [key, *path]))
-    if problem["type"] == "extra_forbidden":
+    if problem["type"] == _UNKNOWN:
         shape = _shape_at(kind, path[:-1])
-        return unknown(where, shape) if shape else f"unknown key {where!r}"
-    if problem["type"] == "missing":
-        return f"key {where!r} is missing"
-    reason = problem["msg"].removeprefix("Value error, ")
-    return f"key {where!r}: {reason}" if where else reason
+        return unknown(where, shape) if shape else Problem(where, _IT_IS_UNKNOWN)
+    return Problem(where, reason_of(problem))
 
 
-def unknown(key: str, shape: type[BaseModel], meant: str | None = None) -> str:
-    """Say that *shape* has no such key, and which was meant, if that is known."""
+def unknown(key: str, shape: type[BaseModel], meant: str | None = None) -> Problem:
+    """Return that *shape* has no such key, and which was meant, if that is known."""
     above, _, _ = key.rpartition(".")
     where = f"in [{above}]" if above else "at the top level"
     guess = f"; did you mean {meant!r}?" if meant else ""
-    return f"unknown key {key!r}{guess}; known {where} are {', '.join(sorted(shape.model_fields))}"
+    known = f"known {where} are {', '.join(sorted(shape.model_fields))}"
+    return Problem(key, f"{_IT_IS_UNKNOWN}{guess}; {known}")
 
 
 def _shape_at(kind: Any, path: Sequence[str]) -> type[BaseModel] | None:

@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from cueline.config.pattern import URL, VARIABLE
 from cueline.events.agent import BreakerPolicy, Fallback, Limits, Policy, Price, RetryPolicy
 
-Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-"""The name of an environment variable; what holds a secret by mistake seldom reads like one."""
+Variable = Annotated[str, Field(pattern=VARIABLE)]
 
 
 class Approval(BaseModel):
@@ -35,8 +35,7 @@ class Settings(BaseModel):
     """What is in flight may finish for so long, after a signal or a stop."""
     provider: str | None = Field(default=None, min_length=1)
     model: str | None = Field(default=None, min_length=1)
-    base_url: str | None = Field(default=None, pattern=r"^https?://[^/@\s]+(/\S*)?$")
-    """Without a user or a password: it is recorded."""
+    base_url: str | None = Field(default=None, pattern=URL)
     key_variable: Variable | None = None
     secrets: tuple[Variable, ...] = ()
     prices: dict[str, Price] = {}

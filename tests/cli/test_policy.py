@@ -39,10 +39,13 @@ def test_the_policy_of_an_agent_file_is_looked_at_with_its_tools(asking):
     ("text", "told"),
     [
         ("[[rules]]\nname = 'a'\nanswer = 'no'\n", "key 'rules.0.answer'"),
-        ("[[rules]]\nname = 'a'\nanswer = 'ask'\npath = ['a']\n", "unknown key 'rules.0.path'"),
+        (
+            "[[rules]]\nname = 'a'\nanswer = 'ask'\npath = ['a']\n",
+            "key 'rules.0.path': it is unknown",
+        ),
         ("approval = 'some'\n", "key 'approval"),
         ("approval = [", "it is not TOML"),
-        ("ask_from_usd = '0.01'\n", "'policy.ask_from_usd': it is below notify_from_usd"),
+        ("ask_from_usd = '0.01'\n", "'ask_from_usd': it is below notify_from_usd"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_file_and_key(shell, text, told):
@@ -59,7 +62,24 @@ def test_faults_can_be_read_by_a_machine(shell):
 
     (fault,) = shell.json("policy", "check", "p.toml")
 
-    assert ("p.toml", "policy.ask_from_usd") == (fault["file"], fault["key"])
+    assert ("p.toml", "ask_from_usd") == (fault["file"], fault["key"])
+
+
+def test_all_that_is_wrong_is_named_at_once(shell):
+    (shell.folder / "p.toml").write_text(
+        "[policy]\non_deny = 'ask'\nlater = 1\napproval_seconds = '15m'\n"
+        "[[policy.rules]]\nname = 'a'\n[[policy.rules]]\nname = 'b'\nanswer = 'ask'\nvotes = 0\n"
+    )
+
+    found = shell.json("policy", "check", "p.toml")
+
+    assert {
+        "policy.on_deny": "'ask' is none of 'inform', 'pause' or 'cancel'",
+        "policy.rules.0.answer": "it is missing",
+        "policy.rules.1.votes": "0 is less than 1",
+    }.items() <= {each["key"]: each["reason"] for each in found}.items()
+    assert {"policy.later"} == {each["key"] for each in found if "unknown" in each["reason"]}
+    assert len(found) == 4
 
 
 def test_a_policy_is_tried_on_the_past_and_changes_nothing(strict):

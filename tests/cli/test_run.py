@@ -73,11 +73,11 @@ def test_the_id_shown_is_the_id_recorded(shell):
 
 MISTAKES = {
     "no such agent file": ("", ["--agent", "nobody.toml"], "nobody.toml: there is no such agent"),
-    "a typo in a key": ("instuctions = 'x'", [], "unknown key 'instuctions'"),
+    "a typo in a key": ("instuctions = 'x'", [], "key 'instuctions': it is unknown"),
     "a typo in a table": (
         "[limits]\nmaxturns = 3",
         [],
-        "unknown key 'limits.maxturns'; did you mean 'limits.max_turns'?",
+        "key 'limits.maxturns': it is unknown; did you mean 'limits.max_turns'?",
     ),
     "not TOML": ("= 1", [], "it is not TOML"),
     "an unknown provider": ("PROVIDER", [], "'openia' is unknown; known are anthropic, scripted"),

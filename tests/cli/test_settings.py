@@ -69,8 +69,22 @@ def test_a_limit_that_is_none_is_refused_by_its_flag(shell, agent, flag):
     done = run(shell, agent, flag, "0")
 
     assert done.exit_code == 2
-    assert f"{flag}: Input should be greater than" in done.stderr
+    assert f"{flag}: 0 is " in done.stderr
     assert not shell.log.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["costs", "--limit", "0"], "'--limit': 0 is less than 1"),
+        (["costs", "--by", "foo"], "'--by': 'foo' is not one of 'session', 'agent', "),
+        (["run", "Hi", "-a", "x", "--max-turns", "abc"], "'--max-turns': 'abc' is no whole number"),
+    ],
+)
+def test_a_word_that_an_option_cannot_take_is_named(shell, words, told):
+    done = shell(*words)
+
+    assert (2, True) == (done.exit_code, told in done.stderr), done.stderr
 
 
 def test_a_resumed_session_keeps_the_settings_that_it_was_started_with(shell, agent, monkeypatch):
@@ -90,9 +104,12 @@ def test_a_resumed_session_keeps_the_settings_that_it_was_started_with(shell, ag
     [
         (
             "max_turns = 5",
-            "cueline.toml: unknown key 'max_turns'; did you mean 'limits.max_turns'?",
+            "cueline.toml: key 'max_turns': it is unknown; did you mean 'limits.max_turns'?",
         ),
-        ("[limits]\nmax_turns = 'x'", "cueline.toml: key 'limits.max_turns': Input should be a"),
+        (
+            "[limits]\nmax_turns = 'x'",
+            "cueline.toml: key 'limits.max_turns': 'x' is no whole number",
+        ),
         ("[limits", "cueline.toml: it is not TOML: "),
     ],
 )

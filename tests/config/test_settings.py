@@ -235,8 +235,14 @@ def test_an_empty_variable_says_nothing_and_what_is_not_ours_is_left_alone():
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ({"limit": {}}, r"unknown key 'limit'; known at the top level are approval, .*limits"),
-        ({"limits": {"turns": 1}}, r"unknown key 'limits.turns'.*; known in \[limits\] are max_"),
+        (
+            {"limit": {}},
+            r"key 'limit': it is unknown; known at the top level are approval, .*limits",
+        ),
+        (
+            {"limits": {"turns": 1}},
+            r"key 'limits.turns': it is unknown.*; known in \[limits\] are max_",
+        ),
         ({"limits": 5}, r"key 'limits'"),
     ],
 )

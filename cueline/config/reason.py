@@ -1,0 +1,74 @@
+"""Why a value is none that a key can have, in our own words.
+
+The value is named where it can be no secret.
+"""
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from pydantic_core import ErrorDetails
+
+from cueline.config.pattern import MEANINGS
+
+_SHORTEST_SECRET = 8
+"""A text of so many characters may be a key that was put in the wrong place (I11)."""
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
+_BOUNDS = {
+    "greater_than": ("gt", "{said} is not more than {bound}"),
+    "greater_than_equal": ("ge", "{said} is less than {bound}"),
+    "less_than": ("lt", "{said} is not less than {bound}"),
+    "less_than_equal": ("le", "{said} is more than {bound}"),
+}
+_KINDS = {
+    "int": "whole number",
+    "float": "number",
+    "decimal": "number",
+    "finite": "number to count with",
+    "bool": "truth value; say true or false",
+    "string": "text",
+    "path": "path",
+    "tuple": "list",
+    "list": "list",
+    "is_instance": "list",
+    "dict": "table",
+    "mapping": "table",
+    "model": "table",
+}
+"""What a value is to be, by the beginning of the name of what is wrong with it."""
+
+
+def reason_of(problem: ErrorDetails) -> str:
+    """Say what is wrong with a value, and what would be right."""
+    kind, said = problem["type"], told(problem["input"])
+    context: Mapping[str, Any] = problem.get("ctx", {})
+    if kind in _BOUNDS:
+        name, words = _BOUNDS[kind]
+        return words.format(said=said, bound=_plain(context[name]))
+    if kind == "literal_error":
+        return f"{said} is none of {context['expected']}"
+    if kind == "missing":
+        return "it is missing"
+    if kind == "string_too_short":
+        return "it is empty"
+    if kind == "string_pattern_mismatch":
+        return f"{said} is not {MEANINGS[context['pattern']]}"
+    meant = next((_KINDS[each] for each in _KINDS if kind.startswith(each)), None)
+    return (
+        problem["msg"].removeprefix("Value error, ") if meant is None else f"{said} is no {meant}"
+    )
+
+
+def told(value: object) -> str:
+    """Return how *value* is called in a message: by itself where it can be no secret."""
+    if isinstance(value, str):
+        short = len(value) < _SHORTEST_SECRET
+        return value if _NUMBER.fullmatch(value) else repr(value) if short else "it"
+    return _plain(value) if isinstance(value, int | float | Decimal) else "it"
+
+
+def _plain(number: float | Decimal) -> str:
+    """Return a number as a person writes it."""
+    text = str(number).lower() if isinstance(number, bool) else str(number)
+    return text.removesuffix(".0")

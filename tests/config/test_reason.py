@@ -1,0 +1,62 @@
+"""A value that is refused is named, in our own words, where it can be no secret."""
+
+from pathlib import Path
+
+import pytest
+
+from cueline.config.layer import from_environment, from_flags, from_table
+from cueline.errors import ConfigError
+
+PASTED = "sk-ant-api03-abc"
+
+
+def reason(refuse):
+    with pytest.raises(ConfigError) as refused:
+        refuse()
+    return refused.value.reason
+
+
+@pytest.mark.parametrize(
+    ("key", "typed", "told"),
+    [
+        ("limits.max_cost", "-1", "-1 is not more than 0"),
+        ("limits.max_cost", "abc", "'abc' is no number"),
+        ("limits.max_cost", "nan", "'nan' is no number to count with"),
+        ("limits.max_turns", "2.5", "2.5 is no whole number"),
+        ("limits.max_turns", 0, "0 is less than 1"),
+        ("retry.jitter", "1.5", "1.5 is more than 1"),
+        ("grace_seconds", "2h", "7200 is more than 3600"),
+        ("limits.max_active_seconds", "soon", "'soon' is no time: that is a number of seconds"),
+        ("limits.max_active_seconds", True, "true means nothing here"),
+        ("policy.auto_approve", "perhaps", "'perhaps' is no truth value; say true or false"),
+        ("policy.on_deny", "ask", "'ask' is none of 'inform', 'pause' or 'cancel'"),
+        ("base_url", "ftp://a", "'ftp://a' is not an address: like https://host/path"),
+        ("key_variable", "a-b", "'a-b' is not the name of a variable"),
+    ],
+)
+def test_a_value_that_is_refused_is_named_with_what_would_be_right(key, typed, told):
+    """004-062, 004-063."""
+    assert reason(lambda: from_flags({key: ("--flag", typed)})).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"retry": True}, "key 'retry': true is no table"),
+        ({"provider": 5}, "key 'provider': 5 is no text"),
+        ({"log": 5}, "key 'log': 5 is no path"),
+        ({"provider": ""}, "key 'provider': it is empty"),
+        ({"secrets": "KEY"}, "key 'secrets': 'KEY' is no list"),
+        ({"prices": {"a/b": {"input": -1}}}, "key 'prices.a/b.input': -1 is less than 0"),
+    ],
+)
+def test_a_value_of_a_file_is_named_with_its_key(said, told):
+    assert reason(lambda: from_table(said, Path("cueline.toml"))).startswith(told)
+
+
+@pytest.mark.parametrize("name", ["MAX_COST", "TIME_BUDGET", "POLICY_ON_DENY", "BASE_URL"])
+def test_a_text_that_may_be_a_key_in_the_wrong_place_is_not_repeated(name):
+    """I11."""
+    told = reason(lambda: from_environment({f"CUELINE_{name}": PASTED}))
+
+    assert (True, False) == (told.startswith("it is "), PASTED in told)
