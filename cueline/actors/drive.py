@@ -184,7 +184,7 @@ class Drive:
         started: list[Effect | AskProbe] = []
         vain: list[SessionEvent] = []
         for fact in facts:
-            if fact.type == "ModelStarted" and self._draining:
+            if fact.type == "ModelStarted" and not self._may_go(fact, steps.state):
                 continue  # what is held for it is found again by its key
             if not steps.take(fact):
                 vain.append(fact)
@@ -203,6 +203,16 @@ class Drive:
         self._withdraw(vain, performer)
         self._do_what_is_due(performer)
         self._end_what_must_end(performer)
+
+    def _may_go(self, granted: ModelStarted, state: SessionState) -> bool:
+        """Whether a call may go out that was granted: a breaker may have opened meanwhile."""
+        if self._draining:
+            return False
+        model = state.turn.model
+        if model is None or self._guards is None:
+            return True
+        call = CallModel(granted.effect, granted.attempt, model.fallback)
+        return self._guards.held_back(call, state) is None
 
     def _start(self, steps: Steps) -> list[Effect | AskProbe]:
         """Take the starts of what is due into *steps*, and return what they start."""

@@ -80,7 +80,8 @@ class Hand:
         """End the model call of that effect; it brings that it was cancelled."""
         task = self._tasks.get(f"m:{effect}")
         if task is not None:
-            task.cancel()
+            # Not at once: cancelled before its first step, it would bring nothing, for ever.
+            asyncio.get_running_loop().call_soon(task.cancel)
 
     def take(self) -> list[SessionEvent]:
         """Return what was brought since the last time.

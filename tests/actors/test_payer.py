@@ -4,13 +4,15 @@ from decimal import Decimal
 
 import pytest
 
+from cueline.actors.cost_ledger import CostLedger
 from cueline.deciders.session import Status
 from cueline.errors import ProviderUnavailableError
 from cueline.events.agent import Limits
 from cueline.events.budget import BudgetRaised, BudgetWarned, CostReserved, CostSettled
-from cueline.events.inbox import RaiseAsked
+from cueline.events.inbox import RaiseAsked, StopAsked
 from cueline.events.message import Cost, Usage
-from cueline.events.session import ModelStarted, ReservationClosed, SessionWaiting
+from cueline.events.session import ModelFailed, ModelStarted, ReservationClosed, SessionWaiting
+from cueline.testing.crash import World
 from cueline.testing.fakes import TurnModel, asks_for, says
 from tests.actors.scene import SESSION, Scene, Valve
 
@@ -184,3 +186,56 @@ async def test_a_count_ends_with_its_reservation():
 
     assert (1, 1) == (valve.began, valve.cancelled)
     assert [] == await place.outside.facts(BUDGET)
+
+
+class Interrupting:
+    """A ledger after whose grants something else happens first."""
+
+    def __init__(self, ledger, happens):
+        self._ledger = ledger
+        self._happens = happens
+
+    async def reserve(self, *asked):
+        answer = await self._ledger.reserve(*asked)
+        await self._happens()
+        return answer
+
+    def __getattr__(self, name):
+        return getattr(self._ledger, name)
+
+
+# 000-018, I6: the call is cancelled before it took its first step.
+async def test_a_stop_that_comes_with_the_grant_ends_the_session():
+    place = scene([Valve(says("Never."))])
+
+    async def stop():
+        await place.outside.say(SESSION, StopAsked(reason="enough"))
+
+    place.outside.ledger = Interrupting(CostLedger(place.outside.journal), stop)
+    await place.begin()
+
+    assert Status.STOPPED == (await place.state()).status
+    assert "cancelled" == (await place.last(ModelFailed)).kind
+    assert [10 * CENT] == [fact.usd for fact in await of_kind(place, CostSettled, BUDGET)]
+
+
+async def test_a_breaker_that_opens_before_the_grant_keeps_the_call_back():
+    # 000-007, D37: it was closed when room was asked for.
+    place = scene([says("Done.")])
+
+    async def fail_elsewhere():
+        breakers = world.host._breakers
+        guard = breakers.of_model("default", place.agent)
+        for number in range(guard.policy.threshold):
+            await breakers.ill(guard, f"other/{number}", "overloaded")
+
+    place.outside.ledger = Interrupting(CostLedger(place.outside.journal), fail_elsewhere)
+    world = World(place.outside)
+    await place.outside.start("s", place.agent)
+    await world.rest()
+    assert ("breaker", 0) == ((await place.state()).waiting.kind, len(place.model.asked))
+
+    await place.clock.advance(61)
+    await world.rest(within=1)
+    assert ("completed", 1) == ((await place.state()).status, len(place.model.asked))
+    assert [4 * CENT] == [fact.usd for fact in await of_kind(place, CostSettled, BUDGET)]
