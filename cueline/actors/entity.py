@@ -17,9 +17,10 @@ the prompt is folded beside it from the same facts. There is no recovery code:
 a crash is an entity that was dropped, and the next one asks `due`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import cast
+from functools import partial
+from typing import TypeVar, cast
 
 from cueline.actors.author import author_of
 from cueline.actors.family import farewell
@@ -38,6 +39,8 @@ from cueline.events.journal import FactWrite, Journal
 from cueline.events.session import SessionEvent
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import shown, sibling
+
+Answer = TypeVar("Answer")
 
 RETRY_SECONDS = 0.2
 """How long to wait before an append that failed is asked again."""
@@ -145,8 +148,12 @@ class Entity:
             after=self._after,
             actor=author_of,
         )
-        told = [] if self.state.finished else await self._farewell(steps)
-        await self._append([write, *told])
+        writes = [write]
+        if steps.state.finished and not self.state.finished:
+            told = partial(farewell, self.journal, steps.state, steps.steps)
+            writes += await self._patiently(told)
+        key = f"{self.epoch}.{self.version}"
+        await self._patiently(partial(self.journal.append, writes, key))
         self.version += sum(len(facts) for facts in steps.steps)
         self._after = None
         self.state = steps.state
@@ -154,24 +161,17 @@ class Entity:
             for fact in facts:
                 self.prompt.add(fact)
 
-    async def _farewell(self, steps: Steps) -> list[FactWrite]:
-        """Return what the session's parent is told, if it ends now."""
-        return await farewell(self.journal, steps.state, steps.steps)
-
-    async def _append(self, writes: Sequence[FactWrite]) -> None:
-        key = f"{self.epoch}.{self.version}"
+    async def _patiently(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Ask the log, and again until it answers: what is known stays in memory so long."""
         told = False
         while True:
             try:
-                await self.journal.append(writes, key)
+                return await ask()
             except (UnknownOutcomeError, LogUnavailableError) as error:
-                # What is known stays in memory until the log takes it.
                 if not told:
                     self._report(self.stream, error)
                     told = True
                 await self._clock.sleep(RETRY_SECONDS)
-            else:
-                return
 
     async def _fold(self, stream: str, until: int | None) -> None:
         state = self.state

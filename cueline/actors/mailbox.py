@@ -18,9 +18,10 @@ from cueline.deciders.session.call import digest_of
 from cueline.deciders.session.limit import refusal
 from cueline.errors import CuelineError
 from cueline.events.codec import Emptied
+from cueline.events.fact import Fact
 from cueline.events.inbox import DecisionGiven, InboxMessage, MessageSent, RaiseAsked
 from cueline.events.session import GateAnswer, MessageReceived
-from cueline.events.store import from_us
+from cueline.events.store import RecordedEvent, from_us
 from cueline.events.stream import effect_of, id_of, sibling
 
 ERASED = MessageSent(lane="note", text="(This message was erased before it was read.)")
@@ -55,9 +56,9 @@ class Mailbox:
         self.read_at = _LONG_AGO
         """When it was last read to its end."""
         self.held_up = False
-        """Whether a decision waits in it that could not be handed over."""
+        """Whether something in it could not be read, or handed over, yet."""
         self.again_at: datetime | None = None
-        """When the gate, which did not answer, is tried again."""
+        """When the log, gate or ledger, which did not answer, is tried again."""
 
     async def read(self, asks: Callable[[str], bool]) -> list[MessageReceived]:
         """Return what nobody has read yet, decisions with what the gate made of them.
@@ -73,54 +74,42 @@ class Mailbox:
         self.news, self.held_up, self.again_at = False, False, None
         received: list[MessageReceived] = []
         seen = max(self._entity.state.inbox_read, 1)
-        async for recorded, said in self._entity.journal.read(self._inbox, seen):
-            message = ERASED if isinstance(said, Emptied) else cast("InboxMessage", said)
-            at = from_us(recorded.recorded_us)
-            name = f"{self._inbox}@{recorded.version}"
-            answer = None
-            if isinstance(message, DecisionGiven):
-                answer = await self._hand_over(message, name, at, asks)
-                if answer is None:
+        try:
+            async for recorded, said in self._entity.journal.read(self._inbox, seen):
+                message = await self._received(recorded, said, asks)
+                if message is None:
                     self.news = self.held_up = True
                     return received
-            if isinstance(message, RaiseAsked) and not await self._raise(message, name):
-                self.news = self.held_up = True
-                return received
-            received.append(
-                MessageReceived(
-                    inbox_version=recorded.version,
-                    recorded_at=at,
-                    message=message,
-                    gate_answer=answer,
-                )
-            )
-        self.read_at = now
-        return received
-
-    async def _hand_over(
-        self, message: DecisionGiven, name: str, at: datetime, asks: Callable[[str], bool]
-    ) -> GateAnswer | None:
-        """Give a person's decision to the gate; None if it cannot be given yet.
-
-        It counts from when the log recorded it (I14).
-        """
-        if not _is_of(self._entity.stream, message.approval):
-            reason = "there is no such approval in this session"
-            return GateAnswer(
-                approval=message.approval, verdict=None, accepted=False, reason=reason
-            )
-        if asks(effect_of(message.approval)):
-            return None
-        approval = ApprovalName(self._entity.stream, message.approval)
-        try:
-            return await self._estimated(
-                await self._gate.vote(approval, self._vote(message, name, at))
-            )
+                received.append(message)
         except CuelineError as error:
             if not error.retryable:
                 raise
+            # Whoever drives holds outcomes that nobody else knows: it goes on with these.
+            self.news = self.held_up = True
             self.again_at = self._clock.now() + timedelta(seconds=RETRY_SECONDS)
-            return None
+            return received
+        self.read_at = now
+        return received
+
+    async def _received(
+        self, recorded: RecordedEvent, said: Fact | Emptied, asks: Callable[[str], bool]
+    ) -> MessageReceived | None:
+        """Return a message as the session takes it; None if it cannot be taken yet."""
+        message = ERASED if isinstance(said, Emptied) else cast("InboxMessage", said)
+        at = from_us(recorded.recorded_us)
+        name = f"{self._inbox}@{recorded.version}"
+        answer = None
+        if isinstance(message, DecisionGiven) and _is_of(self._entity.stream, message.approval):
+            if asks(effect_of(message.approval)):
+                return None
+            approval = ApprovalName(self._entity.stream, message.approval)
+            vote = self._vote(message, name, at)
+            answer = await self._estimated(await self._gate.vote(approval, vote))
+        if isinstance(message, RaiseAsked):
+            await self._raise(message, name)
+        return MessageReceived(
+            inbox_version=recorded.version, recorded_at=at, message=message, gate_answer=answer
+        )
 
     async def _estimated(self, answer: GateAnswer) -> GateAnswer:
         """Say what an edited call will cost, for it is judged like any other."""
@@ -134,20 +123,13 @@ class Mailbox:
         estimate = await self._estimate(tool, answer.edit)
         return answer.model_copy(update={"usd": estimate.usd})
 
-    async def _raise(self, message: RaiseAsked, name: str) -> bool:
-        """Have the ledger know before the session does; say whether it does now."""
+    async def _raise(self, message: RaiseAsked, name: str) -> None:
+        """Have the ledger know before the session does."""
         state = self._entity.state
         if not state.limited or refusal(state.meter.limits, message) is not None:
-            return True
+            return
         higher = Raise(state.stream, path_of(state), message.max_tokens, message.max_cost, name)
-        try:
-            await self._ledger.raise_limits(budget_of(state), higher)
-        except CuelineError as error:
-            if not error.retryable:
-                raise
-            self.again_at = self._clock.now() + timedelta(seconds=RETRY_SECONDS)
-            return False
-        return True
+        await self._ledger.raise_limits(budget_of(state), higher)
 
     def _vote(self, message: DecisionGiven, name: str, at: datetime) -> Vote:
         """Return the decision as the gate takes it; an edit has a digest of its own (I9)."""

@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 
 from cueline.actors.runner import Runner
+from cueline.errors import LogUnavailableError
 from cueline.events.inbox import DecisionGiven
 from cueline.testing.crash import Life, Outside, World
 from cueline.testing.fakes import JournalingExecutor, TurnModel, agent_spec, tool_spec
@@ -29,6 +30,20 @@ class Interrupted(Life):
         await super().reach(point)
         if point in self.at:
             await self.at[point]()
+
+
+class Cut(Life):
+    """A process that cannot reach the log for a while; the model, it can."""
+
+    away = False
+
+    async def reach(self, point):
+        if "the model" not in point:
+            await super().reach(point)
+
+    async def go_on(self):
+        if self.away:
+            raise LogUnavailableError("log.db", "it does not answer")
 
 
 class Scene:

@@ -23,7 +23,7 @@ from cueline.events.session import (
 )
 from cueline.testing.clock import take_turns
 from cueline.testing.fakes import asks_for, says
-from tests.actors.scene import SESSION, Interrupted, Scene, Valve
+from tests.actors.scene import SESSION, Cut, Interrupted, Scene, Valve
 
 NOTE = MessageSent(lane="note", text="By the way.")
 
@@ -122,6 +122,23 @@ async def test_an_unavailable_log_is_told_once_and_tried_again():
     assert "SessionCompleted" == (await scene.types())[-1]
     assert 1 == len(world.troubles)
     assert 1 == len(scene.model.asked)
+
+
+async def test_a_reply_is_not_lost_while_the_log_cannot_be_read():
+    # 000-002, C23: it was paid; the inbox is read before the append.
+    valve, life = Valve(says("done")), Cut()
+    scene = Scene([valve])
+    world = await scene.begin(life)
+    await scene.outside.say(SESSION, NOTE)
+    life.away = True
+    world.host.activate(SESSION)
+    valve.opened.set()
+    await scene.clock.advance(5)
+    life.away = False
+    await scene.clock.advance(1)
+
+    assert ["ModelReplied", "SessionCompleted", "MessageRefused"] == (await scene.types())[-3:]
+    assert 1 == valve.began
 
 
 async def test_an_append_whose_outcome_is_unknown_is_asked_again_and_counts_once():

@@ -11,10 +11,10 @@ from cueline.events.agent import Limits
 from cueline.events.budget import Allowance
 from cueline.events.inbox import ChildEnded, RaiseAsked, StartAsked, StopAsked
 from cueline.events.message import Cost
-from cueline.events.session import ChildSettled, ChildSpawned, SessionCompleted
+from cueline.events.session import ChildSettled, ChildSpawned, ModelReplied, SessionCompleted
 from cueline.testing.crash import Life
 from cueline.testing.fakes import asks_for, says
-from tests.actors.scene import SESSION, Scene
+from tests.actors.scene import SESSION, Cut, Scene, Valve
 
 CHILD = "session-default/c"
 CENT = Decimal("0.01")
@@ -80,6 +80,23 @@ async def test_a_parent_is_told_at_most_once_whoever_dies():
         assert 1 == len(await of_kind(place, ChildSettled)), point
         ends = await of_kind(place, ChildEnded, "inbox-default/s")
         assert [8 * CENT] == [fact.usd for fact in ends], point
+
+
+# I7, C23: what it spent is read before its last append; until then that stays in memory.
+async def test_a_parent_hears_of_a_child_that_ends_while_the_log_cannot_be_read():
+    valve, life = Valve(says("done")), Cut()
+    place = scene([valve])
+    await (await place.begin(open=True)).kill()
+    await spawn(place)
+    await place.world(life)
+    life.away = True
+    valve.opened.set()
+    await place.clock.advance(5)
+    life.away = False
+    await place.clock.advance(1)
+
+    assert 1 == len(await of_kind(place, ChildEnded, "inbox-default/s"))
+    assert 1 == len(await of_kind(place, ModelReplied, CHILD))
 
 
 # I8: each limit on the way to the root.
