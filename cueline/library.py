@@ -52,7 +52,7 @@ class Runtime:
         Raises:
             ConfigError: mend the setting, file or variable it names; nothing was recorded.
             ToolImportError: make the tool importable where it will run.
-            RejectedError: there is a session of that id, or the tree is too deep.
+            RejectedError: there is a session of that id, or the tree is too deep or too large.
             UnknownSessionError: there is no such parent.
             SessionFinishedError: the parent has ended.
         """

@@ -7,11 +7,12 @@ from cueline.actors.alarm import Alarm
 from cueline.actors.breakers import Breakers
 from cueline.actors.effect import RUNNER_SECONDS, Collaborators
 from cueline.actors.entity import Entity, Steps
+from cueline.actors.family import asked_for
 from cueline.actors.grace import Graces, is_model_call
 from cueline.actors.guard import AskProbe, Guards
 from cueline.actors.hand import Hand
 from cueline.actors.mailbox import Mailbox
-from cueline.actors.opening import asked_for, going_on, start_of
+from cueline.actors.opening import going_on, start_of
 from cueline.actors.outfit import Outfit, Outfits
 from cueline.actors.performer import Performer
 from cueline.actors.question import seen_digest
@@ -140,7 +141,7 @@ class Drive:
     async def _opening(self) -> list[SessionEvent]:
         """Return what the first step records: a start, a takeover, or what a cut left undone."""
         if self._entity.version == NO_STREAM:
-            asked = await asked_for(self._entity)
+            asked = await asked_for(self._entity.journal, self._entity.stream)
             outfit = await self._equip(asked.agent)
             return [
                 outfit.clean(await start_of(self._entity, asked, outfit.agent, self._clock.now()))

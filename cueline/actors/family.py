@@ -19,6 +19,7 @@ from cueline.events.journal import FactWrite, Journal
 from cueline.events.session import ModelReplied, ReservationClosed, SessionEvent
 from cueline.events.store import ANY, NO_STREAM
 from cueline.events.stream import shown, sibling
+from cueline.events.tree import DescendantAsked
 
 
 async def child_of(journal: Journal, parent: str, asked: StartAsked) -> StartAsked:
@@ -56,11 +57,36 @@ def _limits(allowance: Allowance) -> bool:
     return allowance.max_tokens is not None or allowance.max_cost is not None
 
 
-def spawning(child: str, asked: StartAsked) -> list[FactWrite]:
-    """Return what the parent is told when a child is asked for."""
+async def asked_for(journal: Journal, stream: str) -> StartAsked:
+    """Return the wish that a session's inbox begins with."""
+    async for _, fact in journal.read(sibling(stream, "inbox"), NO_STREAM, 1):
+        return cast("StartAsked", fact)
+    raise AssertionError("nobody asked for this session")
+
+
+async def spawning(journal: Journal, child: str, asked: StartAsked) -> list[FactWrite]:
+    """Return what the parent is told when a child is asked for, and how its tree counts it.
+
+    The count is the version of the tree's stream, and a compare-and-set: who
+    loses asks again.
+
+    Raises:
+        RejectedError: the tree has all the sessions that its root's `max_descendants` allows.
+    """
     if asked.parent is None:
         return []
-    return [_told(asked.parent, ChildAsked(child=child))]
+    root = asked.root or asked.parent
+    tree = sibling(root, "tree")
+    count = (await journal.store.head(tree)).version
+    most = (await asked_for(journal, root)).agent.limits.max_descendants
+    if count >= most:
+        why = f"{count} sessions were started below {shown(root)}, and its"
+        raise RejectedError(shown(asked.parent), f"{why} limits.max_descendants is {most}")
+    counted = DescendantAsked(session=child, parent=asked.parent)
+    return [
+        _told(asked.parent, ChildAsked(child=child)),
+        FactWrite(stream=tree, steps=[[counted]], expected_version=count, actor="system"),
+    ]
 
 
 async def farewell(

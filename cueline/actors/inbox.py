@@ -23,20 +23,28 @@ def new_id() -> str:
 async def ask_start(journal: Journal, id: str, asked: StartAsked, by: str = "user") -> str:  # noqa: A002 - the word of the log
     """Ask for a session, and return its stream. Whoever looks for work takes it up.
 
-    A child's parent is told in the same append.
+    A child's parent is told in the same append, and the child is counted in its tree.
 
     Raises:
-        RejectedError: there is a session of that id; choose another.
+        RejectedError: there is a session of that id, or the tree is full; choose
+            another, or do without.
     """
     stream = stream_name("session", id)
     write = FactWrite(
         stream=sibling(stream, "inbox"), steps=[[asked]], expected_version=NO_STREAM, actor=by
     )
-    try:
-        await journal.append([write, *spawning(stream, asked)], key="start")
-    except (WrongExpectedVersionError, KeyReusedError) as error:
-        raise RejectedError(shown(stream), "there is a session of this id") from error
-    return stream
+    taken = RejectedError(shown(stream), "there is a session of this id")
+    while True:
+        try:
+            await journal.append([write, *await spawning(journal, stream, asked)], key="start")
+        except WrongExpectedVersionError as error:
+            if error.stream == write.stream:
+                raise taken from error
+            # Its tree has one session more by now: it is counted again.
+        except KeyReusedError as error:
+            raise taken from error
+        else:
+            return stream
 
 
 async def post(

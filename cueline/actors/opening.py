@@ -1,7 +1,6 @@
 """How a session begins to be driven: a start, a fork, a takeover, or a wait that is over."""
 
 from datetime import datetime
-from typing import cast
 
 from cueline.actors.effect import Collaborators
 from cueline.actors.entity import Entity
@@ -16,16 +15,6 @@ from cueline.events.session import (
     SessionStarted,
     SessionTakenOver,
 )
-from cueline.events.store import NO_STREAM
-from cueline.events.stream import sibling
-
-
-async def asked_for(entity: Entity) -> StartAsked:
-    """Return the wish that a session's inbox begins with."""
-    inbox = sibling(entity.stream, "inbox")
-    async for _, fact in entity.journal.read(inbox, NO_STREAM, 1):
-        return cast("StartAsked", fact)
-    raise AssertionError("nobody asked for this session")
 
 
 async def start_of(

@@ -139,6 +139,8 @@ class Limits(Part):
     """Since the start, whatever the session does or waits for."""
     max_depth: int = Field(default=4, ge=0)
     """How many sessions may be above a child that it asks for."""
+    max_descendants: int = Field(default=100, ge=0)
+    """Of a session without a parent: how many may ever be below it, at any depth."""
 
 
 Profile = Literal["off", "sensitive", "cost", "all_writes", "phase_gates"]

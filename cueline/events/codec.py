@@ -34,6 +34,7 @@ from cueline.events.fact import Fact
 from cueline.events.inbox import InboxMessage
 from cueline.events.session import SessionEvent
 from cueline.events.store import BLOB_LIMIT, INLINE_LIMIT, Draft, RecordedEvent
+from cueline.events.tree import DescendantAsked
 from cueline.events.upcast import UPCASTERS, Upcaster, upcast
 
 FACTS: Final[Mapping[str, type[Fact]]] = {
@@ -45,6 +46,7 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
         get_args(BudgetEvent),
         get_args(BreakerEvent),
         get_args(DispatcherEvent),
+        (DescendantAsked,),
     )
 }
 """Every fact this cueline knows, by its type."""

@@ -1,5 +1,6 @@
 """A child of a session: asked for, limited, and heard of when it has ended."""
 
+import asyncio
 from decimal import Decimal
 
 import pytest
@@ -9,9 +10,10 @@ from cueline.deciders.session import Status
 from cueline.errors import RejectedError, SessionFinishedError, UnknownSessionError
 from cueline.events.agent import Limits
 from cueline.events.budget import Allowance
-from cueline.events.inbox import ChildEnded, RaiseAsked, StartAsked, StopAsked
+from cueline.events.inbox import ChildAsked, ChildEnded, RaiseAsked, StartAsked, StopAsked
 from cueline.events.message import Cost
 from cueline.events.session import ChildSettled, ChildSpawned, ModelReplied, SessionCompleted
+from cueline.events.tree import DescendantAsked
 from cueline.testing.crash import Life
 from cueline.testing.fakes import asks_for, says
 from tests.actors.scene import SESSION, Cut, Scene, Valve
@@ -34,11 +36,11 @@ async def asked(place, parent=SESSION, **limits):
     return await child_of(place.outside.journal, parent, wish)
 
 
-async def spawn(place, name="c", parent=SESSION, **limits):
+async def spawn(place, name="c", parent=SESSION, *, stays=False, **limits):
     """Ask for a child of a session, and return its stream."""
     wish = await asked(place, parent, **limits)
     fields = {n: getattr(wish, n) for n in ("parent", "root", "depth", "allowances")}
-    return await place.outside.start(name, wish.agent, "help", **fields)
+    return await place.outside.start(name, wish.agent, "help", open=stays, **fields)
 
 
 async def of_kind(place, kind, stream=SESSION):
@@ -133,6 +135,53 @@ async def test_a_tree_is_no_deeper_than_its_limit():
 
     with pytest.raises(RejectedError, match=r"limits\.max_depth is 1"):
         await asked(place, CHILD)
+
+
+async def counted(place):
+    return [fact.session for fact in await of_kind(place, DescendantAsked, "tree-default/s")]
+
+
+# C25, D7: the root's limit, wherever in its tree the parent is and whatever it may itself.
+async def test_a_tree_has_no_more_sessions_than_its_root_allows():
+    place = scene(max_descendants=2)
+    await place.begin(open=True)
+    child = await spawn(place, "c", stays=True, max_descendants=9)
+    await place.world()
+    await spawn(place, "d", child)
+
+    for parent in (SESSION, child):
+        with pytest.raises(RejectedError, match=r"2 sessions .* limits\.max_descendants is 2"):
+            await spawn(place, "e", parent)
+
+    assert [child, "session-default/d"] == await counted(place)
+    assert [] == await place.outside.facts("inbox-default/e")
+
+
+# C25, I3: the count is checked in the append.
+async def test_of_those_who_ask_for_the_last_places_in_a_tree_no_more_get_one():
+    place = scene(max_descendants=3)
+    await place.begin(open=True)
+
+    ends = await asyncio.gather(
+        *(spawn(place, name) for name in ("c", "d", "e", "f", "g")), return_exceptions=True
+    )
+
+    assert 2 == sum(isinstance(end, RejectedError) for end in ends)
+    assert await counted(place) == [end for end in ends if isinstance(end, str)]
+    assert await counted(place) == [
+        fact.child for fact in await of_kind(place, ChildAsked, "inbox-default/s")
+    ]
+
+
+async def test_a_session_that_there_is_is_not_counted_twice():
+    place = scene()
+    await place.begin(open=True)
+    await spawn(place)
+
+    with pytest.raises(RejectedError, match="there is a session of this id"):
+        await spawn(place, max_turns=2)
+
+    assert [CHILD] == await counted(place)
 
 
 async def test_a_child_needs_a_parent_that_lives():

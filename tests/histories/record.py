@@ -120,6 +120,7 @@ from cueline.events.session import (
     ToolStarted,
 )
 from cueline.events.stream import category_of, id_of
+from cueline.events.tree import DescendantAsked
 from cueline.stores.sqlite import SqliteStore
 
 HERE = Path(__file__).parent
@@ -181,6 +182,7 @@ INBOX = [
     DecisionGiven(approval=APPROVAL, digest=DIGEST, verdict="grant", by="ann"),
 ]
 FAMILY = [
+    DescendantAsked(session=CHILD, parent=SESSION),
     RaiseAsked(max_cost=Decimal("5.00"), max_turns=40),
     RoomMade(budget="budget-default/7f3a"),
     ChildAsked(child=CHILD),
