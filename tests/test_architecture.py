@@ -46,7 +46,7 @@ HOMES = {
     "httpx": {"hook", "providers"},
     "httpx2": {"providers"},
     "hypothesis": {"testing"},
-    "jsonschema": {"tools"},
+    "jsonschema_rs": {"tools"},
     "pydantic": PYDANTIC,
     "pydantic_core": PYDANTIC,
     "pysqlite3": {"stores", "testing"},

@@ -1,10 +1,10 @@
 """Whether arguments fit the schema that the model was told."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
+from jsonschema_rs import Draft202012Validator, ValidationError
 from pydantic import JsonValue
 
 from cueline.errors import ToolFailedError
@@ -13,6 +13,8 @@ from cueline.events.agent import ToolSpec
 _VALIDATORS: dict[str, Draft202012Validator] = {}
 """By the digest of a tool, which stands for its schema."""
 _MOST_VALIDATORS = 1000
+_MOST_FAULTS = 5
+_LONGEST_FAULT = 1000
 
 
 def check_arguments(spec: ToolSpec, arguments: Mapping[str, JsonValue]) -> None:
@@ -22,14 +24,14 @@ def check_arguments(spec: ToolSpec, arguments: Mapping[str, JsonValue]) -> None:
         ToolFailedError: they do not; tell the model, which is shown the schema again.
     """
     check = _VALIDATORS.get(spec.digest) or _validator(spec)
-    # To look for the best of no faults takes four times as long as to find none.
-    if check.is_valid(arguments):
-        return
-    fault = best_match(check.iter_errors(arguments))
-    if fault is not None:
-        schema = json.dumps(spec.parameters)
-        message = f"{fault.json_path}: {fault.message[:1000]}\nThe arguments must fit: {schema}"
-        raise ToolFailedError("invalid_arguments", message)
+    try:
+        if check.is_valid(arguments):
+            return
+        faults = list(islice(map(_told, check.iter_errors(arguments)), _MOST_FAULTS))
+    except ValueError as error:  # half a surrogate pair in a name, say
+        faults = [f"$: {error}"]
+    told = "\n".join([*faults, f"The arguments must fit: {json.dumps(spec.parameters)}"])
+    raise ToolFailedError("invalid_arguments", told)
 
 
 def _validator(spec: ToolSpec) -> Draft202012Validator:
@@ -37,3 +39,19 @@ def _validator(spec: ToolSpec) -> Draft202012Validator:
     if len(_VALIDATORS) >= _MOST_VALIDATORS:
         _VALIDATORS.clear()
     return _VALIDATORS.setdefault(spec.digest, Draft202012Validator(spec.parameters))
+
+
+def _told(fault: ValidationError) -> str:
+    place = "".join([f"[{p}]" if isinstance(p, int) else f".{p}" for p in fault.instance_path])
+    return f"${place}: {' or '.join(_reasons(fault))[:_LONGEST_FAULT]}"
+
+
+def _reasons(fault: ValidationError) -> Iterator[str]:
+    """Tell what is wrong; of alternatives that all do not fit, what is wrong with each."""
+    alternatives = fault.kind.as_dict().get("context")
+    if not alternatives:
+        yield fault.message
+        return
+    for alternative in alternatives:
+        for inner in alternative:
+            yield from _reasons(inner)

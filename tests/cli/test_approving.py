@@ -61,7 +61,7 @@ def test_an_edit_may_be_the_whole_of_the_arguments(shell):
         ("other.txt", "'other.txt' is neither NAME=VALUE nor a JSON object"),
         ("{path", "it is not JSON"),
         ('{"path": NaN}', "it is not JSON: NaN is no value in it"),
-        ("path=7", "7 is not of type 'string'"),
+        ("path=7", '7 is not of type "string"'),
         ("nothing=7", "nothing"),
         ("path=keep/a", "a rule denies it (kept)"),
     ],

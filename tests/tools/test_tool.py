@@ -137,13 +137,37 @@ def test_arguments_that_do_not_fit_are_told_with_the_schema():
         check_arguments(example("double").spec(), {"number": "three"})
 
     assert "invalid_arguments" == told.value.kind
-    assert "$.number: 'three' is not of type 'integer'" in told.value.message
+    assert '$.number: "three" is not of type "integer"' in told.value.message
     assert '"required": ["number"]' in told.value.message
 
 
 def test_an_argument_that_nobody_asked_for_does_not_fit():
     with pytest.raises(ToolFailedError, match="'extra' was unexpected"):
         check_arguments(example("double").spec(), {"number": 3, "extra": 4})
+
+
+def test_every_fault_is_told_at_its_place():
+    with pytest.raises(ToolFailedError) as told:
+        check_arguments(example("order_tea").spec(), {"cups": ["two"], "extra": 4})
+
+    assert "'extra' was unexpected" in told.value.message
+    assert '"cups"' in told.value.message
+
+
+def test_of_alternatives_it_is_told_why_none_fits():
+    either = {"properties": {"number": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}}
+    spec = example("double").spec().model_copy(update={"parameters": either, "digest": "either"})
+
+    with pytest.raises(ToolFailedError) as told:
+        check_arguments(spec, {"number": "x"})
+
+    told_of_both = '$.number: "x" is not of type "integer" or "x" is not of type "null"'
+    assert told_of_both in told.value.message
+
+
+def test_a_name_that_no_text_can_hold_does_not_fit():
+    with pytest.raises(ToolFailedError, match="surrogates not allowed"):
+        check_arguments(example("double").spec(), {"number": 1, "\ud800": 1})
 
 
 def test_a_tool_is_found_again_by_its_target():
