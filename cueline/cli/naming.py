@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from cueline.errors import InvalidNameError, UnknownSessionError
+from cueline.errors import CuelineError, InvalidNameError, UnknownSessionError
 from cueline.events.stream import category_of, check_stream, shown, sibling, stream_name
 
 if TYPE_CHECKING:
@@ -67,20 +67,28 @@ async def known_sessions(store: "EventStore", log: Path) -> list[str]:
 def complete_session(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the ids that begin with what was typed, for the shell."""
     from cueline.cli.opened import looking, run
-    from cueline.cli.option import DEFAULT_LOG
-    from cueline.cli.outside import read
-    from cueline.errors import CuelineError
 
     async def find() -> list[str]:
-        set_ = read(ctx.find_root().params.get("config")).log
-        log = Path(ctx.params.get("log") or os.environ.get("CUELINE_LOG") or set_ or DEFAULT_LOG)
-        async with looking(log) as store:
+        async with looking(log := log_of(ctx)) as store:
             return await known_sessions(store, log)
 
     try:
         return [each for each in run(find()) if each.startswith(incomplete)]
     except CuelineError:
         return []
+
+
+def log_of(ctx: typer.Context) -> Path:
+    """Return the log that a command which is still being typed would use.
+
+    Raises:
+        ConfigError: what is set outside of it is wrong.
+    """
+    from cueline.cli.option import DEFAULT_LOG
+    from cueline.cli.outside import read
+
+    set_ = read(ctx.find_root().params.get("config")).log
+    return Path(ctx.params.get("log") or os.environ.get("CUELINE_LOG") or set_ or DEFAULT_LOG)
 
 
 def _some(ids: list[str]) -> str:

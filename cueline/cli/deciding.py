@@ -1,0 +1,120 @@
+"""What a person says of a question, and whether it counts."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+from cueline.cli.editing import always_of, checked_edit
+from cueline.cli.terminal import who
+from cueline.deciders.approval import APPROVAL, ApprovalState, Vote, refusal
+from cueline.errors import InvalidNameError, NotPendingError
+from cueline.events.agent import AgentSpec
+from cueline.events.approval import ApprovalOpened
+from cueline.events.codec import Emptied
+from cueline.events.inbox import DecisionGiven
+from cueline.events.journal import Journal
+from cueline.events.stream import sibling, stream_name
+
+DONE: Final = {"grant": "granted", "deny": "denied"}
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What a person says of a question."""
+
+    verdict: Literal["grant", "deny"]
+    note: str
+    edit: tuple[str, ...] = ()
+    within: tuple[str, ...] | None = None
+    """Where it holds for the rest of the session; empty: for the same paths."""
+
+
+async def approval_of(journal: Journal, name: str) -> ApprovalState:
+    """Fold the approval that *name* stands for; one that does not exist was never opened."""
+    state = APPROVAL.initial_state
+    tenant, slash, rest = name.rpartition("/")
+    try:
+        stream = stream_name("approval", rest, tenant) if slash else stream_name("approval", name)
+    except InvalidNameError:
+        return state
+    async for _, fact in journal.read(stream):
+        if not isinstance(fact, Emptied):
+            state = APPROVAL.evolve(state, fact)  # type: ignore[arg-type]  # an approval's stream holds these
+    return state
+
+
+def pending_or_refused(name: str, state: ApprovalState) -> ApprovalOpened:
+    """Return what is asked.
+
+    Raises:
+        NotPendingError: nothing is, any more; the message says what became of it.
+    """
+    if state.opened is None:
+        raise NotPendingError(name, "there is no such approval; `cueline pending` lists what waits")
+    if state.verdict is not None:
+        by = f" by {state.by}" if state.by else ""
+        raise NotPendingError(name, f"it does not wait any more: {state.verdict}{by}")
+    if state.opened.deadline_at < datetime.now(UTC):
+        passed = f"{state.opened.deadline_at:%Y-%m-%d %H:%M:%S} UTC"
+        raise NotPendingError(name, f"its deadline passed at {passed}")
+    return state.opened
+
+
+def decision_of(name: str, state: ApprovalState, word: Word, agent: AgentSpec) -> DecisionGiven:
+    """Return the decision as it goes into the inbox.
+
+    Raises:
+        NotPendingError: the gate would refuse it when it reads it; the message says why.
+        ConfigError: an edit has no form, or does not fit the tool.
+        RejectedError: no person can allow what the edit says.
+    """
+    opened = pending_or_refused(name, state)
+    edit = checked_edit(opened, word.edit, agent) if word.edit else None
+    always = None
+    if word.within is not None:
+        always = word.within or always_of(opened, edit, agent)
+    decision = DecisionGiven(
+        approval=name,
+        digest=opened.digest,
+        verdict=word.verdict,
+        by=who(),
+        note=word.note,
+        edit=edit,
+        always=always,
+        channel="cli",
+    )
+    vote = Vote(
+        decision.verdict,
+        decision.digest,
+        decision.by,
+        decision.note,
+        "",
+        datetime.now(UTC),
+        edit=edit,
+        always=always,
+    )
+    if (reason := refusal(state, vote)) is not None:
+        raise NotPendingError(name, reason)
+    return decision
+
+
+async def was_given(journal: Journal, asked: ApprovalOpened, decision: DecisionGiven) -> bool:
+    """Whether the same decision waits in the inbox already.
+
+    Raises:
+        NotPendingError: another one does, and will count first.
+    """
+    async for _, said in journal.read(sibling(asked.session, "inbox")):
+        if not isinstance(said, DecisionGiven) or said.approval != decision.approval:
+            continue
+        if said.digest != decision.digest:
+            continue
+        same_word = (said.verdict, said.edit) == (decision.verdict, decision.edit)
+        if same_word and (asked.votes == 1 or said.by == decision.by):
+            return True
+        if asked.votes == 1 or said.verdict == "deny":
+            reason = f"it was {DONE[said.verdict]} by {said.by} before"
+            raise NotPendingError(
+                decision.approval, f"{reason}, which counts when it is next driven"
+            )
+    return False

@@ -1,0 +1,107 @@
+"""`cueline pending`: what waits for a person."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from cueline.cli import opened
+from cueline.cli.naming import log_of
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.errors import CuelineError
+
+if TYPE_CHECKING:
+    from cueline.projections.approval import Approval
+
+_HELP = """List what waits for a person's decision, the most urgent first.
+
+What was decided while nothing runs is marked: it counts when the session is
+next driven.
+
+\b
+Examples:
+  cueline pending
+  cueline pending --json | jq -r '.[].id'
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("pending", help=_HELP, short_help="List the approvals that wait.")(pending)
+
+
+def pending(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
+    """List approvals."""
+    waiting = opened.run(_find(log))
+    if as_json:
+        typer.echo(json.dumps([_document(each) for each in waiting], indent=2, ensure_ascii=False))
+    elif waiting:
+        _print(waiting)
+    else:
+        typer.echo("nothing waits for a decision")
+
+
+def complete_approval(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the pending approvals that begin with what was typed, for the shell."""
+    try:
+        waiting = opened.run(_find(log_of(ctx)))
+        return [each.id for each in waiting if each.id.startswith(incomplete)]
+    except CuelineError:
+        return []
+
+
+async def _find(log: Path) -> list["Approval"]:
+    from cueline.projections.approval import pending_approvals
+
+    async with opened.looking(log) as store, opened.views_of(log, store) as views:
+        return pending_approvals(views.db)
+
+
+def _document(approval: "Approval") -> dict[str, Any]:
+    from cueline.events.stream import shown
+
+    return {
+        "id": approval.id,
+        "session": shown(approval.session),
+        "effect": approval.effect,
+        "question": approval.question,
+        "tool": approval.tool,
+        "arguments": json.loads(approval.arguments_json),
+        "summary": approval.summary,
+        "preview": approval.preview,
+        "rationale": approval.rationale,
+        "rule": approval.rule,
+        "usd": approval.usd or None,
+        "votes": approval.votes,
+        "votes_needed": approval.votes_needed,
+        "deadline_at": approval.deadline_at.isoformat(),
+        "given": approval.given or None,
+        "given_by": approval.given_by or None,
+    }
+
+
+def _print(waiting: list["Approval"]) -> None:
+    from cueline.cli.deciding import DONE
+    from cueline.console.table import print_table
+    from cueline.console.text import arguments, duration, one_line
+    from cueline.events.stream import shown
+
+    now = datetime.now(UTC)
+    rows = []
+    for each in waiting:
+        left = (each.deadline_at - now).total_seconds()
+        time = duration(left) if left > 0 else "over"
+        asked = "did it happen?" if each.question == "did_it_happen" else "may it run?"
+        if each.votes_needed > 1:
+            asked = f"{asked} ({each.votes} of {each.votes_needed} said yes)"
+        if each.given:
+            # It waits for the session, not for a person; who asks again is refused.
+            asked = f"{DONE[each.given]} by {one_line(each.given_by, 20)}, not read yet"
+        given = arguments(json.loads(each.arguments_json), 80)
+        rows.append((each.id, shown(each.session), asked, time, f"{each.tool} {given}"))
+    print_table(("approval", "session", "question", "time left", "call"), rows)
+    for each in waiting:
+        if each.question == "did_it_happen" and not each.given:
+            typer.echo(f"{each.id}: {one_line(each.rationale, 400)}")
