@@ -1,6 +1,6 @@
 """What a person says of a question, and whether it counts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final, Literal
 
@@ -29,6 +29,16 @@ class Word:
     """Where it holds for the rest of the session; empty: for the same paths."""
 
 
+@dataclass(frozen=True, slots=True)
+class Say:
+    """What a person has to say in a question."""
+
+    barred: str
+    """Why they may not allow it; empty where they may."""
+    fixed: str
+    """Why they can only allow it as it is, and only this once; empty where they can do more."""
+
+
 async def approval_of(journal: Journal, name: str) -> ApprovalState:
     """Fold the approval that *name* stands for; one that does not exist was never opened."""
     state = APPROVAL.initial_state
@@ -41,6 +51,17 @@ async def approval_of(journal: Journal, name: str) -> ApprovalState:
         if not isinstance(fact, Emptied):
             state = APPROVAL.evolve(state, fact)  # type: ignore[arg-type]  # an approval's stream holds these
     return state
+
+
+def say_of(person: str, state: ApprovalState, now: datetime) -> Say:
+    """Return what *person* could say now, by the rules that will judge it."""
+    opened = state.opened
+    assert opened is not None, "only what was opened is asked"
+    plain = Vote("grant", opened.digest, person, "", "", now)
+    return Say(
+        barred=refusal(state, plain) or "",
+        fixed=refusal(state, replace(plain, always=())) or "",
+    )
 
 
 def pending_or_refused(name: str, state: ApprovalState) -> ApprovalOpened:

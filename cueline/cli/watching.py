@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from cueline.actors.inbox import post
+from cueline.cli.deciding import approval_of, say_of
 from cueline.cli.editing import problem_of_edit, tool_of
 from cueline.cli.following import Followed
 from cueline.cli.terminal import who
@@ -20,7 +21,6 @@ from cueline.console.telling import Line, Telling
 from cueline.deciders.policy import always
 from cueline.deciders.session import SessionState, Status
 from cueline.errors import ConfigError, CuelineError
-from cueline.events.approval import ApprovalOpened
 from cueline.events.clean import clean
 from cueline.events.inbox import DecisionGiven, InboxMessage, Lane, MessageSent, PauseAsked
 from cueline.events.session import (
@@ -34,8 +34,8 @@ from cueline.events.session import (
     SessionStarted,
     SessionWaiting,
 )
-from cueline.events.store import NO_STREAM, RecordedEvent
-from cueline.events.stream import shown, stream_name, tenant_of
+from cueline.events.store import RecordedEvent
+from cueline.events.stream import shown, tenant_of
 from cueline.runtime import Log
 
 RECORD_SECONDS = 1.0
@@ -61,6 +61,7 @@ class Watch:
         self._entry = Entry(screen, self._say, self._said_all)
         self._prompts = Prompts(screen, log.clock.now, self._answer, self._entry, self._edit)
         self._posting = asyncio.Lock()
+        self._asking = asyncio.Lock()
         self._leaving = asyncio.Event()
         self._resting = asyncio.Event()
         self._trouble: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -160,7 +161,7 @@ class Watch:
             self._screen.show(lines)
         match fact:
             case ApprovalRequested() if not self._automatic:
-                self._question(fact, ask=show and self._attended)
+                self._question(fact, ask=show)
             case ApprovalResolved(approval=approval):
                 self._withdraw(approval)
             case SessionForked():
@@ -196,26 +197,29 @@ class Watch:
             arguments=call.arguments if call else {},
             deadline_at=fact.deadline_at,
             happened=fact.question == "did_it_happen",
+            votes=fact.votes,
             why=_why(fact),
             auto_at=fact.auto_at,
         )
         self._questions[question.approval] = question
         if ask:
-            self._soon(self._ask_with_preview(question))
-
-    async def _ask_with_preview(self, question: Question) -> None:
-        """Ask, with what the call would change as the approval's own stream tells it."""
-        stream = stream_name("approval", question.approval, tenant_of(self._stream))
-        async for _, opened in self._journal.read(stream, NO_STREAM, 1):
-            if isinstance(opened, ApprovalOpened):
-                question = replace(question, preview=opened.preview)
-        if question.approval in self._questions:
-            self._questions[question.approval] = question
             self._ask(question)
 
     def _ask(self, question: Question) -> None:
         if self._attended:
-            self._prompts.ask(question)
+            self._soon(self._ask_as_it_stands(question))
+
+    async def _ask_as_it_stands(self, question: Question) -> None:
+        """Ask, with what the approval's own stream tells: the change, and who may allow it."""
+        name = f"{tenant_of(self._stream)}/{question.approval}"
+        async with self._asking:  # what was asked first comes first
+            state = await approval_of(self._journal, name)
+            if state.opened is not None:
+                say = say_of(who(), state, self._log.clock.now())
+                preview = state.opened.preview
+                question = replace(question, preview=preview, barred=say.barred, fixed=say.fixed)
+            if question.approval in self._questions:
+                self._prompts.ask(question)
 
     def _withdraw(self, approval: str) -> None:
         self._questions.pop(approval, None)
@@ -235,6 +239,9 @@ class Watch:
             channel="prompt",
         )
         await self._post(decision)
+        if question.votes > 1 and answered.verdict == "grant":
+            said = f"allowed by {who()}; it takes {question.votes} people"
+            self._screen.show([Line("note", said)])
 
     def _edit(self, question: Question, change: str) -> Question:
         """Return *question* with other arguments.

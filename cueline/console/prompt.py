@@ -53,6 +53,12 @@ class Question:
     """When it is granted if nobody denies it."""
     edited: bool = False
     """The arguments are not those that were asked for."""
+    votes: int = 1
+    """So many people have to allow it."""
+    barred: str = ""
+    """Why the person here may not allow it."""
+    fixed: str = ""
+    """Why they can only allow it as it is, and only this once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,14 +174,21 @@ class Prompts:
 
     def _decide(self, question: Question, typed: str) -> None:
         yes, no = typed in ("y", "yes"), typed in ("n", "no")
+        if question.barred and not no:
+            # Who may only say no shall not do so by a slip, for those who may say yes.
+            self._screen.show([Line("bad", _barred(question))])
+            return
         if question.happened and not (yes or no):
             # Neither answer is harmless: a "no" has the call run again.
             self._screen.show([Line("bad", "please answer y or n: only you can find out")])
             return
-        if typed in ("e", "edit") and self._edit is not None and not question.happened:
+        edit, always = typed in ("e", "edit"), typed in ("a", "always")
+        if (edit or always) and question.fixed:
+            self._screen.show([Line("bad", question.fixed)])
+            return
+        if edit and self._edit is not None:
             self._editing = True
             return
-        always = typed in ("a", "always")
         del self._waiting[question.approval]
         self._screen.keep_last("")
         shown = f"{_asks(question)} {visible(typed) or '(no answer)'}"
@@ -257,12 +270,26 @@ def box(question: Question) -> Panel:
     if question.why:
         rows.append(f"Rule: {visible(question.why)}")
     rows += [f"Session: {question.session}", f"Approval: {question.approval}"]
-    if not question.happened:
-        rows.append("y allows it, a allows it always, e changes it; anything else denies it")
+    rows += _choices(question)
     title = "⚠️  OUTCOME UNKNOWN" if question.happened else "⚠️  APPROVAL REQUIRED"
     return Panel(
         Text("\n".join(rows)), title=title, title_align="left", box=ROUNDED, border_style="yellow"
     )
+
+
+def _choices(question: Question) -> Iterator[str]:
+    """Say what each key does, as far as that is the person's to choose."""
+    if question.barred:
+        yield _barred(question)
+    elif question.fixed and not question.happened:
+        yield "y allows it; n, or only Enter, denies it"
+    elif not question.happened:
+        yield "y allows it, a allows it always, e changes it; anything else denies it"
+
+
+def _barred(question: Question) -> str:
+    says = "says that it did not" if question.happened else "denies it"
+    return f"{visible(question.barred)}; n {says}"
 
 
 def time_left(seconds: float) -> str:
@@ -276,4 +303,6 @@ def time_left(seconds: float) -> str:
 
 
 def _asks(question: Question) -> str:
-    return "Did it take effect? [y/n]" if question.happened else "Approve? [y/N]"
+    if question.happened:
+        return f"Did it take effect? [{'n' if question.barred else 'y/n'}]"
+    return "Deny it? [n]" if question.barred else "Approve? [y/N]"

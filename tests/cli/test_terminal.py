@@ -162,6 +162,49 @@ def test_several_questions_are_asked_one_after_another(shell, terminal, list_fil
     assert "approval one.1.1.1 granted" in seen
 
 
+RULE = '[[policy.rules]]\nname = "careful"\nanswer = "ask"\ntools = ["delete_file"]\n'
+
+
+def test_who_asked_for_it_is_told_that_others_have_to_allow_it(shell, terminal, monkeypatch):
+    """C17."""
+    more = f"{RULE}exclude_requester = true\n"
+    shell.agent(shell.deletes, tools=("delete_file",), more=more)
+    terminal.command(*RUN)
+    asked = terminal.sees("Deny it? [n] (timeout: ")
+
+    assert "asked for the session, and may not allow it; n denies it" in asked
+    assert "y allows it" not in asked
+    monkeypatch.setenv("LOGNAME", "bob")
+    shell("approve", "one.1.0.1")
+    assert "granted by bob" in terminal.sees("exit 0")
+
+
+def test_one_of_two_people_is_told_that_another_has_to_say_yes(shell, terminal, monkeypatch):
+    shell.agent(shell.deletes, tools=("delete_file",), more=f"{RULE}votes = 2\n")
+    terminal.command(*RUN)
+    assert "e changes it" not in terminal.sees("y allows it; n, or only Enter, denies it")
+
+    terminal.type("y", "Enter")
+
+    terminal.sees("; it takes 2 people")
+    monkeypatch.setenv("LOGNAME", "bob")
+    shell("approve", "one.1.0.1")
+    terminal.sees("exit 0")
+
+
+def test_who_resumes_is_shown_what_a_call_would_change(shell, terminal):
+    writes = shell.deletes.replace("delete_file", "write_file").replace(
+        '"list.txt" }', '"list.txt", content = "Bob\\n" }'
+    )
+    more = f'policy.approval = "all_writes"\n{shell.reachable}'
+    shell.agent(writes, tools=("write_file",), more=more)
+    assert 3 == shell(*RUN).exit_code
+
+    terminal.command("resume", "one", "--inline")
+
+    assert "+Bob" in terminal.sees("Approve? [y/N]")
+
+
 def test_who_resumes_is_asked_what_still_waits(asking, terminal):
     terminal.command("resume", "one", "--inline")
     terminal.sees("Approve? [y/N] (timeout: 23h 59m)")

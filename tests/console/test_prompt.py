@@ -160,6 +160,34 @@ async def test_whether_something_happened_is_neither_changed_nor_allowed_for_goo
     assert [] == person.answered
 
 
+async def test_who_may_not_allow_it_can_only_say_no_and_not_by_a_slip(person):
+    """C17."""
+    asked = replace(question(), barred="ann asked for the session, and may not allow it")
+    person.prompts.ask(asked)
+
+    await person.press("y\r\ra\re\r")
+    assert [] == person.answered
+    assert "y allows it" not in person.out.getvalue()
+    assert "may not allow it; n denies it" in person.out.getvalue()
+
+    await person.press("n\r")
+    assert [("one.1.0.1", "deny")] == person.given
+
+
+@pytest.mark.parametrize("key", ["a", "e"])
+async def test_who_is_one_of_several_can_neither_change_nor_extend_it(person, key):
+    person.prompts.ask(replace(question(), votes=2, fixed="it takes 2 people, so one alone"))
+
+    await person.press(f"{key}\r")
+    assert [] == person.answered
+    told = person.out.getvalue()
+    assert "e changes it" not in told
+    assert "it takes 2 people, so one alone" in told
+
+    await person.press("y\r")
+    assert [("grant", False)] == [(each.verdict, each.always) for each in person.answered]
+
+
 def test_the_box_shows_why_it_is_asked_and_what_it_would_change():
     """000-025, 004-027."""
     page = Console(file=io.StringIO(), width=90)
