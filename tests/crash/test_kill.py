@@ -83,7 +83,7 @@ def test_there_are_points_enough():
 
 @at_every_point
 async def test_a_killed_session_ends_as_if_nothing_had_happened(point):
-    # 000-002, 000-015, 000-032, 000-043, 004-048, D1, I2, I4:
+    # 000-002, 000-015, 000-032, 000-043, 004-048, C8, D1, I2, I4:
     # a person is asked about what is in doubt.
     place, cut_short = await killed_at(point)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cueline.deciders.session import Status, allowing_rule, due, wake_at
+from cueline.deciders.session import Status, allowing_rule, due, order_digest, wake_at
 from cueline.deciders.session.due import AskApproval, CloseApproval, RunTool
 from cueline.deciders.session.following import STEERED
 from cueline.events.inbox import DecisionGiven, ResumeAsked, StopAsked
@@ -78,13 +78,41 @@ def test_a_granted_call_runs_until_the_deadline_of_its_grant():
     past.when(running("1.0", "delete")).then(ToolStarted)
 
 
-# C18: what is granted is what runs.
-def test_the_digest_is_of_exactly_what_will_run():
-    first, other = given().when(*up_to_reply("delete")), given().when(*up_to_reply("look"))
-    digests = {due(past.state)[0].digest for past in (first, other)}
+WHOLE = {
+    "session": "session-default/1",
+    "effect": "1.0",
+    "tool": "delete",
+    "tool_digest": "d",
+    "arguments": {"path": "a"},
+    "workspace": ("m", "/srv"),
+}
 
-    assert 2 == len(digests)
-    assert due(first.state) == due(given().when(*up_to_reply("delete")).state)
+
+# I9, C18: what is granted is what runs; another schema of the tool is another call.
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"session": "session-default/2"},
+        {"effect": "1.1"},
+        {"tool": "burn"},
+        {"tool_digest": "e"},
+        {"arguments": {"path": "b"}},
+        {"arguments": {}},
+        {"workspace": ("m", "/")},
+        {"workspace": None},
+    ],
+    ids=str,
+)
+def test_the_digest_is_of_exactly_what_will_run(other):
+    assert order_digest(**WHOLE) == order_digest(**WHOLE | {"arguments": {"path": "a"}})
+    assert order_digest(**WHOLE) != order_digest(**WHOLE | other)
+
+
+def test_what_is_asked_about_is_the_digest_of_the_call():
+    (asked_about,) = due(given().when(*up_to_reply("delete")).state)
+
+    tool = {"tool": "delete", "tool_digest": "delete", "arguments": {}, "workspace": None}
+    assert order_digest(**WHOLE | tool) == asked_about.digest
 
 
 # I9, C18

@@ -1,0 +1,123 @@
+"""When the time of a question is over, and what counts by then (I14)."""
+
+import pytest
+
+from cueline.events.inbox import ResumeAsked
+from cueline.events.session import (
+    ApprovalRequested,
+    ApprovalResolved,
+    MessageRefused,
+    SessionWaiting,
+    ToolStarted,
+)
+from cueline.testing.fakes import asks_for, says
+from tests.actors.asked import GATE, HOUR, answer, asked, wake
+from tests.actors.scene import SESSION, Scene, Valve
+
+
+async def test_what_nobody_decided_expires_and_waits_for_an_operator():
+    # 000-026, 000-056
+    scene = await asked()
+    await scene.clock.advance(HOUR)
+
+    await wake(scene)
+
+    assert "ApprovalExpired" == (await scene.outside.types(GATE))[-1]
+    assert "approval expired" in (await scene.last(SessionWaiting)).why
+    await scene.say(ResumeAsked())
+    assert "approval timeout" in await scene.told()
+
+
+@pytest.mark.parametrize(("given", "verdict"), [("grant", "granted"), ("deny", "denied")])
+async def test_the_inbox_is_read_to_its_end_before_an_approval_expires(given, verdict):
+    # I14: a decision counts from when the log recorded it, not from when it is read.
+    scene = await asked()
+    await scene.clock.advance(HOUR - 1)
+    await scene.first.kill()
+    await scene.decide(given)
+    await scene.clock.advance(10)
+
+    await wake(scene)
+
+    facts = await scene.outside.facts(SESSION)
+    assert verdict == next(f.verdict for f in facts if isinstance(f, ApprovalResolved))
+
+
+async def test_a_live_session_reads_its_inbox_before_an_approval_expires():
+    valve = Valve()
+    scene = Scene(
+        [asks_for(("read", {}), ("deploy", {})), says("done")],
+        policy={"approval_seconds": HOUR},
+        act=valve,
+    )
+    world = await scene.begin()
+    world._following.cancel()
+    await scene.clock.advance(HOUR - 1)
+    await scene.decide("deny")
+
+    await scene.clock.advance(2)
+
+    assert "denied" == (await scene.last(ApprovalResolved)).verdict
+
+
+async def test_a_decision_that_came_after_the_deadline_is_refused():
+    scene = await asked()
+    await scene.first.kill()
+    await scene.clock.advance(HOUR + 1)
+    await scene.decide("grant")
+
+    await wake(scene)
+
+    assert "it came after the deadline" == (await scene.last(MessageRefused)).reason
+    assert [] == scene.executor.starts
+
+
+async def test_a_grant_that_is_too_old_when_the_call_could_run_is_asked_again():
+    # I9
+    scene = await asked()
+    await scene.first.kill()
+    await scene.decide("grant")
+    await scene.clock.advance(HOUR + 1)
+
+    await wake(scene)
+
+    assert [] == scene.executor.starts
+    assert "s.1.0.2" == (await scene.last(ApprovalRequested)).approval
+
+
+async def test_what_nobody_denies_in_time_is_granted_though_nobody_lives():
+    # 003-058, C15, C20, I12
+    scene = await asked(auto_approve_after=30)
+    assert [] == await scene.first.host.active()
+    await scene.first.kill()
+    await scene.clock.advance(31)
+
+    await wake(scene)
+
+    assert "auto:auto_approve_after" == (await scene.last(ApprovalResolved)).by
+    assert "granted by auto:auto_approve_after" == (await scene.last(ToolStarted)).rule
+
+
+async def test_a_veto_in_time_wins_though_it_is_read_later():
+    # 003-058, I14
+    scene = await asked(auto_approve_after=30)
+    await scene.first.kill()
+    await scene.decide("deny")
+    await scene.clock.advance(31)
+
+    await wake(scene)
+
+    assert [] == scene.executor.starts
+    assert "denied" == (await scene.last(ApprovalResolved)).verdict
+
+
+async def test_others_are_asked_when_nobody_answered():
+    scene = await asked(on_expiry="escalate", escalate_to=["boss"])
+    await scene.clock.advance(HOUR)
+
+    await wake(scene)
+
+    await answer(scene, by="ann")
+    assert "ann may not allow it; boss may" == (await scene.last(MessageRefused)).reason
+    await answer(scene, by="boss")
+    assert "granted by boss" == (await scene.last(ToolStarted)).rule

@@ -1,0 +1,77 @@
+"""What a call is estimated to cost, and what people are told of it (004-009, 004-024)."""
+
+import asyncio
+from decimal import Decimal
+
+from cueline.events.inbox import StopAsked
+from cueline.events.message import Estimate
+from cueline.events.session import ToolSkipped, ToolStarted
+from cueline.testing.fakes import says, tool_spec
+from tests.actors.asked import DEPLOY, GATE, answer, wake
+from tests.actors.scene import SESSION, Scene
+
+
+def estimating(known, **policy):
+    """Return a scene whose tool estimates each call: *known*, by where it deploys to."""
+    dear = tool_spec("deploy").model_copy(update={"estimates": True})
+    scene = Scene([DEPLOY, says("done")], tools=(dear,), policy={"approval": ["cost"], **policy})
+    scene.estimated = []
+
+    async def estimate(_, arguments):
+        scene.estimated.append(arguments)
+        return known[arguments.get("to")]
+
+    scene.outside.estimate = estimate
+    return scene
+
+
+DEAR = Estimate(usd=Decimal("0.75"))
+
+
+async def test_an_estimate_is_recorded_with_the_reply_and_never_made_again():
+    # 004-009, 004-024, I10
+    scene = estimating({None: DEAR})
+    first = await scene.begin()
+    await first.kill()
+
+    await wake(scene)
+    await scene.decide()
+
+    assert {"1.0": DEAR} == (await scene.outside.facts(SESSION))[3].estimates
+    assert 1 == len(scene.estimated)
+    assert Decimal("0.75") == (await scene.last(ToolStarted)).usd
+
+
+async def test_who_is_asked_about_an_unknown_cost_is_told_why():
+    scene = estimating({None: Estimate(problem="KeyError: list")})
+    await scene.begin()
+
+    opened = (await scene.outside.facts(GATE))[0]
+
+    assert "and nobody knows what it will cost: KeyError: list" in opened.rationale
+
+
+async def test_an_edited_call_is_estimated_again():
+    # C15: an edit is judged like any call.
+    scene = estimating({None: DEAR, "moon": Estimate(usd=Decimal(3))}, deny_from_usd="2")
+    await scene.begin()
+
+    await answer(scene, edit={"to": "moon"})
+
+    assert [] == scene.executor.starts
+    assert "cost cap" == (await scene.last(ToolSkipped)).rule
+
+
+async def test_a_reply_is_not_lost_for_an_estimate_that_is_stopped():
+    scene = estimating({})
+
+    async def never(*_):
+        await asyncio.Event().wait()
+
+    scene.outside.estimate = never
+    await scene.begin()
+    await scene.say(StopAsked())
+
+    types = await scene.types()
+    assert "ModelReplied" in types
+    assert "SessionStopped" == types[-1]
