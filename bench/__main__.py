@@ -18,6 +18,7 @@ BENCHES = (
     "resume",
     "memory",
     "waiting",
+    "backtest",
     "start_up",
     "ray_start",
     "host_kill",

@@ -1,12 +1,12 @@
 """What sessions cost that wait for a person, and how soon one goes on when it is answered.
 
 A thousand sessions each ask for one call that a person has to allow; then all of them rest.
-What is counted is what the process has more than before they existed: tasks, open files and
-connections, and bytes by `tracemalloc`; as many sessions have come to rest before, for what is
-kept once, and for tables that keep the size they once had.
+What is counted is what the process has more than before they existed: processes that it started,
+tasks, open files and connections, and bytes by `tracemalloc`; as many sessions have come to rest
+before, for what is kept once, and for tables that keep the size they once had.
 Then some are answered, one after the other, through their inboxes: the clock runs from before the
 answer is put into the log until the session's next fact is in it.
-Floors: no task, no file, 500 B a session; 100 ms for the slowest.
+Floors: no process, no task, no file, 500 B a session; 100 ms for the slowest.
 """
 
 import asyncio
@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
+
+import psutil
 
 from bench.conversation import refuse
 from bench.table import Row
@@ -56,6 +58,7 @@ def guarded() -> str:
 class Held:
     """What a process has."""
 
+    processes: int
     tasks: int
     files: int
     bytes: int
@@ -65,7 +68,9 @@ class Held:
         """Look."""
         gc.collect()
         files = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - names alone
-        return cls(len(asyncio.all_tasks()), files, tracemalloc.get_traced_memory()[0])
+        processes = len(psutil.Process().children(recursive=True))
+        held, _ = tracemalloc.get_traced_memory()
+        return cls(processes, len(asyncio.all_tasks()), files, held)
 
 
 def asker(folder: Path) -> AgentSpec:
@@ -128,7 +133,13 @@ def measure() -> list[Row]:
     each = (after.bytes - before.bytes) / SESSIONS
     return [
         Row(
-            name=f"tasks of {SESSIONS:,} waiting sessions",
+            name=f"processes of {SESSIONS:,} waiting sessions",
+            value=max(0, after.processes - before.processes),
+            unit="",
+            floor="≤ 0",
+        ),
+        Row(
+            name="their tasks",
             value=max(0, after.tasks - before.tasks),
             unit="",
             floor="≤ 0",

@@ -146,7 +146,7 @@ def backtest(
     policy, problems = read_policy(file)
     if problems:
         raise ConfigError(str(file), str(problems[0]))
-    found = list(opened.run(_judged(log, policy, _moment(since))).findings)
+    found = list(opened.run(judged(log, policy, _moment(since))).findings)
     if calls:
         _tell_calls(found, as_json=as_json)
         return
@@ -174,7 +174,8 @@ def _moment(since: str | None) -> datetime | None:
         raise ConfigError("--since", f"{since!r} is neither an age like 30d nor a date") from error
 
 
-async def _judged(log: Path, policy: "Policy", since: datetime | None) -> "Backtest":
+async def judged(log: Path, policy: "Policy", since: datetime | None) -> "Backtest":
+    """Try *policy* on the past that a log holds; the calls since then count."""
     from cueline.cli.reading import journal_of
     from cueline.deciders.backtest import Backtest
     from cueline.events.store import to_us
