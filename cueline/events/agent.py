@@ -127,6 +127,8 @@ class Limits(Part):
 
     max_turns: int = Field(default=50, ge=1)
     """Model calls since the last message of a user."""
+    max_tool_calls_per_turn: int = Field(default=100, ge=1)
+    """What the model asks for beyond it in one turn is not run, and it is told so."""
     max_output_tokens: int = Field(default=8192, ge=1)
     """Of one model call."""
     max_tokens: int | None = Field(default=None, ge=1)

@@ -72,6 +72,7 @@ AGENT = AgentSpec(name="example", provider="scripted", model="m", tools=TOOLS)
 def agent(
     *,
     max_turns: int = 50,
+    max_tool_calls_per_turn: int = 100,
     max_active_seconds: float = 14_400.0,
     max_wall_seconds: float | None = None,
     max_cost: Decimal | None = None,
@@ -88,6 +89,7 @@ def agent(
         update={
             "limits": Limits(
                 max_turns=max_turns,
+                max_tool_calls_per_turn=max_tool_calls_per_turn,
                 max_active_seconds=max_active_seconds,
                 max_wall_seconds=max_wall_seconds,
                 max_cost=max_cost,

@@ -52,6 +52,7 @@ LANES = ["note", "steer", "followup"]
 AGENTS = st.builds(
     agent,
     max_turns=st.sampled_from([1, 3, 50]),
+    max_tool_calls_per_turn=st.sampled_from([1, 100, 100]),
     max_active_seconds=st.sampled_from([4.5, 14_400.0, 14_400.0]),
     max_wall_seconds=st.sampled_from([None, None, 30.0]),
     max_cost=st.sampled_from([None, None, Decimal("0.35"), Decimal("1.00")]),

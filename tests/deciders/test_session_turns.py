@@ -49,6 +49,29 @@ def test_a_start_is_taken_once():
     given().when(started(), started()).then_nothing()
 
 
+# C25: beside the turns, a bound on what one turn may ask for.
+def test_calls_beyond_the_limit_of_a_turn_are_told_as_not_run():
+    spec = agent(max_tool_calls_per_turn=2)
+
+    past = given().when(*up_to_reply("look", "look", "delete", "nonsense", spec=spec))
+
+    past.then(ModelReplied, ToolSkipped, ToolSkipped)
+    assert ["1.2", "1.3"] == [skipped.effect for skipped in past.facts[1:]]
+    assert "limits.max_tool_calls_per_turn is 2" in past.facts[1].reason
+    assert "There is no tool" in past.facts[2].reason
+    assert ["1.0", "1.1"] == [effect.effect for effect in due(past.state)]
+
+
+def test_the_limit_of_calls_is_of_each_turn_and_ends_no_session():
+    spec = agent(max_tool_calls_per_turn=1)
+    past = given().when(*up_to_reply("look", "look", spec=spec), running("1.0", "look"))
+
+    past.when(returned("1.0"), asking(2), saying("look", turn=2))
+
+    past.then(ModelReplied)
+    assert ["2.0"] == [effect.effect for effect in due(past.state)]
+
+
 # 004-055
 def test_an_answer_without_calls_completes_a_session_with_one_goal():
     given().when(started(), asking(), saying(text="Done.")).then(

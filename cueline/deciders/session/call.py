@@ -47,6 +47,12 @@ def requested_call(
     return ordered(state, asked, tool, call.arguments, estimate)
 
 
+def beyond(call: Call, most: int) -> Call:
+    """Return *call* as one too many for its turn."""
+    why = f"Not run: limits.max_tool_calls_per_turn is {most}; ask again for what is still needed."
+    return replace(call, problem=call.problem or why)
+
+
 def ordered(
     state: SessionState, call: Call, tool: ToolSpec, arguments: Arguments, estimate: Estimate
 ) -> Call:

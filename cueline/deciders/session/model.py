@@ -4,7 +4,7 @@ from cueline.deciders import prompt
 from cueline.deciders.decider import replace
 from cueline.deciders.retry import FATAL_MODEL, SUITS_ANOTHER, rests
 from cueline.deciders.session.budget import billed, superseded
-from cueline.deciders.session.call import requested_call
+from cueline.deciders.session.call import beyond, requested_call
 from cueline.deciders.session.fallback import next_fallback
 from cueline.deciders.session.limit import told_of
 from cueline.deciders.session.state import Marks, ModelCall, SessionState, Status, Turn
@@ -70,6 +70,9 @@ def model_replied(state: SessionState, event: ModelReplied) -> SessionState:
             for index, call in enumerate(event.calls)
         ]
     )
+    most = state.meter.limits.max_tool_calls_per_turn
+    if len(calls) > most:
+        calls = (*calls[:most], *(beyond(call, most) for call in calls[most:]))
     answer = ""
     if not calls:
         answer = "\n".join(block.text for block in event.content if isinstance(block, TextBlock))
