@@ -33,7 +33,8 @@ _LEFT_ALONE = (b"", b"~", b"~/", b"~!'()*", b"*")
 """What else the usual ways to quote for a URL leave as it is."""
 _FOR_HTML = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 _NUL, _NAN, _INFINITY = b"\\u0000", b"NaN", b"Infinity"
-_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_ALIKE = bytes.maketrans(b"123456789[", b"000000000{")
+"""Each digit like a zero, each list like an object: both are found in one text."""
 _LARGE = b"0" * len(str(2**63))
 _UNFIT = dict.fromkeys((0, *range(0xD800, 0xE000)), "\ufffd")
 
@@ -132,13 +133,14 @@ def suspicious(payload: bytes, redactor: Redactor) -> bool:
 
     Cleaning takes ten times as long as writing, and seldom finds anything.
     """
+    alike = payload.translate(_ALIKE)
     return (
         # One after the other: a generator costs three times as much here.
         _NUL in payload
         or _NAN in payload
         or _INFINITY in payload
-        or _LARGE in payload.translate(_DIGITS)
-        or payload.count(b"[") + payload.count(b"{") > MAX_DEPTH
+        or _LARGE in alike
+        or alike.count(b"{") > MAX_DEPTH
         or redactor.finds(payload)
     )
 

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, cast, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import SchemaSerializer, SchemaValidator
+from pydantic_core import SchemaSerializer, SchemaValidator, to_json
 
 from cueline.errors import (
     BlobTooLargeError,
@@ -57,7 +57,6 @@ _WHOLE = "whole"
 """The field that names a blob on its own account."""
 _TYPE = {"type"}
 _NO_BLOBS: Mapping[str, bytes] = MappingProxyType({})
-_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +199,7 @@ class Codec:
         try:
             fields = _inline(json.loads(payload), recorded, blobs)
             fields = upcast(fields, recorded.type, recorded.schema, shape.schema, self._upcasters)
-            return cast("Fact", shape.validator.validate_json(_write(fields)))
+            return cast("Fact", shape.validator.validate_json(to_json(fields)))
         except ValidationError as error:
             raise _corrupt(recorded, _reason(error)) from None
         except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -239,16 +238,12 @@ def _mentions(annotation: object, kind: type) -> bool:
 
 def _facets(fact: Fact, names: tuple[str, ...]) -> str | None:
     facets = {name: value for name in names if (value := getattr(fact, name))}
-    return _write(facets).decode() if facets else None
-
-
-def _write(value: object) -> bytes:
-    return _JSON.encode(value).encode()
+    return to_json(facets).decode() if facets else None
 
 
 def _outlined(payload: bytes) -> tuple[bytes, dict[str, bytes]]:
     blobs: dict[str, bytes] = {}
-    return _write(_outline(json.loads(payload), blobs)), blobs
+    return to_json(_outline(json.loads(payload), blobs)), blobs
 
 
 def _outline(value: Any, blobs: dict[str, bytes]) -> Any:
