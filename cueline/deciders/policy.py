@@ -45,7 +45,7 @@ class Judgement:
     @property
     def people_only(self) -> bool:
         """Whether it is for certain people, or several, and never granted automatically."""
-        return self.votes > 1 or bool(self.may_grant)
+        return self.votes > 1 or bool(self.may_grant) or self.exclude_requester
 
 
 NOT_ESTIMATED: Final = Estimate(problem="it was not estimated")

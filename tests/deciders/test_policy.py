@@ -278,6 +278,20 @@ def test_what_several_rules_ask_for_is_asked_together():
     assert call.people_only
 
 
+# C15, C17: what is for certain people is never granted automatically.
+@pytest.mark.parametrize(
+    ("asks", "people_only"),
+    [
+        ({}, False),
+        ({"votes": 2}, True),
+        ({"may_grant": ("ann",)}, True),
+        ({"exclude_requester": True}, True),
+    ],
+)
+def test_a_question_is_for_certain_people_where_a_rule_says_who(asks, people_only):
+    assert people_only == judged(rule("ask", **asks)).people_only
+
+
 def test_what_was_allowed_for_good_is_not_asked_about_again():
     asks = rule("ask")
     told = always(WRITE, {"path": "n/a.md", "content": "x"})
