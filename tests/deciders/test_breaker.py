@@ -158,9 +158,10 @@ def test_a_small_share_of_failures_does_not_open_it_where_a_share_is_asked_for()
     policy = BreakerPolicy(failure_rate=0.5)
 
     given(*[rare] * 9).when(fail(policy=policy)).then(FailureCounted)
-    given(*[COUNTED] * 4, rare.model_copy(update={"successes": 4})).when(fail(policy=policy)).then(
-        FailureCounted, BreakerOpened
-    )
+    some = rare.model_copy(update={"successes": 6})  # with it, half of all calls fail
+    given(*[COUNTED] * 4, some).when(fail(policy=policy)).then(FailureCounted, BreakerOpened)
+    one_more = some.model_copy(update={"successes": 7})
+    given(*[COUNTED] * 4, one_more).when(fail(policy=policy)).then(FailureCounted)
 
 
 # 004-081
@@ -182,6 +183,7 @@ def test_a_hold_is_made_longer_and_never_shorter():
     past = given(BreakerHeld(at=NOW, until=later(30), kind="rate_limited"))
 
     past.when(Hold(later(1), 20, "rate_limited")).then_nothing()
+    past.when(Hold(later(1), 29, "rate_limited")).then_nothing()
     past.when(Hold(later(2), 60, "rate_limited")).then(BreakerHeld)
 
 

@@ -4,23 +4,10 @@ from decimal import Decimal
 
 import pytest
 
-from cueline.deciders.budget import (
-    BUDGET,
-    Amount,
-    Answer,
-    CallName,
-    Raise,
-    Release,
-    Reserve,
-    Settle,
-    answer,
-    closing,
-    fencing_epoch,
-)
+from cueline.deciders.budget import BUDGET, Amount, Reserve, closing, fencing_epoch
 from cueline.events.budget import (
     Allowance,
     BudgetOpened,
-    BudgetRaised,
     BudgetRefused,
     BudgetWarned,
     CostReleased,
@@ -28,52 +15,21 @@ from cueline.events.budget import (
     CostSettled,
     RoomOffered,
 )
-from cueline.testing.given import given_past
-
-ROOT, CHILD, OTHER = (f"session-default/{name}" for name in ("root", "child", "other"))
-OPENED = BudgetOpened(session=ROOT, max_cost=Decimal(1))
-JOINED = BudgetOpened(session=CHILD, parent=ROOT)
-
-
-def path(session=ROOT, own=None):
-    root = Allowance(session=ROOT, max_cost=Decimal(1))
-    if session == ROOT:
-        return (root,)
-    return (Allowance(session=session, max_cost=own and Decimal(own)), root)
-
-
-def call(session=ROOT, turn=1, attempt=1):
-    return CallName(session, f"{turn}.m", attempt)
-
-
-def reserve(usd, session=ROOT, *, turn=1, attempt=1, epoch=1, own=None):
-    amount = Amount(10, Decimal(usd))
-    return Reserve(call(session, turn, attempt), epoch, path(session, own), amount)
-
-
-def settle(usd, session=ROOT, *, turn=1, attempt=1, epoch=1, tokens=10):
-    amount = None if usd is None else Amount(tokens, Decimal(usd))
-    return Settle(call(session, turn, attempt), epoch, path(session), amount)
-
-
-def release(session=ROOT, turn=1, attempt=1, epoch=1):
-    return Release(call(session, turn, attempt), epoch, path(session))
-
-
-def raised(usd, message="inbox-default/root@2", session=ROOT, tokens=None):
-    return Raise(session, path(session), tokens, usd and Decimal(usd), message)
-
-
-def given(*facts):
-    return given_past(BUDGET, *facts)
-
-
-def asked(*commands):
-    return given().when(*commands)
-
-
-def said(past, command):
-    return answer(command, past.when(command).state).verdict
+from tests.deciders.budget_example import (
+    CHILD,
+    JOINED,
+    OPENED,
+    OTHER,
+    ROOT,
+    asked,
+    call,
+    given,
+    release,
+    reserve,
+    said,
+    said_why,
+    settle,
+)
 
 
 # 000-003: a call is granted before it is made.
@@ -163,10 +119,6 @@ def test_what_was_spent_leaves_no_room():
     assert said_why(past, reserve("0.1", turn=2)).startswith("exhausted: max_cost 1 USD, 0.95 USD")
 
 
-def said_why(past, command):
-    return answer(command, past.when(command).state).why
-
-
 def test_a_call_that_passes_its_reservation_is_recorded_and_stops_the_next():
     # I8
     past = asked(reserve("0.9")).when(settle("1.2", tokens=15))
@@ -229,98 +181,56 @@ def test_a_new_owner_that_estimates_higher_holds_what_was_granted():
     assert Decimal("0.4") == past.state.nodes[ROOT].reserved.usd
 
 
-# Who is refused waits in line.
+def test_a_call_that_was_never_reserved_and_of_which_nothing_is_known_cost_nothing():
+    past = asked(reserve("0.4")).when(settle(None, turn=2)).then(CostReleased)
+
+    assert Decimal("0.4") == past.state.nodes[ROOT].reserved.usd
 
 
-def refused(*needs):
-    """Return a budget that one call fills, and sessions in line that need so much."""
-    past = asked(reserve("1"))
-    for place, usd in enumerate(needs):
-        past.when(reserve(usd, f"session-default/w{place}")).then(BudgetOpened, BudgetRefused)
-    return past
+def test_what_is_released_of_one_call_frees_nothing_of_another():
+    past = asked(reserve("0.4")).when(release(turn=2)).then(CostReleased)
+
+    assert "granted" == said(past, reserve("0.4"))
+    assert Decimal("0.4") == past.state.nodes[ROOT].reserved.usd
 
 
-def told(*places):
-    return RoomOffered(sessions=tuple(f"session-default/w{place}" for place in places))
+def test_how_a_call_was_closed_is_forgotten_when_a_later_one_is():
+    past = asked(reserve("0.4"), settle("0.4"), release(turn=2))
+
+    assert ["released", "released"] == [
+        closing(call(turn=turn), past.state).outcome for turn in (1, 2)
+    ]
 
 
-def test_those_whom_the_room_fits_are_told_the_oldest_first():
-    refused("0.4", "0.5", "0.2").when(settle("0.1", turn=1)).then(CostSettled, told(0, 1))
-
-
-def test_one_that_does_not_fit_does_not_hold_up_those_behind_it():
-    refused("0.9", "0.3").when(settle("0.6")).then(CostSettled, told(1))
-
-
-def test_a_session_is_told_once_until_it_asks_again():
-    past = refused("0.3", "0.6").when(settle("0.5")).then(CostSettled, told(0))
-
-    past.when(reserve("0.1", turn=2), release(turn=2)).then(CostReleased)
-    past.when(reserve("0.5", turn=3), reserve("0.3", "session-default/w0")).then(BudgetRefused)
-    past.when(release(turn=3)).then(CostReleased, told(0))
-
-
-def test_who_leaves_the_line_makes_way_for_those_behind():
-    past = refused("0.4", "0.4").when(settle("0.5")).then(CostSettled, told(0))
-
-    past.when(release("session-default/w0")).then(CostReleased, told(1))
-
-
-def test_to_be_refused_again_changes_nothing():
-    past = refused("0.4")
-
-    past.when(reserve("0.4", "session-default/w0")).then_nothing()
-
-
-def test_who_estimates_otherwise_waits_for_what_it_needs_now():
-    past = refused("0.4").when(reserve("0.3", "session-default/w0")).then(BudgetRefused)
-
-    past.when(settle("0.7")).then(CostSettled, told(0))
-
-
-def test_who_is_busy_is_exhausted_once_the_room_is_spent():
-    past = refused("0.4").when(settle("1"))
-
-    past.when(reserve("0.4", "session-default/w0")).then(BudgetRefused)
-    assert "exhausted" == past.facts[0].answer
-
-
-# 000-020, C21: people are warned once.
-def test_people_are_warned_once_when_four_fifths_are_spent():
-    past = asked(reserve("0.8")).when(settle("0.8"))
-
-    past.then(
-        CostSettled,
-        BudgetWarned(session=ROOT, limit="max_cost", spent=Decimal("0.8"), of=Decimal(1)),
+@pytest.mark.parametrize("command", [settle, release])
+def test_an_owner_is_fenced_by_whoever_closed_its_call(command):
+    past = asked(reserve("0.1")).when(
+        settle("0.1", epoch=2) if command is settle else release(epoch=2)
     )
-    past.when(reserve("0.1", turn=2), settle("0.1", turn=2)).then(CostSettled)
+
+    assert 2 == fencing_epoch(reserve("0.1", turn=2, epoch=1), past.state)
 
 
-# 000-048
-def test_a_raise_makes_room_and_tells_those_in_line():
-    past = asked(reserve("1"), settle("1"), reserve("0.5", CHILD))
+# Whatever was recorded is folded, also by two ledgers that opened it at once.
+def test_a_budget_that_is_opened_twice_keeps_what_it_holds():
+    reserved = asked(reserve("0.4")).facts[-1]
 
-    past.when(raised("2")).then(
-        BudgetRaised(session=ROOT, max_cost=Decimal(2), message="inbox-default/root@2"),
-        RoomOffered(sessions=(CHILD,)),
-    )
-    assert "granted" == said(past, reserve("0.5", CHILD))
+    once, twice = (BUDGET.replay([*[OPENED] * times, reserved, *[OPENED] * (times - 1)])
+                   for times in (1, 2))  # fmt: skip
 
-
-def test_a_raise_that_is_handed_over_twice_counts_once():
-    asked(reserve("1"), raised("2"), raised("3", "other")).when(raised("2")).then_nothing()
+    assert once == twice
 
 
-@pytest.mark.parametrize("command", [raised("0.5"), raised("1"), raised(None, tokens=9)])
-def test_a_limit_is_neither_lowered_nor_introduced(command):
-    asked(reserve("1")).when(command).then_nothing()
-
-
-def test_a_raised_limit_warns_anew():
-    past = asked(reserve("1"), settle("0.9"), raised("2"), reserve("1", turn=2))
-
-    past.when(settle("0.8", turn=2)).then(CostSettled, BudgetWarned)
-
-
-def test_an_answer_is_one_shape():
-    assert Answer("granted") == answer(reserve("0.1"), asked(reserve("0.1")).state)
+@pytest.mark.parametrize(
+    "fact",
+    [
+        CostReserved(session=OTHER, effect="1.m", attempt=1, epoch=1, tokens=1, usd=Decimal(1)),
+        CostSettled(session=OTHER, effect="1.m", attempt=1, epoch=1, tokens=1, usd=Decimal(1)),
+        CostReleased(session=OTHER, effect="1.m", attempt=1, epoch=1),
+        BudgetWarned(session=OTHER, limit="max_cost", spent=Decimal(1), of=Decimal(1)),
+        RoomOffered(sessions=(OTHER, ROOT)),
+    ],
+    ids=lambda fact: fact.type,
+)
+def test_a_fact_of_a_session_that_was_never_opened_is_folded(fact):
+    assert OTHER not in BUDGET.replay([OPENED, fact]).nodes
