@@ -105,8 +105,10 @@ def _with_script(asks: _Asks) -> _Asks:
 
     if asks.provider != "scripted" or "script" in asks.parameters:
         return asks
-    parameters = record_script(asks.parameters, Path(asks.model))
-    return asks.model_copy(update={"parameters": parameters})
+    script = Path(asks.model)
+    parameters = record_script(asks.parameters, script)
+    # The text is kept; where it once lay tells nobody anything.
+    return asks.model_copy(update={"parameters": parameters, "model": script.name})
 
 
 def check_call(tool: ToolSpec, arguments: Mapping[str, JsonValue]) -> str | None:

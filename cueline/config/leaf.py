@@ -122,6 +122,6 @@ def _seconds(text: str) -> float:
     """Return the seconds of `300`, `90s`, `15m`, `4h` or `7d`."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([smhd])?", text.strip())
     if found is None:
-        like = "a number of seconds, or like 90s, 15m, 4h or 7d"
-        raise ValueError(f"{told(text)} is no time: that is {like}")
+        means = "a time is a number of seconds, or like 90s, 15m, 4h or 7d"
+        raise ValueError(f"{told(text)} is no time; {means}")
     return float(found[1]) * _UNITS[found[2] or "s"]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
+from pathlib import PurePath
 from typing import Any, Final, NoReturn
 
 from cueline.actors.model import ModelReply
@@ -139,7 +140,7 @@ class ReplyReader:
             calls=calls,
             stop_reason=table.get("stop_reason", "tool_use" if calls else "end_turn"),
             usage=self.usage(table) or Usage(output=tokens(size_of(content, calls))),
-            model="scripted",
+            model=PurePath(self.name).name,
         )
         return ScriptedReply(
             reply=reply,

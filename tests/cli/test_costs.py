@@ -55,8 +55,20 @@ def test_costs_of_one_session_by_day_and_model(paid):
     (model,) = paid.json("costs", "--by", "model", "--session", "one")["rows"]
 
     assert day["usd"] == model["usd"]
-    assert model["name"].startswith("scripted/")
+    assert "scripted/script.toml" == model["name"]
     assert [] == paid.json("costs", "--since", "2999-01-01")["rows"]
+
+
+def test_a_lost_answer_and_one_that_came_are_of_one_model(shell):
+    """And nobody is told in which folder its script was."""
+    failing = '[[reply]]\nturn = 1\nattempt = 1\nfail = { kind = "overloaded" }\n'
+    quick = "[retry]\nbase_seconds = 0.01\n"
+    agent = shell.agent(failing + shell.hello.replace("]]", "]]\nturn = 1"), more=quick)
+    shell("run", "Look", "--agent", agent, "--inline")
+
+    (model,) = shell.json("costs", "--by", "model")["rows"]
+
+    assert ("scripted/script.toml", 1) == (model["name"], model["calls"])
 
 
 def test_what_does_not_fit_is_summed_up(paid):

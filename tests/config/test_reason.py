@@ -26,7 +26,7 @@ def reason(refuse):
         ("limits.max_turns", 0, "0 is less than 1"),
         ("retry.jitter", "1.5", "1.5 is more than 1"),
         ("grace_seconds", "2h", "7200 is more than 3600"),
-        ("limits.max_active_seconds", "soon", "'soon' is no time: that is a number of seconds"),
+        ("limits.max_active_seconds", "soon", "'soon' is no time; a time is a number of seconds"),
         ("limits.max_active_seconds", True, "true means nothing here"),
         ("policy.auto_approve", "perhaps", "'perhaps' is no truth value; say true or false"),
         ("policy.on_deny", "ask", "'ask' is none of 'inform', 'pause' or 'cancel'"),

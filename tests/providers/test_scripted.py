@@ -30,7 +30,7 @@ async def test_a_turn_is_answered_by_the_reply_in_its_place(model, request_for):
     reply = await scripted.reply(request_for(turn=2))
 
     assert (TextBlock(text="two"),) == reply.content
-    assert ("end_turn", "scripted") == (reply.stop_reason, reply.model)
+    assert ("end_turn", "script") == (reply.stop_reason, reply.model)
 
 
 async def test_asking_again_gives_the_same_answer(model, request_for):
