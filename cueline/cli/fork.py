@@ -102,7 +102,6 @@ def fork(
 
 async def _fork(name: str, at: int, goal: str | None, wish: "Wish", outside: "Outside") -> Exit:
     from cueline.cli.starting import (
-        APPROVAL_SECONDS,
         carry_on,
         check_channel,
         check_recorded,
@@ -110,6 +109,7 @@ async def _fork(name: str, at: int, goal: str | None, wish: "Wish", outside: "Ou
         refuse_taken,
         with_time_to_answer,
     )
+    from cueline.config.settings import APPROVAL_SECONDS
     from cueline.events.inbox import StartAsked
     from cueline.events.stream import stream_name
     from cueline.runtime import open_log

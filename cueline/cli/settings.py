@@ -68,7 +68,7 @@ def show(
     held = outside.held()
     if agent is not None:
         held = read_agent(agent, over=(outside.environment,), under=(outside.file,)).held
-    shown = [each for each in settings_of(held) if not only_set or each.source != "default"]
+    shown = [each for each in settings_of(held) if not only_set or each.key in held.given]
     if as_json:
         settings = {each.key: each._asdict() for each in shown}
         file = None if outside.path is None else str(outside.path)
@@ -95,10 +95,14 @@ def _aligned(rows: list[tuple[str, str, str]]) -> Iterator[str]:
 def settings_of(held: "Effective") -> Iterator[Setting]:
     """Tell every setting of *held*."""
     from cueline.config.leaf import leaves
+    from cueline.config.settings import APPROVAL_SECONDS
 
     table = held.settings.model_dump(mode="json")
     for key, leaf in leaves().items():
         value: Any = table
         for part in key.split("."):
             value = value[part]
-        yield Setting(key, value, held.sources.get(key, "default"), leaf.variable)
+        source = held.sources.get(key, "default")
+        if key == APPROVAL_SECONDS and key not in held.given:
+            value, source = None, "[approval] decides"
+        yield Setting(key, value, source, leaf.variable)

@@ -17,7 +17,7 @@ from cueline.cli.outside import Outside
 from cueline.cli.running import note_detached
 from cueline.cli.terminal import who
 from cueline.config.layer import Flags, from_flags
-from cueline.config.settings import Approval
+from cueline.config.settings import APPROVAL_SECONDS, Approval
 from cueline.console.screen import Screen
 from cueline.deciders.policy import asked_about
 from cueline.errors import ConfigError, RejectedError
@@ -27,8 +27,6 @@ from cueline.events.inbox import StartAsked
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import shown, sibling, stream_name
 from cueline.runtime import Log, open_log, recorded
-
-APPROVAL_SECONDS = "policy.approval_seconds"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,3 +53,5 @@ ADDED = frozenset({"prices", "secrets"})
 """What several layers say of these is taken together."""
 OF_PROVIDER = frozenset({"model", "base_url", "key_variable"})
 """What a layer says of these is said of its provider, and no other gets to see it."""
+APPROVAL_SECONDS = "policy.approval_seconds"
+"""Where nobody says it, `approval` decides, by whether somebody watches."""

@@ -9,6 +9,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from cueline.console.telling import Line, Tone
+from cueline.console.text import folded
 
 _STYLES: dict[Tone, str] = {
     "said": "bold",
@@ -42,8 +43,13 @@ class Screen:
             return
         self._erase()
         for line in told:
-            self.console.print(Text(line.text, _STYLES[line.tone]), soft_wrap=True)
+            for row in self._rows(line):
+                self.console.print(Text(row, _STYLES[line.tone]), soft_wrap=True)
         self._write_last()
+
+    def _rows(self, line: Line) -> list[str]:
+        """Fold what lists facts; a command or an answer stays whole, to be copied."""
+        return folded(line.text, self.console.width) if self.live else [line.text]
 
     def draw(self, what: RenderableType) -> None:
         """Write something larger, a box or a table, above the last line."""

@@ -1,13 +1,16 @@
-"""Tables, in plain text: the last column takes what is left of the width."""
+"""Tables, in plain text: columns that do not fit beside the others go beneath them."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import typer
 
 from cueline.console.text import one_line
 
 _GAP = "  "
+_BENEATH = "    "
+_LEAST = 20
+"""So much of the last column has to be seen; the rest of it may be cut."""
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -16,5 +19,20 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(head, *table, strict=True)]
     columns = shutil.get_terminal_size((10_000, 24)).columns
     for row in [[name.upper() for name in head], *table]:
-        line = _GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        typer.echo(line.rstrip()[:columns])
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        for number, line in enumerate(_lines(widths, columns)):
+            told = _GAP.join(cells[line]).rstrip()
+            if told:
+                typer.echo((_BENEATH * bool(number) + told)[:columns])
+
+
+def _lines(widths: Sequence[int], columns: int) -> Iterator[slice]:
+    """Tell which columns stand side by side."""
+    first, left = 0, columns
+    for number, width in enumerate(widths):
+        needed = min(width, _LEAST) if number == len(widths) - 1 else width
+        if needed > left and number > first:
+            yield slice(first, number)
+            first, left = number, columns - len(_BENEATH)
+        left -= width + len(_GAP)
+    yield slice(first, len(widths))

@@ -13,6 +13,7 @@ from decimal import Decimal
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
 )
+_BETWEEN = " · "
 _MINUTE = 60
 _HOUR = 3600
 _DAY = 86_400
@@ -37,6 +38,18 @@ def capped(text: str, lines: int, width: int) -> list[str]:
     shown = [line if len(line) <= width else line[: width - 1] + "…" for line in every[:lines]]
     left = len(every) - lines
     return [*shown, f"… {left:,} more line{'s' if left > 1 else ''}"] if left > 0 else shown
+
+
+def folded(line: str, width: int) -> list[str]:
+    """Return *line* in rows of *width*, broken only between the facts that it lists."""
+    first, *facts = line.split(_BETWEEN)
+    rows = [first]
+    for fact in facts:
+        if len(rows[-1]) + len(_BETWEEN) + len(fact) <= width:
+            rows[-1] += _BETWEEN + fact
+        else:
+            rows.append(f"    {fact}")
+    return rows
 
 
 def arguments(given: Mapping[str, object], width: int) -> str:

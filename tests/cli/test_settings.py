@@ -258,3 +258,15 @@ def test_a_fork_keeps_how_long_the_agents_file_has_questions_wait(shell):
 
     assert done.exit_code == 0, done.output
     assert 1800.0 == shell.json("export", "two")["policy"]["approval_seconds"]
+
+
+def test_what_another_table_decides_is_not_shown_as_if_it_held(shell, agent, monkeypatch):
+    """A default that is never used would be a lie about how long a question waits."""
+
+    def said():
+        return shell.json("config", "show", "--agent", agent)["settings"]["policy.approval_seconds"]
+
+    assert (None, "[approval] decides") == (said()["value"], said()["source"])
+    assert "policy.approval_seconds" not in shell("config", "show", "--set").stdout
+    monkeypatch.setenv("CUELINE_POLICY_APPROVAL_SECONDS", "15m")
+    assert 900.0 == said()["value"]

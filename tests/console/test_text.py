@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from cueline.console.text import arguments, capped, duration, money, one_line, visible
+from cueline.console.text import arguments, capped, duration, folded, money, one_line, visible
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,14 @@ def test_a_span_of_time_is_told_in_its_largest_units(seconds, told):
 )
 def test_a_cost_has_the_digits_it_needs(usd, told):
     assert told == money(Decimal(usd))
+
+
+def test_a_list_of_facts_is_folded_between_them():
+    line = "session one: completed · 3 turns · 250 in + 30 out tokens · $0.05"
+
+    assert [
+        "session one: completed · 3 turns",
+        "    250 in + 30 out tokens · $0.05",
+    ] == folded(line, 36)
+    assert [line] == folded(line, 80)
+    assert ["x" * 90] == folded("x" * 90, 80)
