@@ -45,7 +45,7 @@ class Judgement:
     @property
     def people_only(self) -> bool:
         """Whether it is for certain people, or several, and never granted automatically."""
-        return self.votes > 1 or bool(self.may_grant) or self.exclude_requester
+        return _takes_people(self)
 
 
 NOT_ESTIMATED: Final = Estimate(problem="it was not estimated")
@@ -134,9 +134,13 @@ def _may_ask(policy: Policy, tool: ToolSpec) -> bool:
     if gate.settled is not None:
         return gate.settled.answer == "ask" and not (automatic and not gate.settled.people_only)
     return any(
-        _asks(rule, tool) and (not automatic or rule.votes > 1 or bool(rule.may_grant))
-        for rule in gate.rules
+        _asks(rule, tool) and not (automatic and not _takes_people(rule)) for rule in gate.rules
     )
+
+
+def _takes_people(asks: Rule | Judgement) -> bool:
+    """Whether not just anybody can say yes, and so nothing automatic can."""
+    return asks.votes > 1 or bool(asks.may_grant) or asks.exclude_requester
 
 
 def _asks(rule: Rule, tool: ToolSpec) -> bool:

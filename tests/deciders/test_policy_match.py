@@ -1,0 +1,116 @@
+"""What a rule of approval is about: tools, tags, sizes, paths, commands."""
+
+import pytest
+
+from tests.deciders.policy_example import SHELL, WRITE, answer, rule, spec
+
+
+def test_a_rule_may_be_about_one_phase():
+    only_code = rule("ask", phases=("code",))
+
+    assert "ask" == answer(only_code, of=spec(tags=("phase:code",)))
+    assert "allow" == answer(only_code, of=spec(tags=("phase:plan",)))
+
+
+# 004-030
+def test_a_rule_may_go_by_a_tag():
+    assert "deny" == answer(rule(tags=("rebuild",)), of=spec(tags=("slow", "rebuild")))
+    assert "allow" == answer(rule(tags=("rebuild",)))
+
+
+@pytest.mark.parametrize(("pattern", "told"), [("sh*", "deny"), ("shell", "deny"), ("s", "allow")])
+def test_a_rule_may_name_tools(pattern, told):
+    assert told == answer(rule(tools=(pattern,)))
+
+
+# 004-029
+@pytest.mark.parametrize(("count", "told"), [(50, "allow"), (51, "ask")])
+def test_a_batch_over_a_size_is_asked_about(count, told):
+    batch = rule("ask", items_over=50)
+
+    assert told == answer(batch, papers={"few": [1], "ids": list(range(count)), "none": []})
+    assert told == answer(batch, papers=[[list(range(count))]])
+
+
+def test_a_rule_may_go_by_the_size_of_the_arguments():
+    assert "allow" == answer(rule(bytes_over=20), text="x" * 8)
+    assert "deny" == answer(rule(bytes_over=20), text="x" * 12)
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("secrets/key", "deny"),
+        ("secrets/a/b", "deny"),
+        ("secrets", "deny"),
+        ("./secrets/key", "deny"),
+        ("notes/../secrets/key", "deny"),
+        ("./" * 3000 + "secrets/key", "deny"),
+        ("/srv/work/secrets/key", "deny"),
+        ("//srv/work/secrets/key", "deny"),
+        ("../work/secrets/key", "deny"),
+        ("../secrets/key", "allow"),
+        ("secretsx/key", "allow"),
+        ("notes/secrets", "allow"),
+        ("/srv/workx/secrets/key", "allow"),
+    ],
+)
+def test_a_path_is_taken_as_the_file_system_takes_it(path, told):
+    assert told == answer(rule(paths=("secrets/**",)), of=WRITE, path=path)
+
+
+@pytest.mark.parametrize(
+    ("glob", "path", "told"),
+    [
+        ("*.md", "a.md", "deny"),
+        ("*.md", "n/a.md", "allow"),
+        ("**/*.md", "a.md", "deny"),
+        ("**/*.md", "n/o/a.md", "deny"),
+        ("n/**/a.md", "n/a.md", "deny"),
+        ("n/?.md", "n/a.md", "deny"),
+        ("n/?.md", "n/ab.md", "allow"),
+        ("**", "n/a\nb", "deny"),
+        ("a+b", "aab", "allow"),
+    ],
+)
+def test_a_star_stays_in_its_folder_and_two_cross_folders(glob, path, told):
+    assert told == answer(rule(paths=(glob,)), of=WRITE, path=path)
+
+
+@pytest.mark.parametrize("path", ["/etc/hosts", "//etc/hosts", "../../etc/hosts"])
+@pytest.mark.parametrize("glob", ["/etc/**", "/etc/hosts", "//etc/*"])
+def test_a_path_outside_the_workspace_is_known_by_its_whole_name(glob, path):
+    assert "deny" == answer(rule(paths=(glob,)), of=WRITE, path=path)
+
+
+def test_a_path_that_leaves_the_workspace_is_known_by_that_too():
+    assert "deny" == answer(rule(paths=("../**",)), of=WRITE, path="x/../../y")
+
+
+def test_only_what_a_tool_declares_is_a_path_and_all_texts_where_it_declares_none():
+    secrets = rule(paths=("secrets/**",))
+
+    assert "allow" == answer(secrets, of=WRITE, path="a", content="secrets/key")
+    assert "deny" == answer(secrets, of=SHELL, files=[{"from": "secrets/key"}])
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("git push origin", "deny"),
+        ("cd x && git  push", "deny"),
+        ("echo $(git push)", "deny"),
+        ("git status", "allow"),
+        ("echo git push", "allow"),
+    ],
+)
+def test_a_rule_may_go_by_a_command(command, told):
+    assert told == answer(rule(commands=("git push*",)), command=command)
+
+
+def test_everything_that_a_rule_names_has_to_fit():
+    both = rule(tools=("write",), paths=("a/**",))
+
+    assert "deny" == answer(both, of=WRITE, path="a/b")
+    assert "allow" == answer(both, of=WRITE, path="b")
+    assert "allow" == answer(both, of=SHELL, path="a/b")

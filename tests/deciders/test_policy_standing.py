@@ -1,0 +1,51 @@
+"""What a person allowed for the rest of a session is not asked about again."""
+
+import pytest
+
+from cueline.deciders.policy import Standing, always, exactly
+from tests.deciders.policy_example import SHELL, WRITE, answer, judged, rule
+
+
+def test_what_was_allowed_for_good_is_not_asked_about_again():
+    asks = rule("ask")
+    told = always(WRITE, {"path": "n/a.md", "content": "x"})
+    standing = [Standing(WRITE.digest, told, "ada")]
+
+    again = judged(asks, of=WRITE, standing=standing, path="n/a.md", content="y")
+    assert ("allow", "always allowed by ada") == (again.answer, again.rule)
+    assert "ask" == answer(asks, of=WRITE, standing=standing, path="n/b.md", content="x")
+    assert "ask" == answer(asks, of=SHELL, standing=standing, path="n/a.md", content="x")
+
+
+def test_a_folder_may_be_allowed_for_good():
+    standing = [Standing(WRITE.digest, ("n/**",), "ada")]
+
+    assert "allow" == answer(rule("ask"), of=WRITE, standing=standing, path="n/b.md")
+    assert "ask" == answer(rule("ask"), of=WRITE, standing=standing, path="n/../b.md")
+
+
+def test_of_a_tool_without_paths_exactly_these_arguments_are_allowed_for_good():
+    standing = [Standing(SHELL.digest, always(SHELL, {"command": "make"}), "ada")]
+
+    assert "allow" == answer(rule("ask"), standing=standing, command="make")
+    assert "ask" == answer(rule("ask"), standing=standing, command="make install")
+
+
+def test_the_same_arguments_in_another_order_are_the_same():
+    assert always(SHELL, {"a": 1, "b": 2}) == always(SHELL, {"b": 2, "a": 1})
+
+
+# A model chooses the path; what it chooses must not become a pattern.
+@pytest.mark.parametrize("path", ["**", "*", "n/?", "\\*"])
+def test_a_path_that_looks_like_a_pattern_allows_only_itself(path):
+    standing = [Standing(WRITE.digest, always(WRITE, {"path": path}), "ada")]
+
+    assert "allow" == answer(rule("ask"), of=WRITE, standing=standing, path=path)
+    assert "ask" == answer(rule("ask"), of=WRITE, standing=standing, path="n/x")
+
+
+# C15: nothing that was allowed before is stronger than a denial.
+def test_what_was_allowed_for_good_does_not_lift_a_denial():
+    standing = [Standing(SHELL.digest, (exactly({}),), "ada")]
+
+    assert "deny" == answer(rule("deny"), standing=standing)
