@@ -1,9 +1,9 @@
 """An agent as its author writes it: a Python object or a TOML file."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
@@ -25,11 +25,36 @@ from cueline.events.agent import (
     RetryPolicy,
     ToolSpec,
     Workspace,
-    each_model,
     url_variable,
 )
 from cueline.tools.catalogue import builtin_tools
 from cueline.tools.tool import Tool, load
+
+ALWAYS_SECRET = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "RAY_AUTH_TOKEN")
+
+
+class KeepsSecrets(Protocol):
+    """An agent, as its author writes it or as it is recorded."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Names of environment variables."""
+        ...
+
+    @property
+    def key_variable(self) -> str | None:
+        """The variable that holds its provider's key."""
+        ...
+
+    @property
+    def fallback(self) -> tuple[Fallback, ...]:
+        """Its other models."""
+        ...
+
+    @property
+    def policy(self) -> Policy:
+        """How people are reached."""
+        ...
 
 
 class ToolSettings(BaseModel):
@@ -209,13 +234,17 @@ def read_agent(path: Path, *, over: Sequence[Layer] = (), under: Sequence[Layer]
         raise ConfigError(str(path), reason) from error
 
 
-def secret_values(agent: AgentSpec | None, environ: Mapping[str, str] = os.environ) -> list[str]:
-    """Return the values that are never recorded: the agent's secrets and every provider's key."""
-    names = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "RAY_AUTH_TOKEN"]
-    if agent is not None:
-        keys = [asking.key_variable for asking in each_model(agent)]
-        urls = [url_variable(hook) for hook in agent.policy.hooks]
-        names += [*agent.secrets, *(name for name in (*keys, *urls) if name)]
+def secret_names(agent: "KeepsSecrets | None") -> set[str]:
+    """Return the variables whose values are told to nobody: the agent's and every provider's."""
+    if agent is None:
+        return set(ALWAYS_SECRET)
+    keys = (agent.key_variable, *(other.key_variable for other in agent.fallback))
+    urls = (url_variable(hook) for hook in agent.policy.hooks)
+    return {*ALWAYS_SECRET, *agent.secrets, *filter(None, (*keys, *urls))}
+
+
+def secret_values(names: Iterable[str], environ: Mapping[str, str]) -> list[str]:
+    """Return the values of those of *names* that are set."""
     return [environ[name] for name in names if environ.get(name)]
 
 

@@ -1,26 +1,26 @@
 """Reaches people: runs a command, or calls a URL, with what there is to tell."""
 
 import asyncio
+import os
+import signal
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 
 from cueline.errors import ConfigError, CuelineError
-from cueline.events.agent import AgentSpec, Hook, url_variable
+from cueline.events.agent import Hook, url_variable
 
 SECONDS = 10.0
 """How long a hook may take: whoever waits for a person holds nothing (I12)."""
 
 
 async def run_hook(
-    agent: AgentSpec, hook: Hook, news: bytes, environ: Mapping[str, str]
+    hook: Hook, news: bytes, environ: Mapping[str, str], *, hidden: Collection[str]
 ) -> str | None:
     """Run *hook* with *news*, and return why nobody was reached; None when somebody was.
 
-    A command sees the environment without the agent's secrets.
+    A command sees the environment without the variables that are *hidden*.
     """
-    urls = (url_variable(each) for each in agent.policy.hooks)
-    hidden = {*agent.secrets, agent.key_variable, *urls}
     visible = {name: value for name, value in environ.items() if name not in hidden}
     try:
         async with asyncio.timeout(SECONDS):
@@ -49,7 +49,12 @@ def _url_of(hook: Hook, environ: Mapping[str, str]) -> str:
 
 async def _run(command: tuple[str, ...], news: bytes, environ: Mapping[str, str]) -> str | None:
     process = await asyncio.create_subprocess_exec(
-        *command, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL, env=dict(environ)
+        *command,
+        stdin=PIPE,
+        stdout=DEVNULL,
+        stderr=DEVNULL,
+        env=dict(environ),
+        start_new_session=True,  # what it starts is killed with it; Ctrl-C is not meant for it
     )
     try:
         # It may end without reading: uvloop says so with a RuntimeError.
@@ -58,7 +63,8 @@ async def _run(command: tuple[str, ...], news: bytes, environ: Mapping[str, str]
         await process.wait()
     finally:
         if process.returncode is None:
-            process.kill()
+            with suppress(ProcessLookupError):  # it ended just now
+                os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
     return None if process.returncode == 0 else f"it ended with {process.returncode}"
 

@@ -25,7 +25,7 @@ from cueline.actors.presence import BEAT_SECONDS, ended, find, presence_of
 from cueline.actors.runner import Runner, RunnerPort
 from cueline.actors.session_host import HostPort, SessionHost
 from cueline.actors.tool import ToolExecutor
-from cueline.agent import Agent, secret_values
+from cueline.agent import Agent, secret_names, secret_values
 from cueline.clock import Clock, SystemClock
 from cueline.errors import CuelineError, ToolFailedError
 from cueline.events.agent import AgentSpec, Fallback, Hook, Limits, ToolSpec, Workspace, each_model
@@ -60,7 +60,7 @@ class Log:
 
     def redactor(self, agent: AgentSpec | None) -> Redactor:
         """Return what takes the secrets of *agent* out."""
-        return Redactor(secret_values(agent, self.environ))
+        return Redactor(secret_values(secret_names(agent), self.environ))
 
     def journal(self, agent: AgentSpec | None = None) -> Journal:
         """Return the log in facts, cleaned of the secrets of *agent*."""
@@ -145,7 +145,7 @@ def collaborators(
     from cueline.tools.preview import preview
 
     async def tell(agent: AgentSpec, hook: Hook, news: bytes) -> str | None:
-        return await run_hook(agent, hook, news, log.environ)
+        return await run_hook(hook, news, log.environ, hidden=secret_names(agent))
 
     return Collaborators(
         clock=log.clock,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from cueline.agent import Agent, secret_values
+from cueline.agent import Agent, secret_names, secret_values
 from cueline.errors import ConfigError
-from cueline.events.agent import BreakerPolicy, RetryPolicy
+from cueline.events.agent import BreakerPolicy, Hook, Policy, RetryPolicy
 
 
 def test_a_typo_in_a_key_that_is_needed_is_named(tmp_path):
@@ -122,7 +122,18 @@ def test_a_mistake_in_it_is_named(tmp_path, right, wrong, told):
 def test_the_keys_of_every_model_are_secrets(tmp_path):
     spec = Agent.from_file(written(tmp_path)).spec()
 
-    assert "hush-hush" in secret_values(spec, {"OTHER_KEY": "hush-hush"})
+    assert "OTHER_KEY" in secret_names(spec)
+
+
+def test_what_a_key_or_a_hook_needs_is_secret_without_being_named():
+    # I11, 002-013
+    hook = Hook(on="asked", url="$HOOK_URL")
+    agent = Agent(
+        name="a", provider="p", model="m", key_variable="OWN", policy=Policy(hooks=(hook,))
+    )
+
+    assert {"OWN", "HOOK_URL", "ANTHROPIC_API_KEY"} <= secret_names(agent)
+    assert ["the value"] == secret_values(secret_names(agent), {"OWN": "the value", "HOME": "/"})
 
 
 def test_an_agent_file_may_be_named_by_a_string(tmp_path):

@@ -7,11 +7,10 @@ import sys
 import pytest
 
 from cueline import hook as module
-from cueline.events.agent import AgentSpec, Hook
+from cueline.events.agent import Hook
 from cueline.hook import run_hook
 from cueline.loop import run
 
-AGENT = AgentSpec(name="a", provider="scripted", model="m", secrets=("TOKEN",))
 NEWS = json.dumps({"tool": "deploy"}).encode()
 ENVIRON = {"TOKEN": "secret-value", "HOME": "/root"}
 
@@ -21,7 +20,7 @@ def python(code):
 
 
 async def told(hook, environ=ENVIRON):
-    return await run_hook(AGENT, hook, NEWS, environ)
+    return await run_hook(hook, NEWS, environ, hidden={"TOKEN"})
 
 
 async def test_a_command_gets_the_news_on_its_standard_input(tmp_path):
@@ -34,7 +33,7 @@ async def test_a_command_gets_the_news_on_its_standard_input(tmp_path):
 
 
 # I11
-async def test_a_command_does_not_see_the_agents_secrets(tmp_path):
+async def test_a_command_does_not_see_what_is_hidden(tmp_path):
     file = tmp_path / "environ"
 
     await told(python(f"import os; open({str(file)!r}, 'w').write(str(dict(os.environ)))"))
@@ -69,6 +68,33 @@ async def test_a_command_that_takes_too_long_is_killed(monkeypatch):
     monkeypatch.setattr(module, "SECONDS", 0.05)
 
     assert "longer than 0.05 s" in await told(python("import time; time.sleep(60)"))
+
+
+async def test_what_a_command_started_ends_with_it():
+    # I12: the connection is open as long as anybody holds it.
+    held = asyncio.get_running_loop().create_future()
+
+    async def hold(reader, _):
+        held.set_result(reader)
+
+    server = await asyncio.start_server(hold, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    code = f"""
+import socket, subprocess
+connection = socket.create_connection(("127.0.0.1", {port}))
+connection.set_inheritable(True)
+subprocess.Popen(["sleep", "60"], close_fds=False)
+connection.send(b"x")
+connection.recv(1)
+"""
+    running = asyncio.create_task(told(python(code)))
+    reader = await asyncio.wait_for(held, 10)
+    assert b"x" == await reader.read(1)
+
+    running.cancel()
+
+    assert b"" == await asyncio.wait_for(reader.read(1), 10)
+    server.close()
 
 
 @pytest.mark.parametrize(("status", "problem"), [(204, None), (500, "it answered 500")])

@@ -12,9 +12,8 @@ if TYPE_CHECKING:
 
 def hidden(text: str, outside: "Outside | None") -> str:
     """Return *text* without the providers' keys, and without what is known to be secret here."""
-    from cueline.agent import secret_values
+    from cueline.agent import secret_names, secret_values
     from cueline.events.clean import Redactor
 
-    named = set() if outside is None else outside.secrets
-    own = [os.environ[name] for name in named if os.environ.get(name)]
-    return Redactor([*secret_values(None), *own]).redact(text)[0]
+    named = secret_names(None) | (set() if outside is None else outside.secrets)
+    return Redactor(secret_values(named, os.environ)).redact(text)[0]

@@ -13,7 +13,7 @@ import typer
 from cueline.config.place import LOG, find_file, set_in
 
 if TYPE_CHECKING:
-    from cueline.agent import Agent
+    from cueline.agent import KeepsSecrets
     from cueline.config.effective import Effective
     from cueline.config.layer import Layer
 
@@ -36,10 +36,11 @@ class Outside:
         """The log that the file names."""
         return self.file["log"].value if "log" in self.file else None
 
-    def note(self, agent: "Agent") -> None:
+    def note(self, agent: "KeepsSecrets") -> None:
         """Learn which variables this agent keeps secret."""
-        named = (agent.key_variable, *(each.key_variable for each in agent.fallback))
-        self.secrets.update(agent.secrets, filter(None, named))
+        from cueline.agent import secret_names
+
+        self.secrets.update(secret_names(agent))
 
     def held(self) -> "Effective":
         """Return what holds where neither a flag nor an agent says anything.
