@@ -1,5 +1,6 @@
 """What a call would change, as far as it can be seen before it runs."""
 
+import hashlib
 from collections.abc import Mapping
 from difflib import unified_diff
 from os import fdopen
@@ -13,6 +14,8 @@ from cueline.events.agent import ToolSpec, Workspace
 from cueline.tools.folder import kind_of, open_file, parent_of
 
 LARGEST = 1_000_000
+PAIRS = 5000**2
+"""Of a line before and one after: the time grows with them, and all of the host waits."""
 LINES = 400
 
 
@@ -33,9 +36,9 @@ def preview(tool: ToolSpec, arguments: Mapping[str, JsonValue], workspace: Works
 
 def _content(root: Path, path: str) -> str | None:
     """Return the text at *path*, empty where there is none yet; None where it is no text."""
-    if not (root / path).parent.exists():
-        return ""  # the folders come with the file
     try:
+        if not (root / path).parent.exists():
+            return ""  # the folders come with the file
         with parent_of(root, path) as (parent, name):
             if kind_of(parent, name) is None:
                 return ""
@@ -47,9 +50,11 @@ def _content(root: Path, path: str) -> str | None:
 
 
 def _difference(path: str, before: str, after: str) -> str:
-    lines = list(
-        unified_diff(before.splitlines(), after.splitlines(), f"a/{path}", f"b/{path}", lineterm="")
-    )
+    old, new = before.splitlines(), after.splitlines()
+    if len(old) * len(new) > PAIRS:
+        was = hashlib.sha256(before.encode()).hexdigest()[:12]
+        return f"a/{path}: {len(old):,} lines ({was}) become {len(new):,}, too many to compare"
+    lines = list(unified_diff(old, new, f"a/{path}", f"b/{path}", lineterm=""))
     if len(lines) > LINES:
         lines[LINES:] = [f"[{len(lines) - LINES} lines more]"]
     return "\n".join(lines)

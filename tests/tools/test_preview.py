@@ -36,7 +36,20 @@ def test_a_write_that_changes_nothing_shows_nothing(place, tmp_path):
     assert "" == shown(place)
 
 
-@pytest.mark.parametrize("path", ["../a.txt", "/etc/passwd", "link", "folder", "image", "huge", ""])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../a.txt",
+        "/etc/passwd",
+        "link",
+        "folder",
+        "image",
+        "huge",
+        "",
+        f"{'x' * 300}/a.txt",
+        "a\0b",
+    ],
+)
 def test_what_cannot_be_seen_shows_nothing(place, tmp_path, path):
     (tmp_path / "link").symlink_to("/etc/passwd")
     (tmp_path / "folder").mkdir()
@@ -61,3 +74,15 @@ def test_a_long_difference_is_cut(place):
     told = shown(place, content="line\n" * 1000)
 
     assert told.endswith("lines more]")
+
+
+def test_a_file_of_too_many_lines_is_named_and_not_compared(place, tmp_path):
+    # It took minutes, in which the host answered nobody.
+    numbers = [str(n % 110) for n in range(30_000)]
+    (tmp_path / "a.txt").write_text("\n".join(numbers))
+
+    told = shown(place, content="\n".join(reversed(numbers)))
+
+    assert "30,000 lines" in told
+    (tmp_path / "a.txt").write_text("\n".join(numbers[:-1] + ["changed"]))
+    assert told != shown(place, content="\n".join(reversed(numbers)))
