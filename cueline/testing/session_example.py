@@ -25,6 +25,7 @@ from cueline.events.session import (
     ModelReplied,
     ModelStarted,
     SessionEvent,
+    SessionForked,
     SessionStarted,
     ToolFailed,
     ToolReturned,
@@ -117,6 +118,30 @@ def started(
 ) -> SessionStarted:
     """Return how a session starts."""
     return SessionStarted(agent=spec, goal=goal, open=open, attached=False, epoch=1, at=NOW)
+
+
+def forked(
+    spec: AgentSpec = AGENT,
+    goal: str | None = None,
+    *,
+    parent: str = "session-default/1",
+    version: int = 1,
+    open: bool = False,  # noqa: A002 - the fact's own word
+    note: str | None = None,
+) -> SessionForked:
+    """Return how a session begins as a fork of *parent*."""
+    return SessionForked(
+        parent=parent,
+        version=version,
+        hash="00",
+        agent=spec,
+        goal=goal,
+        open=open,
+        attached=False,
+        note=note,
+        epoch=1,
+        at=NOW,
+    )
 
 
 def asking(turn: int = 1, attempt: int = 1) -> ModelStarted:

@@ -1,87 +1,14 @@
 """Breakers on the log, as hosts meet and tell them (004-005, 004-057; C4, D37)."""
 
-import asyncio
-
 import pytest
 
 from cueline.actors.breakers import Breakers, plain
-from cueline.deciders.breaker import BREAKER
-from cueline.errors import ProviderRefusedError, ProviderUnavailableError, ToolFailedError
-from cueline.events.agent import BreakerPolicy
+from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.events.codec import FACTS, Codec
-from cueline.events.session import SessionWaiting
 from cueline.events.stream import check_stream, sibling
-from cueline.testing.crash import Life, Outside, World
-from cueline.testing.fakes import JournalingExecutor, agent_spec, asks_for, says, tool_spec
-
-MODEL = "breaker-default/fake.fake"
-ACCOUNT = "breaker-default/fake"
-AGENT = {"retry": {"max_retries": 0}, "breaker": {"threshold": 3}}
-
-
-class Provider:
-    """A model that is ill until it is told to be well."""
-
-    def __init__(self, fault=None):
-        self.fault = fault or ProviderUnavailableError("overloaded", "too much")
-        self.asked = []
-
-    async def reply(self, request):
-        self.asked.append(request.session)
-        if self.fault is not None:
-            raise self.fault
-        return says("Well.")
-
-    async def close(self):
-        """Nothing to let go of."""
-
-
-class Crowd:
-    """Sessions of one agent on one log, and whatever processes drive them."""
-
-    def __init__(self, fault=None, **agent):
-        self.provider = Provider(fault)
-        self.outside = Outside.new(self.provider, JournalingExecutor({}))
-        self.clock = self.outside.clock
-        self.agent = agent_spec(**{**AGENT, **agent})
-        self.count = 0
-
-    async def start(self, how_many=1):
-        names = [f"s{self.count + n}" for n in range(1, how_many + 1)]
-        self.count += how_many
-        return [await self.outside.start(name, self.agent) for name in names]
-
-    async def world(self, life=None):
-        world = World(self.outside, life)
-        await self.tick(world)
-        return world
-
-    async def tick(self, *worlds):
-        for world in worlds:
-            looking = asyncio.create_task(world.dispatcher.tick())
-            await self.clock.settle()
-            await looking
-
-    async def breaker(self, stream=MODEL):
-        facts = [fact async for _, fact in self.outside.journal.read(stream)]
-        return BREAKER.replay(facts), facts
-
-    async def types(self, stream=MODEL):
-        return await self.outside.types(stream)
-
-    async def waits(self, stream):
-        facts = await self.outside.facts(stream)
-        return [f for f in facts if isinstance(f, SessionWaiting) and f.kind == "breaker"]
-
-    async def status(self, stream):
-        return str((await self.outside.state(stream)).status)
-
-
-async def opened(**agent):
-    """Return a crowd with an open breaker, and the process that opened it."""
-    crowd = Crowd(**agent)
-    await crowd.start(3)
-    return crowd, await crowd.world()
+from cueline.testing.crash import World
+from cueline.testing.fakes import agent_spec
+from tests.actors.crowd import ACCOUNT, AGENT, MODEL, Crowd, opened
 
 
 async def test_failures_of_several_sessions_open_the_breaker_that_they_share():
@@ -100,30 +27,6 @@ async def test_a_session_that_comes_to_an_open_breaker_waits_with_a_deadline():
     state, _ = await crowd.breaker()
     assert ("fake fake keeps failing (overloaded)", state.until) == (wait.why, wait.deadline_at)
     assert ("waiting", 3) == (await crowd.status(late), len(crowd.provider.asked))
-
-
-# D37
-async def test_one_probe_goes_out_and_its_success_lets_everybody_go_on():
-    crowd, world = await opened()
-    late = await crowd.start(4)
-    await crowd.clock.advance(60)
-    crowd.provider.fault = None
-    await crowd.tick(world)
-
-    types = await crowd.types()
-    assert (1, "BreakerClosed") == (types.count("BreakerHalfOpened"), types[-1])
-    assert {"completed"} == {await crowd.status(stream) for stream in late}
-    assert 3 + 4 == len(crowd.provider.asked)
-
-
-async def test_a_probe_that_fails_keeps_everybody_else_waiting():
-    crowd, world = await opened()
-    await crowd.start(4)
-    await crowd.clock.advance(60)
-    await crowd.tick(world)
-
-    state, _ = await crowd.breaker()
-    assert ("open", 2, 3 + 1) == (state.phase, state.openings, len(crowd.provider.asked))
 
 
 async def test_another_process_on_the_log_keeps_to_it():
@@ -259,36 +162,6 @@ async def test_a_wait_for_a_breaker_is_no_attempt():
     assert [1] == [fact.attempt for fact in facts if fact.type == "ModelStarted"]
 
 
-async def test_a_probe_that_died_with_its_host_is_gone_on_with_by_its_session():
-    crowd, world = await opened()
-    (late,) = await crowd.start()
-    await crowd.clock.settle()
-    await world.kill()
-    await crowd.clock.advance(60)
-    life = Life()
-    life.reach = dies_after(life, "after BreakerHalfOpened")
-    doomed = await crowd.world(life)
-    await doomed.kill()
-    crowd.provider.fault = None
-    await crowd.world()
-
-    types = await crowd.types()
-    assert (1, "BreakerClosed") == (types.count("BreakerHalfOpened"), types[-1])
-    assert "completed" == await crowd.status(late)
-
-
-def dies_after(life, point):
-    reach = Life.reach
-
-    async def reached(name):
-        await reach(life, name)
-        if name == point:
-            life.dead = True
-            await life.go_on()
-
-    return reached
-
-
 async def test_a_turn_with_a_closed_breaker_costs_it_neither_a_read_nor_an_append():
     crowd = Crowd()
     crowd.provider.fault = None
@@ -328,60 +201,6 @@ def blind_codec():
     return Codec(facts={n: f for n, f in FACTS.items() if n != "FailureCounted"})
 
 
-# Tools.
-
-GUARDED = BreakerPolicy(threshold=2)
-
-
-def tool_crowd(outcome, **policy):
-    breaker = GUARDED.model_copy(update=policy)
-    search = tool_spec("search", "read_only").model_copy(update={"breaker": breaker})
-    crowd = Crowd(retry={"max_retries": 0})
-    crowd.agent = agent_spec(search, **AGENT)
-
-    async def reply(request):
-        return says("Well.") if request.turn > 1 else asks_for(("search", {}))
-
-    async def act(order):
-        return await outcome(order)
-
-    crowd.provider.reply = reply
-    crowd.outside.executor.tools = {"search": act}
-    return crowd
-
-
-async def times_out(order):
-    raise ToolFailedError("timeout", "no answer")
-
-
-async def test_a_tool_that_asks_for_a_breaker_has_one():
-    crowd = tool_crowd(times_out)
-    await crowd.start(2)
-    await crowd.world()
-    (late,) = await crowd.start()
-    await crowd.clock.settle()
-
-    (wait,) = await crowd.waits(late)
-    assert ("tool search keeps failing (timeout)", ("1.0",)) == (wait.why, wait.effects)
-    assert 2 == len(crowd.outside.executor.starts)
-
-
-# 004-019: degrade.
-async def test_an_agent_may_do_without_a_tool_that_is_left_alone():
-    crowd = tool_crowd(times_out, on_open="fallback")
-    await crowd.start(2)
-    await crowd.world()
-    (late,) = await crowd.start()
-    await crowd.clock.settle()
-
-    assert "completed" == await crowd.status(late)
-    told = (await crowd.outside.transcript(late))[-2].decode()
-    assert "circuit_open: tool search keeps failing (timeout)" in told
-
-
-# Names.
-
-
 @pytest.mark.parametrize(
     "name", ["claude-opus-4-6", "gpt-4.1", "A/B", "..", "ü", "x" * 300, "a--b", "-", "a.-b"]
 )
@@ -393,17 +212,3 @@ def test_two_names_are_two_breakers():
     names = ["a-b", "a--b", "A-b", "a b", "x" * 60, "x" * 61]
 
     assert len(names) == len({plain(name) for name in names})
-
-
-async def test_a_tool_that_says_when_is_left_alone_until_then():
-    async def slow_down(order):
-        raise ToolFailedError("rate_limited", "slow down", 30.0)
-
-    crowd = tool_crowd(slow_down)
-    await crowd.start()
-    await crowd.world()
-    (late,) = await crowd.start()
-    await crowd.clock.settle()
-
-    (wait,) = await crowd.waits(late)
-    assert 30 == (wait.deadline_at - crowd.clock.now()).total_seconds()

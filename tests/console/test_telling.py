@@ -27,7 +27,6 @@ from cueline.events.session import (
     ReservationClosed,
     SessionCompleted,
     SessionFailed,
-    SessionForked,
     SessionStarted,
     SessionTakenOver,
     SessionWaiting,
@@ -38,6 +37,7 @@ from cueline.events.session import (
     ToolSkipped,
     ToolStarted,
 )
+from cueline.testing.session_example import forked
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 REPLIED = ModelReplied(
@@ -249,19 +249,7 @@ def test_the_summary_counts_what_was_used_and_recovered(telling):
 
 
 def test_what_a_fork_inherited_was_not_spent_by_it(telling):
-    agent = AgentSpec(name="a", provider="scripted", model="s")
-    forked = SessionForked(
-        parent="session-default/zero",
-        version=3,
-        hash="00",
-        agent=agent,
-        goal=None,
-        open=False,
-        attached=False,
-        note=None,
-        epoch=1,
-    )
-    told(telling, REPLIED, forked)
+    told(telling, REPLIED, forked(version=3))
 
     lines = [line.text for line in summary("one", "running", telling.tally)]
 

@@ -1,88 +1,51 @@
-"""What a session owes its budget, and how it waits for room (I8)."""
+"""What a session owes its budget (I8)."""
 
 from decimal import Decimal
 
 import pytest
 
-from cueline.deciders.session import Status, due, wake_at
+from cueline.deciders.session import Status
 from cueline.deciders.session.due import CallModel, CloseReservation, Reserve
 from cueline.deciders.session.state import Bill
-from cueline.events.agent import BreakerPolicy, Fallback, Limits
 from cueline.events.budget import Allowance
 from cueline.events.inbox import (
     ChildAsked,
     ChildEnded,
-    PauseAsked,
-    RaiseAsked,
-    ResumeAsked,
-    RoomMade,
-    StopAsked,
 )
-from cueline.events.message import Cost, Usage
+from cueline.events.message import Usage
 from cueline.events.session import (
     ChildSettled,
     ChildSpawned,
-    LimitRaised,
     MessageReceived,
     ModelReplied,
     ModelRequested,
     ModelStarted,
     ReservationClosed,
     SessionCompleted,
-    SessionContinued,
-    SessionForked,
     SessionIdle,
-    SessionStopped,
     SessionTakenOver,
-    SessionWaiting,
     ToolStarted,
 )
 from cueline.testing.given import given
 from cueline.testing.session_example import (
-    AGENT,
     NOW,
     asking,
     failing,
-    later,
     received,
     returned,
     running,
     saying,
     started,
 )
-
-LIMITED = AGENT.model_copy(update={"limits": Limits(max_cost=Decimal(1), max_tokens=1000)})
-USED = Usage(input=10, output=5)
-COST = Cost(usd=Decimal("0.02"), prices="list")
-BUDGET = "budget-default/1"
-
-
-def granted(turn=1, attempt=1):
-    return ModelStarted(effect=f"{turn}.m", attempt=attempt, grant=f"grant {turn}.{attempt}")
-
-
-def reply(*tools, turn=1, attempt=1):
-    said = saying(*tools, turn=turn, attempt=attempt)
-    return said.model_copy(update={"usage": USED, "cost": COST})
-
-
-def closed(turn=1, attempt=1, outcome="settled"):
-    return ReservationClosed(effect=f"{turn}.m", attempt=attempt, outcome=outcome)
-
-
-def busy(until=60):
-    return SessionWaiting(kind="budget", why="busy: it is", deadline_at=later(until))
-
-
-EXHAUSTED = SessionWaiting(kind="budget", why="exhausted: it is", exhausted=True)
-
-
-def asked(**fields):
-    return given().when(started(LIMITED, **fields))
-
-
-def owed(past):
-    return due(past.state)
+from tests.deciders.session_budget_example import (
+    COST,
+    USED,
+    asked,
+    closed,
+    granted,
+    owed,
+    reply,
+)
 
 
 # 000-003, 000-018, 000-019
@@ -178,165 +141,6 @@ def test_a_limit_that_is_spent_holds_only_who_asks_for_more():
 
     past.when(closed().model_copy(update={"shares": {"max_cost": 1.0}}))
     assert [Reserve("2.m", 1)] == owed(past)
-
-
-# Waiting for room.
-
-
-def test_who_is_busy_waits_a_minute_and_asks_again():
-    # I14
-    past = asked().when(busy()).then(SessionWaiting)
-
-    assert ([], later(60)) == (owed(past), wake_at(past.state))
-    past.when(SessionContinued(by="deadline", at=later(60))).then(SessionContinued)
-    assert [Reserve("1.m", 1)] == owed(past)
-
-
-def test_who_hears_of_room_asks_at_once():
-    past = asked().when(busy(), received(2, RoomMade(budget=BUDGET)))
-
-    past.then(MessageReceived, SessionContinued)
-    assert [Reserve("1.m", 1)] == owed(past)
-
-
-def test_news_of_room_that_nobody_waits_for_changes_nothing():
-    past = asked().when(granted(), received(2, RoomMade(budget=BUDGET))).then(MessageReceived)
-
-    assert [] == owed(past)
-
-
-# 000-020, C21, D8: it waits, and has not failed.
-def test_who_is_exhausted_waits_for_a_raise():
-    past = asked().when(EXHAUSTED).then(SessionWaiting)
-
-    assert ([], None) == (owed(past), wake_at(past.state))
-    assert ("budget", Status.WAITING) == (past.state.waiting.kind, past.state.status)
-    past.when(received(2, RaiseAsked(max_cost=Decimal(2))))
-    past.then(MessageReceived, LimitRaised(max_cost=Decimal(2)), SessionContinued)
-    assert [Reserve("1.m", 1)] == owed(past)
-
-
-def test_a_refusal_counts_only_while_room_is_wanted():
-    past = asked().when(received(2, PauseAsked()))
-
-    past.when(busy()).then_nothing()
-
-
-# 000-048, 000-061, 000-062: limits are facts.
-def test_a_raise_is_a_fact_of_its_own():
-    past = asked().when(received(2, RaiseAsked(max_cost=Decimal(2), max_turns=60)))
-
-    past.then(MessageReceived, LimitRaised(max_cost=Decimal(2), max_turns=60))
-    assert (Decimal(2), 60, 1000) == (
-        past.state.meter.limits.max_cost,
-        past.state.meter.limits.max_turns,
-        past.state.meter.limits.max_tokens,
-    )
-
-
-@pytest.mark.parametrize(
-    ("message", "reason"),
-    [
-        (RaiseAsked(max_cost=Decimal(1)), "max_cost is 1 already"),
-        (RaiseAsked(max_tokens=10), "max_tokens is 1000 already"),
-        (RaiseAsked(max_wall_seconds=10), "has no max_wall_seconds"),
-        (RaiseAsked(), "names no limit"),
-        (RaiseAsked(max_cost=Decimal(2), max_turns=1), "max_turns is 50 already"),
-    ],
-)
-def test_a_limit_is_neither_lowered_nor_introduced(message, reason):
-    asked().when(received(2, message)).then_rejected(reason)
-
-
-def test_a_raise_of_turns_lets_a_session_at_its_limit_go_on():
-    spec = AGENT.model_copy(update={"limits": Limits(max_turns=1)})
-    past = given().when(started(spec), asking(), saying("look"))
-    past.when(running("1.0", "look"), returned("1.0"))
-
-    past.when(received(2, RaiseAsked(max_turns=2)))
-    past.then(MessageReceived, LimitRaised, ModelRequested)
-
-
-# What ends the need.
-
-
-@pytest.mark.parametrize("message", [PauseAsked(), StopAsked()])
-def test_a_call_that_will_not_begin_is_released(message):
-    past = asked().when(received(2, message)).then(MessageReceived)
-
-    assert [CloseReservation(Bill("1.m", 1, started=False))] == owed(past)
-    past.when(granted()).then_nothing()
-
-
-def test_a_pause_rests_after_the_release_and_asks_anew_when_it_is_over():
-    past = asked().when(received(2, PauseAsked()), closed(outcome="released"))
-
-    past.then(ReservationClosed, SessionWaiting)
-    past.when(received(3, ResumeAsked())).then(MessageReceived, ModelRequested)
-    assert [Reserve("1.m", 2)] == owed(past)
-
-
-def test_a_stop_ends_after_the_release():
-    past = asked().when(EXHAUSTED, received(2, StopAsked())).then(MessageReceived)
-
-    past.when(closed(outcome="released")).then(ReservationClosed, SessionStopped)
-
-
-def test_a_stop_waits_for_a_call_that_is_out_and_then_for_its_bill():
-    past = asked().when(granted(), received(2, StopAsked()), failing("cancelled"))
-
-    assert [CloseReservation(Bill("1.m", 1))] == owed(past)
-    past.when(closed(outcome="estimated")).then(ReservationClosed, SessionStopped)
-
-
-def test_a_call_that_the_ledger_has_closed_is_asked_for_as_another_attempt():
-    past = asked().when(closed(outcome="released")).then(ReservationClosed, ModelRequested)
-
-    assert [Reserve("1.m", 2)] == owed(past)
-
-
-# I8: its host may have died between the grant and the start.
-def test_a_call_that_was_kept_back_is_released_before_the_next_model_is_asked():
-    stand_in = Fallback(provider="scripted", model="m2")
-    breaker = BreakerPolicy(on_open="fallback")
-    spec = LIMITED.model_copy(update={"fallback": (stand_in,), "breaker": breaker})
-    kept_back = SessionWaiting(
-        kind="breaker", why="it keeps failing", deadline_at=later(60), effects=("1.m",)
-    )
-    past = given().when(started(spec), kept_back)
-
-    assert [CloseReservation(Bill("1.m", 1, started=False))] == due(past.state)
-    past.when(closed(outcome="released"))
-    assert [Reserve("1.m", 2, fallback=1)] == due(past.state)
-
-
-def test_what_is_closed_twice_is_closed_once():
-    past = asked().when(granted(), reply("shout"), closed())
-
-    past.when(closed()).then_nothing()
-
-
-def test_a_session_that_takes_its_hosts_down_still_pays():
-    lost = [SessionTakenOver(epoch=n, at=NOW) for n in (2, 3, 4)]
-    past = asked().when(granted(), *lost)
-
-    assert [CloseReservation(Bill("1.m", 1))] == owed(past)
-    past.when(closed(outcome="estimated")).then(ReservationClosed, SessionWaiting)
-    assert "operator" == past.state.waiting.kind
-
-
-def test_nothing_that_is_held_crosses_a_fork():
-    past = asked().when(granted(), reply("shout"), running("1.0"))
-    fork = SessionForked(
-        parent="session-default/1", version=5, hash="", agent=LIMITED, goal="Go on.",
-        open=False, attached=False, note=None, epoch=1,
-    )  # fmt: skip
-
-    past.when(fork).then(SessionForked, ModelRequested)
-    assert [Reserve("2.m", 1)] == owed(past)
-
-
-# Children.
 
 
 def test_a_child_and_what_it_spent_are_facts_of_its_parent():

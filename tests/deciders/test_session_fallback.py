@@ -13,7 +13,6 @@ from cueline.events.session import (
     PromptPrefixChanged,
     SessionContinued,
     SessionFailed,
-    SessionForked,
     SessionTakenOver,
     SessionWaiting,
     ToolReturned,
@@ -23,6 +22,7 @@ from cueline.testing.session_example import (
     agent,
     asking,
     failing,
+    forked,
     later,
     received,
     returned,
@@ -153,20 +153,8 @@ def test_an_attempt_that_was_lost_is_made_again_with_the_same_model():
 
 def test_a_fork_may_have_fewer_models():
     past = answered_by_another()
-    other = agent(max_retries=0)
-    fork = SessionForked(
-        parent="session-default/2",
-        version=9,
-        hash="00",
-        agent=other,
-        goal=None,
-        open=False,
-        attached=False,
-        note=None,
-        epoch=1,
-    )
 
-    past.when(fork)
+    past.when(forked(agent(max_retries=0), version=9))
 
     assert [(1, 0)] == fallbacks(past)
 

@@ -28,6 +28,7 @@ from cueline.testing.session_example import (
     asking,
     broken,
     failing,
+    forked,
     later,
     received,
     returned,
@@ -162,12 +163,8 @@ def test_a_retry_is_held_too_when_the_time_is_used_up():
 
 def test_a_fork_begins_with_all_its_time():
     past = working(100)
-    fork = SessionForked(
-        parent="session-default/1", version=9, hash="00", agent=past.state.agent, goal="Again.",
-        open=False, attached=False, note=None, epoch=1, at=later(0),
-    )  # fmt: skip
 
-    past.when(fork).then(SessionForked, ModelRequested)
+    past.when(forked(past.state.agent, "Again.", version=9)).then(SessionForked, ModelRequested)
 
 
 # 003-010: four hours unless the agent says otherwise; 003-011: as in these tests.

@@ -1,0 +1,101 @@
+"""Who is asked by a run, and that nothing begins where nobody can be asked."""
+
+import asyncio
+
+from cueline import Agent, open_runtime
+
+
+def test_what_asks_waits_for_a_day_where_nobody_watches(asking):
+    """000-026, C11: five minutes at a terminal, a day elsewhere."""
+    waiting = asking.json("pending")
+
+    assert [("one.1.0.1", "delete_file", {"path": "list.txt"})] == [
+        (each["id"], each["tool"], each["arguments"]) for each in waiting
+    ]
+    assert asking.json("export", "one")["policy"]["approval_seconds"] == 86_400
+    assert (asking.folder / "work" / "list.txt").exists()
+
+
+def test_a_run_that_waits_says_how_to_go_on(shell):
+    agent = shell.agent(shell.deletes, tools=("delete_file",), more=shell.reachable)
+
+    done = shell("run", "Tidy", "--agent", agent, "--inline", "--id", "one", "--log", "my.db")
+
+    assert done.exit_code == 3
+    assert "  cueline approve one.1.0.1 --log my.db\n" in done.stdout
+    assert "  cueline resume one --log my.db\n" in done.stdout
+
+
+def test_auto_approval_records_request_and_grant(shell):
+    """000-027."""
+    agent = shell.agent(shell.deletes, tools=("delete_file",))
+
+    done = shell("run", "Tidy", "--agent", agent, "--inline", "--id", "one", "--auto-approve")
+
+    assert done.exit_code == 0
+    assert ["ApprovalRequested", "ApprovalResolved"] == [
+        type_ for type_ in shell.types("one") if type_.startswith("Approval")
+    ]
+    assert "granted by auto:cli-flag" in done.stdout
+
+
+def test_an_agent_whose_policy_is_off_is_not_asked_for(shell):
+    """000-052."""
+    agent = shell.agent(shell.deletes, tools=("delete_file",), more='[policy]\napproval = "off"\n')
+
+    done = shell("run", "Tidy", "--agent", agent, "--inline")
+
+    assert done.exit_code == 0
+
+
+def test_approval_can_be_required_whatever_the_file_says(shell):
+    """000-023."""
+    more = f'[policy]\napproval = "off"\n{shell.reachable}'
+    agent = shell.agent(shell.deletes, tools=("delete_file",), more=more)
+
+    done = shell("run", "Tidy", "--agent", agent, "--inline", "--require-approval")
+
+    assert done.exit_code == 3
+
+
+def test_an_agent_that_would_ask_is_refused_where_nobody_can_be_asked(shell):
+    """D36; before anything is recorded, with what to do."""
+    agent = shell.agent(shell.deletes, tools=("delete_file",))
+
+    done = shell("run", "Tidy", "--agent", agent, "--inline", "--id", "one")
+
+    assert done.exit_code == 2
+    assert "it asks before it calls delete_file, and nobody can be asked here" in done.stderr
+    assert all(way in done.stderr for way in ("terminal", "--detach", "hook", "--auto-approve"))
+    assert not shell.log.exists()
+
+
+def test_a_resume_is_refused_likewise_and_a_fork_that_asks_nobody_is_not(shell):
+    """D36."""
+    agent = shell.agent(shell.deletes, tools=("delete_file",))
+    shell("run", "Tidy", "--agent", agent, "--detach", "--id", "one")
+    shell("run", "Tidy", "--agent", agent, "--inline", "--auto-approve", "--id", "two")
+
+    resumed = shell("resume", "one", "--inline")
+
+    assert (2, True) == (resumed.exit_code, "nobody can be asked here" in resumed.stderr)
+    assert 0 == shell("fork", "two", "--at", "3", "--inline").exit_code
+
+
+async def asked_in_python(agent):
+    """Drive a session `one` up to its question, which a program may answer."""
+    async with open_runtime(on="inline") as here:
+        await (await here.start(Agent.from_file(agent), "Tidy", id="one")).result()
+
+
+def test_a_fork_of_an_agent_that_would_ask_records_nothing_where_nobody_can_be_asked(shell):
+    """D36; and it copies no workspace."""
+    asyncio.run(asked_in_python(shell.agent(shell.deletes, tools=("delete_file",))))
+    before = shell("audit").stdout
+
+    forked = shell("fork", "one", "--at", "4", "--inline")
+
+    assert forked.exit_code == 2
+    assert "it asks before it calls delete_file, and nobody can be asked here" in forked.stderr
+    assert before == shell("audit").stdout
+    assert not list(shell.folder.glob("work-*"))

@@ -1,0 +1,85 @@
+"""Nothing in flight crosses a fork."""
+
+from cueline.deciders.prompt import FORKED_AWAY
+from cueline.events.inbox import StopAsked
+from cueline.events.session import (
+    ModelRequested,
+    SessionForked,
+    SessionIdle,
+)
+from cueline.testing.given import given
+from cueline.testing.session_example import (
+    AGENT,
+    asking,
+    forked,
+    received,
+    returned,
+    running,
+    said,
+    saying,
+    started,
+    up_to_reply,
+)
+from cueline.testing.toy_shell import load_prefix
+
+
+def fork(*commands, goal="Try again.", is_open=False):
+    past = given()
+    facts = []
+    for command in commands:
+        facts += past.when(command).facts
+    shell = load_prefix(facts, "session-default/fork")
+    step = shell.take(forked(AGENT, goal, version=len(facts), open=is_open))
+    return shell, step
+
+
+def test_a_fork_tells_that_open_calls_belong_to_its_parent():
+    shell, step = fork(*up_to_reply("shout"), running("1.0"))
+
+    assert [SessionForked, ModelRequested] == [type(fact) for fact in step]
+    assert FORKED_AWAY in shell.prompt.messages[-2].decode()
+    assert "Try again." in shell.prompt.messages[-1].decode()
+
+
+def test_a_fork_in_the_middle_of_a_model_call_asks_again():
+    _, step = fork(started(), asking(), goal=None)
+
+    assert [SessionForked, ModelRequested] == [type(fact) for fact in step]
+
+
+def test_a_fork_at_the_start_keeps_the_goal():
+    shell = load_prefix([started()], "session-default/fork")
+
+    shell.take(forked(note="A copy."))
+
+    said_to_it = [message.decode() for message in shell.prompt.messages]
+    assert ["Tidy up.", "A copy."] == [text.split('"text":"')[1][:-2] for text in said_to_it]
+
+
+def test_a_fork_of_a_stopped_session_completes_its_half_pairs():
+    shell, _ = fork(*up_to_reply("shout", "look"), running("1.0"), returned("1.0"), STOPPING)
+
+    assert ["call-1-0", "call-1-1"] == [
+        message.decode().split('"call":"')[1].partition('"')[0]
+        for message in shell.prompt.messages[2:4]
+    ]
+
+
+STOPPING = received(2, StopAsked())
+
+
+def test_a_fork_of_a_finished_session_without_a_goal_waits_for_a_message():
+    shell, step = fork(started(), asking(), saying(), goal=None)
+
+    assert [SessionForked, SessionIdle] == [type(fact) for fact in step]
+    assert "session-default/fork" == shell.state.stream
+
+
+def test_a_fork_has_its_own_inbox_and_limits():
+    shell, _ = fork(started(), asking(), said(2), said(3))
+
+    assert (1, 1, "session-default/fork") == (
+        shell.state.inbox_read,
+        shell.state.turn.since_user,
+        shell.state.stream,
+    )

@@ -1,0 +1,114 @@
+"""How a session waits for room in its budget, and for a raise (I8)."""
+
+from decimal import Decimal
+
+import pytest
+
+from cueline.deciders.session import Status, wake_at
+from cueline.deciders.session.due import Reserve
+from cueline.events.agent import Limits
+from cueline.events.inbox import (
+    PauseAsked,
+    RaiseAsked,
+    RoomMade,
+)
+from cueline.events.session import (
+    LimitRaised,
+    MessageReceived,
+    ModelRequested,
+    SessionContinued,
+    SessionWaiting,
+)
+from cueline.testing.given import given
+from cueline.testing.session_example import (
+    AGENT,
+    asking,
+    later,
+    received,
+    returned,
+    running,
+    saying,
+    started,
+)
+from tests.deciders.session_budget_example import (
+    BUDGET,
+    EXHAUSTED,
+    asked,
+    busy,
+    granted,
+    owed,
+)
+
+
+def test_who_is_busy_waits_a_minute_and_asks_again():
+    # I14
+    past = asked().when(busy()).then(SessionWaiting)
+
+    assert ([], later(60)) == (owed(past), wake_at(past.state))
+    past.when(SessionContinued(by="deadline", at=later(60))).then(SessionContinued)
+    assert [Reserve("1.m", 1)] == owed(past)
+
+
+def test_who_hears_of_room_asks_at_once():
+    past = asked().when(busy(), received(2, RoomMade(budget=BUDGET)))
+
+    past.then(MessageReceived, SessionContinued)
+    assert [Reserve("1.m", 1)] == owed(past)
+
+
+def test_news_of_room_that_nobody_waits_for_changes_nothing():
+    past = asked().when(granted(), received(2, RoomMade(budget=BUDGET))).then(MessageReceived)
+
+    assert [] == owed(past)
+
+
+# 000-020, C21, D8: it waits, and has not failed.
+def test_who_is_exhausted_waits_for_a_raise():
+    past = asked().when(EXHAUSTED).then(SessionWaiting)
+
+    assert ([], None) == (owed(past), wake_at(past.state))
+    assert ("budget", Status.WAITING) == (past.state.waiting.kind, past.state.status)
+    past.when(received(2, RaiseAsked(max_cost=Decimal(2))))
+    past.then(MessageReceived, LimitRaised(max_cost=Decimal(2)), SessionContinued)
+    assert [Reserve("1.m", 1)] == owed(past)
+
+
+def test_a_refusal_counts_only_while_room_is_wanted():
+    past = asked().when(received(2, PauseAsked()))
+
+    past.when(busy()).then_nothing()
+
+
+# 000-048, 000-061, 000-062: limits are facts.
+def test_a_raise_is_a_fact_of_its_own():
+    past = asked().when(received(2, RaiseAsked(max_cost=Decimal(2), max_turns=60)))
+
+    past.then(MessageReceived, LimitRaised(max_cost=Decimal(2), max_turns=60))
+    assert (Decimal(2), 60, 1000) == (
+        past.state.meter.limits.max_cost,
+        past.state.meter.limits.max_turns,
+        past.state.meter.limits.max_tokens,
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (RaiseAsked(max_cost=Decimal(1)), "max_cost is 1 already"),
+        (RaiseAsked(max_tokens=10), "max_tokens is 1000 already"),
+        (RaiseAsked(max_wall_seconds=10), "has no max_wall_seconds"),
+        (RaiseAsked(), "names no limit"),
+        (RaiseAsked(max_cost=Decimal(2), max_turns=1), "max_turns is 50 already"),
+    ],
+)
+def test_a_limit_is_neither_lowered_nor_introduced(message, reason):
+    asked().when(received(2, message)).then_rejected(reason)
+
+
+def test_a_raise_of_turns_lets_a_session_at_its_limit_go_on():
+    spec = AGENT.model_copy(update={"limits": Limits(max_turns=1)})
+    past = given().when(started(spec), asking(), saying("look"))
+    past.when(running("1.0", "look"), returned("1.0"))
+
+    past.when(received(2, RaiseAsked(max_turns=2)))
+    past.then(MessageReceived, LimitRaised, ModelRequested)

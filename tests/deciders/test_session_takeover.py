@@ -1,0 +1,83 @@
+"""A crash is no status: who acquires a session goes on with it (C6, D38)."""
+
+from cueline.deciders.session import due, wake_at
+from cueline.deciders.session.due import RecoverTool
+from cueline.events.inbox import ResumeAsked, StopAsked
+from cueline.events.session import (
+    MessageReceived,
+    ModelRequested,
+    SessionStopped,
+    SessionTakenOver,
+    SessionWaiting,
+    ToolInDoubt,
+)
+from cueline.testing.given import given
+from cueline.testing.session_example import (
+    NOW,
+    asking,
+    question,
+    received,
+    returned,
+    running,
+    said,
+    saying,
+    started,
+    up_to_reply,
+)
+
+TAKEN = SessionTakenOver(epoch=2, at=NOW)
+
+
+def test_a_takeover_makes_the_model_call_again():
+    past = given().when(started(), asking(), TAKEN).then(SessionTakenOver, ModelRequested)
+
+    assert (2, ()) == (past.facts[1].attempt, past.facts[1].messages)
+
+
+def test_a_takeover_recovers_the_calls_that_were_started():
+    past = given().when(*up_to_reply("shout"), running("1.0"), TAKEN).then(SessionTakenOver)
+
+    assert [RecoverTool] == [type(effect) for effect in due(past.state)]
+
+
+def test_a_session_at_rest_has_no_host_to_take_it_over_from():
+    given().when(started(open=True), asking(), saying(), TAKEN).then_nothing()
+
+
+def poisoned():
+    past = given().when(*up_to_reply("shout"), running("1.0"))
+    return past.when(TAKEN, TAKEN, TAKEN)
+
+
+def test_a_session_that_took_down_three_hosts_waits_for_an_operator():
+    past = poisoned().then(SessionTakenOver, SessionWaiting)
+
+    assert ("error: its host died 3 times in it", [], None) == (
+        past.state.hold,
+        due(past.state),
+        wake_at(past.state),
+    )
+    past.when(said(2)).then(MessageReceived)
+    past.when(received(3, ResumeAsked()))
+    assert [RecoverTool] == [type(effect) for effect in due(past.state)]
+
+
+def test_a_poisoned_session_has_no_deadline_to_be_woken_by():
+    past = given().when(*up_to_reply("burn", "look"), question("1.0", "1.1.0.1"))
+    past.when(TAKEN, TAKEN, TAKEN)
+
+    assert past.state.waiting.deadline_at is None
+
+
+def test_a_finished_effect_clears_the_count_of_takeovers():
+    past = given().when(*up_to_reply("look"), running("1.0", "look"), TAKEN, TAKEN)
+
+    past.when(returned("1.0"), TAKEN)
+
+    assert 1 == past.state.takeovers
+
+
+def test_a_session_that_takes_its_hosts_down_while_it_stops_is_stopped():
+    past = given().when(*up_to_reply("shout"), running("1.0"), received(2, StopAsked()))
+
+    past.when(TAKEN, TAKEN, TAKEN).then(SessionTakenOver, ToolInDoubt, SessionStopped)
