@@ -84,5 +84,5 @@ def test_a_file_of_too_many_lines_is_named_and_not_compared(place, tmp_path):
     told = shown(place, content="\n".join(reversed(numbers)))
 
     assert "30,000 lines" in told
-    (tmp_path / "a.txt").write_text("\n".join(numbers[:-1] + ["changed"]))
+    (tmp_path / "a.txt").write_text("\n".join([*numbers[:-1], "changed"]))
     assert told != shown(place, content="\n".join(reversed(numbers)))
