@@ -74,8 +74,8 @@ async def test_what_a_command_started_ends_with_it():
     # I12: the connection is open as long as anybody holds it.
     held = asyncio.get_running_loop().create_future()
 
-    async def hold(reader, _):
-        held.set_result(reader)
+    async def hold(*connection):
+        held.set_result(connection)
 
     server = await asyncio.start_server(hold, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
@@ -88,12 +88,14 @@ connection.send(b"x")
 connection.recv(1)
 """
     running = asyncio.create_task(told(python(code)))
-    reader = await asyncio.wait_for(held, 10)
+    reader, writer = await asyncio.wait_for(held, 10)
     assert b"x" == await reader.read(1)
 
     running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
 
     assert b"" == await asyncio.wait_for(reader.read(1), 10)
+    writer.close()
     server.close()
 
 
