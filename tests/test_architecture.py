@@ -47,6 +47,7 @@ HOMES = {
     "httpx2": {"providers"},
     "hypothesis": {"testing"},
     "jsonschema_rs": {"tools"},
+    "msgspec": {"actors", "cli", "deciders"},
     "pydantic": PYDANTIC,
     "pydantic_core": PYDANTIC,
     "pysqlite3": {"stores", "testing"},

@@ -29,7 +29,7 @@ from cueline.deciders.session.due import (
     TellPeople,
 )
 from cueline.deciders.session.permission import allowing_rule, need_ended_by
-from cueline.deciders.session.state import Call
+from cueline.deciders.session.turn import Call
 from cueline.events.agent import AgentSpec
 from cueline.events.clean import clean
 from cueline.events.session import (

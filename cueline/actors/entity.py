@@ -18,9 +18,10 @@ a crash is an entity that was dropped, and the next one asks `due`.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TypeVar, cast
+
+from msgspec.structs import replace
 
 from cueline.actors.author import author_of
 from cueline.actors.family import farewell

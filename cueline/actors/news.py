@@ -3,7 +3,7 @@
 import json
 
 from cueline.actors.question import rationale, summary
-from cueline.deciders.session.state import Call
+from cueline.deciders.session.turn import Call
 from cueline.events.agent import Hook
 from cueline.events.message import ToolCall
 from cueline.events.stream import shown

@@ -13,7 +13,7 @@ from cueline.deciders import budget
 from cueline.deciders.budget import Amount, CallName, Closing
 from cueline.deciders.session.budget import BUSY_SECONDS, budget_of, path_of
 from cueline.deciders.session.due import Reserve
-from cueline.deciders.session.state import Bill
+from cueline.deciders.session.meter import Bill
 from cueline.events.agent import answering
 from cueline.events.session import ModelStarted, ReservationClosed, SessionWaiting
 

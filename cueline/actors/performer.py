@@ -29,7 +29,7 @@ from cueline.deciders.session.due import (
     TellPeople,
 )
 from cueline.deciders.session.permission import need_ended_by
-from cueline.deciders.session.state import Call
+from cueline.deciders.session.turn import Call
 from cueline.errors import CuelineError, FencedError
 from cueline.events.session import (
     PeopleTold,

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct, structs
 from pydantic import BaseModel
 
 from cueline.cli.following import Followed, Past
@@ -13,7 +13,6 @@ from cueline.console.tally import Tally
 from cueline.console.telling import Telling
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import SessionState
-from cueline.deciders.session.state import Marks
 from cueline.events.agent import Limits
 from cueline.events.session import (
     ModelReplied,
@@ -95,12 +94,10 @@ def plain(value: Any) -> Any:
             told: Any = value.isoformat()
         case BaseModel():
             told = value.model_dump(mode="json", exclude_defaults=True)
-        case _ if is_dataclass(value):
-            told = {each.name: plain(getattr(value, each.name)) for each in fields(value)}
         case Mapping():
             told = {str(key): plain(item) for key, item in value.items()}
-        case Marks():
-            told = plain(value._asdict())
+        case Struct():
+            told = plain(structs.asdict(value))
         case tuple() | list():
             told = [plain(item) for item in value]
         case _:

@@ -1,9 +1,11 @@
 """The rules of one approval: what an answer makes of it, and the lack of one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cueline.deciders.decider import Decider
 from cueline.deciders.pattern import fits_any
@@ -26,16 +28,14 @@ AUTO_IN_TIME = "auto:auto_approve_after"
 _NOT_PEOPLE = ("auto:", "agent:", "session:")
 
 
-@dataclass(frozen=True, slots=True)
-class Open:
+class Open(Struct, frozen=True):
     """Ask; with `granted_by` the answer is known at once."""
 
     opened: ApprovalOpened
     granted_by: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Vote:
+class Vote(Struct, frozen=True):
     """A person's decision, as the log recorded it."""
 
     verdict: Literal["grant", "deny"]
@@ -53,15 +53,13 @@ class Vote:
     """What else of the tool they allow."""
 
 
-@dataclass(frozen=True, slots=True)
-class Expire:
+class Expire(Struct, frozen=True):
     """A time has passed, and every decision recorded before it was handed over."""
 
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Supersede:
+class Supersede(Struct, frozen=True):
     """The need has ended."""
 
     reason: str
@@ -70,8 +68,7 @@ class Supersede:
 ApprovalCommand = Open | Vote | Expire | Supersede
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalState:
+class ApprovalState(Struct, frozen=True):
     """One approval, folded."""
 
     opened: ApprovalOpened | None = None

@@ -7,9 +7,11 @@ limits the rate of calls, and says for how long, is held and not counted
 against: it works, and it says when.
 """
 
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple, assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cueline.deciders.decider import Decider
 from cueline.deciders.retry import LONGEST_WAIT_SECONDS
@@ -40,8 +42,7 @@ class Failure(NamedTuple):
     successes: int
 
 
-@dataclass(frozen=True, slots=True)
-class BreakerState:
+class BreakerState(Struct, frozen=True):
     """One breaker, folded."""
 
     phase: Literal["closed", "open", "half_open"] = "closed"
@@ -58,8 +59,7 @@ class BreakerState:
     """Of the failure that opened or held it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fail:
+class Fail(Struct, frozen=True):
     """The call *key* failed."""
 
     key: str
@@ -70,16 +70,14 @@ class Fail:
     retry_after: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Succeed:
+class Succeed(Struct, frozen=True):
     """The call *key* was answered."""
 
     key: str
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(Struct, frozen=True):
     """The provider asked to be left alone."""
 
     at: datetime
@@ -87,8 +85,7 @@ class Hold:
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(Struct, frozen=True):
     """The call *key* wants to find out whether the dependency is well again."""
 
     key: str
@@ -194,8 +191,7 @@ def evolve(state: BreakerState, event: BreakerEvent) -> BreakerState:
             assert_never(event)
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
+class Admission(Struct, frozen=True):
     """Whether a call may go out now."""
 
     answer: Literal["go", "probe", "wait"]

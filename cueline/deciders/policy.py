@@ -7,9 +7,11 @@ without rules about its arguments costs a look into a table.
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cueline.deciders.pattern import fits_any, lies_in, literal, runs_any
 from cueline.events.agent import (
@@ -27,8 +29,7 @@ from cueline.events.message import Arguments, Estimate, canonical_json
 _EXACTLY: Final = "sha256:"
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """What the rules say of a call, and which of them."""
 
     answer: Answer
@@ -54,8 +55,7 @@ UNJUDGED: Final = Judgement("allow", "")
 """Of a call that no rule was asked about: there is no such tool."""
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """What a person allowed for the rest of the session."""
 
     tool: str
@@ -65,8 +65,7 @@ class Standing:
     by: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolGate:
+class ToolGate(Struct, frozen=True):
     """What the rules say of one tool: settled, or only once the arguments are known."""
 
     settled: Judgement | None

@@ -1,8 +1,7 @@
 """The rules of one approval."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from cueline.deciders.approval import APPROVAL, Expire, Open, Supersede, Vote, news_of
 from cueline.deciders.approval import refusal as refusal_of

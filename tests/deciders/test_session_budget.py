@@ -6,7 +6,7 @@ import pytest
 
 from cueline.deciders.session import Status
 from cueline.deciders.session.due import CallModel, CloseReservation, Reserve
-from cueline.deciders.session.state import Bill
+from cueline.deciders.session.meter import Bill
 from cueline.events.budget import Allowance
 from cueline.events.inbox import (
     ChildAsked,

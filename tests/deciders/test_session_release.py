@@ -4,7 +4,7 @@ import pytest
 
 from cueline.deciders.session import due
 from cueline.deciders.session.due import CloseReservation, Reserve
-from cueline.deciders.session.state import Bill
+from cueline.deciders.session.meter import Bill
 from cueline.events.agent import BreakerPolicy, Fallback
 from cueline.events.inbox import (
     PauseAsked,

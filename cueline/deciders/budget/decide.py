@@ -1,9 +1,10 @@
 """What a budget makes of a question; see the rules in `cueline.deciders.budget`."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal, assert_never
+
+from msgspec import Struct, field
 
 from cueline.deciders.budget.evolve import evolve, limits_of
 from cueline.deciders.budget.room import offers, shares, shortage, told_of
@@ -37,8 +38,7 @@ Path = tuple[Allowance, ...]
 """The session and those above it that limit it, up to the root."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reserve:
+class Reserve(Struct, frozen=True):
     """A model call is about to be made, and costs *amount* at most."""
 
     call: CallName
@@ -48,8 +48,7 @@ class Reserve:
     amount: Amount
 
 
-@dataclass(frozen=True, slots=True)
-class Settle:
+class Settle(Struct, frozen=True):
     """A call that was started is over; *amount* is None when nobody knows what it cost."""
 
     call: CallName
@@ -58,8 +57,7 @@ class Settle:
     amount: Amount | None
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(Struct, frozen=True):
     """A call was not started, and never will be."""
 
     call: CallName
@@ -67,8 +65,7 @@ class Release:
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Raise:
+class Raise(Struct, frozen=True):
     """A person raises limits of a session; None: as before."""
 
     session: str
@@ -82,8 +79,7 @@ class Raise:
 BudgetCommand = Reserve | Settle | Release | Raise
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What became of a question for room."""
 
     verdict: Literal["granted", "busy", "exhausted", "closed"]
@@ -91,8 +87,7 @@ class Answer:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Closing:
+class Closing(Struct, frozen=True):
     """How a call was closed."""
 
     outcome: Outcome

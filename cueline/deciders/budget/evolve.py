@@ -4,6 +4,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from cueline.deciders.budget.state import (
     NO_COST,
     Amount,
@@ -15,7 +17,6 @@ from cueline.deciders.budget.state import (
     Outcome,
     Wanted,
 )
-from cueline.deciders.decider import replace
 from cueline.events.budget import (
     BudgetEvent,
     BudgetOpened,

@@ -1,10 +1,11 @@
 """Whether there is room for a call, and who is told when some is made."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Literal
+
+from msgspec import Struct
 
 from cueline.deciders.budget.state import NO_COST, Amount, BudgetState
 from cueline.events.budget import LimitName, RoomOffered
@@ -12,8 +13,7 @@ from cueline.events.budget import LimitName, RoomOffered
 _NONE: Mapping[str, Amount] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Shortage:
+class Shortage(Struct, frozen=True):
     """Why there is no room."""
 
     answer: Literal["busy", "exhausted"]

@@ -1,17 +1,17 @@
 """What the rules of a budget remember: one small node a session, whatever it did before."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
+
+from msgspec import Struct, field
 
 from cueline.events.budget import LimitName
 
 NOTHING = Decimal(0)
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(Struct, frozen=True):
     """Tokens, and US dollars."""
 
     tokens: int = 0
@@ -31,8 +31,7 @@ class Amount:
 NO_COST = Amount()
 
 
-@dataclass(frozen=True, slots=True)
-class CallName:
+class CallName(Struct, frozen=True):
     """One attempt at one model call of a session."""
 
     session: str
@@ -48,8 +47,7 @@ class CallName:
         return f"{self.session}/{self.effect}/{self.attempt}"
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """What is reserved for the session's call."""
 
     call: CallName
@@ -59,8 +57,7 @@ class Held:
 Outcome = Literal["settled", "estimated", "released"]
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(Struct, frozen=True):
     """The session's last call that was settled or released; none before it comes back."""
 
     call: CallName
@@ -68,8 +65,7 @@ class Closed:
     amount: Amount
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """A call that was refused."""
 
     call: CallName
@@ -79,8 +75,7 @@ class Wanted:
     """That there may be room, and it has not asked again yet."""
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(Struct, frozen=True):
     """One session in the budget."""
 
     parent: str | None = None
@@ -101,8 +96,7 @@ class Node:
     """The messages that raised its limits."""
 
 
-@dataclass(frozen=True)
-class BudgetState:
+class BudgetState(Struct, frozen=True):
     """One budget, folded."""
 
     nodes: Mapping[str, Node] = field(default_factory=dict)

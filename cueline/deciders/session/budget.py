@@ -5,10 +5,11 @@ what was used, or at all that was reserved when nobody knows, or released when
 it was never started. The session neither rests nor ends before all are closed.
 """
 
-from dataclasses import replace as changed
+from msgspec.structs import replace
 
-from cueline.deciders.decider import replace
-from cueline.deciders.session.state import Account, Bill, ModelCall, Room, SessionState
+from cueline.deciders.session.meter import Account, Bill
+from cueline.deciders.session.state import SessionState
+from cueline.deciders.session.turn import ModelCall, Room
 from cueline.events.budget import Allowance
 from cueline.events.inbox import ChildAsked, ChildEnded
 from cueline.events.message import Usage
@@ -99,7 +100,7 @@ def reservation_closed(state: SessionState, event: ReservationClosed) -> Session
     bills = tuple([b for b in state.account.bills if not _is_of(event, b)])
     state = replace(state, account=Account(bills, state.account.news))
     if event.shares:
-        meter = changed(state.meter, shares=tuple(sorted(event.shares.items())))
+        meter = replace(state.meter, shares=tuple(sorted(event.shares.items())))
         state = replace(state, meter=meter)
     model = state.turn.model
     if model is not None and model.phase == "requested" and _is_of(event, model):

@@ -3,11 +3,13 @@
 import hashlib
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from cueline.deciders import prompt
-from cueline.deciders.decider import replace
 from cueline.deciders.policy import NOT_ESTIMATED, Judgement, judge
 from cueline.deciders.retry import rests
-from cueline.deciders.session.state import Call, Marks, SessionState, Setup
+from cueline.deciders.session.state import Marks, SessionState, Setup
+from cueline.deciders.session.turn import Call
 from cueline.events.agent import ToolSpec
 from cueline.events.message import Arguments, Estimate, ToolCall, canonical_json
 from cueline.events.session import (
@@ -19,8 +21,6 @@ from cueline.events.session import (
     ToolStarted,
 )
 
-# A template: copying it is half as dear as filling all fields of a frozen dataclass.
-_ASKED = Call(effect="", id="", tool="", declared="nothing", gated=False, digest="")
 _LONGEST_EVIDENCE = 200
 _ATTEMPTED = frozenset({"ToolReturned", "ToolFailed"})
 """What ends an attempt: an effect finished, so its host was not taken down by it."""
@@ -39,7 +39,7 @@ def requested_call(
     assert state.setup is not None, "only a session that was started asks a model"
     tool = state.setup.tools.get(call.name)
     declared = tool.declared if tool else "nothing"
-    asked = replace(_ASKED, effect=effect, id=call.id, tool=call.name, declared=declared)
+    asked = Call(effect, call.id, call.name, declared, gated=False, digest="")
     if tool is None or call.malformed is not None or call.problem is not None:
         digest = digest_of(state, effect, call.name, call.arguments)
         return replace(asked, digest=digest, problem=_problem(state.setup, call))

@@ -13,7 +13,8 @@ from cueline.deciders.session.following import settle
 from cueline.deciders.session.limit import refusal
 from cueline.deciders.session.permission import allowing_rule, asks, may_ask, may_start
 from cueline.deciders.session.recovery import again_at, degrades, lost, retried_at
-from cueline.deciders.session.state import Call, SessionState, Status
+from cueline.deciders.session.state import SessionState, Status
+from cueline.deciders.session.turn import Call
 from cueline.events.agent import answering
 from cueline.events.failure import TRANSIENT
 from cueline.events.inbox import ChildEnded, DecisionGiven, RaiseAsked, StartAsked

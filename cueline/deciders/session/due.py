@@ -6,19 +6,21 @@ or `SessionContinued(by="runner")` says that one came; a start may be tried at
 any time.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 
+from msgspec import Struct
+
 from cueline.deciders.session.budget import closings
+from cueline.deciders.session.meter import Bill
 from cueline.deciders.session.permission import asks, may_ask, may_start
 from cueline.deciders.session.reminder import untold
-from cueline.deciders.session.state import Bill, Call, Question, SessionState, Status
+from cueline.deciders.session.state import SessionState, Status
+from cueline.deciders.session.turn import Call, Question
 from cueline.deciders.session.wait import next_deadline
 from cueline.events.stream import id_of
 
 
-@dataclass(frozen=True, slots=True)
-class CallModel:
+class CallModel(Struct, frozen=True):
     """Ask the model; the request is recorded."""
 
     effect: str
@@ -27,8 +29,7 @@ class CallModel:
     """Which of the agent's models: 0 its own, n its n-th fallback."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reserve:
+class Reserve(Struct, frozen=True):
     """Have the ledger grant what the model call may cost; then it may start."""
 
     effect: str
@@ -37,15 +38,13 @@ class Reserve:
     """As of `CallModel`."""
 
 
-@dataclass(frozen=True, slots=True)
-class CloseReservation:
+class CloseReservation(Struct, frozen=True):
     """Tell the ledger what became of a model call."""
 
     bill: Bill
 
 
-@dataclass(frozen=True, slots=True)
-class RunTool:
+class RunTool(Struct, frozen=True):
     """Give the call to a runner."""
 
     effect: str
@@ -57,8 +56,7 @@ class RunTool:
     """Until when the grant counts, where there is one (I9)."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecoverTool:
+class RecoverTool(Struct, frozen=True):
     """Ask the runner what became of a call that was started."""
 
     effect: str
@@ -67,8 +65,7 @@ class RecoverTool:
     runner: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReconcileTool:
+class ReconcileTool(Struct, frozen=True):
     """Ask the tool itself what became of a call in doubt."""
 
     effect: str
@@ -76,8 +73,7 @@ class ReconcileTool:
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class AskApproval:
+class AskApproval(Struct, frozen=True):
     """Have the gate ask a person."""
 
     effect: str
@@ -86,8 +82,7 @@ class AskApproval:
     question: Question
 
 
-@dataclass(frozen=True, slots=True)
-class CloseApproval:
+class CloseApproval(Struct, frozen=True):
     """Tell the gate that the need has ended, or that the time has."""
 
     effect: str
@@ -98,16 +93,14 @@ class CloseApproval:
     """None: it is due at its deadline."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cancel:
+class Cancel(Struct, frozen=True):
     """End an effect that is in flight: the session stops."""
 
     effect: str
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class TellPeople:
+class TellPeople(Struct, frozen=True):
     """Run a hook of the policy."""
 
     effect: str

@@ -2,7 +2,8 @@
 
 from typing import assert_never
 
-from cueline.deciders.decider import replace
+from msgspec.structs import replace
+
 from cueline.deciders.session.budget import news_told, reservation_closed
 from cueline.deciders.session.call import (
     call_closed,
@@ -95,7 +96,7 @@ def evolve(state: SessionState, event: SessionEvent) -> SessionState:
         case "LimitWarned":
             return warned(state, event)
         case "PromptPrefixChanged":
-            return replace(state, marks=state.marks._replace(requested=""))
+            return replace(state, marks=replace(state.marks, requested=""))
         case "OutcomeCameLate":
             return state
         case _:

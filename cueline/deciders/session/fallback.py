@@ -7,7 +7,8 @@ or too long may suit the next; what a model or a filter refused for what it
 says is put to no other.
 """
 
-from cueline.deciders.session.state import ModelCall, SessionState
+from cueline.deciders.session.state import SessionState
+from cueline.deciders.session.turn import ModelCall
 from cueline.events.agent import answering
 from cueline.events.session import PromptPrefixChanged
 

@@ -11,17 +11,11 @@ from cueline.deciders.approval import AUTO_APPROVER
 from cueline.deciders.session.budget import closings, fact_of_news
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.fallback import asked_next, changed, next_turns
-from cueline.deciders.session.limit import raising, reached, warning
+from cueline.deciders.session.limit import raising, spoken
 from cueline.deciders.session.permission import on_open
 from cueline.deciders.session.recovery import degrades, lost, told_in_doubt
-from cueline.deciders.session.state import (
-    MAX_TAKEOVERS,
-    Approval,
-    Call,
-    ModelCall,
-    SessionState,
-    Status,
-)
+from cueline.deciders.session.state import MAX_TAKEOVERS, SessionState, Status
+from cueline.deciders.session.turn import Approval, Call, ModelCall
 from cueline.deciders.session.wait import in_flight, next_deadline, wait_of
 from cueline.events.session import (
     ApprovalResolved,
@@ -180,15 +174,10 @@ def _again(state: SessionState, model: ModelCall) -> SessionEvent | None:
     if fallback is None:
         given_up = model.phase == "given_up"
         return SessionWaiting(kind="operator", why=f"error: {model.error}") if given_up else None
-    if (limited := _limited(state, turns=False)) is not None:
+    if (limited := spoken(state, turns=False)) is not None:
         return limited
     told = _steers_and_notes(state)
     return _request(state, model.effect, model.attempt + 1, told, fallback)
-
-
-def _limited(state: SessionState, *, turns: bool) -> SessionEvent | None:
-    """Return what a limit has to say before the model is asked."""
-    return reached(state, turns=turns) or warning(state, turns=turns)
 
 
 def _steers_and_notes(state: SessionState) -> tuple[int, ...]:
@@ -204,7 +193,7 @@ def _after_turn(state: SessionState) -> SessionEvent:
         if not told:
             return _over(state)
     # What a user says begins the count of turns anew.
-    if (limited := _limited(state, turns=not told)) is not None:
+    if (limited := spoken(state, turns=not told)) is not None:
         return limited
     return _request(state, f"{turn.number + 1}.m", 1, told, next_turns(state, told=bool(told)))
 

@@ -2,29 +2,26 @@
 
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from cueline.deciders import prompt
-from cueline.deciders.decider import replace
 from cueline.deciders.policy import gates_of
 from cueline.deciders.session.budget import lost_bill, without_room
 from cueline.deciders.session.call import told
 from cueline.deciders.session.limit import seen
+from cueline.deciders.session.meter import Meter
 from cueline.deciders.session.state import (
     MAX_TAKEOVERS,
     ROOT,
-    Call,
     Family,
-    Held,
     Mail,
     Marks,
-    Meter,
-    ModelCall,
-    Reach,
-    Room,
     SessionState,
     Setup,
     Status,
     Wait,
 )
+from cueline.deciders.session.turn import Call, Held, ModelCall, Reach, Room
 from cueline.events.session import (
     SessionForked,
     SessionStarted,
@@ -52,7 +49,7 @@ def forked(state: SessionState, event: SessionForked) -> SessionState:
 
     What was said and not told to the model yet is not in flight: it goes first.
     """
-    marks = state.marks._replace(requested="") if state.turn.fallback else state.marks
+    marks = replace(state.marks, requested="") if state.turn.fallback else state.marks
     for call in state.open_calls:
         marks = told(replace(state, marks=marks), call, prompt.FORKED_AWAY, failed=True)
     calls = tuple(

@@ -14,15 +14,16 @@ took. Wall time is everything since the start. What a person takes to answer
 is neither: it is waiting time, and each question has a deadline of its own.
 """
 
-from collections.abc import Iterator
-from dataclasses import replace as changed
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from cueline.deciders import prompt
-from cueline.deciders.decider import replace
 from cueline.deciders.session.budget import room_made
-from cueline.deciders.session.state import Meter, SessionState, Status
+from cueline.deciders.session.meter import Meter
+from cueline.deciders.session.state import SessionState, Status
 from cueline.events.agent import Limits
 from cueline.events.inbox import RaiseAsked
 from cueline.events.session import LimitRaised, LimitWarned, SessionWaiting
@@ -66,17 +67,21 @@ class Use(NamedTuple):
         return self.used / self.of
 
 
-def reached(state: SessionState, *, turns: bool) -> SessionWaiting | None:
-    """Return the wait that holds the session, if it may not ask the model again."""
-    for use in _uses(state, turns=turns):
+def spoken(state: SessionState, *, turns: bool) -> SessionWaiting | LimitWarned | None:
+    """Return what a limit has to say before the model is asked: that it holds, or warns."""
+    uses = [use for use in _uses(state, turns=turns) if use.share >= WARN]
+    return (_reached(uses) or _warning(state, uses)) if uses else None
+
+
+def _reached(uses: Sequence[Use]) -> SessionWaiting | None:
+    for use in uses:
         if use.limit not in _BUDGETS and use.used >= use.of:
             return SessionWaiting(kind="operator", why=f"{LIMIT}: {use.why}")
     return None
 
 
-def warning(state: SessionState, *, turns: bool) -> LimitWarned | None:
-    """Return what people, or the agent, are to be told before the next model call."""
-    for use in _uses(state, turns=turns):
+def _warning(state: SessionState, uses: Sequence[Use]) -> LimitWarned | None:
+    for use in uses:
         for share in (WARN, TELL):
             if use.share >= share and (use.limit, share, use.since) not in state.meter.warned:
                 note = f"You are approaching the {use.budget} budget. Wrap up current work."
@@ -117,7 +122,7 @@ def seen(state: SessionState, at: datetime | None) -> SessionState:
     if meter.limits.max_wall_seconds is None or at is None or meter.began_at is None:
         return state
     if meter.seen_at is None or at > meter.seen_at:
-        meter = changed(meter, seen_at=at)
+        meter = replace(meter, seen_at=at)
     state = replace(state, meter=meter)
     if state.hold or state.stop or state.finished:
         return state
@@ -143,7 +148,7 @@ def warned(state: SessionState, event: LimitWarned) -> SessionState:
     since = next((u.since for u in _uses(state, turns=True) if u.limit == event.limit), event.of)
     others = (rung for rung in state.meter.warned if rung[:2] != (event.limit, event.share))
     notes = map(prompt.fingerprint, prompt.warning_messages(event))
-    meter = changed(
+    meter = replace(
         state.meter,
         warned=(*others, (event.limit, event.share, since)),
         notes=(*state.meter.notes, *notes),
@@ -153,7 +158,7 @@ def warned(state: SessionState, event: LimitWarned) -> SessionState:
 
 def told_of(meter: Meter) -> Meter:
     """Return *meter* once the model is told what it was to be told."""
-    return changed(meter, notes=()) if meter.notes else meter
+    return replace(meter, notes=()) if meter.notes else meter
 
 
 def refusal(limits: Limits, asked: RaiseAsked) -> str | None:
@@ -174,7 +179,7 @@ def raise_asked(state: SessionState, asked: RaiseAsked) -> SessionState:
     """Remember what is to be higher; of two wishes for one limit the later counts."""
     before = state.meter.asked or LimitRaised()
     wanted = asked.model_dump(exclude={"type"}, exclude_none=True)
-    return replace(state, meter=changed(state.meter, asked=before.model_copy(update=wanted)))
+    return replace(state, meter=replace(state.meter, asked=before.model_copy(update=wanted)))
 
 
 def raising(state: SessionState) -> LimitRaised | None:
@@ -191,7 +196,7 @@ def raised(state: SessionState, event: LimitRaised) -> SessionState:
         asked = None if asked == LimitRaised() else asked
     limits = state.meter.limits.model_copy(update=higher)
     shares = tuple([each for each in state.meter.shares if each[0] not in higher])
-    meter = changed(state.meter, limits=limits, shares=shares, asked=asked)
+    meter = replace(state.meter, limits=limits, shares=shares, asked=asked)
     hold = None if held(state) else state.hold
     return seen(room_made(replace(state, meter=meter, hold=hold)), meter.seen_at)
 

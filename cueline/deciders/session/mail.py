@@ -2,12 +2,14 @@
 
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from cueline.deciders import prompt
-from cueline.deciders.decider import replace
 from cueline.deciders.session.budget import room_made, with_news
 from cueline.deciders.session.limit import held, raise_asked, seen
 from cueline.deciders.session.question import answered
-from cueline.deciders.session.state import Call, Mail, ModelCall, SessionState, Status, Stop
+from cueline.deciders.session.state import Mail, SessionState, Status, Stop
+from cueline.deciders.session.turn import Call, ModelCall
 from cueline.events.inbox import (
     ChildAsked,
     ChildEnded,

@@ -1,50 +1,44 @@
 """What the facts of a model call change."""
 
+from msgspec.structs import replace
+
 from cueline.deciders import prompt
-from cueline.deciders.decider import replace
 from cueline.deciders.retry import FATAL_MODEL, SUITS_ANOTHER, rests
 from cueline.deciders.session.budget import billed, superseded
 from cueline.deciders.session.call import beyond, requested_call
 from cueline.deciders.session.fallback import next_fallback
 from cueline.deciders.session.limit import told_of
-from cueline.deciders.session.state import Marks, ModelCall, SessionState, Status, Turn
+from cueline.deciders.session.state import Marks, SessionState, Status
+from cueline.deciders.session.turn import ModelCall, Turn
 from cueline.events.message import TextBlock
 from cueline.events.session import ModelFailed, ModelReplied, ModelRequested, ModelStarted
 
 _LONGEST_ERROR = 500
 UNCOUNTED = frozenset({"lost", "cancelled"})
 """Attempts that say nothing of the model."""
-# Templates: copying one is half as dear as filling all fields of a frozen dataclass.
-_ASKED = Turn(unanswered=True)
-_REQUESTED = ModelCall("", 0, "requested")
 
 
 def model_requested(state: SessionState, event: ModelRequested) -> SessionState:
     """Begin a turn, or one more attempt at it."""
     turn, told = state.turn, event.messages
     again = turn.model is not None and turn.model.effect == event.effect
-    failing = again and turn.model is not None and turn.model.fallback == event.fallback
     since = 0 if told else turn.since_user
-    before = turn.model if failing and turn.model is not None else _REQUESTED
+    model = ModelCall(event.effect, event.attempt, "requested", event.fallback)
+    if again and turn.model is not None and turn.model.fallback == event.fallback:
+        before = turn.model
+        model = replace(model, failures=before.failures, failing_since=before.failing_since)
     return replace(
         state,
         status=Status.STOPPING if state.stop else Status.RUNNING,
-        turn=replace(
-            _ASKED,
+        turn=Turn(
             number=turn.number if again else turn.number + 1,
             since_user=since if again else since + 1,
             active_seconds=turn.active_seconds,
-            model=replace(
-                _REQUESTED,
-                effect=event.effect,
-                attempt=event.attempt,
-                fallback=event.fallback,
-                failures=before.failures,
-                failing_since=before.failing_since,
-            ),
+            model=model,
             fallback=event.fallback,
+            unanswered=True,
         ),
-        mail=tuple(m for m in state.mail if m.inbox_version not in told) if told else state.mail,
+        mail=tuple([m for m in state.mail if m.inbox_version not in told]) if told else state.mail,
         marks=Marks(event.digest, event.digest),
         meter=told_of(state.meter),
         account=superseded(state),

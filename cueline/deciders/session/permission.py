@@ -1,6 +1,7 @@
 """What may happen now: the model be asked, a call start, a person be asked about it."""
 
-from cueline.deciders.session.state import Call, ModelCall, Question, SessionState
+from cueline.deciders.session.state import SessionState
+from cueline.deciders.session.turn import Call, ModelCall, Question
 
 
 def may_ask(state: SessionState, model: ModelCall) -> bool:

@@ -1,19 +1,11 @@
 """What the facts of an approval change."""
 
-from dataclasses import replace as replaced
+from msgspec.structs import replace
 
-from cueline.deciders.decider import replace
 from cueline.deciders.policy import Standing
 from cueline.deciders.session.call import ordered, with_call
-from cueline.deciders.session.state import (
-    Answer,
-    Approval,
-    Call,
-    Ruling,
-    SessionState,
-    Status,
-    Stop,
-)
+from cueline.deciders.session.state import SessionState, Status, Stop
+from cueline.deciders.session.turn import Answer, Approval, Call, Ruling
 from cueline.events.message import Estimate
 from cueline.events.session import ApprovalRequested, ApprovalResolved, GateAnswer, PeopleTold
 
@@ -105,7 +97,7 @@ def _standing(state: SessionState, call: Call, event: ApprovalResolved) -> Sessi
     if event.always is None or state.setup is None:
         return state
     standing = Standing(state.setup.tools[call.tool].digest, event.always, event.by)
-    setup = replaced(state.setup, standing=(*state.setup.standing, standing))
+    setup = replace(state.setup, standing=(*state.setup.standing, standing))
     return replace(state, setup=setup)
 
 

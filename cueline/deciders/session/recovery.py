@@ -3,7 +3,8 @@
 from datetime import datetime
 
 from cueline.deciders.retry import retry_at
-from cueline.deciders.session.state import Call, SessionState
+from cueline.deciders.session.state import SessionState
+from cueline.deciders.session.turn import Call
 from cueline.events.agent import tool_retries
 from cueline.events.failure import TRANSIENT
 from cueline.events.session import ToolFailed, ToolInDoubt, ToolReconciled

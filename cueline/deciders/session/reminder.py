@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from cueline.deciders.session.state import Call, SessionState
+from cueline.deciders.session.state import SessionState
+from cueline.deciders.session.turn import Call
 
 
 def untold(state: SessionState, call: Call) -> Iterator[tuple[str, int, datetime | None]]:

@@ -6,7 +6,8 @@ from cueline.deciders.session.budget import closings
 from cueline.deciders.session.limit import next_rung
 from cueline.deciders.session.permission import startable
 from cueline.deciders.session.reminder import untold
-from cueline.deciders.session.state import Call, ModelCall, SessionState, Wait
+from cueline.deciders.session.state import SessionState, Wait
+from cueline.deciders.session.turn import Call, ModelCall
 
 
 def wait_of(state: SessionState) -> Wait | None:

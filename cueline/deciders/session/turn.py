@@ -1,0 +1,197 @@
+"""What the rules remember of the current turn: its model call, its tool calls, no bodies."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+from msgspec import Struct
+
+from cueline.deciders.policy import UNJUDGED, Judgement
+from cueline.events.agent import Declared
+from cueline.events.message import Arguments
+from cueline.events.session import Verdict
+
+
+class Held(Struct, frozen=True):
+    """A breaker keeps an effect back, which therefore never went out."""
+
+    until: datetime
+    why: str
+
+
+class Room(Struct, frozen=True):
+    """A model call that its budget has no room for."""
+
+    why: str
+    until: datetime | None
+    """When it asks again; None: only a raise helps."""
+
+
+class ModelCall(Struct, frozen=True):
+    """The model call of the current turn, while it is open."""
+
+    effect: str
+    attempt: int
+    phase: Literal["requested", "started", "retry", "given_up"]
+    fallback: int = 0
+    """Which of the agent's models is asked: 0 its own, n its n-th fallback."""
+    failures: int = 0
+    """Of that model; since the turn began, or a person resumed."""
+    failing_since: datetime | None = None
+    """When the first of them was."""
+    retry_at: datetime | None = None
+    rests: bool = False
+    """The retry is far enough away for the session to rest."""
+    error: str = ""
+    """Why it was given up."""
+    fatal: bool = False
+    """Nobody can mend it."""
+    held: Held | None = None
+    granted: bool = False
+    """The ledger holds what it may cost."""
+    room: Room | None = None
+    """It waits for room."""
+
+
+Question = Literal["may_it_run", "did_it_happen"]
+
+
+class Answer(Struct, frozen=True):
+    """What the gate made of a decision."""
+
+    verdict: Verdict
+    by: str
+    note: str = ""
+    edit: Arguments | None = None
+    """Held until it is resolved in a fact of its own, which follows at once."""
+    digest: str = ""
+    always: tuple[str, ...] | None = None
+    usd: Decimal | None = None
+    """What it is estimated to cost then."""
+
+
+class Approval(Struct, frozen=True):
+    """A question to a person that is open, answered, or granted."""
+
+    id: str
+    digest: str
+    deadline_at: datetime
+    question: Question
+    answer: Answer | None = None
+    """Known to the session, but not resolved yet."""
+    granted: str | None = None
+    """Who allowed the call."""
+    auto_at: datetime | None = None
+    """When it is granted if nobody has denied it."""
+    people_only: bool = False
+    """It is never granted automatically."""
+    escalated: bool = False
+    """Others are asked already, for nobody answered in time."""
+    seen: str = ""
+    """Digest of the difference that was shown."""
+
+    @property
+    def closes_at(self) -> datetime:
+        """When it is decided by the time alone."""
+        return self.deadline_at if self.auto_at is None else min(self.auto_at, self.deadline_at)
+
+
+class Ruling(Struct, frozen=True):
+    """Whether a call in doubt happened, and who says so."""
+
+    happened: bool
+    by: str
+
+
+class Reach(Struct, frozen=True):
+    """A call for which no runner could be reached."""
+
+    until: datetime
+    """When the wait is over; it is never put off."""
+    phase: Literal["waiting", "trying", "last_try"]
+
+
+Phase = Literal["requested", "started", "retry", "in_doubt", "closed"]
+
+
+class Call(Struct, frozen=True):
+    """One tool call of the current turn."""
+
+    effect: str
+    id: str
+    """The provider's own id of the call."""
+    tool: str
+    declared: Declared
+    gated: bool
+    """A person has to allow it."""
+    digest: str
+    """Of exactly what will run (I9)."""
+    judged: Judgement = UNJUDGED
+    """What the rules say of it."""
+    phase: Phase = "requested"
+    attempt: int = 0
+    failures: int = 0
+    failing_since: datetime | None = None
+    runner: str | None = None
+    retry_at: datetime | None = None
+    rests: bool = False
+    approval: Approval | None = None
+    asked: int = 0
+    """How often a person was asked about it."""
+    escalated: bool = False
+    """Nobody answered in time, and others are asked."""
+    told: tuple[tuple[str, int], ...] = ()
+    """Of which question, if any, people were told by which hook."""
+    problem: str | None = None
+    """Why it cannot be run at all."""
+    evidence: str = ""
+    """How it is known that the runner of a call in doubt is gone."""
+    unclear: bool = False
+    """Its `reconcile` could not tell."""
+    ruling: Ruling | None = None
+    """What a person said of a call in doubt."""
+    reach: Reach | None = None
+    held: Held | None = None
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether doing it twice is harmless: it may run beside others, and again."""
+        return self.declared in ("read_only", "idempotent")
+
+    @property
+    def asking(self) -> bool:
+        """Whether a person's answer is awaited."""
+        return self.approval is not None and self.approval.granted is None
+
+    @property
+    def unreached(self) -> bool:
+        """Whether a runner for it is waited for."""
+        return self.reach is not None and self.reach.phase == "waiting"
+
+    @property
+    def reconciles(self) -> bool:
+        """Whether the tool itself can still be asked what became of it."""
+        return self.declared == "reconcile" and not self.unclear and self.ruling is None
+
+    @property
+    def allowed(self) -> bool:
+        """Whether nobody has to be asked (any more)."""
+        return not self.gated or (self.approval is not None and not self.asking)
+
+
+class Turn(Struct, frozen=True):
+    """Where the conversation is."""
+
+    number: int = 0
+    since_user: int = 0
+    """Turns since the last message of a user came, or was told to the model."""
+    model: ModelCall | None = None
+    calls: tuple[Call, ...] = ()
+    active_seconds: float = 0.0
+    """What the calls of this turn and of all before it took, as far as it is known."""
+    unanswered: bool = False
+    """The model was asked, and did not answer yet."""
+    answer: str = ""
+    """What it said, when it asked for nothing; until it is asked again."""
+    fallback: int = 0
+    """Which of the agent's models was asked last."""
