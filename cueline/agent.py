@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr, ValidationError
 
 from cueline.actors.presence import machine_name
 from cueline.config.effective import Effective, effective
@@ -243,9 +243,9 @@ def secret_names(agent: "KeepsSecrets | None") -> set[str]:
     return {*ALWAYS_SECRET, *agent.secrets, *filter(None, (*keys, *urls))}
 
 
-def secret_values(names: Iterable[str], environ: Mapping[str, str]) -> list[str]:
+def secret_values(names: Iterable[str], environ: Mapping[str, str]) -> list[SecretStr]:
     """Return the values of those of *names* that are set."""
-    return [environ[name] for name in names if environ.get(name)]
+    return [SecretStr(environ[name]) for name in names if environ.get(name)]
 
 
 def _find_script(asks: object, folder: Path) -> None:

@@ -56,7 +56,7 @@ class Runtime:
             UnknownSessionError: there is no such parent.
             SessionFinishedError: the parent has ended.
         """
-        spec = recorded(agent, self._log.environ)
+        spec = recorded(agent)
         asked = StartAsked(
             agent=spec,
             goal=goal,

@@ -103,7 +103,6 @@ class Parts:
             store=store,
             board=board or MemoryPresence(clock),
             clock=clock,
-            environ=os.environ,
             grace_seconds=self.grace_seconds,
             id=self.log_id,
         )

@@ -5,10 +5,9 @@ are the same inline and on Ray; only who holds whom differs.
 """
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -27,6 +26,7 @@ from cueline.actors.session_host import HostPort, SessionHost
 from cueline.actors.tool import ToolExecutor
 from cueline.agent import Agent, secret_names, secret_values
 from cueline.clock import Clock, SystemClock
+from cueline.environment import HERE
 from cueline.errors import CuelineError, ToolFailedError
 from cueline.events.agent import AgentSpec, Fallback, Hook, Limits, ToolSpec, Workspace, each_model
 from cueline.events.budget import Allowance
@@ -52,7 +52,6 @@ class Log:
     store: EventStore
     board: PresenceBoard
     clock: Clock
-    environ: Mapping[str, str] = field(repr=False)
     grace_seconds: float = GRACE_SECONDS
     """What is in flight may finish for so long, after a signal or a stop."""
     id: str = ""
@@ -60,14 +59,14 @@ class Log:
 
     def redactor(self, agent: AgentSpec | None) -> Redactor:
         """Return what takes the secrets of *agent* out."""
-        return Redactor(secret_values(secret_names(agent), self.environ))
+        return Redactor(secret_values(secret_names(agent), HERE))
 
     def journal(self, agent: AgentSpec | None = None) -> Journal:
         """Return the log in facts, cleaned of the secrets of *agent*."""
         return Journal(self.store, Codec(self.redactor(agent)), self.clock.now)
 
 
-def recorded(agent: Agent, environ: Mapping[str, str] = os.environ) -> AgentSpec:
+def recorded(agent: Agent, environ: Mapping[str, str] = HERE) -> AgentSpec:
     """Return *agent* as it will be recorded, checked before anything is.
 
     A scripted agent's script goes along, so that resuming needs no file.
@@ -145,13 +144,13 @@ def collaborators(
     from cueline.tools.preview import preview
 
     async def tell(agent: AgentSpec, hook: Hook, news: bytes) -> str | None:
-        return await run_hook(hook, news, log.environ, hidden=secret_names(agent))
+        return await run_hook(hook, news, HERE, hidden=secret_names(agent))
 
     return Collaborators(
         clock=log.clock,
         journal=log.journal,
         redactor=log.redactor,
-        models=model_factory(log.environ, log.clock.sleep),
+        models=model_factory(HERE, log.clock.sleep),
         runners=runners,
         gate=gate,
         check_call=check_call,
@@ -162,7 +161,7 @@ def collaborators(
         ledger=ledger,
         bound=bound,
         grace_seconds=log.grace_seconds,
-        account=account_names(log.environ, salt=log.id),
+        account=account_names(HERE, salt=log.id),
     )
 
 
@@ -344,7 +343,6 @@ async def open_log(
                 store=store,
                 board=board,
                 clock=used,
-                environ=os.environ,
                 id=store.log_id,
             )
         finally:

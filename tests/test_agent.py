@@ -1,6 +1,7 @@
 """An agent file, and what its author is told."""
 
 import pytest
+from pydantic import SecretStr
 
 from cueline.agent import Agent, secret_names, secret_values
 from cueline.errors import ConfigError
@@ -133,7 +134,9 @@ def test_what_a_key_or_a_hook_needs_is_secret_without_being_named():
     )
 
     assert {"OWN", "HOOK_URL", "ANTHROPIC_API_KEY"} <= secret_names(agent)
-    assert ["the value"] == secret_values(secret_names(agent), {"OWN": "the value", "HOME": "/"})
+    assert [SecretStr("its value")] == secret_values(
+        secret_names(agent), {"OWN": "its value", "HOME": "/"}
+    )
 
 
 def test_an_agent_file_may_be_named_by_a_string(tmp_path):

@@ -14,6 +14,7 @@ MAY_IMPORT = {
     "errors": set(),
     "clock": set(),
     "loop": set(),
+    "environment": set(),
     "config": {"deciders", "events", "errors"},
     "events": {"errors"},
     "deciders": {"events", "errors"},
@@ -38,8 +39,9 @@ MAY_IMPORT |= {
     "cueline": {*MAY_IMPORT, "library"} - {"cluster"},
 }
 
-# In actors and runtime only for the type of what is JSON.
-PYDANTIC = {"actors", "agent", "cli", "config", "events", "runtime", "testing", "tools"}
+# In actors and runtime only for the type of what is JSON, in providers of what is secret.
+PYDANTIC = {"actors", "agent", "cli", "config", "events", "providers", "runtime", "testing"}
+PYDANTIC |= {"tools"}
 HOMES = {
     "anthropic": {"providers"},
     "genai_prices": {"providers"},

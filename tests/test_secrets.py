@@ -3,13 +3,22 @@
 import asyncio
 import base64
 import json
+import traceback
 from urllib.parse import quote, quote_plus
 
 import pytest
 from typer.testing import CliRunner
 
 import cueline
+from cueline.actors.model import ModelRequest
+from cueline.agent import secret_names, secret_values
 from cueline.cli import app
+from cueline.environment import HERE
+from cueline.errors import CuelineError
+from cueline.events.agent import AgentSpec
+from cueline.events.clean import Redactor
+from cueline.providers.anthropic.connection import Connection
+from cueline.providers.anthropic.model import AnthropicModel, account_of
 from cueline.runtime import open_log
 
 NAMED = 'c4nary/s3cr3t+value "é"'
@@ -67,10 +76,15 @@ def found_in(content):
 
 
 @pytest.fixture
-def agent(tmp_path, monkeypatch):
+def planted(monkeypatch):
+    """Put secrets into the environment."""
     monkeypatch.setenv("SHOP_PASSWORD", NAMED)
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     monkeypatch.setenv("OWN_KEY", OWN)
+
+
+@pytest.fixture
+def agent(tmp_path, planted):
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     (workspace / f"{KEY}.txt").write_text(PLANTED)
@@ -112,6 +126,48 @@ async def plant(path, agent):
         await session.approve(asked[-1], by=f"ann {KEY}", note=f"fine, {PLANTED}")
         assert "completed" == (await session.result()).status
         await session.stop(PLANTED)
+
+
+def claude(**fields):
+    fields = {"base_url": "http://127.0.0.1:9", "key_variable": "OWN_KEY", **fields}
+    return AgentSpec(name="a", provider="anthropic", model="m", **fields)
+
+
+def shown(thing):
+    """Show an object of ours with all that it holds, whoever made that."""
+    return repr(thing) + repr(getattr(thing, "__dict__", ""))
+
+
+def test_what_holds_a_secret_does_not_show_it(agent):
+    # 002-013: no `repr`, and no debugger that lists what an object holds.
+    account = account_of(claude(), HERE)
+    values = secret_values(secret_names(agent), HERE)
+    things = [HERE, values, Redactor(values), account, Connection(account), AnthropicModel(account)]
+
+    assert {OWN, KEY, NAMED} == {value.get_secret_value() for value in values}
+    assert [] == found_in("".join(map(shown, things)).encode())
+
+
+async def call():
+    request = ModelRequest(
+        "session-default/s", "1.m", 1, 1, claude(), [b'{"role":"user","text":""}']
+    )
+    await AnthropicModel(account_of(claude(), HERE)).reply(request)
+
+
+async def take_a_bad_key():
+    account_of(claude(key_variable="SHOP_PASSWORD"), HERE)
+
+
+@pytest.mark.parametrize("work", [call, take_a_bad_key])
+@pytest.mark.usefixtures("planted")
+async def test_a_traceback_with_its_locals_shows_no_secret(work):
+    # 002-013
+    with pytest.raises(CuelineError) as raised:
+        await work()
+
+    told = traceback.TracebackException.from_exception(raised.value, capture_locals=True)
+    assert [] == found_in("".join(told.format()).encode())
 
 
 async def test_an_open_log_does_not_tell_its_environment(tmp_path, agent):

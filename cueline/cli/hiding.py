@@ -3,7 +3,6 @@
 What comes from the log was cleaned before it was recorded.
 """
 
-import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,7 +12,8 @@ if TYPE_CHECKING:
 def hidden(text: str, outside: "Outside | None") -> str:
     """Return *text* without the providers' keys, and without what is known to be secret here."""
     from cueline.agent import secret_names, secret_values
+    from cueline.environment import HERE
     from cueline.events.clean import Redactor
 
     named = secret_names(None) | (set() if outside is None else outside.secrets)
-    return Redactor(secret_values(named, os.environ)).redact(text)[0]
+    return Redactor(secret_values(named, HERE)).redact(text)[0]

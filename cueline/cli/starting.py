@@ -1,6 +1,5 @@
 """Starts a session: everything is checked before anything is recorded."""
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ from cueline.config.layer import Flags, from_flags
 from cueline.config.settings import APPROVAL_SECONDS, Approval
 from cueline.console.screen import Screen
 from cueline.deciders.policy import asked_about
+from cueline.environment import HERE
 from cueline.errors import ConfigError, RejectedError
 from cueline.events.agent import AgentSpec, Policy
 from cueline.events.clean import clean
@@ -144,7 +144,7 @@ def check_recorded(agent: AgentSpec) -> None:
     from cueline.providers.factory import check_recorded_agent
     from cueline.tools.tool import load_recorded
 
-    check_recorded_agent(agent, os.environ)
+    check_recorded_agent(agent, HERE)
     for tool in agent.tools:
         load_recorded(tool)
 

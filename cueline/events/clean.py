@@ -16,7 +16,7 @@ from operator import is_not
 from types import NoneType
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Secret, SecretStr
 
 REDACTED = "[redacted]"
 MAX_DEPTH = 64
@@ -44,15 +44,15 @@ T = TypeVar("T")
 class Redactor:
     """Takes known secrets out of text, in each form in which they are likely to turn up."""
 
-    def __init__(self, values: Iterable[str] = ()) -> None:
-        known = {_fit(value.strip()) for value in values}
+    def __init__(self, secrets: Iterable[SecretStr] = ()) -> None:
+        known = {_fit(secret.get_secret_value().strip()) for secret in secrets}
         found = {
             form for value in known if len(value) >= _SHORTEST_SECRET for form in _forms(value)
         }
         # What a mark of ours holds cannot be taken out by setting marks.
         found = {form for form in found if not any(form in mark for mark in _MARKS)}
-        self._forms = sorted(found, key=lambda form: (-len(form), form))
-        self._needles = [f.encode() for f in {*found, *map(_escaped, found)}]
+        self._forms = Secret(tuple(sorted(found, key=lambda form: (-len(form), form))))
+        self._needles = Secret(tuple([f.encode() for f in {*found, *map(_escaped, found)}]))
 
     def redact(self, text: str) -> tuple[str, bool]:
         """Return *text* without secrets, and whether there were any."""
@@ -61,21 +61,21 @@ class Redactor:
         clean = text
         # Setting a mark may, in theory, complete another secret beside it.
         for _ in range(_ROUNDS):
-            for form in self._forms:
+            for form in self._forms.get_secret_value():
                 clean = clean.replace(form, REDACTED)
             if not self._holds(clean):
                 return clean, True
         return REDACTED, True
 
     def _holds(self, text: str) -> bool:
-        for form in self._forms:  # noqa: SIM110 - a generator costs three times as much here
+        for form in self._forms.get_secret_value():  # noqa: SIM110 - a generator costs three times as much here
             if form in text:
                 return True
         return False
 
     def finds(self, content: bytes) -> bool:
         """Say whether *content*, text or JSON, may hold a secret; `False` is certain."""
-        for needle in self._needles:  # noqa: SIM110 - a generator costs three times as much here
+        for needle in self._needles.get_secret_value():  # noqa: SIM110 - a generator costs three times as much here
             if needle in content:
                 return True
         return False

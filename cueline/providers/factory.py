@@ -88,7 +88,7 @@ def account_names(environ: Mapping[str, str], *, salt: str) -> Callable[[AgentSp
             account = account_of(agent, environ)
         except ConfigError:
             return ""  # the first call says so, and is recorded as having failed
-        told = f"{account.base_url}\n{account.key}".encode()
+        told = f"{account.base_url}\n{account.key.get_secret_value()}".encode()
         return hmac.new(salt.encode(), told, "sha256").hexdigest()[:8]
 
     return name

@@ -17,7 +17,7 @@ from decimal import Decimal
 from itertools import count
 from typing import cast
 
-from pydantic import JsonValue
+from pydantic import JsonValue, SecretStr
 
 from cueline.actors.approval_gate import ApprovalGate, GatePort
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
@@ -100,13 +100,18 @@ class Outside:
         return cls(clock, MemoryStore(clock), model, executor, secrets=secrets)
 
     @property
+    def redactor(self) -> Redactor:
+        """What takes its secrets out."""
+        return Redactor(map(SecretStr, self.secrets))
+
+    @property
     def journal(self) -> Journal:
         """The log in facts."""
         return self.journal_on(self.store)
 
     def journal_on(self, store: EventStore) -> Journal:
         """Return *store* in facts."""
-        return Journal(store, Codec(Redactor(self.secrets)), self.clock.now)
+        return Journal(store, Codec(self.redactor), self.clock.now)
 
     async def start(
         self, name: str, agent: AgentSpec, goal: str | None = "go", **fields: object
@@ -176,7 +181,7 @@ class World:
             Collaborators(
                 clock=clock,
                 journal=lambda _: journal,
-                redactor=lambda _: Redactor(outside.secrets),
+                redactor=lambda _: outside.redactor,
                 models=lambda _: MortalModel(outside.model, self.life),
                 runners=outside.runners,
                 gate=gate or ApprovalGate(journal),

@@ -3,6 +3,7 @@
 import base64
 
 import pytest
+from pydantic import SecretStr
 
 from cueline.actors.output import CHARACTERS, told_of
 from cueline.errors import ProviderRefusedError, ToolFailedError
@@ -23,7 +24,7 @@ async def kept(content, truncated_from=None, secrets=()):
         blobs.append(blob)
         return BLOB
 
-    return await told_of(content, truncated_from, Redactor(secrets), put), blobs
+    return await told_of(content, truncated_from, Redactor(map(SecretStr, secrets)), put), blobs
 
 
 async def test_a_short_output_is_told_as_it_is():

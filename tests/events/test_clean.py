@@ -10,6 +10,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import SecretStr
 
 from cueline.errors import LeakError
 from cueline.events.agent import AgentSpec
@@ -19,7 +20,13 @@ from cueline.events.message import ToolCall, Usage
 from cueline.events.session import ModelReplied, SessionStarted, ToolReturned
 
 CANARY = 'sk-k3y/"\\+ é&<x>'
-REDACTOR = Redactor([CANARY])
+
+
+def redactor_of(secrets):
+    return Redactor(map(SecretStr, secrets))
+
+
+REDACTOR = redactor_of([CANARY])
 CODEC = Codec(REDACTOR)
 
 
@@ -116,29 +123,29 @@ def test_a_blob_without_one_is_let_through():
 
 @pytest.mark.parametrize("value", ["", "seven77", " \n "])
 def test_what_is_too_short_is_no_secret(value):
-    assert ("so seven77 it is", False) == Redactor([value]).redact("so seven77 it is")
+    assert ("so seven77 it is", False) == redactor_of([value]).redact("so seven77 it is")
 
 
 def test_white_space_around_a_secret_is_not_part_of_it():
-    assert (f"a {REDACTED} b", True) == Redactor(["\n12345678\n"]).redact("a 12345678 b")
+    assert (f"a {REDACTED} b", True) == redactor_of(["\n12345678\n"]).redact("a 12345678 b")
 
 
 def test_a_secret_that_is_a_number_is_found_among_numbers():
-    assert ({"pin": REDACTED}, True) == clean({"pin": 12345678}, Redactor(["12345678"]))
+    assert ({"pin": REDACTED}, True) == clean({"pin": 12345678}, redactor_of(["12345678"]))
 
 
 def test_a_secret_within_another_leaves_nothing_of_either():
-    redactor = Redactor(["password", "password-and-more"])
+    redactor = redactor_of(["password", "password-and-more"])
 
     assert (f"{REDACTED} {REDACTED}", True) == redactor.redact("password-and-more password")
 
 
 @pytest.mark.parametrize("value", ["[redacted]", "redacted", "read_only", "may_it_run", "output"])
 def test_a_secret_that_is_a_word_of_ours_stops_nothing(value):
-    codec = Codec(Redactor([value]))
+    codec = Codec(redactor_of([value]))
     fact = ToolReturned(effect="1.0", attempt=1, output=f"the {value} word")
 
-    kept, _ = clean(fact, Redactor([value]))
+    kept, _ = clean(fact, redactor_of([value]))
 
     assert encode(kept, codec).draft.payload
 
@@ -147,7 +154,7 @@ def test_words_that_the_code_knows_are_left_alone():
     agent = AgentSpec(name="a", provider="scripted", model="m")
     fact = SessionStarted(agent=agent, goal=None, open=True, attached=False, epoch=1)
 
-    assert (fact, False) == clean(fact, Redactor(["sensitive", "SessionStarted"]))
+    assert (fact, False) == clean(fact, redactor_of(["sensitive", "SessionStarted"]))
 
 
 def test_a_secret_is_taken_out_of_the_name_of_who_did_it():
@@ -163,7 +170,7 @@ SECRETS = st.lists(st.text(min_size=8, max_size=12), max_size=3)
 
 @given(secrets=SECRETS, parts=st.lists(st.text(max_size=5)), data=st.data())
 def test_what_was_redacted_holds_no_secret(secrets, parts, data):
-    redactor = Redactor(secrets)
+    redactor = redactor_of(secrets)
     planted = data.draw(st.lists(st.sampled_from([*secrets, "x"]))) + parts
 
     text, _ = sanitised("".join(data.draw(st.permutations(planted))))

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
+from pydantic import SecretStr
 
 from cueline.errors import (
     CorruptEventError,
@@ -64,7 +65,7 @@ def journal(store):
 
 
 def journal_on(store, *secrets):
-    return Journal(store, Codec(Redactor(secrets)), lambda: NOW)
+    return Journal(store, Codec(Redactor(map(SecretStr, secrets))), lambda: NOW)
 
 
 def skipped(n):

@@ -19,10 +19,12 @@ from anthropic import (
     Timeout,
 )
 from anthropic.types import RawMessageStreamEvent
+from pydantic import SecretStr
 
 from cueline.actors.model import ModelReply
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.providers.anthropic.fault import Fault, fault_of
+from cueline.providers.anthropic.model import Account
 from cueline.providers.anthropic.reply import StreamedReply
 from cueline.providers.anthropic.request import Json, Patience
 
@@ -43,20 +45,20 @@ FAILURES: Final = (
 
 
 class Connection:
-    """A client of one key and one address, for any number of calls at once."""
+    """A client of one account, for any number of calls at once."""
 
-    def __init__(self, *, key: str, base_url: str, headers: dict[str, str]) -> None:
+    def __init__(self, account: Account) -> None:
         self._client = AsyncAnthropic(
-            api_key=key,
-            base_url=base_url,
-            default_headers=headers,
+            api_key=account.key.get_secret_value(),
+            base_url=account.base_url,
+            default_headers=account.headers,
             # Retries are ours: they are recorded, and outlive this process.
             max_retries=0,
             # On its way to another host a request loses its Authorization, but
             # neither x-api-key nor the conversation.
             http_client=DefaultAsyncHttpxClient(follow_redirects=False),
         )
-        self._key = key
+        self._key = account.key
         self._calls = 0
         self._retired = False
 
@@ -89,7 +91,7 @@ class Connection:
         except FAILURES as error:
             fault = translation(error, model, patience)
             # An answer may repeat what it was asked, the key included.
-            hidden = self._key in f"{fault} {error}"
+            hidden = self._key.get_secret_value() in f"{fault} {error}"
             fault = without(self._key, fault) if hidden else fault
             raise fault from None if hidden else error
         finally:
@@ -184,9 +186,9 @@ def translation(error: Exception, model: str, patience: Patience) -> Fault:
             return ProviderUnavailableError("malformed_reply", what)
 
 
-def without(key: str, fault: Fault) -> Fault:
+def without(key: SecretStr, fault: Fault) -> Fault:
     """Return *fault* with the key taken out of its message."""
-    message = fault.message.replace(key, "[key]")
+    message = fault.message.replace(key.get_secret_value(), "[key]")
     if isinstance(fault, ProviderRefusedError):
         return ProviderRefusedError(fault.kind, message)
     return ProviderUnavailableError(fault.kind, message, fault.retry_after)

@@ -3,8 +3,10 @@
 import asyncio
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from pydantic import SecretStr
 
 from cueline.actors.model import ModelReply, ModelRequest
 from cueline.errors import ConfigError
@@ -31,13 +33,13 @@ class Account:
     """Where to ask, and by whose key."""
 
     base_url: str
-    key: str = field(repr=False)
+    key: SecretStr
 
     @property
     def headers(self) -> dict[str, str]:
         """What is sent beside the SDK's own headers."""
         # The SDK sends the key as a bearer token only; gateways look for x-api-key.
-        return {} if self.base_url == VENDOR else {"x-api-key": self.key}
+        return {} if self.base_url == VENDOR else {"x-api-key": self.key.get_secret_value()}
 
 
 class AnthropicModel:
@@ -81,7 +83,7 @@ def connect(account: Account) -> "Connection":
     """Load the SDK and make its client."""
     from cueline.providers.anthropic.connection import Connection  # noqa: PLC0415 - see _connected
 
-    return Connection(key=account.key, base_url=account.base_url, headers=account.headers)
+    return Connection(account)
 
 
 def account_of(agent: AgentSpec, environ: Mapping[str, str]) -> Account:
@@ -93,13 +95,14 @@ def account_of(agent: AgentSpec, environ: Mapping[str, str]) -> Account:
     check_parameters(agent)
     base_url = agent.base_url or environ.get(URL_VARIABLE) or VENDOR
     if not URL.fullmatch(base_url):
-        raise ConfigError("base_url", f"{base_url!r} is not http(s)://host[:port][/path]")
+        shown = re.sub("//[^/]*@", "//…@", base_url)
+        raise ConfigError("base_url", f"{shown!r} is not http(s)://host[:port][/path]")
     variable = agent.key_variable or KEY_VARIABLE
-    key = environ.get(variable, "").strip()
+    key = SecretStr(environ.get(variable, "").strip())
     if not key:
         fix = "put the key there, or name another variable as the agent's key_variable"
         raise ConfigError(variable, f"is not set; {fix}")
     # Sent as a header; what a header cannot hold would be quoted in an error.
-    if not key.isascii() or not key.isprintable() or " " in key:
+    if re.fullmatch(r"[!-~]+", key.get_secret_value()) is None:
         raise ConfigError(variable, "holds characters that no key has; set it again")
     return Account(base_url=base_url.rstrip("/"), key=key)
