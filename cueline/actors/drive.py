@@ -248,8 +248,14 @@ class Drive:
                     case AskProbe() as probe:
                         out += [] if self._hand.has(probe) else [probe]
                     case waiting:
+                        if self._may_hold_room(effect):
+                            waiting = waiting.model_copy(update={"reserved": True})
                         kept = steps.take(waiting) or kept
         return out
+
+    def _may_hold_room(self, effect: Effect) -> bool:
+        """Whether the ledger was asked for it, here or by a former owner: it was due before."""
+        return isinstance(effect, Reserve) and effect in due(self._entity.state)
 
     def _start_of(self, effect: CallModel | RunTool, state: SessionState) -> SessionEvent:
         if isinstance(effect, CallModel):

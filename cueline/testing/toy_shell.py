@@ -259,7 +259,10 @@ class ToyShell:
         self.hear_of_room()
         if luck == "lost":
             return
-        self._begin(fact)
+        if luck == "kept_back" and isinstance(fact, ModelStarted):
+            self._wait_for_breaker(fact.effect, reserved=True)  # it opened after the grant
+        else:
+            self._begin(fact)
 
     def _begin(self, fact: SessionEvent) -> None:
         if self.take(fact) and isinstance(fact, ModelStarted):
@@ -322,10 +325,13 @@ class ToyShell:
             )
         )
 
-    def _wait_for_breaker(self, effect: str) -> None:
-        deadline_at = self.now + timedelta(seconds=BREAKER_SECONDS)
+    def _wait_for_breaker(self, effect: str, *, reserved: bool = False) -> None:
         waiting = SessionWaiting(
-            kind="breaker", why="it keeps failing", deadline_at=deadline_at, effects=(effect,)
+            kind="breaker",
+            why="it keeps failing",
+            deadline_at=self.now + timedelta(seconds=BREAKER_SECONDS),
+            effects=(effect,),
+            reserved=reserved,
         )
         assert self.take(waiting), "what is due may be kept back"
 

@@ -1,10 +1,12 @@
 """A session that asks the ledger before it asks the model."""
 
+import asyncio
 from decimal import Decimal
 
 import pytest
 
 from cueline.actors.cost_ledger import CostLedger
+from cueline.deciders.budget import BUDGET as BUDGET_RULES
 from cueline.deciders.session import Status
 from cueline.errors import ProviderUnavailableError
 from cueline.events.agent import Limits
@@ -219,23 +221,59 @@ async def test_a_stop_that_comes_with_the_grant_ends_the_session():
     assert [10 * CENT] == [fact.usd for fact in await of_kind(place, CostSettled, BUDGET)]
 
 
+async def fail(world, agent):
+    """Open the breaker of an agent's model, as other sessions would."""
+    breakers = world.host._breakers
+    guard = breakers.of_model("default", agent)
+    for number in range(guard.policy.threshold):
+        await breakers.ill(guard, f"other/{number}", "overloaded")
+
+
+async def held(place):
+    """Return what the budget holds for calls."""
+    return BUDGET_RULES.replay(await place.outside.facts(BUDGET)).nodes[SESSION].held
+
+
 async def test_a_breaker_that_opens_before_the_grant_keeps_the_call_back():
-    # 000-007, D37: it was closed when room was asked for.
+    # 000-007, D37: it was closed when room was asked for; others get the room meanwhile.
     place = scene([says("Done.")])
 
     async def fail_elsewhere():
-        breakers = world.host._breakers
-        guard = breakers.of_model("default", place.agent)
-        for number in range(guard.policy.threshold):
-            await breakers.ill(guard, f"other/{number}", "overloaded")
+        await fail(world, place.agent)
 
     place.outside.ledger = Interrupting(CostLedger(place.outside.journal), fail_elsewhere)
     world = World(place.outside)
     await place.outside.start("s", place.agent)
     await world.rest()
     assert ("breaker", 0) == ((await place.state()).waiting.kind, len(place.model.asked))
+    assert await held(place) is None
 
     await place.clock.advance(61)
     await world.rest(within=1)
     assert ("completed", 1) == ((await place.state()).status, len(place.model.asked))
     assert [4 * CENT] == [fact.usd for fact in await of_kind(place, CostSettled, BUDGET)]
+
+
+# I8, I12: nobody knows any more that room was held, and nothing is for as long as it waits.
+async def test_who_dies_between_the_grant_and_an_open_breaker_leaves_no_room_held():
+    place = scene([says("Done.")])
+
+    async def fail_and_hang():
+        await fail(first, place.agent)
+        await asyncio.Event().wait()
+
+    place.outside.ledger = Interrupting(CostLedger(place.outside.journal), fail_and_hang)
+    first = World(place.outside)
+    await place.outside.start("s", place.agent)
+    await place.clock.settle()
+    await first.kill()
+    assert await held(place) is not None
+
+    place.outside.ledger = None
+    second = World(place.outside)
+    await second.rest()
+    assert ("breaker", None) == ((await place.state()).waiting.kind, await held(place))
+
+    await place.clock.advance(61)
+    await second.rest(within=1)
+    assert ("completed", 1) == ((await place.state()).status, len(place.model.asked))

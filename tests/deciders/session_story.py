@@ -234,6 +234,8 @@ def simulate(start, script):
             break
         actions[chance % len(actions)](shell, chance // 64)
         shell.check_stall()
+        waits = shell.state.status is Status.WAITING
+        assert not (waits and shell.ledger.holds(shell.state.stream)), "I8: who waits holds room"
     return shell
 
 

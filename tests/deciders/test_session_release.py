@@ -2,7 +2,7 @@
 
 import pytest
 
-from cueline.deciders.session import due
+from cueline.deciders.session import due, wake_at
 from cueline.deciders.session.due import CloseReservation, Reserve
 from cueline.deciders.session.meter import Bill
 from cueline.events.agent import BreakerPolicy, Fallback
@@ -15,6 +15,7 @@ from cueline.events.session import (
     MessageReceived,
     ModelRequested,
     ReservationClosed,
+    SessionContinued,
     SessionForked,
     SessionStopped,
     SessionTakenOver,
@@ -40,12 +41,18 @@ from tests.deciders.session_budget_example import (
     reply,
 )
 
+KEPT_BACK = SessionWaiting(
+    kind="breaker", why="it fails", deadline_at=later(60), effects=("1.m",), reserved=True
+)
+TIME = SessionContinued(by="deadline", at=later(60))
+RELEASE = CloseReservation(Bill("1.m", 1, started=False))
+
 
 @pytest.mark.parametrize("message", [PauseAsked(), StopAsked()])
 def test_a_call_that_will_not_begin_is_released(message):
     past = asked().when(received(2, message)).then(MessageReceived)
 
-    assert [CloseReservation(Bill("1.m", 1, started=False))] == owed(past)
+    assert [RELEASE] == owed(past)
     past.when(granted()).then_nothing()
 
 
@@ -81,14 +88,55 @@ def test_a_call_that_was_kept_back_is_released_before_the_next_model_is_asked():
     stand_in = Fallback(provider="scripted", model="m2")
     breaker = BreakerPolicy(on_open="fallback")
     spec = LIMITED.model_copy(update={"fallback": (stand_in,), "breaker": breaker})
-    kept_back = SessionWaiting(
-        kind="breaker", why="it keeps failing", deadline_at=later(60), effects=("1.m",)
-    )
-    past = given().when(started(spec), kept_back)
+    past = given().when(started(spec), KEPT_BACK)
 
-    assert [CloseReservation(Bill("1.m", 1, started=False))] == due(past.state)
+    assert [RELEASE] == due(past.state)
     past.when(closed(outcome="released"))
     assert [Reserve("1.m", 2, fallback=1)] == due(past.state)
+
+
+# I8: others may need the room that it does not.
+def test_a_call_that_a_breaker_keeps_back_holds_no_room_while_it_waits():
+    past = given().when(started(LIMITED), KEPT_BACK)
+
+    assert [RELEASE] == due(past.state)
+    past.when(closed(outcome="released")).then(ReservationClosed, SessionWaiting)
+    assert ("breaker", later(60)) == (past.state.waiting.kind, wake_at(past.state))
+    assert [] == due(past.state)
+
+
+def test_a_call_that_is_kept_back_before_it_is_reserved_has_nothing_to_release():
+    before = KEPT_BACK.model_copy(update={"reserved": False})
+    past = given().when(started(LIMITED), before)
+
+    assert [] == due(past.state)
+    past.when(TIME)
+    assert [Reserve("1.m", 1)] == due(past.state)
+
+
+def test_a_call_that_was_kept_back_is_reserved_anew_when_it_is_time():
+    past = given().when(started(LIMITED), KEPT_BACK, closed(outcome="released"), TIME)
+
+    past.then(SessionContinued, ModelRequested)
+    assert [Reserve("1.m", 2)] == due(past.state)
+
+
+# I8: else the release could overtake the grant, and nobody would hold what the call costs.
+@pytest.mark.parametrize(
+    "ended",
+    [
+        (KEPT_BACK, TIME),
+        (KEPT_BACK, received(2, ResumeAsked())),
+        (received(2, PauseAsked()), received(3, ResumeAsked())),
+    ],
+)
+def test_what_is_being_released_is_not_reserved_before_that_is_done(ended):
+    past = given().when(started(LIMITED), *ended)
+
+    assert [RELEASE] == due(past.state)
+    past.when(granted()).then_nothing()
+    past.when(closed(outcome="released")).then(ReservationClosed, ModelRequested)
+    assert [Reserve("1.m", 2)] == due(past.state)
 
 
 def test_what_is_closed_twice_is_closed_once():

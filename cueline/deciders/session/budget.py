@@ -78,12 +78,16 @@ def lost_bill(state: SessionState) -> Account:
     return with_bill(state.account, Bill(model.effect, model.attempt))
 
 
-def superseded(state: SessionState) -> Account:
-    """Return the account when another attempt is asked for.
+def released_first(state: SessionState) -> Account:
+    """Return the account of a session that goes on: what it was to release still is.
 
-    One that a breaker kept back may have a reservation: its host may have died
-    between the grant and the start. It will not begin, so it is released.
+    Else the release could come after a new grant, and nobody would hold what it grants.
     """
+    return Account(closings(state), state.account.news)
+
+
+def unstarted(state: SessionState) -> Account:
+    """Return the account when what was perhaps reserved does not begin for a while."""
     model = state.turn.model
     if model is None or model.phase != "requested" or not state.limited:
         return state.account
@@ -104,7 +108,7 @@ def reservation_closed(state: SessionState, event: ReservationClosed) -> Session
         state = replace(state, meter=meter)
     model = state.turn.model
     if model is not None and model.phase == "requested" and _is_of(event, model):
-        again = replace(model, phase="retry", room=None, held=None)
+        again = replace(model, phase="retry", room=None)
         return replace(state, turn=replace(state.turn, model=again))
     return state
 

@@ -23,11 +23,9 @@ def asked_next(state: SessionState, model: ModelCall) -> int | None:
     """Return which model the open call is put to now; None when to none, or it has been."""
     if model.phase == "given_up":
         return next_fallback(state, model)
-    if model.phase == "retry" and model.retry_at is None:
-        return model.fallback
-    if model.held is not None and state.agent.breaker.on_open == "fallback":
-        return next_fallback(state, model)
-    return None
+    if model.held is not None:
+        return next_fallback(state, model) if state.agent.breaker.on_open == "fallback" else None
+    return model.fallback if model.phase == "retry" and model.retry_at is None else None
 
 
 def next_turns(state: SessionState, *, told: bool) -> int:

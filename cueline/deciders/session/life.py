@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from cueline.deciders import prompt
 from cueline.deciders.policy import gates_of
-from cueline.deciders.session.budget import lost_bill, without_room
+from cueline.deciders.session.budget import lost_bill, unstarted, without_room
 from cueline.deciders.session.call import told
 from cueline.deciders.session.limit import seen
 from cueline.deciders.session.meter import Meter
@@ -126,7 +126,8 @@ def waited(state: SessionState, event: SessionWaiting) -> SessionState:
         calls = tuple(_unreached(c, event, event.deadline_at) for c in state.turn.calls)
         return replace(rested, turn=replace(state.turn, calls=calls))
     if event.kind == "breaker" and event.effects and event.deadline_at is not None:
-        return _kept_back(rested, event.effects, Held(event.deadline_at, event.why))
+        kept = replace(rested, account=unstarted(state)) if event.reserved else rested
+        return _kept_back(kept, event.effects, Held(event.deadline_at, event.why))
     return rested
 
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from cueline.deciders import prompt
-from cueline.deciders.session.budget import room_made
+from cueline.deciders.session.budget import released_first, room_made
 from cueline.deciders.session.meter import Meter
 from cueline.deciders.session.state import SessionState, Status
 from cueline.events.agent import Limits
@@ -197,8 +197,9 @@ def raised(state: SessionState, event: LimitRaised) -> SessionState:
     limits = state.meter.limits.model_copy(update=higher)
     shares = tuple([each for each in state.meter.shares if each[0] not in higher])
     meter = replace(state.meter, limits=limits, shares=shares, asked=asked)
-    hold = None if held(state) else state.hold
-    return seen(room_made(replace(state, meter=meter, hold=hold)), meter.seen_at)
+    if held(state):
+        state = replace(state, hold=None, account=released_first(state))
+    return seen(room_made(replace(state, meter=meter)), meter.seen_at)
 
 
 def held(state: SessionState) -> bool:

@@ -5,7 +5,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from cueline.deciders import prompt
-from cueline.deciders.session.budget import room_made, with_news
+from cueline.deciders.session.budget import released_first, room_made, with_news
 from cueline.deciders.session.limit import held, raise_asked, seen
 from cueline.deciders.session.question import answered
 from cueline.deciders.session.state import Mail, SessionState, Status, Stop
@@ -65,10 +65,11 @@ def _decided(state: SessionState, event: MessageReceived) -> SessionState:
 
 def _said(state: SessionState, version: int, message: MessageSent) -> SessionState:
     said = prompt.fingerprint(prompt.user_message(message.text))
+    if held(state):
+        state = replace(state, hold=None, account=released_first(state))
     return replace(
         state,
         mail=(*state.mail, Mail(version, message.lane, (said,))),
-        hold=None if held(state) else state.hold,
         turn=replace(state.turn, since_user=0),
     )
 
@@ -87,7 +88,7 @@ def _stopped(state: SessionState, reason: str) -> SessionState:
 
 def _resumed(state: SessionState) -> SessionState:
     """Go on, and try again what was given up or waits; a fatal failure stays one."""
-    state = room_made(state)
+    state = room_made(replace(state, account=released_first(state)))
     turn = replace(state.turn, since_user=0)
     model = turn.model
     if model is not None and model.phase in ("given_up", "retry") and not model.fatal:

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from cueline.deciders import prompt
 from cueline.deciders.retry import FATAL_MODEL, SUITS_ANOTHER, rests
-from cueline.deciders.session.budget import billed, superseded
+from cueline.deciders.session.budget import billed
 from cueline.deciders.session.call import beyond, requested_call
 from cueline.deciders.session.fallback import next_fallback
 from cueline.deciders.session.limit import told_of
@@ -41,7 +41,6 @@ def model_requested(state: SessionState, event: ModelRequested) -> SessionState:
         mail=tuple([m for m in state.mail if m.inbox_version not in told]) if told else state.mail,
         marks=Marks(event.digest, event.digest),
         meter=told_of(state.meter),
-        account=superseded(state),
         waiting=None,
     )
 

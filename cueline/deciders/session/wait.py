@@ -98,8 +98,10 @@ def _in_hand(state: SessionState) -> bool:
 
 
 def _is_busy(model: ModelCall) -> bool:
+    if model.held is not None:
+        return False
     if model.phase == "requested":
-        return model.held is None and model.room is None
+        return model.room is None
     return model.phase == "started" or (model.phase == "retry" and not model.rests)
 
 

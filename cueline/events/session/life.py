@@ -72,6 +72,8 @@ class SessionWaiting(Fact):
     effects: tuple[str, ...] = ()
     exhausted: bool = False
     """Of `budget`: what was spent leaves no room, and only a raise makes some."""
+    reserved: bool = False
+    """Of `breaker`: room may be held for the model call already; it is released."""
 
 
 class SessionContinued(Fact):
