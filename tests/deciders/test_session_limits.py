@@ -17,7 +17,6 @@ from cueline.events.session import (
     SessionCompleted,
     SessionContinued,
     SessionForked,
-    SessionTakenOver,
     SessionWaiting,
     ToolFailed,
     ToolReturned,
@@ -203,50 +202,15 @@ def test_turns_are_counted_and_warned_of_anew_after_a_message():
     assert [0.8, 0.9] == warnings
 
 
-# 003-029: on a timer, too, not only before a call.
-def test_time_since_the_start_ends_on_a_timer_and_lets_what_is_in_flight_finish():
-    spec = agent(max_wall_seconds=100)
-    past = given().when(*up_to_reply("shout", spec=spec), running("1.0"))
-    assert [later(80)] == [wake_at(past.state)]
+# I13: a log that was cut between a message and what follows from it.
+def test_of_two_wishes_the_first_of_which_was_cut_short_both_are_granted():
+    start = given().when(started(agent(max_active_seconds=10))).facts
+    wish = received(2, RaiseAsked(max_turns=60))
 
-    past.when(SessionContinued(by="deadline", at=later(80))).then(SessionContinued)
-    past.when(SessionContinued(by="deadline", at=later(95))).then(SessionContinued)
-    assert later(100) == wake_at(past.state)
-    past.when(SessionContinued(by="deadline", at=later(100))).then(SessionContinued)
-    assert wake_at(past.state) is None
-    past.when(returned("1.0")).then(ToolReturned, SessionWaiting)
+    past = given(*start, wish).when(received(3, RaiseAsked(max_active_seconds=20)))
 
-    assert "100 s since the start" in past.state.hold
-
-
-def test_time_since_the_start_is_told_of_before_the_next_call():
-    spec = agent(max_wall_seconds=100)
-    past = given().when(*up_to_reply("look", spec=spec), running("1.0", "look"))
-    past.when(SessionContinued(by="deadline", at=later(92)), returned("1.0"))
-
-    past.then(ToolReturned, LimitWarned, LimitWarned, ModelRequested)
-
-    assert [0.8, 0.9] == [fact.share for fact in past.facts[1:3]]
-    assert WRAP_UP == past.facts[2].note
-
-
-# C24: a wait for a person is on the wall clock only.
-def test_a_message_after_the_time_since_the_start_does_not_wake_an_idle_session():
-    past = given().when(started(agent(max_wall_seconds=100), open=True), asking(), saying())
-    assert wake_at(past.state) is None
-
-    late = said(2).model_copy(update={"recorded_at": later(100)})
-    past.when(late).then(MessageReceived, SessionWaiting)
-
-    assert Status.WAITING is past.state.status
-
-
-def test_a_takeover_after_the_time_since_the_start_starts_nothing():
-    past = given().when(started(agent(max_wall_seconds=100)))
-
-    past.when(SessionTakenOver(epoch=2, at=later(101))).then(SessionTakenOver, SessionWaiting)
-
-    assert [] == due(past.state)
+    past.then(MessageReceived, LimitRaised(max_turns=60, max_active_seconds=20))
+    past.when(received(4, PauseAsked())).then(MessageReceived, SessionWaiting)
 
 
 def more(**limits):
@@ -273,18 +237,6 @@ def test_a_raise_that_is_not_enough_leaves_the_session_held():
     past.when(asking(2), saying("look", turn=2, seconds=1), running("2.0", "look"))
 
     past.when(returned("2.0")).then(ToolReturned, SessionWaiting)
-
-
-def test_the_time_since_the_start_can_be_raised_while_a_call_waits_for_it():
-    past = given().when(*up_to_reply("shout", spec=agent(max_wall_seconds=100)))
-    past.when(SessionContinued(by="deadline", at=later(100))).then(SessionContinued, SessionWaiting)
-    assert [] == due(past.state)
-
-    late = more(max_wall_seconds=200).model_copy(update={"recorded_at": later(120)})
-    past.when(late).then(MessageReceived, LimitRaised, SessionContinued)
-
-    assert ["1.0"] == [effect.effect for effect in due(past.state)]
-    assert later(160) == wake_at(past.state)
 
 
 def test_turns_can_be_raised():

@@ -14,10 +14,12 @@ from cueline.events.inbox import (
 )
 from cueline.events.session import (
     LimitRaised,
+    LimitWarned,
     MessageReceived,
     ModelRequested,
     SessionContinued,
     SessionWaiting,
+    ToolReturned,
 )
 from cueline.testing.given import given
 from cueline.testing.session_example import (
@@ -35,8 +37,10 @@ from tests.deciders.session_budget_example import (
     EXHAUSTED,
     asked,
     busy,
+    closed,
     granted,
     owed,
+    reply,
 )
 
 
@@ -112,3 +116,19 @@ def test_a_raise_of_turns_lets_a_session_at_its_limit_go_on():
 
     past.when(received(2, RaiseAsked(max_turns=2)))
     past.then(MessageReceived, LimitRaised, ModelRequested)
+
+
+# C21: of the limit as it is now.
+def test_a_raised_limit_is_not_warned_of_for_what_was_spent_of_the_former():
+    nearly = closed().model_copy(update={"shares": {"max_cost": 0.95}})
+    past = asked().when(granted(), reply("look"), nearly, running("1.0", "look"))
+
+    past.when(received(2, RaiseAsked(max_cost=Decimal(9)))).then(MessageReceived, LimitRaised)
+    past.when(returned("1.0")).then(ToolReturned, ModelRequested)
+
+
+def test_people_and_the_agent_are_warned_of_what_is_spent():
+    nearly = closed().model_copy(update={"shares": {"max_cost": 0.95}})
+    past = asked().when(granted(), reply("look"), nearly, running("1.0", "look"))
+
+    past.when(returned("1.0")).then(ToolReturned, LimitWarned, LimitWarned, ModelRequested)
