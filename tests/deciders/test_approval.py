@@ -178,6 +178,15 @@ def test_one_of_several_can_neither_change_nor_extend_it(more):
     assert "neither change nor extend" in refusal_of(past.state, vote(**more))
 
 
+def test_what_happened_is_neither_changed_nor_allowed_for_later():
+    past = given(asked(question="did_it_happen"))
+
+    for more in ({"edit": {}}, {"always": ("a/**",)}):
+        past.when(vote(**more)).then_nothing()
+        assert "it was asked what happened" in refusal_of(past.state, vote(**more))
+    past.when(vote()).then(VoteGiven, ApprovalGranted)
+
+
 def test_a_grant_may_be_for_the_rest_of_the_session():
     given(OPENED).when(vote(always=("a.ts",))).then(
         VoteGiven, ApprovalGranted(by="ada", always=("a.ts",))

@@ -26,6 +26,7 @@ def rule(**fields):
         ({"rules": [rule(tools=["lok"])]}, "rules.0.tools", "no tool of the agent"),
         ({"hooks": [Hook(on="asked")]}, "hooks.0.command", "either"),
         ({"hooks": [Hook(on="asked", url="$U", after_seconds=1)]}, "hooks.0.after_seconds", "only"),
+        ({"hooks": [Hook(on="asked", url="example.org/x")]}, "hooks.0.url", "$NAME"),
         ({"hooks": [Hook(on="reminder", url="http://x")]}, "hooks.0.after_seconds", "waits"),
     ],
 )  # fmt: skip

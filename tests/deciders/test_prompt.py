@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cueline.deciders.prompt import Prompt, encode, opening_digest, result_of
+from cueline.deciders.prompt import GO_ON, Prompt, encode, opening_digest, result_of
 from cueline.events.message import ToolMessage
 from cueline.events.session import ModelRequested, ToolReconciled, ToolSkipped
 from cueline.testing.given import given
@@ -83,12 +83,22 @@ def test_an_agent_that_thinks_otherwise_has_another_prompt():
         (returned("1.0", "yes"), ("yes", False)),
         (broken("1.0", "timeout"), ("timeout: gone", True)),
         (ToolSkipped(effect="1.0", reason="no"), ("no", True)),
+        (ToolSkipped(effect="1.0", reason="no", degraded=True), (f"no\n{GO_ON}", True)),
         (ToolReconciled(effect="1.0", outcome="happened", by="tool"), ("", False)),
         (ToolReconciled(effect="1.0", outcome="unknown", by="policy", output="?"), ("?", False)),
         (ToolReconciled(effect="1.0", outcome="unknown", by="tool"), None),
         (ToolReconciled(effect="1.0", outcome="did_not_happen", by="tool"), None),
     ],
-    ids=["returned", "failed", "skipped", "happened", "told", "cannot tell", "runs again"],
+    ids=[
+        "returned",
+        "failed",
+        "skipped",
+        "done without",
+        "happened",
+        "told",
+        "cannot tell",
+        "runs again",
+    ],
 )
 def test_the_model_is_told_what_became_of_a_call_that_is_over(fact, told):
     assert told == result_of(fact)

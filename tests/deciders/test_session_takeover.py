@@ -62,6 +62,12 @@ def test_a_session_that_took_down_three_hosts_waits_for_an_operator():
     assert [RecoverTool] == [type(effect) for effect in due(past.state)]
 
 
+def test_nothing_starts_in_a_session_that_took_down_three_hosts():
+    past = given().when(*up_to_reply("look", "put"), running("1.1", "put"), TAKEN, TAKEN, TAKEN)
+
+    past.when(running("1.0", "look")).then_nothing()
+
+
 def test_a_poisoned_session_has_no_deadline_to_be_woken_by():
     past = given().when(*up_to_reply("burn", "look"), question("1.0", "1.1.0.1"))
     past.when(TAKEN, TAKEN, TAKEN)

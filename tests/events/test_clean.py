@@ -121,6 +121,13 @@ def test_a_blob_without_one_is_let_through():
     assert CODEC.check_blob(b"\xff nothing to see") is None
 
 
+# Each mark completes the next one: nothing is let through for being nested.
+def test_secrets_that_marks_make_anew_leave_nothing_of_the_text():
+    redactor = Redactor(["aaaaaaaa", f"{REDACTED}b"])
+
+    assert (REDACTED, True) == redactor.redact("aaaaaaaa" + "b" * 99)
+
+
 @pytest.mark.parametrize("value", ["", "seven77", " \n "])
 def test_what_is_too_short_is_no_secret(value):
     assert ("so seven77 it is", False) == redactor_of([value]).redact("so seven77 it is")

@@ -68,8 +68,7 @@ def shares(state: BudgetState, session: str) -> dict[str, float]:
 def told_of(state: BudgetState, session: str, amount: Amount) -> str:
     """Say for people why a call of *session* waits."""
     short = shortage(state, session, amount)
-    if short is None:
-        return "there is room"
+    assert short is not None, "who waits is told of room when it is made"
     node = state.nodes[short.whose]
     need, most = _said(short.limit, amount), _said(short.limit, node.limits[short.limit])
     whose = "" if short.whose == session else f" of {short.whose.partition('/')[2]}"

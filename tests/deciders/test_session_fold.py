@@ -1,0 +1,103 @@
+"""What is recorded happened: it is folded, also where it fits nothing that is open."""
+
+import pytest
+
+from cueline.deciders.session import due, wake_at
+from cueline.deciders.session.permission import startable
+from cueline.deciders.session.wait import wait_of
+from cueline.events.inbox import ResumeAsked, StopAsked
+from cueline.events.session import (
+    ApprovalResolved,
+    LimitWarned,
+    MessageReceived,
+    PeopleTold,
+    SessionStopped,
+    SessionWaiting,
+    ToolInDoubt,
+    ToolReconciled,
+)
+from cueline.testing.given import given
+from cueline.testing.session_example import (
+    NOW,
+    asking,
+    question,
+    received,
+    returned,
+    running,
+    saying,
+    started,
+    up_to_reply,
+)
+
+
+def idle():
+    return given().when(started(open=True), asking(), saying())
+
+
+STRAY = [
+    SessionWaiting(kind="budget", why="busy: it is", deadline_at=NOW),
+    ToolReconciled(effect="9.0", outcome="happened", by="ada"),
+    ToolInDoubt(effect="9.0", attempt=1, evidence="gone"),
+    returned("9.0"),
+    running("9.0"),
+    question("9.0", "1.9.0.1"),
+    ApprovalResolved(approval="1.9.0.1", verdict="granted", by="ada"),
+    PeopleTold(effect="9.0", approval="1.9.0.1", hook=0, problem="", at=NOW),
+]
+
+
+# I13
+@pytest.mark.parametrize("fact", STRAY, ids=lambda fact: fact.type)
+def test_a_fact_that_fits_nothing_leaves_nothing_owed(fact):
+    past = given().when(started(open=True), asking(), saying()).facts
+    facts = [*given().when(started(open=True)).facts, asking(), *past, fact]
+
+    folded = given(*facts)
+
+    assert ([], None) == (due(folded.state), wake_at(folded.state))
+    folded.when(received(2, ResumeAsked()))
+    assert MessageReceived in map(type, folded.facts)
+
+
+@pytest.mark.parametrize("fact", STRAY[1:], ids=lambda fact: fact.type)
+def test_what_fits_nothing_is_not_recorded(fact):
+    before = idle()
+
+    told = [type(each) for each in before.when(fact).facts]
+
+    assert told in ([], [PeopleTold]) or told[0].__name__ == "OutcomeCameLate"
+
+
+# What only ever follows from something else is nobody's to say.
+def test_a_consequence_alone_is_not_recorded():
+    warned = LimitWarned(limit="max_turns", share=0.8, used=8, of=10)
+
+    given().when(*up_to_reply("look"), warned).then_nothing()
+
+
+def test_what_only_a_person_can_mend_is_waited_for():
+    error = SessionWaiting(kind="operator", why="error: KeyError: 'script'")
+
+    past = given().when(*up_to_reply("look"), error).then(error)
+
+    assert ("error: KeyError: 'script'", []) == (past.state.hold, due(past.state))
+
+
+def test_a_question_that_ran_out_while_the_session_stops_does_not_hold_it():
+    past = given().when(*up_to_reply("delete"), question("1.0", "1.1.0.1"))
+    past.when(received(2, StopAsked())).then(MessageReceived)
+
+    expired = ApprovalResolved(approval="1.1.0.1", verdict="expired", by="clock")
+    past.when(expired).then(ApprovalResolved, SessionStopped)
+
+
+def test_a_call_of_an_earlier_turn_never_starts():
+    past = given().when(*up_to_reply("look"), running("1.0", "look"))
+    earlier = past.state.call("1.0")
+    past.when(returned("1.0"), asking(2), saying("look", turn=2))
+
+    assert not startable(past.state, earlier)
+
+
+def test_a_session_that_has_ended_waits_for_nothing():
+    assert wait_of(given().when(started(), asking(), saying()).state) is None
