@@ -5,6 +5,7 @@ cost names the list it was made with. Money is exact: decimals, never floats.
 """
 
 import hashlib
+import json
 from collections.abc import Iterator
 from decimal import Decimal
 from functools import lru_cache
@@ -56,6 +57,8 @@ def bound(
     and every tier may apply. None where no price is known.
     """
     told = [t.model_dump_json(include={"name", "description", "parameters"}) for t in agent.tools]
+    if agent.parameters and agent.provider != SCRIPTED:
+        told.append(json.dumps(agent.parameters))  # a schema for the answer is read, too
     said = prompt_bytes + len(agent.instructions.encode()) + sum(len(t.encode()) for t in told)
     if counted is not None:
         # Anthropic's is "an estimate", the true number "may differ by a small amount"

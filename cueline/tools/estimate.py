@@ -25,7 +25,7 @@ async def estimate(
     try:
         async with asyncio.timeout(within):
             return Estimate(usd=await _asked(spec, arguments))
-    except Exception as error:  # noqa: BLE001 - a bug of the tool's makes the cost unknown
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a bug of the tool's makes the cost unknown
         return Estimate(problem=f"{type(error).__name__}: {error}".rstrip(": ")[:_LONGEST])
 
 

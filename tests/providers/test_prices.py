@@ -137,6 +137,15 @@ def test_the_bound_counts_a_token_a_byte_of_prompt_instructions_and_tools():
     assert bound(told, 100)[0] > 110 + len("Be brief.") + len("look") * 2
 
 
+def test_the_bound_counts_what_the_parameters_may_add_to_a_prompt():
+    # I8, C23: the vendor reads a schema for the answer as part of it.
+    schema = {"output_config": {"format": {"schema": {"description": "long " * 1000}}}}
+
+    plain, told = (bound(agent("m", parameters=p), 100)[0] for p in ({}, schema))
+
+    assert told > plain + 5000
+
+
 def test_the_bound_is_at_the_dearest_rate_that_may_apply():
     small = agent("claude-sonnet-4-5", limits=Limits(max_output_tokens=1000))
 

@@ -1,6 +1,7 @@
 """What a call will cost, as the tool itself estimates it (004-009, 004-024)."""
 
 import asyncio
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -54,6 +55,7 @@ def broken(walls, **_):
         (lambda **_: "much", "ValueError: 'much'; say it as in '0.25'"),
         (lambda **_: -1, "ValueError: -1; say it as in '0.25'"),
         (lambda **_: None, "ValueError: None; say it as in '0.25'"),
+        (lambda **_: sys.exit("no price"), "SystemExit: no price"),
     ],
 )
 async def test_an_estimate_that_cannot_be_made_says_why(said, problem):
