@@ -54,6 +54,8 @@ class Past:
 
     point: "ForkPoint"
     agent: "AgentSpec"
+    open: bool
+    """Whether it stays open for more messages."""
 
 
 def register(app: typer.Typer) -> None:
@@ -130,6 +132,7 @@ async def _fork(name: str, at: int, goal: str | None, wish: "Wish", outside: "Ou
                 asked = StartAsked(
                     agent=agent.model_copy(update={"policy": policy}),
                     goal=goal,
+                    open=past.open,
                     attached=wish.attended,
                     fork_of=past.point,
                     note=note,
@@ -155,15 +158,16 @@ async def _past(log: Path, name: str, at: int) -> Past:
         found = None
         async for recorded, _ in followed.past(at):
             found = recorded
-        if found is None or found.version < at or followed.state.setup is None:
+        state = followed.state
+        if found is None or found.version < at or state.setup is None:
             last = (await followed.store.head(followed.stream)).version
             raise RejectedError(
                 shown(followed.stream), f"there is no version {at}; its last is {last}"
             )
         point = ForkPoint(stream=followed.stream, version=at, hash=found.hash.hex())
         # The limits as they were raised by then; nothing of them is spent yet.
-        limits = followed.state.meter.limits
-        return Past(point, followed.state.agent.model_copy(update={"limits": limits}))
+        agent = state.agent.model_copy(update={"limits": state.meter.limits})
+        return Past(point, agent, open=state.setup.open)
 
 
 @contextmanager

@@ -81,6 +81,9 @@ def run(
         str | None,
         typer.Option(metavar="TIME", help="Time at work, in seconds or as 15m or 4h."),
     ] = None,
+    max_wall: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Time since the start, likewise.")
+    ] = None,
     address: AddressOption = None,
     name: Annotated[
         str | None,
@@ -117,6 +120,7 @@ def run(
             "limits.max_tokens": ("--max-tokens", max_tokens),
             "limits.max_cost": ("--max-cost", max_cost),
             "limits.max_active_seconds": ("--time-budget", time_budget),
+            "limits.max_wall_seconds": ("--max-wall", max_wall),
             "policy.auto_approve": ("--auto-approve", auto_approve or None),
         },
         require_approval=require_approval,

@@ -51,6 +51,7 @@ def test_each_source_of_a_session_is_recorded_with_its_agent(shell, agent, monke
         (("--max-tokens", "50000"), "max_tokens", 50_000),
         (("--max-cost", "2.50"), "max_cost", "2.50"),
         (("--time-budget", "15m"), "max_active_seconds", 900.0),
+        (("--max-wall", "2h"), "max_wall_seconds", 7200.0),
     ],
 )
 def test_each_limit_has_a_flag(shell, agent, typed, key, kept):
@@ -64,7 +65,9 @@ def test_each_limit_has_a_flag(shell, agent, typed, key, kept):
     assert (kept, f"flag {typed[0]}") == (limits[key], limits["sources"][key])
 
 
-@pytest.mark.parametrize("flag", ["--max-turns", "--max-tokens", "--max-cost", "--time-budget"])
+@pytest.mark.parametrize(
+    "flag", ["--max-turns", "--max-tokens", "--max-cost", "--time-budget", "--max-wall"]
+)
 def test_a_limit_that_is_none_is_refused_by_its_flag(shell, agent, flag):
     done = run(shell, agent, flag, "0")
 
