@@ -15,6 +15,7 @@ from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgume
 from cueline.cli.terminal import text_or_stdin, who
 
 if TYPE_CHECKING:
+    from cueline.cli.following import Followed
     from cueline.deciders.session import SessionState
     from cueline.events.agent import AgentSpec
     from cueline.events.inbox import InboxMessage, Lane, RaiseAsked
@@ -117,11 +118,27 @@ class Addressed:
     """A session that something is said to."""
 
     log: "Log"
-    stream: str
-    state: "SessionState"
+    followed: "Followed"
     waiting: "list[InboxMessage]"
     """What is in its inbox, and was not read."""
     agent: "AgentSpec"
+
+    @property
+    def stream(self) -> str:
+        """Its stream."""
+        return self.followed.stream
+
+    @property
+    def state(self) -> "SessionState":
+        """What it was when it was last looked at."""
+        return self.followed.state
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it was asked to end."""
+        from cueline.events.inbox import StopAsked
+
+        return self.state.stop is not None or any(isinstance(m, StopAsked) for m in self.waiting)
 
     @property
     def paused(self) -> bool:
@@ -156,7 +173,7 @@ async def addressed(path: Path, name: str) -> AsyncIterator[Addressed]:
         assert isinstance(first, StartAsked), "an inbox begins with the wish for its session"
         agent = followed.state.agent if followed.state.setup else first.agent
         unread = inbox[max(followed.state.inbox_read, 1) :]
-        yield Addressed(log, stream, followed.state, unread, agent)  # type: ignore[arg-type]  # an inbox holds messages
+        yield Addressed(log, followed, unread, agent)  # type: ignore[arg-type]  # an inbox holds messages
 
 
 async def tell(path: Path, name: str, message: "InboxMessage", *, as_json: bool) -> Exit:
@@ -165,7 +182,7 @@ async def tell(path: Path, name: str, message: "InboxMessage", *, as_json: bool)
     Raises:
         UnknownSessionError: there is none; the message names some that are like it.
         SessionFinishedError: it has ended.
-        RejectedError: its limits cannot be raised like that.
+        RejectedError: it is being stopped, or its limits cannot be raised like that.
     """
     from cueline.cli.running import is_taken_up, when_it_counts
     from cueline.errors import RejectedError, SessionFinishedError
@@ -174,13 +191,19 @@ async def tell(path: Path, name: str, message: "InboxMessage", *, as_json: bool)
 
     async with addressed(path, name) as to:
         id = shown(to.stream)  # noqa: A001 - the word of the log
-        if to.state.finished and not isinstance(message, StopAsked):
+        ends = isinstance(message, StopAsked)
+        if to.state.finished and not ends:
             raise SessionFinishedError(id, f"the session has ended: {to.state.status}")
+        if to.stopping and not ends:
+            raise RejectedError(id, "it was asked to stop, and takes no more messages")
         if isinstance(message, RaiseAsked) and (why := _unraisable(to, message)):
             raise RejectedError(id, why)
         said = _already(to, message)
         if said is None:
-            await _post(to, message)
+            counts = await say(to, message)
+            if not counts and not ends:
+                why = f"it ended before it could read that: {to.state.status}"
+                raise SessionFinishedError(id, why)
         driven = to.state.finished or await is_taken_up(to.log, path, to.stream)
         note = said or _what_happens(message)
         later = when_it_counts(path, id, driven=driven)
@@ -197,12 +220,23 @@ async def tell(path: Path, name: str, message: "InboxMessage", *, as_json: bool)
         return Exit.DONE
 
 
-async def _post(to: Addressed, message: "InboxMessage") -> None:
+async def say(to: Addressed, message: "InboxMessage") -> bool:
+    """Put *message* into the session's inbox; whether it counted, or can still.
+
+    Whoever drives a session reads its inbox once more after the end. What came
+    later is read by nobody, and is seen here.
+    """
     from cueline.actors.inbox import post
     from cueline.events.clean import clean
+    from cueline.events.session import MessageReceived
 
     kept, _ = clean(message, to.log.redactor(to.agent))
-    await post(to.log.journal(to.agent), to.stream, kept, by=f"user:{who()}")
+    at = await post(to.log.journal(to.agent), to.stream, kept, by=f"user:{who()}")
+    received = False
+    async for _, fact in to.followed.past():
+        if isinstance(fact, MessageReceived) and fact.inbox_version == at.versions[0]:
+            received = True
+    return received or not to.state.finished
 
 
 def _already(to: Addressed, message: "InboxMessage") -> str | None:
@@ -212,7 +246,7 @@ def _already(to: Addressed, message: "InboxMessage") -> str | None:
     if isinstance(message, StopAsked):
         if to.state.finished:
             return f"it has ended already: {to.state.status}"
-        if to.state.stop is not None or any(isinstance(m, StopAsked) for m in to.waiting):
+        if to.stopping:
             return "it was asked to stop before"
     if isinstance(message, PauseAsked) and to.paused:
         return f"it is paused already{f': {to.state.hold}' if to.state.hold else ''}"

@@ -84,6 +84,7 @@ async def _resume(wish: "Wish") -> Exit:
         check_channel(to.agent, wish)
         waiting = to.state.waiting
         asks = to.paused or (waiting is not None and waiting.kind != "approval")
+        asks = asks and not to.stopping  # it is driven to its end, and nothing else
 
         async def record_it() -> None:
             if asks:

@@ -143,8 +143,8 @@ class Watch:
     async def _rests(self) -> bool:
         state = self.state
         if state.finished:
-            return True
-        if state.waiting is not None:
+            person = True
+        elif state.waiting is not None:
             kind, until = state.waiting.kind, state.waiting.deadline_at
             # A question that has expired is not for people any more.
             asked = kind == "approval" and (until is None or until > self._log.clock.now())
@@ -164,17 +164,20 @@ class Watch:
                 self._question(fact, ask=show)
             case ApprovalResolved(approval=approval):
                 self._withdraw(approval)
-            case SessionForked():
-                for approval in list(self._questions):
-                    self._withdraw(approval)
-            case SessionStarted() if show:
-                self._offer()
+            case SessionStarted() | SessionForked():
+                self._begin(show=show)
             case SessionCompleted(result=result) | SessionIdle(result=result):
                 self.result = result
             case SessionFailed(kind=kind, error=error, recoverable=recoverable):
                 self.error = {"message": error, "kind": kind, "recoverable": recoverable}
             case _:
                 pass
+
+    def _begin(self, *, show: bool) -> None:
+        for approval in list(self._questions):  # of the past that a fork shares
+            self._withdraw(approval)
+        if show:
+            self._offer()
 
     def _is_asked(self, fact: SessionEvent) -> bool:
         """Whether the question to the person here says it already."""

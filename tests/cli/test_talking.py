@@ -1,9 +1,14 @@
 """`send`, `pause`, `stop`, `pending`, `approve`, `deny` and `fork`, in one process."""
 
+import asyncio
 import json
+from dataclasses import replace
 from getpass import getuser
 
 import pytest
+
+from cueline.cli.message import addressed, say
+from cueline.events.inbox import MessageSent
 
 
 def test_a_decision_from_another_shell_counts_when_the_session_is_driven(asking):
@@ -140,8 +145,19 @@ def test_stopping_is_asked_once(asking):
     assert "one: asked to stop; nothing drives it now" in first.stdout
     assert "one: it was asked to stop before; nothing drives it now" in again.stdout
     assert ended.exit_code == 1
+    assert "refused" not in ended.stdout
     assert "one: it has ended already: stopped\n" == after.stdout
     assert {0} == {done.exit_code for done in (first, again, after)}
+
+
+@pytest.mark.parametrize("words", [("send", "one", "More"), ("pause", "one")])
+def test_a_session_that_was_asked_to_stop_takes_no_more_messages(asking, words):
+    asking("stop", "one")
+
+    done = asking(*words)
+
+    assert done.exit_code == 2
+    assert "one: it was asked to stop, and takes no more messages" in done.stderr
 
 
 def test_pausing_is_asked_once(asking):
@@ -190,6 +206,16 @@ def test_a_fork_goes_on_from_the_past_with_files_of_its_own(asking):
     assert any("is a copy of" in str(message) for message in document["messages"])
 
 
+def test_a_fork_of_an_open_session_stays_open(shell):
+    agent = shell.agent(f'{shell.hello}\n[[reply]]\ntext = "And now?"\n')
+    assert 0 == shell("run", "Hi", "-a", agent, "--inline", "--open", "--id", "one").exit_code
+    at = len(shell.types("one"))
+
+    done = shell("fork", "one", "--at", str(at), "--inline", "--id", "two")
+
+    assert (0, "idle") == (done.exit_code, shell.json("export", "two")["status"]), done.output
+
+
 def test_a_fork_is_replayed_checked_and_verified(asking):
     """I10."""
     asking("fork", "one", "--at", "4", "--id", "two", "--inline")
@@ -222,3 +248,48 @@ def test_a_fork_whose_id_is_taken_leaves_no_folder(asking):
 
     assert done.exit_code == 2
     assert not list(asking.folder.glob("work-*"))
+
+
+class Meanwhile:
+    """A store that somebody else uses just before, or just after, our append."""
+
+    def __init__(self, store, before=None, after=None):
+        self._store, self._before, self._after = store, before, after
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    async def append(self, writes, key):
+        if self._before:
+            await asyncio.to_thread(self._before)
+        appended = await self._store.append(writes, key)
+        if self._after:
+            await asyncio.to_thread(self._after)
+        return appended
+
+
+@pytest.fixture
+def denied(shell):
+    """A shell whose log holds a session `one` that ends when it is next driven."""
+    script = f'{shell.deletes}\n[[reply]]\ntext = "Noted."\n'
+    agent = shell.agent(script, tools=("delete_file",), more=shell.reachable)
+    shell("run", "Tidy up", "--agent", agent, "--inline", "--id", "one")
+    shell("deny", "one.1.0.1")
+    return shell
+
+
+@pytest.mark.parametrize(("moment", "counts"), [("before", False), ("after", True)])
+async def test_who_speaks_to_a_session_that_ends_just_then_learns_whether_it_counts(
+    denied, moment, counts
+):
+    """Nobody reads it later: no process that drives a session outlives it for long."""
+
+    def end():
+        assert 0 == denied.start("resume", "one", "--inline").wait()
+
+    async with addressed(denied.log, "one") as to:
+        crossed = replace(to.log, store=Meanwhile(to.log.store, **{moment: end}))
+
+        said = await say(replace(to, log=crossed), MessageSent(lane="note", text="One more"))
+
+    assert counts == said

@@ -3,12 +3,14 @@
 import pytest
 import typer
 
+from cueline.actors.inbox import post
 from cueline.cli.driving import Beginning
 from cueline.cli.failure import Exit
 from cueline.cli.watching import Watch
 from cueline.console.screen import Screen
 from cueline.errors import LogUnavailableError
-from cueline.runtime import open_log
+from cueline.events.inbox import MessageSent
+from cueline.runtime import inline, open_log
 
 ONE = "session-default/one"
 
@@ -38,3 +40,17 @@ async def test_who_leaves_while_ray_starts_has_recorded_nothing():
     with pytest.raises(typer.Exit) as left:
         await beginning.record()
     assert ([], Exit.LEFT) == (recorded, left.value.exit_code)
+
+
+# What was accepted is answered: whoever drove the session refuses it before they leave.
+async def test_a_session_that_has_ended_is_watched_until_its_inbox_is_read(finished):
+    async with open_log(finished.log) as log:
+        await post(log.journal(), ONE, MessageSent(lane="note", text="And another thing"))
+        watch = Watch(log, ONE, Screen(quiet=True), attended=False)
+        await watch.catch_up(show=False)
+        assert not await watch._rests()
+        async with inline(log, scope={ONE}, on_trouble=watch.stuck) as here:
+            await here.place([ONE])
+            assert await watch.until_it_rests()
+
+    assert "MessageRefused" == finished.types("one")[-1]
