@@ -33,7 +33,7 @@ PLAIN = {
 }
 BOUNDED = {"max_retries": st.integers(0, 20), "factor": st.floats(2, 9), "jitter": st.floats(0, 1)}
 BOUNDED |= {"max_turns": st.integers(1, 99), "max_output_tokens": st.integers(1, 99)}
-BOUNDED |= {"max_depth": st.integers(0, 9)}
+BOUNDED |= {"max_depth": st.integers(0, 9), "max_tool_calls_per_turn": st.integers(1, 99)}
 BOUNDED |= {"max_active_seconds": st.floats(1, 9), "max_wall_seconds": st.floats(1, 9)}
 BOUNDED |= {"approval_seconds": st.floats(1, 9), "deadline_seconds": st.floats(1, 9)}
 BOUNDED |= {"max_tokens": st.integers(1, 99), "max_cost": st.decimals("0.01", 99, places=2)}
