@@ -3,9 +3,10 @@
 import asyncio
 import os
 import signal
-from asyncio.subprocess import DEVNULL, PIPE
+from asyncio.subprocess import DEVNULL
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from tempfile import TemporaryFile
 
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.agent import Hook, url_variable
@@ -48,18 +49,18 @@ def _url_of(hook: Hook, environ: Mapping[str, str]) -> str:
 
 
 async def _run(command: tuple[str, ...], news: bytes, environ: Mapping[str, str]) -> str | None:
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        stdin=PIPE,
-        stdout=DEVNULL,
-        stderr=DEVNULL,
-        env=dict(environ),
-        start_new_session=True,  # what it starts is killed with it; Ctrl-C is not meant for it
-    )
+    with TemporaryFile() as told:  # not a pipe: whoever does not read it breaks nothing
+        told.write(news)
+        told.seek(0)
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=told,
+            stdout=DEVNULL,
+            stderr=DEVNULL,
+            env=dict(environ),
+            start_new_session=True,  # what it starts is killed with it; Ctrl-C is not meant for it
+        )
     try:
-        # It may end without reading: uvloop says so with a RuntimeError.
-        with suppress(BrokenPipeError, ConnectionResetError, RuntimeError):
-            await process.communicate(news)
         await process.wait()
     finally:
         if process.returncode is None:
