@@ -5,6 +5,7 @@ import signal
 import tempfile
 from collections import Counter
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -35,9 +36,10 @@ def cluster():
     # Not the folder that pytest would give: sockets have to have short names.
     folder = tempfile.mkdtemp(prefix="cl-", dir="/tmp")
     os.environ["RAY_TMPDIR"] = folder
+    os.environ["RAY_TESTS_KEY"] = "sk-test-0123456789"  # what runs there sees what is set now
     with connected(None, "cueline-tests") as connection:
         yield connection
-    del os.environ["RAY_TMPDIR"]
+    del os.environ["RAY_TMPDIR"], os.environ["RAY_TESTS_KEY"]
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -75,22 +77,22 @@ class World:
         self.workspace.mkdir(exist_ok=True)
         self.cluster = cluster
         self.streams = []
+        self.scope = set()
         self.troubles = []
 
     async def ask(self, script, sessions, *, tools=(), **settings):
-        (self.folder / "script.toml").write_text(script)
-        agent = Agent(
-            name="worker",
-            provider="scripted",
-            model=str(self.folder / "script.toml"),
-            tools=[f"{ACTS}:{name}" for name in tools],
-            workspace=self.workspace,
-            **settings,
-        )
-        spec = recorded(agent)
+        spec = recorded(self.agent(script, tools, **settings))
         for _ in range(sessions):
             asked = StartAsked(agent=spec, goal="go", asked_at=self.log.clock.now())
             self.streams.append(await ask_start(self.log.journal(spec), new_id(), asked))
+        self.scope.update(self.streams)
+
+    def agent(self, script, tools=(), **settings):
+        path = self.folder / f"{sha256(script.encode()).hexdigest()[:8]}.toml"
+        path.write_text(script)
+        fields = {"provider": "scripted", "model": str(path), **settings}
+        acts = [f"{ACTS}:{name}" for name in tools]
+        return Agent(name="worker", tools=acts, workspace=self.workspace, **fields)
 
     @asynccontextmanager
     async def driven(self):
@@ -101,7 +103,7 @@ class World:
             parts,
             store=self.log.store,
             board=self.log.board,
-            scope=self.streams,
+            scope=self.scope,
             on_trouble=lambda stream, error: self.troubles.append((stream, error)),
             hosts=1,
             runners=1,
@@ -144,11 +146,17 @@ class World:
     def let_go(self):
         (self.workspace / "go").touch()
 
-    async def facts(self):
-        return [fact async for _, fact in self.log.journal().read(self.streams[0])]
+    async def facts(self, stream=None):
+        return [fact async for _, fact in self.log.journal().read(stream or self.streams[0])]
 
-    async def types(self):
-        return Counter(fact.type for fact in await self.facts())
+    async def types(self, stream=None):
+        return Counter(fact.type for fact in await self.facts(stream))
+
+    async def fact(self, kind, stream=None):
+        """Wait for the first fact of that kind, and return it."""
+        session = Session(stream or self.streams[0], self.log)
+        async with asyncio.timeout(30):
+            return await anext(f async for _, f, _ in session.follow() if isinstance(f, kind))
 
     async def result(self, stream=None):
         """Wait for the end, whatever it waits for until then."""

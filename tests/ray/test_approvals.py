@@ -1,0 +1,38 @@
+import json
+import os
+import signal
+
+from cueline.events.agent import Hook, Policy, Rule
+from cueline.events.session import ApprovalRequested, MessageReceived, MessageRefused
+
+SCRIPT = """
+[[reply]]
+text = "I act."
+calls = [{ name = "repeatable" }]
+
+[[reply]]
+text = "Done."
+"""
+TWO = Rule(name="two", answer="ask", tools=("repeatable",), votes=2, may_grant=("ann", "ben"))
+
+
+async def test_what_two_people_have_to_allow_waits_for_both_whoever_dies(on_cluster, tmp_path):
+    # I9, I12, C15: the host and the gate die between the first vote and the second.
+    told = tmp_path / "told"
+    hook = Hook(on="asked", command=("cp", "/dev/stdin", str(told)))
+    policy = Policy(rules=(TWO,), hooks=(hook,))
+    async with on_cluster(SCRIPT, tools=["repeatable"], policy=policy) as world:
+        world.let_go()
+        asked = await world.fact(ApprovalRequested)
+        await world.session.approve(asked, by="ann")
+        await world.fact(MessageReceived)
+        world.kill("host")
+        os.kill(await world.pid_of("gate"), signal.SIGKILL)
+        await world.session.approve(asked, by="eve")
+        assert "eve" in (await world.fact(MessageRefused)).reason
+        assert [] == world.journal_lines()
+        await world.session.approve(asked, by="ben")
+
+        assert "Done." == await world.result()
+        assert (1, 1) == (len(world.journal_lines()), (await world.types())["ApprovalRequested"])
+        assert ("two", 2) == (asked.rule, json.loads(told.read_text())["votes_needed"])

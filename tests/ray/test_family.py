@@ -1,0 +1,44 @@
+from decimal import Decimal
+
+from cueline.events.agent import Limits, Price
+from cueline.events.session import ChildSettled, ReservationClosed
+from cueline.events.stream import sibling
+from cueline.library import Runtime
+
+READY = """
+[[reply]]
+text = "Ready."
+"""
+SCRIPT = """
+[[reply]]
+text = "I help."
+calls = [{ name = "repeatable" }]
+
+[[reply]]
+text = "Helped."
+"""
+PRICES = {"scripted/*": Price(input=Decimal(3), output=Decimal(15))}
+
+
+async def test_a_child_spends_its_parents_budget_whoever_dies(on_cluster):
+    # I8, I7: its host dies in the middle; what it spent is told once, and was paid by the root.
+    limits = Limits(max_cost=Decimal("1.00"))
+    async with on_cluster(READY, sessions=0) as world:
+        runtime = Runtime(world.log, world.place, world.scope)
+        parent = await runtime.start(
+            world.agent(READY, limits=limits, prices=PRICES), "go", open=True
+        )
+        assert "Ready." == (await parent.result()).text
+        helper = world.agent(SCRIPT, tools=["repeatable"], prices=PRICES)
+        child = await runtime.start(helper, "help", parent=parent.id)
+        await world.begun()
+        world.kill("host")
+        world.let_go()
+
+        assert "Helped." == await world.result(child.stream)
+        settled = await world.fact(ChildSettled, parent.stream)
+        paid = [f.usd for f in await world.facts(child.stream) if isinstance(f, ReservationClosed)]
+        assert (2, sum(paid)) == (len(paid), settled.usd)
+        assert 0 < settled.usd
+        assert [] == await world.facts(sibling(child.stream, "budget"))
+        assert 1 == (await world.types(parent.stream))["ChildSettled"]
