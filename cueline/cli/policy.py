@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -92,24 +91,27 @@ def read_policy(file: Path) -> tuple["Policy", list["Problem"]]:
     if not found:
         found = [Problem(f"policy.{key}", reason) for key, reason in faults(policy)]
     if not found and "provider" in table:
-        found = list(_problems_of_agent(file))
+        return _policy_of_agent(file)
     if alone:
         found = [Problem(each.key.removeprefix("policy."), each.reason) for each in found]
     return policy, found
 
 
-def _problems_of_agent(file: Path) -> Iterator["Problem"]:
-    """Tell what is wrong with a policy for its agent's tools, and what hides them."""
+def _policy_of_agent(file: Path) -> tuple["Policy", list["Problem"]]:
+    """Return the policy as it holds for its agent, and what is wrong with it for the tools."""
     from cueline.agent import read_agent
     from cueline.config.problem import Problem
     from cueline.deciders.policy_fault import faults
+    from cueline.events.agent import Policy
 
     try:
         agent = read_agent(file).agent
-        for key, reason in faults(agent.policy, agent.tool_specs()):
-            yield Problem(f"policy.{key}", reason)
+        named = faults(agent.policy, agent.tool_specs())
+        found = [Problem(f"policy.{key}", reason) for key, reason in named]
+        # With a limit of money it is about costs, too.
+        return (agent.policy if found else agent.spec().policy), found
     except (ConfigError, ToolImportError) as error:
-        yield Problem("", error.reason)
+        return Policy(), [Problem("", error.reason)]
 
 
 def _print_rules(file: Path, policy: "Policy") -> None:

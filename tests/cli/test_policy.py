@@ -65,6 +65,16 @@ def test_faults_can_be_read_by_a_machine(shell):
     assert ("p.toml", "ask_from_usd") == (fault["file"], fault["key"])
 
 
+def test_what_a_limit_of_money_adds_is_shown_too(asking):
+    """C14."""
+    agent = asking.folder / "agent.toml"
+    agent.write_text(agent.read_text() + "\n[limits]\nmax_cost = '1.00'\n")
+
+    told = asking("policy", "check", "agent.toml").stdout
+
+    assert "usd_from" in told, told
+
+
 def test_all_that_is_wrong_is_named_at_once(shell):
     (shell.folder / "p.toml").write_text(
         "[policy]\non_deny = 'ask'\nlater = 1\napproval_seconds = '15m'\n"
