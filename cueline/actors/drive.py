@@ -1,11 +1,12 @@
 """Drives one session: reads its inbox, records, does what is due, until it rests."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
+from typing import NamedTuple
 
 from cueline.actors.alarm import Alarm
 from cueline.actors.breakers import Breakers
-from cueline.actors.effect import RUNNER_SECONDS, Collaborators
+from cueline.actors.effect import Collaborators
 from cueline.actors.entity import Entity, Steps
 from cueline.actors.family import asked_for
 from cueline.actors.grace import Graces, is_model_call
@@ -15,9 +16,9 @@ from cueline.actors.mailbox import Mailbox
 from cueline.actors.opening import going_on, start_of
 from cueline.actors.outfit import Outfit, Outfits
 from cueline.actors.performer import Performer
-from cueline.actors.question import seen_digest
 from cueline.actors.receipt import Receipts
-from cueline.deciders.session import SessionState, Status, due, wake_at
+from cueline.actors.start import Starter
+from cueline.deciders.session import Status, due, wake_at
 from cueline.deciders.session.due import (
     CallModel,
     Cancel,
@@ -28,21 +29,22 @@ from cueline.deciders.session.due import (
     RunTool,
     TellPeople,
 )
-from cueline.deciders.session.permission import allowing_rule, need_ended_by
-from cueline.deciders.session.turn import Call
+from cueline.deciders.session.permission import need_ended_by
 from cueline.events.agent import AgentSpec
-from cueline.events.clean import clean
 from cueline.events.session import (
-    ApprovalResolved,
-    ModelStarted,
     SessionContinued,
     SessionEvent,
-    SessionWaiting,
-    ToolStarted,
 )
 from cueline.events.store import NO_STREAM
 
-_STARTS = ("ModelStarted", "ToolStarted")
+
+class _Gear(NamedTuple):
+    """What is there once the agent is known."""
+
+    outfit: Outfit
+    guards: Guards
+    performer: Performer
+    starter: Starter
 
 
 class Drive:
@@ -53,11 +55,10 @@ class Drive:
         "_clock",
         "_draining",
         "_entity",
+        "_gear",
         "_graces",
-        "_guards",
         "_hand",
         "_mailbox",
-        "_outfit",
         "_outfits",
         "_parts",
         "_receipts",
@@ -83,8 +84,7 @@ class Drive:
         self._mailbox = Mailbox(entity, parts)
         self._graces = Graces(parts.grace_seconds)
         self._draining = False
-        self._outfit: Outfit | None = None
-        self._guards: Guards | None = None
+        self._gear: _Gear | None = None
 
     def nudge(self) -> None:
         """Look into the inbox."""
@@ -125,7 +125,7 @@ class Drive:
             return
         try:
             await self._advance([*await self._opening(), *await self._news()])
-            self._entity.share(self._known())  # a session that starts has its setup only now
+            self._entity.share(self._known().outfit)  # a session that starts has its setup only now
             while not self._rests():
                 moment = wake_at(self._entity.state)
                 await self._hand.wait(self._alarm(moment))
@@ -135,8 +135,8 @@ class Drive:
                 del news  # while it waits, a session holds no more than it must
         finally:
             self._hand.drop()
-            if self._outfit is not None:
-                await self._outfits.give_back(self._outfit)
+            if self._gear is not None:
+                await self._outfits.give_back(self._gear.outfit)
 
     async def _opening(self) -> list[SessionEvent]:
         """Return what the first step records: a start, a takeover, or what a cut left undone."""
@@ -155,15 +155,19 @@ class Drive:
         ]
 
     async def _equip(self, agent: AgentSpec) -> Outfit:
-        self._outfit = self._outfits.take(agent)
-        self._entity.share(self._outfit)
-        self._guards = Guards(self._breakers, self._entity.stream, self._outfit)
-        await self._guards.know()
-        return self._outfit
+        outfit = self._outfits.take(agent)
+        entity = self._entity
+        entity.share(outfit)
+        guards = Guards(self._breakers, entity.stream, outfit)
+        performer = Performer(entity, outfit, self._parts, guards)
+        starter = Starter(entity, outfit, self._parts, guards, self._hand)
+        self._gear = _Gear(outfit, guards, performer, starter)
+        await guards.know()
+        return outfit
 
     async def _news(self) -> list[SessionEvent]:
         """Return the messages that came, up to one that has to wait for the gate."""
-        outfit = self._known()
+        outfit = self._known().outfit
         return [outfit.clean(message) for message in await self._mailbox.read(self._hand.asks)]
 
     def _late(self, moment: datetime | None) -> list[SessionEvent]:
@@ -174,133 +178,44 @@ class Drive:
 
     def _let_go(self) -> list[SessionEvent]:
         """Return that a breaker lets out what it kept back, if it does."""
-        if self._guards is None or not self._guards.let_go(self._entity.state):
+        if not self._known().guards.let_go(self._entity.state):
             return []
         return [SessionContinued(by="breaker", at=self._clock.now())]
 
     async def _advance(self, facts: Sequence[SessionEvent]) -> None:
         """Record *facts*, what follows, and the starts of what is due; then do it."""
-        performer = self._performer()
+        gear = self._known()
         steps = Steps(self._entity.state)
         started: list[Effect | AskProbe] = []
         vain: list[SessionEvent] = []
         for fact in facts:
-            if fact.type == "ModelStarted" and not self._may_go(fact, steps.state):
+            if fact.type == "ModelStarted" and (
+                self._draining or not gear.starter.still_goes(fact, steps.state)
+            ):
                 continue  # what is held for it is found again by its key
             if not steps.take(fact):
                 vain.append(fact)
             elif fact.type == "ModelStarted" and (model := steps.state.turn.model) is not None:
                 started.append(CallModel(fact.effect, fact.attempt, model.fallback))
-        started += self._start(steps)
+        if not self._draining:
+            started += gear.starter.start(steps)
         reported = [
-            performer.reported(fact)
+            gear.performer.reported(fact)
             for fact in facts
             if fact.type == "ToolReturned" or fact.type == "ToolFailed"  # noqa: PLR1714 - mypy narrows by these
         ]
         await self._entity.record(steps)
         self._receipts.add(reported)
         for effect in started:
-            self._hand.take_up(effect, performer.carry_out)
-        self._withdraw(vain, performer)
-        self._do_what_is_due(performer)
-        self._end_what_must_end(performer)
+            self._take_up(effect)
+        self._withdraw(vain)
+        self._do_what_is_due()
+        self._end_what_must_end()
 
-    def _may_go(self, granted: ModelStarted, state: SessionState) -> bool:
-        """Whether a call may go out that was granted: a breaker may have opened meanwhile."""
-        if self._draining:
-            return False
-        model = state.turn.model
-        if model is None or self._guards is None:
-            return True
-        call = CallModel(granted.effect, granted.attempt, model.fallback)
-        return self._guards.held_back(call, state) is None
+    def _take_up(self, effect: Effect | AskProbe) -> None:
+        self._hand.take_up(effect, self._known().performer.carry_out)
 
-    def _start(self, steps: Steps) -> list[Effect | AskProbe]:
-        """Take the starts of what is due into *steps*, and return what they start."""
-        started: list[Effect | AskProbe] = []
-        if self._draining:
-            return started
-        for effect in self._let_out(steps):
-            if isinstance(effect, Reserve | AskProbe):
-                started.append(effect)  # what comes of it starts the call
-                continue
-            fact = self._start_of(effect, steps.state)
-            if steps.take(fact) and fact.type in _STARTS:
-                started.append(effect)
-        return started
-
-    def _let_out(self, steps: Steps) -> list[CallModel | Reserve | RunTool | AskProbe]:
-        """Return what is due and no breaker keeps back; what one does keep back is recorded.
-
-        An agent may do without, or use something else: then more is due.
-        """
-        assert self._guards is not None, "the agent is known once the session was opened"
-        kept = True
-        while kept:
-            kept = False
-            out: list[CallModel | Reserve | RunTool | AskProbe] = []
-            for effect in due(steps.state):
-                if not isinstance(effect, CallModel | Reserve | RunTool) or self._hand.has(effect):
-                    continue
-                match self._guards.held_back(effect, steps.state):
-                    case None:
-                        out.append(effect)
-                    case AskProbe() as probe:
-                        out += [] if self._hand.has(probe) else [probe]
-                    case waiting:
-                        if self._may_hold_room(effect):
-                            waiting = waiting.model_copy(update={"reserved": True})
-                        kept = steps.take(waiting) or kept
-        return out
-
-    def _may_hold_room(self, effect: Effect) -> bool:
-        """Whether the ledger was asked for it, here or by a former owner: it was due before."""
-        return isinstance(effect, Reserve) and effect in due(self._entity.state)
-
-    def _start_of(self, effect: CallModel | RunTool, state: SessionState) -> SessionEvent:
-        if isinstance(effect, CallModel):
-            return ModelStarted(effect=effect.effect, attempt=effect.attempt)
-        now = self._clock.now()
-        call = state.call(effect.effect)
-        assert call is not None, "what is due is in the state"
-        if effect.valid_until is not None and now > effect.valid_until:
-            assert call.approval is not None, "a deadline belongs to a grant"
-            # I9: the grant is too old; a person is asked again.
-            return ApprovalResolved(approval=call.approval.id, verdict="superseded", by="deadline")
-        if effect.attempt == 1 and call.approval is not None and not self._as_seen(state, call):
-            # I9: the file has changed since its difference was shown.
-            return ApprovalResolved(approval=call.approval.id, verdict="superseded", by="change")
-        assert state.setup is not None, "a call belongs to a session that was started"
-        runner = self._parts.runners.choose(state.setup.tools[call.tool], state.agent.workspace)
-        if runner is None:
-            return SessionWaiting(
-                kind="runner",
-                why="no runner reaches the workspace",
-                deadline_at=now + timedelta(seconds=RUNNER_SECONDS),
-                effects=(effect.effect,),
-            )
-        return ToolStarted(
-            effect=effect.effect,
-            attempt=effect.attempt,
-            tool=call.tool,
-            runner=runner,
-            epoch=self._entity.epoch,
-            rule=allowing_rule(call),
-            usd=call.judged.usd,
-            notify=call.judged.answer == "notify",
-        )
-
-    def _as_seen(self, state: SessionState, call: Call) -> bool:
-        """Whether the call would still change what people were shown."""
-        if call.approval is None or not call.approval.seen:
-            return True
-        assert state.setup is not None, "a call belongs to a session that was started"
-        asked = self._entity.prompt.calls[call.effect]
-        tool, place = state.setup.tools[call.tool], state.agent.workspace
-        now = clean(self._parts.preview(tool, asked.arguments, place), self._known().redactor)[0]
-        return seen_digest(now) == call.approval.seen
-
-    def _do_what_is_due(self, performer: Performer) -> None:
+    def _do_what_is_due(self) -> None:
         """Do what needs no fact before it; what was started and is not in hand is recovered."""
         for effect in due(self._entity.state):
             if self._draining and not isinstance(effect, CloseReservation):
@@ -311,16 +226,16 @@ class Drive:
                 continue
             if isinstance(effect, TellPeople) and effect.at and effect.at > self._clock.now():
                 continue
-            self._hand.take_up(effect, performer.carry_out)
+            self._take_up(effect)
 
-    def _withdraw(self, vain: Sequence[SessionEvent], performer: Performer) -> None:
+    def _withdraw(self, vain: Sequence[SessionEvent]) -> None:
         """Close at the gate what it was asked in vain: the need ended meanwhile."""
         for asked in vain:
             if asked.type == "ApprovalRequested":
                 by = need_ended_by(self._entity.state, asked.effect)
                 close = CloseApproval(asked.effect, asked.approval, asked.deadline_at, by)
                 if by is not None:
-                    self._hand.take_up(close, performer.carry_out)
+                    self._take_up(close)
 
     def _closes(self, effect: CloseApproval) -> bool:
         """Whether the approval ends now: superseded, or over time with the inbox read since."""
@@ -337,13 +252,13 @@ class Drive:
             return False
         return True
 
-    def _end_what_must_end(self, performer: Performer) -> None:
+    def _end_what_must_end(self) -> None:
         """Cancel what a stop or a signal leaves no more time."""
         for cancel in self._graces.over(self._entity.state, self._clock.now()):
             if is_model_call(cancel.effect):
                 self._hand.cancel(cancel.effect)
             elif not self._hand.has(cancel):
-                self._hand.take_up(cancel, performer.carry_out)
+                self._take_up(cancel)
 
     def _alarm(self, deadline: datetime | None) -> datetime | None:
         """Return when to go on although nobody calls."""
@@ -365,10 +280,6 @@ class Drive:
         driven = state.status in (Status.RUNNING, Status.STOPPING) and not state.poisoned
         return not driven and self._hand.empty and not self._mailbox.news
 
-    def _performer(self) -> Performer:
-        assert self._guards is not None, "the agent is known once the session was opened"
-        return Performer(self._entity, self._known(), self._parts, self._guards)
-
-    def _known(self) -> Outfit:
-        assert self._outfit is not None, "the agent is known once the session was opened"
-        return self._outfit
+    def _known(self) -> _Gear:
+        assert self._gear is not None, "the agent is known once the session was opened"
+        return self._gear

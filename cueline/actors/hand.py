@@ -70,7 +70,8 @@ class Hand:
 
     def take_up(self, effect: Effect | AskProbe, work: Work) -> None:
         """Begin *work*, which carries *effect* out."""
-        self._tasks[hand_name(effect)] = asyncio.create_task(self._carry_out(effect, work))
+        name = hand_name(effect)
+        self._tasks[name] = asyncio.create_task(self._carry_out(name, effect, work))
 
     def model_calls(self) -> list[str]:
         """Return the model calls that are in flight."""
@@ -124,16 +125,15 @@ class Hand:
             self._alarm.drop(self._waiting)
             self._waiting = None
 
-    async def _carry_out(self, effect: Effect | AskProbe, work: Work) -> None:
+    async def _carry_out(self, name: str, effect: Effect | AskProbe, work: Work) -> None:
         """Do *work*, and wake whoever waits in its last step: a callback comes a pass later."""
         try:
             facts = await work(effect)
-            name = hand_name(effect)
             self._brought.extend([(name, fact) for fact in facts])
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends the drive
             self._error = error
         finally:
-            del self._tasks[hand_name(effect)]
+            del self._tasks[name]
             self.ring()
 
 

@@ -43,7 +43,7 @@ async def test_a_thawed_hosts_order_is_refused_by_the_runner():
     # I3, I5: the new owner has asked the same runner what became of the call.
     scene = Scene([asks_for(("pay", {})), says("done")], act=Valve())
     frozen = await scene.begin()
-    performer = frozen.host._drives[SESSION]._performer()
+    performer = frozen.host._drives[SESSION]._gear.performer
     await scene.world(runner=frozen.runner)
 
     with pytest.raises(FencedError):

@@ -1,0 +1,129 @@
+"""What of a session may start now: what is due, that no breaker, grant or runner keeps back."""
+
+from datetime import timedelta
+
+from cueline.actors.effect import RUNNER_SECONDS, Collaborators
+from cueline.actors.entity import Entity, Steps
+from cueline.actors.guard import AskProbe, Guards
+from cueline.actors.hand import Hand
+from cueline.actors.outfit import Outfit
+from cueline.actors.question import seen_digest
+from cueline.deciders.session import SessionState, due
+from cueline.deciders.session.due import CallModel, Effect, Reserve, RunTool
+from cueline.deciders.session.permission import allowing_rule
+from cueline.deciders.session.turn import Call
+from cueline.events.clean import clean
+from cueline.events.session import (
+    ApprovalResolved,
+    ModelStarted,
+    SessionEvent,
+    SessionWaiting,
+    ToolStarted,
+)
+
+_STARTS = ("ModelStarted", "ToolStarted")
+
+
+class Starter:
+    """Finds out what of one session may start, and the facts that say so."""
+
+    __slots__ = ("_entity", "_guards", "_hand", "_outfit", "_parts")
+
+    def __init__(
+        self, entity: Entity, outfit: Outfit, parts: Collaborators, guards: Guards, hand: Hand
+    ) -> None:
+        self._entity = entity
+        self._outfit = outfit
+        self._parts = parts
+        self._guards = guards
+        self._hand = hand
+
+    def start(self, steps: Steps) -> list[Effect | AskProbe]:
+        """Take the starts of what is due into *steps*, and return what they start."""
+        started: list[Effect | AskProbe] = []
+        for effect in self._let_out(steps):
+            if isinstance(effect, Reserve | AskProbe):
+                started.append(effect)  # what comes of it starts the call
+                continue
+            fact = self._start_of(effect, steps.state)
+            if steps.take(fact) and fact.type in _STARTS:
+                started.append(effect)
+        return started
+
+    def still_goes(self, granted: ModelStarted, state: SessionState) -> bool:
+        """Whether a call may go out that was granted: a breaker may have opened meanwhile."""
+        model = state.turn.model
+        if model is None:
+            return True
+        call = CallModel(granted.effect, granted.attempt, model.fallback)
+        return self._guards.held_back(call, state) is None
+
+    def _let_out(self, steps: Steps) -> list[CallModel | Reserve | RunTool | AskProbe]:
+        """Return what is due and no breaker keeps back; what one does keep back is recorded.
+
+        An agent may do without, or use something else: then more is due.
+        """
+        kept = True
+        while kept:
+            kept = False
+            out: list[CallModel | Reserve | RunTool | AskProbe] = []
+            for effect in due(steps.state):
+                if not isinstance(effect, CallModel | Reserve | RunTool) or self._hand.has(effect):
+                    continue
+                match self._guards.held_back(effect, steps.state):
+                    case None:
+                        out.append(effect)
+                    case AskProbe() as probe:
+                        out += [] if self._hand.has(probe) else [probe]
+                    case waiting:
+                        if self._may_hold_room(effect):
+                            waiting = waiting.model_copy(update={"reserved": True})
+                        kept = steps.take(waiting) or kept
+        return out
+
+    def _may_hold_room(self, effect: Effect) -> bool:
+        """Whether the ledger was asked for it, here or by a former owner: it was due before."""
+        return isinstance(effect, Reserve) and effect in due(self._entity.state)
+
+    def _start_of(self, effect: CallModel | RunTool, state: SessionState) -> SessionEvent:
+        if isinstance(effect, CallModel):
+            return ModelStarted(effect=effect.effect, attempt=effect.attempt)
+        now = self._parts.clock.now()
+        call = state.call(effect.effect)
+        assert call is not None, "what is due is in the state"
+        if effect.valid_until is not None and now > effect.valid_until:
+            assert call.approval is not None, "a deadline belongs to a grant"
+            # I9: the grant is too old; a person is asked again.
+            return ApprovalResolved(approval=call.approval.id, verdict="superseded", by="deadline")
+        if effect.attempt == 1 and call.approval is not None and not self._as_seen(state, call):
+            # I9: the file has changed since its difference was shown.
+            return ApprovalResolved(approval=call.approval.id, verdict="superseded", by="change")
+        assert state.setup is not None, "a call belongs to a session that was started"
+        runner = self._parts.runners.choose(state.setup.tools[call.tool], state.agent.workspace)
+        if runner is None:
+            return SessionWaiting(
+                kind="runner",
+                why="no runner reaches the workspace",
+                deadline_at=now + timedelta(seconds=RUNNER_SECONDS),
+                effects=(effect.effect,),
+            )
+        return ToolStarted(
+            effect=effect.effect,
+            attempt=effect.attempt,
+            tool=call.tool,
+            runner=runner,
+            epoch=self._entity.epoch,
+            rule=allowing_rule(call),
+            usd=call.judged.usd,
+            notify=call.judged.answer == "notify",
+        )
+
+    def _as_seen(self, state: SessionState, call: Call) -> bool:
+        """Whether the call would still change what people were shown."""
+        if call.approval is None or not call.approval.seen:
+            return True
+        assert state.setup is not None, "a call belongs to a session that was started"
+        asked = self._entity.prompt.calls[call.effect]
+        tool, place = state.setup.tools[call.tool], state.agent.workspace
+        now = clean(self._parts.preview(tool, asked.arguments, place), self._outfit.redactor)[0]
+        return seen_digest(now) == call.approval.seen
