@@ -266,16 +266,24 @@ class ProviderUnavailableError(CuelineError):
     """The model cannot answer now; wait, try again.
 
     `kind` is one of rate_limited, overloaded, unavailable, timeout, network,
-    malformed_reply. `retry_after` is what the provider asked for, in seconds.
+    malformed_reply. `retry_after` is what the provider asked for, in seconds;
+    `used` what the attempt used all the same, in tokens, where that was told.
     """
 
     retryable = True
 
-    def __init__(self, kind: str, message: str, retry_after: float | None = None) -> None:
-        super().__init__(kind, message, retry_after)
+    def __init__(
+        self,
+        kind: str,
+        message: str,
+        retry_after: float | None = None,
+        used: dict[str, int] | None = None,
+    ) -> None:
+        super().__init__(kind, message, retry_after, used)
         self.kind = kind
         self.message = message
         self.retry_after = retry_after
+        self.used = used
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.message}"
@@ -285,13 +293,15 @@ class ProviderRefusedError(CuelineError):
     """The model will not answer this request; do not try it again.
 
     `kind` is one of invalid_request, auth, refused, context_too_long,
-    content_filtered, unknown.
+    content_filtered, unknown. `used` is what the attempt used all the same, in
+    tokens, where that was told.
     """
 
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(kind, message)
+    def __init__(self, kind: str, message: str, used: dict[str, int] | None = None) -> None:
+        super().__init__(kind, message, used)
         self.kind = kind
         self.message = message
+        self.used = used
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.message}"

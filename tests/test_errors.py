@@ -19,6 +19,7 @@ EXAMPLES = {
     datetime: datetime(2026, 1, 1, tzinfo=UTC),
     timedelta: timedelta(seconds=1),
     tuple: ("first", "second"),
+    dict: {"input": 3},
 }
 
 

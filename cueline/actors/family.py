@@ -16,7 +16,7 @@ from cueline.events.codec import Emptied
 from cueline.events.fact import Fact
 from cueline.events.inbox import ChildAsked, ChildEnded, StartAsked
 from cueline.events.journal import FactWrite, Journal
-from cueline.events.session import ModelReplied, ReservationClosed, SessionEvent
+from cueline.events.session import ModelFailed, ModelReplied, ReservationClosed, SessionEvent
 from cueline.events.store import ANY, NO_STREAM
 from cueline.events.stream import shown, sibling
 from cueline.events.tree import DescendantAsked
@@ -116,7 +116,8 @@ def _spent(fact: Fact, *, limited: bool) -> tuple[int, Decimal]:
     match fact:
         case ReservationClosed(tokens=tokens, usd=usd):
             return tokens, usd
-        case ModelReplied(usage=usage, cost=cost) if not limited:
+        case ModelReplied() | ModelFailed() if not limited and fact.usage is not None:
+            usage, cost = fact.usage, fact.cost
             tokens = usage.input + usage.output + usage.cache_read + usage.cache_write
             return tokens, Decimal(0) if cost is None else cost.usd
         case _:

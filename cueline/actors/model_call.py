@@ -9,9 +9,9 @@ from cueline.actors.model import ModelReply, ModelRequest
 from cueline.actors.outfit import Outfit
 from cueline.deciders.session.due import CallModel
 from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailableError
-from cueline.events.agent import AgentSpec, ToolSpec
+from cueline.events.agent import AgentSpec, ToolSpec, answering
 from cueline.events.failure import SAID
-from cueline.events.message import Estimate, ToolCall
+from cueline.events.message import Estimate, ToolCall, Usage
 from cueline.events.session import ModelFailed, ModelReplied
 
 
@@ -54,9 +54,12 @@ class ModelCaller:
             reply = await model.reply(request)
             return await self._replied(effect, agent, reply, self._since(began))
         except ProviderUnavailableError as error:
-            return self.failed(effect, _said(error.kind), error.message, error.retry_after)
+            failed = self.failed(effect, _said(error.kind), error.message, error.retry_after)
+            return self._billed(failed, effect, error.used)
         except ProviderRefusedError as error:
-            return self.failed(effect, _said(error.kind), error.message)
+            return self._billed(
+                self.failed(effect, _said(error.kind), error.message), effect, error.used
+            )
         except ConfigError as error:
             return self.failed(effect, "config", str(error))
         except asyncio.CancelledError:
@@ -78,6 +81,16 @@ class ModelCaller:
                 retry_after=retry_after,
             )
         )
+
+    def _billed(
+        self, failed: ModelFailed, effect: CallModel, used: dict[str, int] | None
+    ) -> ModelFailed:
+        """Return *failed* with what the attempt cost all the same, where that was told."""
+        if used is None:
+            return failed
+        usage, agent = Usage(**used), answering(self._outfit.agent, effect.fallback)
+        cost = self._parts.price(agent, agent.model, usage)
+        return failed.model_copy(update={"usage": usage, "cost": cost})
 
     async def _replied(
         self, effect: CallModel, agent: AgentSpec, reply: ModelReply, seconds: float

@@ -91,9 +91,7 @@ class Payer:
             return None
         used = bill.usage
         tokens = used.input + used.output + used.cache_read + used.cache_write
-        agent = answering(self._outfit.agent, bill.fallback)
-        cost = bill.cost or self._parts.price(agent, agent.model, used)
-        return _amount(tokens, None if cost is None else cost.usd)
+        return _amount(tokens, None if bill.cost is None else bill.cost.usd)
 
 
 def _amount(tokens: int, usd: Decimal | None) -> Amount:

@@ -5,7 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from cueline.events.fact import Fact
-from cueline.events.message import Usage
+from cueline.events.message import Cost, Usage
 from cueline.events.session import (
     ChildSettled,
     ModelFailed,
@@ -36,7 +36,7 @@ class Tally:
     """Sessions that this one asked for, and that have ended."""
     children_cost: Decimal = Decimal(0)
     unpriced: int = 0
-    """Replies whose price nobody knows."""
+    """Model calls whose price nobody knows."""
     retries: int = 0
     failed_calls: int = 0
     skipped_calls: int = 0
@@ -69,10 +69,11 @@ class Tally:
         match fact:
             case ModelReplied():
                 self._replied(fact)
-            case ModelFailed() | ToolFailed() if fact.retry_at is not None:
-                self.retries += 1
+            case ModelFailed():
+                self._failed(fact)
             case ToolFailed():
-                self.failed_calls += 1
+                self.retries += fact.retry_at is not None
+                self.failed_calls += fact.retry_at is None
             case ToolSkipped():
                 self.skipped_calls += 1
             case ToolInDoubt():
@@ -94,10 +95,18 @@ class Tally:
     def _replied(self, replied: ModelReplied) -> None:
         self.turns += 1
         self.tool_calls += len(replied.calls)
-        self.usage += replied.usage
-        if replied.cost is None:
+        self._spend(replied.usage, replied.cost)
+
+    def _failed(self, failed: ModelFailed) -> None:
+        self.retries += failed.retry_at is not None
+        if failed.usage is not None:
+            self._spend(failed.usage, failed.cost)
+
+    def _spend(self, usage: Usage, cost: Cost | None) -> None:
+        self.usage += usage
+        if cost is None:
             self.unpriced += 1
-        else:
-            self.cost += replied.cost.usd
-            if replied.cost.prices.startswith("assumed"):
-                self.assumed += replied.cost.usd
+            return
+        self.cost += cost.usd
+        if cost.prices.startswith("assumed"):
+            self.assumed += cost.usd

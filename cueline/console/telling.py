@@ -148,7 +148,8 @@ class Telling:
         if isinstance(fact, ModelFailed):
             again = self._attempts.next_of(fact, None)
             said = one_line(fact.message, WIDTH)
-            yield Line("bad", f"! the model did not answer ({fact.kind}): {said}{again}")
+            cost = f" · {money(fact.cost.usd)}" if fact.cost else ""
+            yield Line("bad", f"! the model did not answer ({fact.kind}): {said}{cost}{again}")
             return
         for block in fact.content:
             if isinstance(block, TextBlock) and block.text.strip():

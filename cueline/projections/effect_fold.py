@@ -116,7 +116,7 @@ class EffectFold:
         if isinstance(fact, ToolReturned | ToolFailed):
             row["seconds"] = fact.seconds
         if isinstance(fact, ModelFailed) and fact.usage is not None:
-            spend(row, fact.usage, None)
+            spend(row, fact.usage, fact.cost)
         if isinstance(fact, ModelFailed | ToolFailed):
             row["lost"] += fact.kind == "lost"
         match fact:

@@ -126,13 +126,12 @@ class Projector:
             found["given"], found["given_by"] = given
 
     def _use(self, session: Row, recorded: RecordedEvent, fact: ModelReplied | ModelFailed) -> None:
-        model, cost = session["model"], None
-        if isinstance(fact, ModelReplied):
-            model, cost = fact.model or model, fact.cost
+        answered = fact.model if isinstance(fact, ModelReplied) else ""
+        model = answered or session["model"]
         row = self._usage_of(session, recorded, model)
         row["calls" if isinstance(fact, ModelReplied) else "failed"] += 1
         if fact.usage is not None:
-            spend(row, fact.usage, cost)
+            spend(row, fact.usage, fact.cost)
 
     def _usage_of(self, session: Row, recorded: RecordedEvent, model: str) -> Row:
         day = from_us(recorded.recorded_us).date().isoformat()

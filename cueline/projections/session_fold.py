@@ -74,10 +74,10 @@ def fold_session(row: Row, recorded: RecordedEvent, fact: object) -> None:
 
 def _fold_seldom(row: Row, recorded: RecordedEvent, fact: Fact) -> None:
     match fact:
-        case ModelFailed(kind=kind, usage=usage):
+        case ModelFailed(kind=kind, usage=usage, cost=cost):
             row["lost_attempts"] += kind == "lost"
             if usage is not None:
-                spend(row, usage, None)
+                spend(row, usage, cost)
         case ToolFailed(kind="lost"):
             row["lost_attempts"] += 1
         case ReservationClosed(outcome="estimated", usd=usd):

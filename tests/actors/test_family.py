@@ -7,7 +7,12 @@ import pytest
 
 from cueline.actors.family import child_of
 from cueline.deciders.session import Status
-from cueline.errors import RejectedError, SessionFinishedError, UnknownSessionError
+from cueline.errors import (
+    ProviderRefusedError,
+    RejectedError,
+    SessionFinishedError,
+    UnknownSessionError,
+)
 from cueline.events.agent import Limits
 from cueline.events.budget import Allowance
 from cueline.events.inbox import ChildAsked, ChildEnded, RaiseAsked, StartAsked, StopAsked
@@ -65,6 +70,18 @@ async def with_a_child_that_nobody_drives():
     await (await place.begin(open=True)).kill()
     await spawn(place)
     return place
+
+
+async def test_a_parent_is_told_of_what_a_failed_call_of_its_child_cost():
+    refused = ProviderRefusedError("refused", "no", {"input": 9, "output": 7})
+    place = scene({(1, 1): says("Go on."), (2, 1): says("done")})
+    await place.begin(open=True)
+    place.model._replies = {(1, 1): refused}
+    await spawn(place)
+    await place.world()
+
+    (settled,) = await of_kind(place, ChildSettled)
+    assert ("failed", 16, 4 * CENT) == (settled.status, settled.tokens, settled.usd)
 
 
 # I7: not one message lost, none twice, wherever the child's process dies.

@@ -1,19 +1,23 @@
 """A session that asks the ledger before it asks the model."""
 
 import asyncio
+from contextlib import closing
 from decimal import Decimal
 
 import pytest
 
 from cueline.actors.cost_ledger import CostLedger
+from cueline.console.tally import Tally
 from cueline.deciders.budget import BUDGET as BUDGET_RULES
 from cueline.deciders.session import Status
-from cueline.errors import ProviderUnavailableError
+from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.events.agent import Limits
 from cueline.events.budget import BudgetRaised, BudgetWarned, CostReserved, CostSettled
 from cueline.events.inbox import RaiseAsked, StopAsked
 from cueline.events.message import Cost, Usage
 from cueline.events.session import ModelFailed, ModelStarted, ReservationClosed, SessionWaiting
+from cueline.projections.cost import spent, total
+from cueline.projections.views import Views
 from cueline.testing.crash import World
 from cueline.testing.fakes import TurnModel, asks_for, says
 from tests.actors.scene import SESSION, Scene, Valve
@@ -109,6 +113,36 @@ async def test_a_call_without_a_price_is_settled_at_nothing(limits):
     await place.begin()
 
     assert {Decimal(0)} == {fact.usd for fact in await of_kind(place, CostSettled, BUDGET)}
+
+
+REFUSED = ProviderRefusedError("refused", "no", {"input": 9, "output": 7})
+
+
+# I8, 000-019: what is known of a failed call is no estimate.
+async def test_a_call_that_failed_is_settled_at_what_it_used_where_that_was_told():
+    place = scene([REFUSED])
+    await place.begin()
+
+    failed = await place.last(ModelFailed)
+    (settled,) = await of_kind(place, CostSettled, BUDGET)
+    assert (16, 4 * CENT, False) == (settled.tokens, settled.usd, settled.estimated)
+    assert (Usage(input=9, output=7), 4 * CENT) == (failed.usage, failed.cost.usd)
+
+
+# 000-021: the sum over the log, however the call ended, and whoever was asked for room.
+@pytest.mark.parametrize("limits", [{"max_turns": 9}, {"max_cost": Decimal(1)}])
+async def test_what_a_failed_call_cost_is_in_every_sum(limits):
+    place = scene([REFUSED], **limits)
+    await place.begin()
+
+    tally = Tally()
+    for fact in await place.outside.facts(SESSION):
+        tally = tally.after(fact, place.clock.now())
+    with closing(Views(":memory:")) as views:
+        await views.catch_up(place.outside.store)
+        shown = total(spent(views.db)).usd
+
+    assert 4 * CENT == tally.cost == shown
 
 
 async def test_who_waits_for_room_holds_nothing():

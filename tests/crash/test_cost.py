@@ -11,7 +11,7 @@ import pytest
 
 from cueline.console.tally import Tally
 from cueline.events.message import Cost
-from cueline.events.session import ModelReplied, ReservationClosed
+from cueline.events.session import ModelFailed, ModelReplied, ReservationClosed
 from cueline.projections.cost import spent, total
 from cueline.projections.views import Views
 from cueline.testing.crash import Life
@@ -38,7 +38,7 @@ async def costs(place):
     tally, logged = Tally(), Decimal(0)
     for fact in await place.facts(story.SESSION):
         tally = tally.after(fact, place.clock.now())
-        if isinstance(fact, ModelReplied):
+        if isinstance(fact, ModelReplied | ModelFailed) and fact.cost is not None:
             logged += fact.cost.usd
         if isinstance(fact, ReservationClosed) and fact.outcome == "estimated":
             logged += fact.usd

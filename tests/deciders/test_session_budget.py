@@ -114,9 +114,10 @@ def test_a_failed_call_costs_all_unless_the_vendor_said_no_at_once(kind, used):
 
 
 def test_a_failed_call_whose_use_is_known_costs_that():
-    failed = failing("network").model_copy(update={"usage": USED})
+    failed = failing("refused").model_copy(update={"usage": USED, "cost": COST})
+    past = asked().when(granted(), failed)
 
-    assert [CloseReservation(Bill("1.m", 1, usage=USED))] == owed(asked().when(granted(), failed))
+    assert [CloseReservation(Bill("1.m", 1, usage=USED, cost=COST))] == owed(past)
 
 
 def test_a_call_that_was_lost_with_its_host_costs_all_and_is_made_again():

@@ -183,6 +183,7 @@ TURN = [
         retry_after=1.5,
         retry_at=AT,
         usage=Usage(input=3),
+        cost=Cost(usd=Decimal("0.00001"), prices="list 2026-01-01"),
         seconds=1.25,
     ),
     ModelReplied(

@@ -10,7 +10,7 @@ from decimal import Decimal
 import pytest
 
 from cueline.events.inbox import StopAsked
-from cueline.events.message import Usage
+from cueline.events.message import Cost, Usage
 from cueline.events.session import (
     LostAttempt,
     MessageReceived,
@@ -28,11 +28,14 @@ from cueline.events.session import (
     ToolReconciled,
     ToolReturned,
 )
+from cueline.projections.cost import spent, total
+from cueline.projections.effect import effects_of
 from cueline.projections.session import (
     find_session,
     list_sessions,
     running,
 )
+from cueline.projections.usage import usage
 
 A = "session-default/a"
 
@@ -179,11 +182,21 @@ async def test_answers_without_a_price_are_counted(log, facts):
 
 
 async def test_a_failed_attempt_may_have_used_something(log, facts):
-    failed = ModelFailed(effect="1.m", attempt=1, kind="k", message="m", usage=Usage(input=5))
+    failed = ModelFailed(
+        effect="1.m",
+        attempt=1,
+        kind="refused",
+        message="no",
+        usage=Usage(input=5),
+        cost=Cost(usd=Decimal("0.02"), prices="list"),
+    )
 
     db = await log.tell("a", facts.STARTED, facts.requested(1), failed, facts.requested(1, 2))
+    session = find_session(db, "a")
 
-    assert (0, 5) == (find_session(db, "a").turns, find_session(db, "a").input_tokens)
+    assert (0, 5, Decimal("0.02")) == (session.turns, session.input_tokens, session.usd)
+    assert Decimal("0.02") == usage(db)[0].usd == total(spent(db)).usd
+    assert "0.02" == effects_of(db, "session-default/a")[0].cost
 
 
 async def test_what_was_recovered_is_counted(log, facts):

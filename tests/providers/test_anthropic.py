@@ -198,10 +198,26 @@ async def test_arguments_cut_off_by_the_limit_are_malformed(vendor, ask):
 
 
 async def test_a_model_that_declines_has_refused(vendor, ask):
-    vendor.will_say(started(), *ended("refusal", output_tokens=1))
+    vendor.will_say(started(input_tokens=9), *ended("refusal", output_tokens=7))
 
-    with pytest.raises(ProviderRefusedError, match="refused: the model declined"):
+    with pytest.raises(ProviderRefusedError, match="refused: the model declined") as caught:
         await ask(vendor.url)
+
+    assert {"input": 9, "output": 7, "cache_read": 0, "cache_write": 0} == caught.value.used
+
+
+# Before that, nobody knows how much was answered, and the whole reservation counts.
+async def test_what_a_broken_reply_used_is_told_only_at_its_end(vendor, ask):
+    told = [started(input_tokens=9), *ended("end_turn", output_tokens=7)]
+    vendor.will_say(*told[:1])
+    vendor.will_say(*told[:-1])
+
+    with pytest.raises(ProviderUnavailableError) as cut:
+        await ask(vendor.url)
+    with pytest.raises(ProviderUnavailableError) as late:
+        await ask(vendor.url)
+
+    assert (None, (9, 7)) == (cut.value.used, (late.value.used["input"], late.value.used["output"]))
 
 
 BROKEN = {

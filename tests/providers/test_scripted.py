@@ -88,7 +88,7 @@ async def test_a_reply_for_this_attempt_goes_before_one_for_any(model, request_f
         await scripted.reply(request_for(attempt=1))
     later = await scripted.reply(request_for(attempt=3))
 
-    assert ("rate_limited", "slow down", 2.5) == caught.value.args
+    assert ("rate_limited", "slow down", 2.5, None) == caught.value.args
     assert (TextBlock(text="now"),) == later.content
 
 
@@ -98,7 +98,7 @@ async def test_a_refusal_is_a_permanent_error(model, request_for):
     with pytest.raises(ProviderRefusedError) as caught:
         await scripted.reply(request_for())
 
-    assert ("context_too_long", "the script says context_too_long") == caught.value.args
+    assert ("context_too_long", "the script says context_too_long", None) == caught.value.args
 
 
 async def test_half_a_reply_is_a_failed_attempt(model, request_for):
@@ -115,7 +115,7 @@ async def test_more_than_there_is_is_refused(model, request_for):
         await scripted.reply(request_for(turn=5))
 
     lack = "the script script has no reply for turn 5, attempt 1"
-    assert ("invalid_request", lack) == caught.value.args
+    assert ("invalid_request", lack, None) == caught.value.args
 
 
 async def test_a_delay_is_waited_for_by_the_clock_that_was_handed_in(model, pauses, request_for):

@@ -58,15 +58,10 @@ def billed(state: SessionState, outcome: ModelReplied | ModelFailed) -> Account:
     model = state.turn.model
     if model is None or not model.granted:
         return state.account
-    if isinstance(outcome, ModelReplied):
-        return with_bill(
-            state.account,
-            Bill(outcome.effect, outcome.attempt, usage=outcome.usage, cost=outcome.cost),
-        )
     usage = outcome.usage
-    if usage is None and outcome.kind in _UNBILLED:
+    if usage is None and isinstance(outcome, ModelFailed) and outcome.kind in _UNBILLED:
         usage = Usage()
-    bill = Bill(outcome.effect, outcome.attempt, usage=usage, fallback=model.fallback)
+    bill = Bill(outcome.effect, outcome.attempt, usage=usage, cost=outcome.cost)
     return with_bill(state.account, bill)
 
 

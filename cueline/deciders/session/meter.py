@@ -20,8 +20,6 @@ class Bill(Struct, frozen=True):
     usage: Usage | None = None
     """None: nobody knows; all that was reserved counts as spent."""
     cost: Cost | None = None
-    fallback: int = 0
-    """Which of the agent's models was asked."""
 
 
 class Account(Struct, frozen=True):

@@ -72,6 +72,9 @@ class ModelFailed(Fact):
     retry_at: AwareDatetime | None = None
     """None: it is not tried again for its own sake."""
     usage: Usage | None = None
+    """None: nobody knows what it used."""
+    cost: Cost | None = None
+    """Of that."""
     seconds: float = 0.0
 
 

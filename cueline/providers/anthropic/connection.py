@@ -23,7 +23,7 @@ from pydantic import SecretStr
 
 from cueline.actors.model import ModelReply
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
-from cueline.providers.anthropic.fault import Fault, fault_of
+from cueline.providers.anthropic.fault import Fault, fault_of, with_usage
 from cueline.providers.anthropic.model import Account
 from cueline.providers.anthropic.reply import StreamedReply
 from cueline.providers.anthropic.request import Json, Patience
@@ -69,7 +69,13 @@ class Connection:
             ProviderUnavailableError: wait, try again.
             ProviderRefusedError: do not try this request again.
         """
-        return await self._asked(self._stream(body, patience), body["model"], patience)
+        reply = StreamedReply()
+        try:
+            return await self._asked(self._stream(body, patience, reply), body["model"], patience)
+        except (ProviderUnavailableError, ProviderRefusedError) as fault:
+            if reply.used is None:
+                raise
+            raise with_usage(fault, reply.used) from fault.__cause__
 
     async def count(self, body: Json, patience: Patience) -> int:
         """Return how many tokens the prompt of *body* has, as the API counts.
@@ -98,7 +104,7 @@ class Connection:
             self._calls -= 1
             await self._close_if_done()
 
-    async def _stream(self, body: Json, patience: Patience) -> ModelReply:
+    async def _stream(self, body: Json, patience: Patience, reply: StreamedReply) -> ModelReply:
         rest = {name: body[name] for name in body.keys() - {"model", "max_tokens", "messages"}}
         async with await self._client.messages.create(
             model=body["model"],
@@ -108,7 +114,7 @@ class Connection:
             extra_body=rest,
             timeout=_timeout(patience),
         ) as stream:
-            return await collected(stream)
+            return await collected(stream, reply)
 
     async def _count(self, body: Json, patience: Patience) -> int:
         rest = {name: body[name] for name in body.keys() - {"model", "messages"}}
@@ -135,14 +141,13 @@ def _timeout(patience: Patience) -> Timeout:
     return Timeout(patience.chunk, connect=min(patience.chunk, CONNECT_SECONDS))
 
 
-async def collected(stream: AsyncStream[RawMessageStreamEvent]) -> ModelReply:
-    """Return the reply that *stream* brings.
+async def collected(stream: AsyncStream[RawMessageStreamEvent], reply: StreamedReply) -> ModelReply:
+    """Return the reply that *stream* brings, put together in *reply*.
 
     Raises:
         ProviderUnavailableError: it is not a whole reply.
         ProviderRefusedError: the model declined.
     """
-    reply = StreamedReply()
     async for event in stream:
         with well_formed():
             reply.add(event)

@@ -45,6 +45,13 @@ def fault_of(status: int, error_type: object, message: str, headers: Mapping[str
     return ProviderRefusedError(kind, told)
 
 
+def with_usage(fault: Fault, used: dict[str, int]) -> Fault:
+    """Return *fault* with what the attempt used all the same."""
+    if isinstance(fault, ProviderRefusedError):
+        return ProviderRefusedError(fault.kind, fault.message, used)
+    return ProviderUnavailableError(fault.kind, fault.message, fault.retry_after, used)
+
+
 def kind_of(status: int, error_type: str | None) -> str:
     """Return the kind of an error; one that nobody knows is permanent."""
     if error_type is None:

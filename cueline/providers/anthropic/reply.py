@@ -98,6 +98,16 @@ class StreamedReply:
             if value is not None:
                 self.counts[ours] = value
 
+    @property
+    def used(self) -> dict[str, int] | None:
+        """What it used, once that is told at its end; before, nobody knows what it comes to."""
+        if self.stop_reason is None:
+            return None
+        try:
+            return Usage(**self.counts).model_dump()
+        except ValueError:
+            return None
+
     def whole(self) -> ModelReply:
         """Return the reply.
 
