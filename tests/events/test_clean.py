@@ -123,7 +123,7 @@ def test_a_blob_without_one_is_let_through():
 
 # Each mark completes the next one: nothing is let through for being nested.
 def test_secrets_that_marks_make_anew_leave_nothing_of_the_text():
-    redactor = Redactor(["aaaaaaaa", f"{REDACTED}b"])
+    redactor = redactor_of(["aaaaaaaa", f"{REDACTED}b"])
 
     assert (REDACTED, True) == redactor.redact("aaaaaaaa" + "b" * 99)
 
