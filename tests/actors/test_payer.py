@@ -9,10 +9,11 @@ import pytest
 from cueline.actors.cost_ledger import CostLedger
 from cueline.console.tally import Tally
 from cueline.deciders.budget import BUDGET as BUDGET_RULES
+from cueline.deciders.budget import CallName, Release
 from cueline.deciders.session import Status
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.events.agent import Limits
-from cueline.events.budget import BudgetRaised, BudgetWarned, CostReserved, CostSettled
+from cueline.events.budget import Allowance, BudgetRaised, BudgetWarned, CostReserved, CostSettled
 from cueline.events.inbox import RaiseAsked, StopAsked
 from cueline.events.message import Cost, Usage
 from cueline.events.session import ModelFailed, ModelStarted, ReservationClosed, SessionWaiting
@@ -311,3 +312,17 @@ async def test_who_dies_between_the_grant_and_an_open_breaker_leaves_no_room_hel
     await place.clock.advance(61)
     await second.rest(within=1)
     assert ("completed", 1) == ((await place.state()).status, len(place.model.asked))
+
+
+async def test_a_call_that_the_ledger_has_closed_is_made_as_another_attempt():
+    # I8: a former owner's release may arrive late, and bars the attempt.
+    place = scene()
+    top = (Allowance(session=SESSION, max_cost=Decimal(1)),)
+    release = Release(CallName(SESSION, "1.m", 1), 1, top)
+    await CostLedger(place.outside.journal).release(BUDGET, release)
+
+    await place.begin()
+
+    first = (await of_kind(place, ModelStarted))[0]
+    assert ("1.m", 2) == (first.effect, first.attempt)
+    assert Status.COMPLETED == (await place.state()).status

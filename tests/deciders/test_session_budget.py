@@ -5,12 +5,14 @@ from decimal import Decimal
 import pytest
 
 from cueline.deciders.session import Status
+from cueline.deciders.session.budget import budget_of, path_of
 from cueline.deciders.session.due import CallModel, CloseReservation, Reserve
 from cueline.deciders.session.meter import Bill
 from cueline.events.budget import Allowance
 from cueline.events.inbox import (
     ChildAsked,
     ChildEnded,
+    PauseAsked,
 )
 from cueline.events.message import Usage
 from cueline.events.session import (
@@ -69,9 +71,23 @@ def test_a_session_without_a_limit_on_its_way_to_the_root_asks_nobody():
 # 000-007, D7
 def test_a_child_asks_because_of_the_limits_above_it():
     above = Allowance(session="session-default/root", max_cost=Decimal(5))
-    child = started().model_copy(update={"allowances": (above,), "parent": above.session})
+    family = {"allowances": (above,), "parent": above.session, "root": above.session}
+    past = given().when(started().model_copy(update=family))
 
-    assert [Reserve("1.m", 1)] == owed(given().when(child))
+    assert [Reserve("1.m", 1)] == owed(past)
+    assert "budget-default/root" == budget_of(past.state)
+    assert (above.session,) == tuple(each.session for each in path_of(past.state))[1:]
+
+
+# I13: a log that was cut between a message and what follows from it.
+def test_children_whose_news_was_cut_short_are_told_of_one_after_the_other():
+    start = given().when(started()).facts
+    asks = [received(n, ChildAsked(child=f"session-default/c{n}")) for n in (2, 3)]
+
+    past = given(*start, *asks).when(received(4, PauseAsked()))
+
+    spawned = [fact.child for fact in past.facts if isinstance(fact, ChildSpawned)]
+    assert ["session-default/c2", "session-default/c3"] == spawned
 
 
 def test_a_call_that_was_used_is_settled_at_what_it_cost():

@@ -1,5 +1,6 @@
 """What was spent by session, agent, model, day and tree (000-021, 000-022, 000-066)."""
 
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
@@ -47,9 +48,20 @@ A, B, C = (f"session-default/{name}" for name in "abc")
 async def test_it_is_summed_up_the_dearest_first(by, costs, log_of_three):
     rows = spent(log_of_three, by)
 
-    assert costs == {row.name: str(row.usd) for row in rows}
+    assert list(costs.items()) == [(row.name, str(row.usd)) for row in rows]
     assert Decimal("0.8") == total(rows).usd
     assert 4 == total(rows).calls
+
+
+async def test_days_are_told_in_their_order_both_ends_in(log, facts):
+    for day, usd in ((1, "0.1"), (2, "0.9"), (3, "0.5")):
+        log.moment = datetime(2026, 3, day, tzinfo=UTC)
+        await log.tell(f"s{day}", facts.STARTED, *facts.turn(1, usd=usd))
+    db = await log.caught_up()
+
+    assert ["2026-03-01", "2026-03-02", "2026-03-03"] == [row.name for row in spent(db, "day")]
+    some = spent(db, "day", since="2026-03-01", until="2026-03-02")
+    assert ["2026-03-01", "2026-03-02"] == [row.name for row in some]
 
 
 async def test_what_descends_from_a_session_is_counted_with_it(log_of_three):
