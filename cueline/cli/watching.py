@@ -20,6 +20,7 @@ from cueline.console.screen import Screen
 from cueline.console.telling import Line, Telling
 from cueline.deciders.policy import always
 from cueline.deciders.session import SessionState, Status
+from cueline.deciders.session.turn import Call
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.clean import clean
 from cueline.events.inbox import DecisionGiven, InboxMessage, Lane, MessageSent, PauseAsked
@@ -201,7 +202,7 @@ class Watch:
             deadline_at=fact.deadline_at,
             happened=fact.question == "did_it_happen",
             votes=fact.votes,
-            why=_why(fact),
+            why=_why(fact, self.state.call(fact.effect)),
             auto_at=fact.auto_at,
         )
         self._questions[question.approval] = question
@@ -301,8 +302,10 @@ class Watch:
         task.add_done_callback(self._tasks.discard)
 
 
-def _why(fact: ApprovalRequested) -> str:
+def _why(fact: ApprovalRequested, call: Call | None) -> str:
     """Return which rules ask, what it costs, and who else has to say yes."""
     cost = f", about ${fact.usd}" if fact.usd is not None else ""
+    if call is not None and call.judged.unpriced:
+        cost = f", of unknown cost ({call.judged.unpriced})"
     people = f", {fact.votes} people have to allow it" if fact.votes > 1 else ""
     return f"{fact.rule}{cost}{people}"

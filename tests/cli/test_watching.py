@@ -6,11 +6,15 @@ import typer
 from cueline.actors.inbox import post
 from cueline.cli.driving import Beginning
 from cueline.cli.failure import Exit
-from cueline.cli.watching import Watch
+from cueline.cli.watching import Watch, _why
 from cueline.console.screen import Screen
 from cueline.errors import LogUnavailableError
+from cueline.events.agent import Policy
 from cueline.events.inbox import MessageSent
+from cueline.events.message import Estimate
 from cueline.runtime import inline, open_log
+from cueline.testing.given import given
+from cueline.testing.session_example import AGENT, asking, question, saying, started
 
 ONE = "session-default/one"
 
@@ -54,3 +58,16 @@ async def test_a_session_that_has_ended_is_watched_until_its_inbox_is_read(finis
             assert await watch.until_it_rests()
 
     assert "MessageRefused" == finished.types("one")[-1]
+
+
+# 004-024
+def test_who_is_asked_at_the_prompt_is_told_why_nobody_knows_the_cost():
+    tools = (AGENT.tools[3].model_copy(update={"estimates": True}),)
+    spec = AGENT.model_copy(update={"tools": tools, "policy": Policy(approval=("cost",))})
+    unknown = {"1.0": Estimate(problem="no list")}
+    past = given().when(
+        started(spec), asking(), saying("shout").model_copy(update={"estimates": unknown})
+    )
+    asked = question("1.0", "1.1.0.1").model_copy(update={"rule": "cost"})
+
+    assert "cost, of unknown cost (no list)" == _why(asked, past.state.call("1.0"))
