@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 from cueline.events.store import GENESIS, RecordedEvent
 from cueline.events.stream import category_of
@@ -39,6 +40,10 @@ INSERT INTO events (
     ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0), nullif(?, 0), nullif(?, 0), ?, ?, ?, ?, ?
 )
 """
+_BYTES = (5, 15, 16, 17)
+"""Of these columns: payload, salt, payload_hash, hash."""
+_PERHAPS_NULL = (10, 11, 12)
+"""Likewise: attrs, correlation_id, causation_id."""
 EVENT_COLUMNS = """
     e.version, e.position, e.type, e.schema, e.payload, e.occurred_us, e.recorded_us, e.epoch,
     e.actor, e.attrs, e.correlation_id, e.causation_id, e.step, e.seq, e.salt, e.payload_hash,
@@ -140,49 +145,16 @@ class SqliteTables:
         return self._ask(_COLLECT, (rested_us,)).rowcount
 
 
-def _bound(event: EventRow) -> EventRow:
+def _bound(event: EventRow) -> list[Any]:
     """Return *event* in types that Python's driver takes as they are: an insert in 3 us, not 8.
 
     Of all others, `bytes` and `None` among them, it asks first whether somebody
     has registered an adapter.
     """
-    (
-        stream,
-        version,
-        position,
-        type_,
-        schema,
-        payload,
-        occurred_us,
-        recorded_us,
-        epoch,
-        actor,
-        attrs,
-        correlation_id,
-        causation_id,
-        step,
-        seq,
-        salt,
-        payload_hash,
-        hash_,
-    ) = event
-    return (
-        stream,
-        version,
-        position,
-        type_,
-        schema,
-        bytearray(payload),
-        occurred_us,
-        recorded_us,
-        epoch,
-        actor,
-        0 if attrs is None else attrs,
-        0 if correlation_id is None else correlation_id,
-        0 if causation_id is None else causation_id,
-        step,
-        seq,
-        bytearray(salt),
-        bytearray(payload_hash),
-        bytearray(hash_),
-    )
+    row = list(event)
+    for column in _BYTES:
+        row[column] = bytearray(row[column])
+    for column in _PERHAPS_NULL:
+        if row[column] is None:
+            row[column] = 0
+    return row

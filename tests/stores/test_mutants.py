@@ -114,8 +114,8 @@ MUTANTS = [
         "a text that is not there comes back as an empty one",
         ReadContract,
         "sqlite_tables.py",
-        "0 if attrs is None else attrs",
-        '"" if attrs is None else attrs',
+        "row[column] = 0",
+        'row[column] = ""',
     ),
     Mutant(
         "the chain begins anew in each append",
