@@ -1,7 +1,6 @@
 """`cueline audit`: who did what and when, and whether anybody changed the log since."""
 
 import json
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +8,7 @@ import typer
 
 from cueline.cli import opened
 from cueline.cli.failure import Exit
+from cueline.cli.moment import moment
 from cueline.cli.naming import complete_session
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 
@@ -68,11 +68,11 @@ def audit(
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Local time, as 2026-01-31 or 2026-01-31T12:00:00."),
+        typer.Option(metavar="TIME", help="From then on: 2026-01-31, 2026-01-31T12:00, or 30d."),
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Local time, as 2026-01-31 or 2026-01-31T12:00:00."),
+        typer.Option(metavar="TIME", help="Up to then, in local time likewise."),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 1000,
     log: LogOption = DEFAULT_LOG,
@@ -87,8 +87,8 @@ def audit(
         "type": kind,
         "tool": tool,
         "actor": actor,
-        "since": _moment("--since", since),
-        "until": _moment("--until", until),
+        "since": moment("--since", since),
+        "until": moment("--until", until),
         "limit": limit,
     }
     found = opened.run(_find(log, session, wanted))
@@ -99,19 +99,6 @@ def audit(
         _print(found)
     else:
         typer.echo(f"no events that fit in {log}")
-
-
-def _moment(option: str, text: str | None) -> datetime | None:
-    """Return the moment that *text* names.
-
-    Raises:
-        BadParameter: name another; the message shows one.
-    """
-    try:
-        return datetime.fromisoformat(text).astimezone() if text else None
-    except ValueError:
-        told = f"{text!r} is no time like 2026-01-31 or 2026-01-31T12:00:00"
-        raise typer.BadParameter(told, param_hint=option) from None
 
 
 def _check_type(kind: str) -> None:

@@ -21,7 +21,7 @@ from cueline.cli.option import (
     SessionArgument,
 )
 from cueline.cli.outside import outside_of
-from cueline.cli.terminal import is_attended, who
+from cueline.cli.terminal import who
 from cueline.errors import ConfigError, CuelineError, RejectedError
 
 if TYPE_CHECKING:
@@ -85,20 +85,10 @@ def fork(
 ) -> None:
     """Fork a session."""
     from cueline.actors.inbox import new_id
-    from cueline.cli.starting import Wish
+    from cueline.cli.starting import wish_of
 
-    if inline and detach:
-        raise typer.BadParameter("an inline run ends with this command; leave one of them out")
-    wish = Wish(
-        log=log,
-        id=name or new_id(),
-        inline=inline,
-        detach=detach,
-        address=address,
-        attended=is_attended() and not detach and not as_json,
-        as_json=as_json,
-        grace_seconds=outside_of(ctx).held().settings.grace_seconds,
-    )
+    id = name or new_id()  # noqa: A001 - the word of the log
+    wish = wish_of(ctx, log, id, inline=inline, detach=detach, address=address, as_json=as_json)
     raise typer.Exit(opened.run(_fork(session, at, goal, wish, outside_of(ctx))))
 
 

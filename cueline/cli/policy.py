@@ -1,8 +1,7 @@
 """`cueline policy`: whether a policy means something, and what it would have done."""
 
 import json
-import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +9,7 @@ import typer
 
 from cueline.cli import opened
 from cueline.cli.failure import Exit
+from cueline.cli.moment import moment
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.errors import ConfigError, ToolImportError
 
@@ -46,7 +46,6 @@ Examples:
   cueline policy backtest stricter.toml --since 30d
   cueline policy backtest agent.toml --calls --json
 """
-_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 FileArgument = Annotated[
     Path, typer.Argument(metavar="FILE", help="An agent file, or a policy alone.")
@@ -134,7 +133,7 @@ def backtest(
     *,
     since: Annotated[
         str | None,
-        typer.Option(metavar="AGE|DATE", help="Only from then on: 30d, 12h, 2026-01-31."),
+        typer.Option(metavar="TIME", help="Only from then on: 30d, 12h, 2026-01-31."),
     ] = None,
     calls: Annotated[
         bool, typer.Option("--calls", help="List the calls that would have gone otherwise.")
@@ -148,7 +147,7 @@ def backtest(
     policy, problems = read_policy(file)
     if problems:
         raise ConfigError(str(file), str(problems[0]))
-    found = list(opened.run(judged(log, policy, _moment(since))).findings)
+    found = list(opened.run(judged(log, policy, moment("--since", since))).findings)
     if calls:
         _tell_calls(found, as_json=as_json)
         return
@@ -157,23 +156,6 @@ def backtest(
         typer.echo(json.dumps(sums, indent=2))
     else:
         _print_sums(sums)
-
-
-def _moment(since: str | None) -> datetime | None:
-    """Return the moment that *since* means.
-
-    Raises:
-        ConfigError: it is neither an age nor a date.
-    """
-    if since is None:
-        return None
-    age = re.fullmatch(r"(\d{1,6})([mhdw])", since)
-    if age is not None:
-        return datetime.now(UTC) - timedelta(seconds=int(age[1]) * _SECONDS[age[2]])
-    try:
-        return datetime.fromisoformat(since).astimezone()
-    except ValueError as error:
-        raise ConfigError("--since", f"{since!r} is neither an age like 30d nor a date") from error
 
 
 async def judged(log: Path, policy: "Policy", since: datetime | None) -> "Backtest":

@@ -15,8 +15,7 @@ from cueline.cli.option import (
     LogOption,
     SessionArgument,
 )
-from cueline.cli.outside import outside_of
-from cueline.cli.terminal import is_attended, who
+from cueline.cli.terminal import who
 
 if TYPE_CHECKING:
     from cueline.cli.starting import Wish
@@ -52,19 +51,10 @@ def resume(
     as_json: JsonOption = False,
 ) -> None:
     """Go on with a session."""
-    if inline and detach:
-        raise typer.BadParameter("an inline run ends with this command; leave one of them out")
-    from cueline.cli.starting import Wish
+    from cueline.cli.starting import wish_of
 
-    wish = Wish(
-        log=log,
-        id=session,
-        inline=inline,
-        detach=detach,
-        address=address,
-        attended=is_attended() and not detach and not as_json,
-        as_json=as_json,
-        grace_seconds=outside_of(ctx).held().settings.grace_seconds,
+    wish = wish_of(
+        ctx, log, session, inline=inline, detach=detach, address=address, as_json=as_json
     )
     raise typer.Exit(opened.run(_resume(wish)))
 

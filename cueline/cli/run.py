@@ -15,7 +15,7 @@ from cueline.cli.option import (
     LogOption,
 )
 from cueline.cli.outside import outside_of
-from cueline.cli.terminal import is_attended, text_or_stdin
+from cueline.cli.terminal import text_or_stdin
 
 _HELP = """Start a session, and watch it until it ends, rests, or waits for a person.
 
@@ -98,21 +98,10 @@ def run(
 ) -> None:
     """Start a session."""
     from cueline.actors.inbox import new_id
-    from cueline.cli.starting import Ask, Wish, labels_of, prepared, start
+    from cueline.cli.starting import Ask, labels_of, prepared, start, wish_of
 
-    if inline and detach:
-        raise typer.BadParameter("an inline run ends with this command; leave one of them out")
-    attended = is_attended() and not detach and not as_json
-    wish = Wish(
-        log=log,
-        id=name or new_id(),
-        inline=inline,
-        detach=detach,
-        address=address,
-        attended=attended,
-        as_json=as_json,
-        grace_seconds=outside_of(ctx).held().settings.grace_seconds,
-    )
+    id = name or new_id()  # noqa: A001 - the word of the log
+    wish = wish_of(ctx, log, id, inline=inline, detach=detach, address=address, as_json=as_json)
     ask = Ask(
         goal=text_or_stdin(goal),
         flags={
@@ -127,7 +116,7 @@ def run(
         workspace=workspace,
         labels=labels_of(label or ()),
         stay_open=stay_open,
-        attended=attended,
+        attended=wish.attended,
     )
     asked = prepared(agent, ask, outside_of(ctx))
     raise typer.Exit(opened.run(start(asked, wish)))

@@ -12,9 +12,9 @@ from cueline.agent import SHARED, read_agent
 from cueline.cli.driving import Record, Where, drive
 from cueline.cli.ending import report
 from cueline.cli.failure import Exit
-from cueline.cli.outside import Outside
+from cueline.cli.outside import Outside, outside_of
 from cueline.cli.running import note_detached
-from cueline.cli.terminal import who
+from cueline.cli.terminal import is_attended, who
 from cueline.config.layer import Flags, from_flags
 from cueline.config.settings import APPROVAL_SECONDS, Approval
 from cueline.console.screen import Screen
@@ -41,6 +41,35 @@ class Wish:
     attended: bool
     as_json: bool
     grace_seconds: float
+
+
+def wish_of(
+    ctx: typer.Context,
+    log: Path,
+    id: str,  # noqa: A002 - the word of the log
+    *,
+    inline: bool,
+    detach: bool,
+    address: str | None,
+    as_json: bool,
+) -> Wish:
+    """Return what the options say that all have which drive a session.
+
+    Raises:
+        BadParameter: two of them exclude each other.
+    """
+    if inline and detach:
+        raise typer.BadParameter("an inline run ends with this command; leave one of them out")
+    return Wish(
+        log=log,
+        id=id,
+        inline=inline,
+        detach=detach,
+        address=address,
+        attended=is_attended() and not detach and not as_json,
+        as_json=as_json,
+        grace_seconds=outside_of(ctx).held().settings.grace_seconds,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

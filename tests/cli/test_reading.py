@@ -194,6 +194,7 @@ def test_events_are_audited_by_what_is_asked(asking):
     ]
     assert ["ApprovalRequested"] == found("--type", "ApprovalRequested")
     assert [] == found("--since", "2999-01-01")
+    assert ([], "StartAsked") == (found("--until", "1h"), found("--since", "1h")[0])
     assert "StartAsked" in found("--actor", "user")
     assert ["StartAsked"] == found("--limit", "1")
 
