@@ -101,6 +101,10 @@ class Drive:
         for effect in self._hand.model_calls():
             self._hand.cancel(effect)
 
+    def hidden(self, text: str) -> str:
+        """Return *text* without the secrets of the agent, once that is known (I11)."""
+        return text if self._outfit is None else self._outfit.redactor.redact(text)[0]
+
     async def load(self) -> None:
         """Become the owner, and fold the past. See `Entity.load`."""
         await self._entity.load()

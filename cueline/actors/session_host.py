@@ -146,7 +146,8 @@ class SessionHost:
         except CuelineError as error:
             self._fail(stream, error)
         except Exception as error:  # noqa: BLE001 - one session's trouble is not its neighbours'
-            bug = CuelineError(f"{shown(stream)}: {type(error).__name__}: {error}")
+            told = f"{shown(stream)}: {type(error).__name__}: {error}"
+            bug = CuelineError(self._drives[stream].hidden(told))
             bug.__cause__ = error
             self._fail(stream, bug)
         finally:

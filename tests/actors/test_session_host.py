@@ -123,6 +123,19 @@ async def test_a_bug_in_one_session_is_reported_and_leaves_its_neighbours_alone(
     assert ("session-default/broken", True) == (stream, "TypeError" in str(error))
 
 
+async def test_what_is_reported_of_a_bug_holds_no_secret():
+    # I11: whoever is told prints it.
+    scene = Scene([asks_for(("read", {}))], secrets=["canary-0123456789"])
+
+    def choose(*_):
+        raise ValueError("it quotes canary-0123456789")
+
+    scene.outside.runners.choose = choose
+    world = await scene.begin()
+
+    assert ["s: ValueError: it quotes [redacted]"] == [str(told) for _, told in world.troubles]
+
+
 async def test_nobody_owns_a_session_that_was_never_asked_for():
     scene = Scene([])
     world = World(scene.outside)
