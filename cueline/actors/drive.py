@@ -103,7 +103,7 @@ class Drive:
 
     def hidden(self, text: str) -> str:
         """Return *text* without the secrets of the agent, once that is known (I11)."""
-        return text if self._outfit is None else self._outfit.redactor.redact(text)[0]
+        return text if self._gear is None else self._gear.outfit.redactor.redact(text)[0]
 
     async def load(self) -> None:
         """Become the owner, and fold the past. See `Entity.load`."""

@@ -20,7 +20,7 @@ from cueline.events.inbox import MessageSent, ResumeAsked
 from cueline.events.session import ModelFailed, SessionTakenOver, SessionWaiting
 from cueline.events.store import Draft, Write
 from cueline.testing.crash import Life, World
-from cueline.testing.fakes import TurnModel, agent_spec, asks_for, says
+from cueline.testing.fakes import Runners, TurnModel, agent_spec, asks_for, says
 from tests.actors.scene import SESSION, Scene, Valve
 
 
@@ -127,10 +127,11 @@ async def test_what_is_reported_of_a_bug_holds_no_secret():
     # I11: whoever is told prints it.
     scene = Scene([asks_for(("read", {}))], secrets=["canary-0123456789"])
 
-    def choose(*_):
-        raise ValueError("it quotes canary-0123456789")
+    class Buggy(Runners):
+        def choose(self, *_):
+            raise ValueError("it quotes canary-0123456789")
 
-    scene.outside.runners.choose = choose
+    scene.outside.runners = Buggy()
     world = await scene.begin()
 
     assert ["s: ValueError: it quotes [redacted]"] == [str(told) for _, told in world.troubles]
