@@ -14,12 +14,19 @@ from cueline.events.session import (
     MessageReceived,
     ModelFailed,
     ModelRequested,
+    ModelStarted,
+    SessionCompleted,
     SessionEvent,
+    SessionFailed,
     SessionForked,
+    SessionIdle,
+    SessionStopped,
     ToolFailed,
     ToolReconciled,
     ToolStarted,
 )
+
+_RESTS = (SessionIdle, SessionCompleted, SessionFailed, SessionStopped)
 
 
 def check_step(before: SessionState, state: SessionState, opening: SessionEvent) -> None:
@@ -67,6 +74,40 @@ class Patience:
                 self._until.clear()
             case _:
                 pass
+
+
+class Starts:
+    """That a tool call starts only when it may: if granted (I9), and once if undeclared (I5)."""
+
+    def __init__(self) -> None:
+        self._may_have_run: set[str] = set()
+
+    def check(self, fact: SessionEvent, state: SessionState) -> None:
+        """Check *fact*, which is about to change *state*."""
+        if isinstance(fact, ToolReconciled) and fact.outcome == "did_not_happen":
+            self.never_began(fact.effect)
+        if not isinstance(fact, ToolStarted):
+            return
+        call = state.call(fact.effect)
+        assert call is not None, "a start names a call"
+        if call.gated:
+            assert call.approval is not None, "I9: started without a grant"
+            assert call.approval.granted is not None, "I9: started without an answer"
+        if not call.repeatable:
+            assert fact.effect not in self._may_have_run, "I5: may run twice"
+            self._may_have_run.add(fact.effect)
+
+    def never_began(self, effect: str) -> None:
+        """Learn that it may start again."""
+        self._may_have_run.discard(effect)
+
+
+def check_paid(fact: SessionEvent, state: SessionState, *, held: bool) -> None:
+    """Check that nothing goes out that is not held, and nothing is *held* by who rests."""
+    if isinstance(fact, ModelStarted) and state.limited:
+        assert held, "I8: nobody granted it"
+    if isinstance(fact, _RESTS):
+        assert not held, f"I8: something is held at {fact.type}"
 
 
 def check_attempts(facts: Sequence[SessionEvent], agent: AgentSpec) -> None:

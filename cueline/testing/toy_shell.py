@@ -4,23 +4,10 @@ It shares no code with the real one: what it checks are the promises of the
 rules, whatever a shell does and whenever it dies.
 """
 
-import json
-from collections import Counter
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Literal
 
-from cueline.deciders.approval import (
-    APPROVAL,
-    ApprovalState,
-    Expire,
-    Open,
-    Supersede,
-    Vote,
-    news_of,
-)
 from cueline.deciders.prompt import Prompt
-from cueline.deciders.retry import REST_SECONDS
 from cueline.deciders.session import (
     SESSION,
     Status,
@@ -32,7 +19,6 @@ from cueline.deciders.session import (
     session_of,
     wake_at,
 )
-from cueline.deciders.session.call import digest_of
 from cueline.deciders.session.due import (
     AskApproval,
     CallModel,
@@ -46,25 +32,17 @@ from cueline.deciders.session.due import (
     RunTool,
     TellPeople,
 )
-from cueline.events.approval import ApprovalOpened
-from cueline.events.inbox import DecisionGiven, InboxMessage, RaiseAsked, ResumeAsked, RoomMade
+from cueline.events.inbox import DecisionGiven, InboxMessage, RoomMade
 from cueline.events.session import (
-    ApprovalRequested,
     ApprovalResolved,
-    GateAnswer,
     MessageReceived,
     MessageRefused,
     ModelFailed,
     ModelRequested,
     ModelStarted,
     PeopleTold,
-    SessionCompleted,
     SessionContinued,
     SessionEvent,
-    SessionFailed,
-    SessionForked,
-    SessionIdle,
-    SessionStopped,
     SessionTakenOver,
     SessionWaiting,
     ToolFailed,
@@ -73,16 +51,12 @@ from cueline.events.session import (
 )
 from cueline.testing.given import STREAM, through_codec
 from cueline.testing.session_example import NOW, returned, saying
-from cueline.testing.session_promises import Patience, check_attempts, check_pairs, check_step
+from cueline.testing.session_promises import Patience, Starts, check_paid, check_step
+from cueline.testing.toy_gate import ToyGate
 from cueline.testing.toy_ledger import ToyLedger
 
 RUNNER_SECONDS = 600.0
 BREAKER_SECONDS = 60.0
-_PEOPLE = ("ada", "bob", "carl")
-"""Who answers in turn, so that everybody does whom a rule asks for."""
-_RESTS = (SessionIdle, SessionCompleted, SessionFailed, SessionStopped)
-_ENOUGH = 500
-"""More steps than any example needs to come to an end."""
 
 
 class ToyShell:
@@ -97,11 +71,11 @@ class ToyShell:
         """The model call in hand."""
         self.tools: dict[str, int] = {}
         """The tool calls in hand, and their attempts."""
-        self.gate: dict[str, ApprovalState] = {}
+        self.gate = ToyGate()
         self.ledger = ToyLedger()
         self.mail = 1
         self.epoch = 1
-        self._may_have_run: set[str] = set()
+        self._starts = Starts()
         self._patience = Patience()
 
     # What comes from outside.
@@ -116,8 +90,8 @@ class ToyShell:
         for fact in step:
             through_codec(fact)
             self._patience.check(fact, self.now)
-            self._check_start(fact)
-            self._check_paid(fact)
+            self._starts.check(fact, self.state)
+            check_paid(fact, self.state, held=self.ledger.holds(self.state.stream))
             self.state = evolve(self.state, fact)
             self._fold(fact)
         self.log.append(step)
@@ -132,44 +106,15 @@ class ToyShell:
     def send(self, message: InboxMessage) -> list[SessionEvent]:
         """Put a message into the inbox, and have the session read it."""
         self.mail += 1
-        answer = self._vote(message) if isinstance(message, DecisionGiven) else None
+        answer = None
+        if isinstance(message, DecisionGiven):
+            answer = self.gate.vote(self.state, message, f"m@{self.mail}", self.now)
         received = MessageReceived(
             inbox_version=self.mail, recorded_at=self.now, message=message, gate_answer=answer
         )
         step = self.take(received)
         assert isinstance(step[0], MessageReceived | MessageRefused), "I7: a message was lost"
         return step
-
-    def _vote(self, given: DecisionGiven) -> GateAnswer:
-        state = self.gate.get(given.approval, ApprovalState())
-        call = self.state.call_of_approval(given.approval)
-        edited = call is not None and given.edit is not None
-        vote = Vote(
-            given.verdict,
-            given.digest,
-            given.by,
-            given.note,
-            f"m@{self.mail}",
-            self.now,
-            edit=given.edit,
-            edit_digest=digest_of(self.state, call.effect, call.tool, given.edit or {})
-            if call is not None and edited
-            else "",
-            always=given.always,
-        )
-        events = APPROVAL.decide(vote, state)
-        state = self.gate[given.approval] = APPROVAL.replay(events, state)
-        return GateAnswer(
-            approval=given.approval,
-            verdict=state.verdict if events else None,
-            by=state.by or given.by,
-            edit=state.edit,
-            digest=state.digest,
-            always=state.always,
-            told=news_of("tool", vote) if events and state.verdict == "granted" else "",
-            accepted=bool(events),
-            reason="" if events else "too late",
-        )
 
     def crash(self) -> None:
         """Lose everything but the log, and go on from it in another host."""
@@ -236,9 +181,11 @@ class ToyShell:
             case ReconcileTool():
                 self._reconcile(effect, luck)
             case AskApproval():
-                self._ask(effect)
+                asked = self.gate.ask(self.state, effect, self.epoch, self.now)
+                assert self.take(asked), "what is due may be asked"
+                self._resolve(self.gate.resolution(effect.approval))
             case CloseApproval():
-                self._close(effect)
+                self._resolve(self.gate.close(effect, self.now))
             case TellPeople():
                 told = PeopleTold(
                     effect=effect.effect, approval=effect.approval, hook=effect.hook, at=self.now
@@ -263,6 +210,10 @@ class ToyShell:
             self._wait_for_breaker(fact.effect, reserved=True)  # it opened after the grant
         else:
             self._begin(fact)
+
+    def _resolve(self, resolved: ApprovalResolved | None) -> None:
+        if resolved is not None:
+            self.take(resolved)
 
     def _begin(self, fact: SessionEvent) -> None:
         if self.take(fact) and isinstance(fact, ModelStarted):
@@ -335,76 +286,6 @@ class ToyShell:
         )
         assert self.take(waiting), "what is due may be kept back"
 
-    def _ask(self, effect: AskApproval) -> None:
-        policy = self.state.agent.policy
-        call = self.state.call(effect.effect)
-        assert call is not None, "what is due is in the state"
-        people_only = call.judged.people_only or call.escalated
-        free = effect.question == "may_it_run" and not people_only
-        after = policy.auto_approve_after if free else None
-        opened = ApprovalOpened(
-            session=self.state.stream,
-            effect=effect.effect,
-            digest=effect.digest,
-            question=effect.question,
-            tool="",
-            arguments={},
-            summary="",
-            epoch=self.epoch,
-            opened_at=self.now,
-            deadline_at=self.now + timedelta(seconds=policy.approval_seconds),
-            votes=call.judged.votes if effect.question == "may_it_run" else 1,
-            auto_at=None if after is None else self.now + timedelta(seconds=after),
-            auto_by="auto:auto_approve_after",
-        )
-        state = self.gate.get(effect.approval, ApprovalState())
-        events = APPROVAL.decide(
-            Open(opened, "auto:cli-flag" if policy.auto_approve and free else None), state
-        )
-        state = self.gate[effect.approval] = APPROVAL.replay(events, state)
-        assert state.opened is not None, "opening opens"
-        requested = ApprovalRequested(
-            effect=effect.effect,
-            approval=effect.approval,
-            digest=effect.digest,
-            deadline_at=state.opened.deadline_at,
-            question=effect.question,
-            auto_at=state.opened.auto_at,
-            people_only=people_only,
-            escalated=call.escalated,
-        )
-        assert self.take(requested), "what is due may be asked"
-        self._resolve(effect.approval)
-
-    def _close(self, effect: CloseApproval) -> None:
-        by = effect.superseded_by
-        state = self.gate.get(effect.approval, ApprovalState())
-        if state.opened is None:  # a prefix of a log that somebody else's gate was part of
-            self.take(
-                ApprovalResolved(
-                    approval=effect.approval,
-                    verdict="superseded" if by else "expired",
-                    by=by or "clock",
-                )
-            )
-            return
-        events = APPROVAL.decide(Supersede(by) if by else Expire(self.now), state)
-        self.gate[effect.approval] = APPROVAL.replay(events, state)
-        self._resolve(effect.approval)
-
-    def _resolve(self, approval: str) -> None:
-        state = self.gate[approval]
-        if state.verdict is not None:
-            resolved = ApprovalResolved(
-                approval=approval,
-                verdict=state.verdict,
-                by=state.by or "clock",
-                edit=state.edit,
-                digest=state.digest,
-                always=state.always,
-            )
-            self.take(resolved)
-
     # How what is in hand ends.
 
     def reply(self, *tools: str) -> None:
@@ -459,118 +340,4 @@ class ToyShell:
             )
         )
         if kind == "not_started" and step and isinstance(step[0], ToolFailed):
-            self._may_have_run.discard(effect)
-
-    def finish(self) -> None:
-        """Let everything go well, until the session has ended or waits for a message."""
-        if self.state.limited:
-            self.ledger.neighbour(self.state, takes=False)
-            self.hear_of_room()
-        for _ in range(_ENOUGH):
-            if self.state.finished or self.state.status is Status.IDLE:
-                return
-            self._finish_one()
-        raise AssertionError(f"no end in sight: {self.state!r}")
-
-    def _finish_one(self) -> None:
-        owed = self.owed()
-        asking = [c.approval for c in self.state.open_calls if c.approval and c.asking]
-        if self.model is not None:
-            self.reply()
-        elif self.tools:
-            self.finish_tool(0, "killed" if self.state.stop else None)
-        elif owed:
-            self.do(owed[0])
-        elif self.state.hold or self._is_exhausted():
-            self.send(self._more())
-        elif asking and asking[0].id in self.gate:
-            approval = asking[0]
-            self.send(
-                DecisionGiven(
-                    approval=approval.id,
-                    digest=approval.digest,
-                    verdict="grant",
-                    by=_PEOPLE[self.mail % len(_PEOPLE)],
-                )
-            )
-        else:
-            moment = wake_at(self.state)
-            assert moment is not None, f"stalled: {self.state!r}"
-            self.pass_time(max((moment - self.now).total_seconds(), 0.0))
-
-    def _is_exhausted(self) -> bool:
-        wait = self.state.waiting
-        return wait is not None and wait.kind == "budget" and wait.is_pause
-
-    def _more(self) -> InboxMessage:
-        """Return what ends the hold: more of what is used up, or a resume."""
-        hold, limits = self.state.hold or "", self.state.meter.limits
-        if not hold and limits.max_cost is not None:
-            more = RaiseAsked(max_cost=limits.max_cost + 1)
-            self.ledger.raise_limits(self.state, limits.max_cost + 1, f"raise of {self.mail}")
-            return more
-        if "max_active_seconds" in hold:
-            return RaiseAsked(max_active_seconds=limits.max_active_seconds + 3600)
-        if "max_wall_seconds" in hold and limits.max_wall_seconds is not None:
-            return RaiseAsked(max_wall_seconds=limits.max_wall_seconds + 86_400)
-        return ResumeAsked()
-
-    # What is promised.
-
-    def _check_paid(self, fact: SessionEvent) -> None:
-        """Check that nothing goes out that is not held, and nothing is held by who rests."""
-        holds = self.ledger.holds(self.state.stream)
-        if isinstance(fact, ModelStarted) and self.state.limited:
-            assert holds, "I8: nobody granted it"
-        if isinstance(fact, _RESTS):
-            assert not holds, f"I8: something is held at {fact.type}"
-
-    def _check_start(self, fact: SessionEvent) -> None:
-        if isinstance(fact, ToolReconciled) and fact.outcome == "did_not_happen":
-            self._may_have_run.discard(fact.effect)
-        if not isinstance(fact, ToolStarted):
-            return
-        call = self.state.call(fact.effect)
-        assert call is not None, "a start names a call"
-        if call.gated:
-            assert call.approval is not None, "I9: started without a grant"
-            assert call.approval.granted is not None, "I9: started without an answer"
-        if not call.repeatable:
-            assert fact.effect not in self._may_have_run, "I5: may run twice"
-            self._may_have_run.add(fact.effect)
-
-    def check_stall(self) -> None:
-        """Check that a session that does not rest has something to do, or a timer."""
-        state = self.state
-        busy = state.status in (Status.RUNNING, Status.STOPPING) and not state.poisoned
-        if not busy or self.model is not None or self.tools or self.owed():
-            return
-        moment = wake_at(state)
-        assert moment is not None, f"stalled: {state!r}"
-        assert moment - self.now < timedelta(seconds=REST_SECONDS), f"I12: no rest: {state!r}"
-
-    def check_end(self) -> None:
-        """Check what is promised of a whole log."""
-        facts = [fact for step in self.log for fact in step]
-        read = Counter(
-            fact.inbox_version
-            for fact in facts
-            if isinstance(fact, MessageReceived | MessageRefused)
-        )
-        assert read == dict.fromkeys(range(2, self.mail + 1), 1), "I7: not one fact a message"
-        if self.state.setup is not None and not isinstance(facts[0], SessionForked):
-            check_attempts(facts, self.state.agent)
-        check_pairs([json.loads(message) for message in self.prompt.messages])
-
-
-def load_prefix(
-    facts: Sequence[SessionEvent], stream: str = STREAM, now: datetime = NOW
-) -> ToyShell:
-    """Return a shell that begins with *facts*, and has lost whatever was in hand."""
-    shell = ToyShell(stream)
-    shell.now = now
-    shell.state = SESSION.replay(facts, shell.state)
-    shell.mail = max(shell.state.inbox_read, 1)
-    for fact in facts:
-        shell.prompt.add(fact)
-    return shell
+            self._starts.never_began(effect)

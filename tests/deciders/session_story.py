@@ -22,6 +22,7 @@ from cueline.events.session import (
     SessionContinued,
 )
 from cueline.testing.session_example import NOW, agent, returned, saying, started
+from cueline.testing.toy_course import check_stall
 from cueline.testing.toy_shell import ToyShell
 
 REPLIES = [
@@ -233,7 +234,7 @@ def simulate(start, script):
         if shell.state.finished and chance % 5 == 0:
             break
         actions[chance % len(actions)](shell, chance // 64)
-        shell.check_stall()
+        check_stall(shell)
         waits = shell.state.status is Status.WAITING
         assert not (waits and shell.ledger.holds(shell.state.stream)), "I8: who waits holds room"
     return shell

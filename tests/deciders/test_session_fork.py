@@ -20,7 +20,7 @@ from cueline.testing.session_example import (
     started,
     up_to_reply,
 )
-from cueline.testing.toy_shell import load_prefix
+from cueline.testing.toy_course import load_prefix
 
 
 def fork(*commands, goal="Try again.", is_open=False):

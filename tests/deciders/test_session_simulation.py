@@ -14,7 +14,8 @@ from cueline.events.inbox import (
 )
 from cueline.testing.session_example import forked
 from cueline.testing.session_promises import check_attempts
-from cueline.testing.toy_shell import ToyShell, load_prefix
+from cueline.testing.toy_course import check_end, check_stall, finish, load_prefix
+from cueline.testing.toy_shell import ToyShell
 from tests.deciders.session_story import STARTS, simulate, stories
 
 FAST = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=150)
@@ -28,9 +29,9 @@ FAST = settings(deadline=None, suppress_health_check=list(HealthCheck), max_exam
 def test_a_session_keeps_its_promises_and_comes_to_an_end(start, script):
     shell = simulate(start, script)
     shell.crash()
-    shell.finish()
+    finish(shell)
 
-    shell.check_end()
+    check_end(shell)
 
 
 # I13
@@ -43,8 +44,8 @@ def test_every_inner_prefix_goes_on_to_an_end(start, script):
     for cut in range(1, len(facts) + 1):
         shell = load_prefix(facts[:cut], now=whole.now)
         shell.load()
-        shell.check_stall()
-        shell.finish()
+        check_stall(shell)
+        finish(shell)
 
 
 # I13: a cut need not be noticed before the next message.
@@ -58,7 +59,7 @@ def test_every_inner_prefix_accepts_the_next_message(start, script, said):
         shell = load_prefix(facts[:cut])
         shell.send(message)
         shell.load()
-        shell.finish()
+        finish(shell)
 
 
 @settings(FAST, max_examples=25)
@@ -73,8 +74,8 @@ def test_a_session_can_be_forked_at_every_version(start, script, goal):
         copy = "The files are a copy."
         shell.take(forked(start.agent, goal, version=cut, open=start.open, note=copy))
         assert not shell.state.open_calls
-        shell.finish()
-        shell.check_end()
+        finish(shell)
+        check_end(shell)
         told = sum(FORKED_AWAY.encode() in message for message in shell.prompt.messages)
         assert not open_before or told >= min(open_before, 1)
 

@@ -1,0 +1,146 @@
+"""A gate for the toy shell: the rules of an approval, and the facts that they bring the session."""
+
+from datetime import datetime, timedelta
+
+from cueline.deciders.approval import (
+    APPROVAL,
+    ApprovalState,
+    Expire,
+    Open,
+    Supersede,
+    Vote,
+    news_of,
+)
+from cueline.deciders.session import SessionState
+from cueline.deciders.session.call import digest_of
+from cueline.deciders.session.due import AskApproval, CloseApproval
+from cueline.deciders.session.turn import Call
+from cueline.events.approval import ApprovalOpened
+from cueline.events.inbox import DecisionGiven
+from cueline.events.session import ApprovalRequested, ApprovalResolved, GateAnswer
+
+
+class ToyGate:
+    """The approvals of one session, which outlive its hosts."""
+
+    def __init__(self) -> None:
+        self._states: dict[str, ApprovalState] = {}
+
+    def knows(self, approval: str) -> bool:
+        """Whether it was asked here, and not in a log that this one goes on from."""
+        return approval in self._states
+
+    def vote(
+        self, session: SessionState, given: DecisionGiven, message: str, now: datetime
+    ) -> GateAnswer:
+        """Take a person's decision, and say what became of it."""
+        state = self._states.get(given.approval, ApprovalState())
+        call = session.call_of_approval(given.approval)
+        digest = ""
+        if call is not None and given.edit is not None:
+            digest = digest_of(session, call.effect, call.tool, given.edit)
+        vote = Vote(
+            given.verdict,
+            given.digest,
+            given.by,
+            given.note,
+            message,
+            now,
+            edit=given.edit,
+            edit_digest=digest,
+            always=given.always,
+        )
+        events = APPROVAL.decide(vote, state)
+        state = self._states[given.approval] = APPROVAL.replay(events, state)
+        return GateAnswer(
+            approval=given.approval,
+            verdict=state.verdict if events else None,
+            by=state.by or given.by,
+            edit=state.edit,
+            digest=state.digest,
+            always=state.always,
+            told=news_of("tool", vote) if events and state.verdict == "granted" else "",
+            accepted=bool(events),
+            reason="" if events else "too late",
+        )
+
+    def ask(
+        self, session: SessionState, effect: AskApproval, epoch: int, now: datetime
+    ) -> ApprovalRequested:
+        """Open the question, and say so; `resolution` tells whether it is answered at once."""
+        call = session.call(effect.effect)
+        assert call is not None, "what is due is in the state"
+        people_only = call.judged.people_only or call.escalated
+        free = effect.question == "may_it_run" and not people_only
+        auto = "auto:cli-flag" if session.agent.policy.auto_approve and free else None
+        opened = _opened(session, effect, call, epoch, now, free=free)
+        state = self._states.get(effect.approval, ApprovalState())
+        events = APPROVAL.decide(Open(opened, auto), state)
+        state = self._states[effect.approval] = APPROVAL.replay(events, state)
+        assert state.opened is not None, "opening opens"
+        return ApprovalRequested(
+            effect=effect.effect,
+            approval=effect.approval,
+            digest=effect.digest,
+            deadline_at=state.opened.deadline_at,
+            question=effect.question,
+            auto_at=state.opened.auto_at,
+            people_only=people_only,
+            escalated=call.escalated,
+        )
+
+    def close(self, effect: CloseApproval, now: datetime) -> ApprovalResolved | None:
+        """End the question, and say how; None when there is nothing to say yet."""
+        by = effect.superseded_by
+        state = self._states.get(effect.approval, ApprovalState())
+        if state.opened is None:
+            return ApprovalResolved(
+                approval=effect.approval,
+                verdict="superseded" if by else "expired",
+                by=by or "clock",
+            )
+        events = APPROVAL.decide(Supersede(by) if by else Expire(now), state)
+        self._states[effect.approval] = APPROVAL.replay(events, state)
+        return self.resolution(effect.approval)
+
+    def resolution(self, approval: str) -> ApprovalResolved | None:
+        """Return how the question was decided, if it was."""
+        state = self._states[approval]
+        if state.verdict is None:
+            return None
+        return ApprovalResolved(
+            approval=approval,
+            verdict=state.verdict,
+            by=state.by or "clock",
+            edit=state.edit,
+            digest=state.digest,
+            always=state.always,
+        )
+
+
+def _opened(
+    session: SessionState,
+    effect: AskApproval,
+    call: Call,
+    epoch: int,
+    now: datetime,
+    *,
+    free: bool,
+) -> ApprovalOpened:
+    policy = session.agent.policy
+    after = policy.auto_approve_after if free else None
+    return ApprovalOpened(
+        session=session.stream,
+        effect=effect.effect,
+        digest=effect.digest,
+        question=effect.question,
+        tool="",
+        arguments={},
+        summary="",
+        epoch=epoch,
+        opened_at=now,
+        deadline_at=now + timedelta(seconds=policy.approval_seconds),
+        votes=call.judged.votes if effect.question == "may_it_run" else 1,
+        auto_at=None if after is None else now + timedelta(seconds=after),
+        auto_by="auto:auto_approve_after",
+    )
