@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import threading
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
@@ -12,10 +13,12 @@ from cueline.errors import ToolImportError
 from cueline.events.agent import ToolSpec
 from cueline.events.message import Estimate
 from cueline.tools.declaration import dollars
-from cueline.tools.tool import load_recorded
+from cueline.tools.tool import Tool, load_recorded
 
 ESTIMATE_SECONDS: Final = 5.0
 _LONGEST = 200
+_loading = threading.Lock()
+"""Else a second call could meet a module that is half imported."""
 
 
 async def estimate(
@@ -30,10 +33,16 @@ async def estimate(
 
 
 async def _asked(spec: ToolSpec, arguments: Mapping[str, JsonValue]) -> Decimal:
-    tool = load_recorded(spec)
+    # A thread, because an import may take long, and other sessions live in this loop.
+    tool = await asyncio.to_thread(_load, spec)
     if tool.estimator is None:
         raise ToolImportError(spec.target, "it estimates nothing here")
     said = tool.estimator(**tool.signature.bind(arguments))
     if inspect.isawaitable(said):
         said = await said
     return dollars(said)
+
+
+def _load(spec: ToolSpec) -> Tool:
+    with _loading:
+        return load_recorded(spec)

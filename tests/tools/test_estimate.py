@@ -71,6 +71,30 @@ async def test_an_estimate_that_takes_too_long_is_none():
     assert "TimeoutError" == (await estimated(never, within=0)).problem
 
 
+SLOW = """
+import threading
+
+from cueline import tool
+
+assert threading.current_thread() is not threading.main_thread(), "others live in its loop"
+
+
+@tool(cost_usd=lambda: "0.10")
+def slow() -> None: ...
+"""
+
+
+async def test_a_module_is_imported_beside_the_loop_and_once(tmp_path):
+    file = tmp_path / "slow.py"
+    file.write_text(SLOW)
+    known = {"target": f"{file}:slow", "name": "slow", "declared": "nothing"}
+    spec = load(f"{EXAMPLES}:printed").spec().model_copy(update=known)
+
+    estimates = await asyncio.gather(estimate(spec, {}), estimate(spec, {}))
+
+    assert [(Decimal("0.10"), "")] * 2 == [(each.usd, each.problem) for each in estimates]
+
+
 async def test_a_tool_that_estimates_no_more_says_nothing():
     printed = load(f"{EXAMPLES}:double").spec().model_copy(update={"estimates": True})
 
