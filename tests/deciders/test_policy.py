@@ -10,7 +10,7 @@ from cueline.deciders.policy import asked_about, gate_of, judge
 from cueline.events.agent import AgentSpec, Policy
 from cueline.events.message import Estimate
 from cueline.testing.session_example import TOOLS, tool
-from tests.deciders.policy_example import WRITE, answer, judged, rule, spec
+from tests.deciders.policy_example import PLACE, WRITE, answer, judged, rule, spec
 
 
 def costing(usd):
@@ -191,14 +191,19 @@ ORDER = ["allow", "notify", "ask", "deny"]
 @given(
     st.lists(st.tuples(answers, matches), max_size=4),
     st.tuples(answers, matches),
-    st.sampled_from(TOOLS),
+    st.sampled_from([*TOOLS, ESTIMATING]),
+    st.sampled_from([UNKNOWN, Estimate(usd=Decimal("0.3"))]),
     st.sampled_from(["a/b", "c"]),
 )
-def test_a_rule_more_never_weakens_the_answer(before, more, of, path):
+def test_a_rule_more_never_weakens_the_answer(before, more, of, estimate, path):
+    def answered(*rules):
+        policy = Policy(approval=("off",), rules=rules)
+        return judge(policy, of, {"path": path}, estimate=estimate, workspace=PLACE).answer
+
     rules = [rule(said, **match) for said, match in before]
 
-    fewer = answer(*rules, of=of, path=path)
-    all_of_them = answer(*rules, rule(more[0], **more[1]), of=of, path=path)
+    fewer = answered(*rules)
+    all_of_them = answered(*rules, rule(more[0], **more[1]))
 
     assert ORDER.index(all_of_them) >= ORDER.index(fewer)
 
