@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 
 from cueline.actors.effect import Collaborators
@@ -9,7 +10,7 @@ from cueline.actors.model import ModelReply, ModelRequest
 from cueline.actors.outfit import Outfit
 from cueline.deciders.session.due import CallModel
 from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailableError
-from cueline.events.agent import AgentSpec, ToolSpec, answering
+from cueline.events.agent import AgentSpec, answering
 from cueline.events.failure import SAID
 from cueline.events.message import Estimate, ToolCall, Usage
 from cueline.events.session import ModelFailed, ModelReplied
@@ -115,19 +116,17 @@ class ModelCaller:
     async def _estimates(self, replied: ModelReplied) -> dict[str, Estimate]:
         """Return what its calls will cost: made once, for whatever is decided on it (I10)."""
         turn = replied.effect.partition(".")[0]
-        estimates = {}
+        asked = {}
         for index, call in enumerate(replied.calls):
             tool = self._outfit.tools.get(call.name)
             if tool is not None and tool.estimates and not (call.problem or call.malformed):
-                estimates[f"{turn}.{index}"] = await self._estimate(tool, call)
-        return estimates
-
-    async def _estimate(self, tool: ToolSpec, call: ToolCall) -> Estimate:
-        try:
-            return await self._parts.estimate(tool, call.arguments)
-        except asyncio.CancelledError:
-            # The reply is paid for already; it is not given up for an estimate.
-            return Estimate(problem="it was stopped")
+                asking = self._parts.estimate(tool, call.arguments)
+                asked[f"{turn}.{index}"] = asyncio.ensure_future(asking)
+        if asked:
+            # Together, and cut short by a stop: the reply is paid for, and not recorded yet.
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait(asked.values())
+        return {effect: _made(estimate) for effect, estimate in asked.items()}
 
     def _checked(self, call: ToolCall) -> ToolCall:
         tool = self._outfit.tools.get(call.name)
@@ -135,6 +134,14 @@ class ModelCaller:
             return call
         problem = self._parts.check_call(tool, call.arguments)
         return call.model_copy(update={"problem": problem}) if problem else call
+
+
+def _made(estimate: asyncio.Future[Estimate]) -> Estimate:
+    """Return an estimate that was asked for, as far as it was made."""
+    if estimate.done():
+        return estimate.result()
+    estimate.cancel()
+    return Estimate(problem="it was stopped")
 
 
 def _said(kind: str) -> str:

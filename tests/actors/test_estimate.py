@@ -6,7 +6,7 @@ from decimal import Decimal
 from cueline.events.inbox import StopAsked
 from cueline.events.message import Estimate
 from cueline.events.session import ToolSkipped, ToolStarted
-from cueline.testing.fakes import says, tool_spec
+from cueline.testing.fakes import TurnModel, asks_for, says, tool_spec
 from tests.actors.asked import DEPLOY, GATE, answer, wake
 from tests.actors.scene import SESSION, Scene
 
@@ -75,3 +75,21 @@ async def test_a_reply_is_not_lost_for_an_estimate_that_is_stopped():
     types = await scene.types()
     assert "ModelReplied" in types
     assert "SessionStopped" == types[-1]
+
+
+async def test_the_estimates_of_a_reply_are_made_beside_each_other():
+    # 000-002: until they are made, a reply that is paid for is nowhere recorded.
+    scene = estimating({})
+    scene.model = scene.outside.model = TurnModel(
+        [asks_for(("deploy", {}), ("deploy", {}), ("deploy", {})), says("done")]
+    )
+
+    async def slowly(*_):
+        await scene.clock.sleep(5)
+        return Estimate(usd=Decimal(0))
+
+    scene.outside.estimate = slowly
+    await scene.begin()
+    await scene.clock.advance(5)
+
+    assert 1 == (await scene.count())["ModelReplied"]
