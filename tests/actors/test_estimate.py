@@ -92,4 +92,4 @@ async def test_the_estimates_of_a_reply_are_made_beside_each_other():
     await scene.begin()
     await scene.clock.advance(5)
 
-    assert 1 == (await scene.count())["ModelReplied"]
+    assert ["1.0", "1.1", "1.2"] == list((await scene.outside.facts(SESSION))[3].estimates)
