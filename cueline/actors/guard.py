@@ -30,13 +30,14 @@ class AskProbe:
 class Guards:
     """Asks the breakers before a call goes out, and tells them how it ended."""
 
-    __slots__ = ("_breakers", "_outfit", "_own", "_stream")
+    __slots__ = ("_breakers", "_outfit", "_own", "_stream", "_tenant")
 
     def __init__(self, breakers: Breakers, stream: str, outfit: Outfit) -> None:
         self._breakers = breakers
         self._stream = stream
         self._outfit = outfit
-        self._own = breakers.of_model(tenant_of(stream), outfit.agent)
+        self._tenant = tenant_of(stream)
+        self._own = breakers.of_model(self._tenant, outfit.agent)
         """Before the agent's own model, which is asked at every turn."""
 
     async def know(self) -> None:
@@ -133,7 +134,3 @@ class Guards:
 
     def _key(self, effect: str) -> str:
         return f"{self._stream}/{effect}"
-
-    @property
-    def _tenant(self) -> str:
-        return tenant_of(self._stream)
