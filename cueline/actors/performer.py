@@ -39,6 +39,8 @@ from cueline.events.session import (
     ToolReturned,
 )
 
+LONGEST_PAUSE_SECONDS = 60.0
+"""Between two tries at something that fails for good."""
 Facts = Sequence[SessionEvent]
 
 
@@ -55,6 +57,7 @@ class Performer:
         "_payer",
         "_run_hook",
         "_tools",
+        "_vain",
     )
 
     def __init__(
@@ -69,6 +72,7 @@ class Performer:
         self._tools = ToolCaller(outfit, parts)
         self._payer = Payer(entity, outfit, parts)
         self._asker = Asker(entity.stream, outfit, parts)
+        self._vain = 0
 
     async def carry_out(self, effect: Effect | AskProbe) -> Facts:
         """Do it, and return what came of it, however it ended.
@@ -205,8 +209,10 @@ class Performer:
     async def _given_up(self, effect: Effect | AskProbe, error: Exception) -> Facts:
         fact = self._broken(effect, error)
         if fact.type == "SessionWaiting":
-            # What is not over by that stays due, and would be tried again without a pause.
-            await self._clock.sleep(RETRY_SECONDS)
+            # What is not over by that stays due, and is tried again: ever more seldom.
+            pause = min(RETRY_SECONDS * 2**self._vain, LONGEST_PAUSE_SECONDS)
+            self._vain += 1
+            await self._clock.sleep(pause)
         return [fact]
 
     def _broken(self, effect: Effect | AskProbe, error: Exception) -> SessionEvent:
