@@ -54,10 +54,10 @@ class Performer:
         "_guards",
         "_model",
         "_outfit",
+        "_pause",
         "_payer",
         "_run_hook",
         "_tools",
-        "_vain",
     )
 
     def __init__(
@@ -72,7 +72,7 @@ class Performer:
         self._tools = ToolCaller(outfit, parts)
         self._payer = Payer(entity, outfit, parts)
         self._asker = Asker(entity.stream, outfit, parts)
-        self._vain = 0
+        self._pause = RETRY_SECONDS / 2
 
     async def carry_out(self, effect: Effect | AskProbe) -> Facts:
         """Do it, and return what came of it, however it ended.
@@ -210,9 +210,8 @@ class Performer:
         fact = self._broken(effect, error)
         if fact.type == "SessionWaiting":
             # What is not over by that stays due, and is tried again: ever more seldom.
-            pause = min(RETRY_SECONDS * 2**self._vain, LONGEST_PAUSE_SECONDS)
-            self._vain += 1
-            await self._clock.sleep(pause)
+            self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+            await self._clock.sleep(self._pause)
         return [fact]
 
     def _broken(self, effect: Effect | AskProbe, error: Exception) -> SessionEvent:
