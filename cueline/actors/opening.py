@@ -4,6 +4,7 @@ from datetime import datetime
 
 from cueline.actors.effect import Collaborators
 from cueline.actors.entity import Entity
+from cueline.deciders.prompt_opening import FOLD
 from cueline.deciders.session import SessionState, Status, following
 from cueline.events.agent import AgentSpec
 from cueline.events.inbox import StartAsked
@@ -35,6 +36,7 @@ async def start_of(
             root=asked.root,
             depth=asked.depth,
             allowances=asked.allowances,
+            prompt_fold=FOLD,
         )
     await entity.inherit(asked.fork_of.stream, asked.fork_of.version)
     return SessionForked(

@@ -12,7 +12,8 @@ of its limits.
 import hashlib
 from functools import reduce
 
-from cueline.events.agent import AgentSpec, Part
+from cueline.deciders.prompt_opening import opening_digest
+from cueline.events.agent import Part
 from cueline.events.inbox import MessageSent
 from cueline.events.message import Arguments, ToolCall, UserMessage, assistant_json, tool_json
 from cueline.events.session import (
@@ -28,8 +29,6 @@ from cueline.events.session import (
 )
 from cueline.events.stream import effect_of
 
-FOLD = 1
-"""The number of this fold; a session keeps the one it started with."""
 FORKED_AWAY = "This call belongs to the session this was forked from; it was not run here."
 
 GO_ON = "The work can do without this tool: go on, and say what is missing."
@@ -40,11 +39,6 @@ _last_said: list[tuple[ModelReplied | None, bytes]] = [(None, b"")]
 def encode(message: Part) -> bytes:
     """Return a message in canonical JSON."""
     return message.__pydantic_serializer__.to_json(message)
-
-
-def opening_digest(agent: AgentSpec) -> str:
-    """Return the digest of what comes before all messages: model, system prompt, tools."""
-    return hashlib.sha256(encode(agent)).hexdigest()
 
 
 def fingerprint(message: bytes) -> str:
@@ -155,7 +149,7 @@ class Prompt:
                 if event.edit is not None:
                     self._edit(effect_of(event.approval), event.edit)
             case "SessionStarted":
-                self._opening = opening_digest(event.agent)
+                self._opening = opening_digest(event.agent, event.prompt_fold)
                 self._mail[1] = opening_messages(event)
             case "LimitWarned":
                 self._notes = (*self._notes, *warning_messages(event))

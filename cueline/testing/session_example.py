@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Literal
 
+from cueline.deciders.prompt_opening import FOLD
 from cueline.deciders.session import order_digest
 from cueline.events.agent import (
     AgentSpec,
@@ -117,7 +118,15 @@ def started(
     open: bool = False,  # noqa: A002 - the fact's own word
 ) -> SessionStarted:
     """Return how a session starts."""
-    return SessionStarted(agent=spec, goal=goal, open=open, attached=False, epoch=1, at=NOW)
+    return SessionStarted(
+        agent=spec,
+        goal=goal,
+        open=open,
+        attached=False,
+        epoch=1,
+        at=NOW,
+        prompt_fold=FOLD,
+    )
 
 
 def forked(

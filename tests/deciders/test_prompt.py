@@ -73,8 +73,15 @@ def test_a_request_says_which_part_the_last_one_had():
 
 
 def test_an_agent_that_thinks_otherwise_has_another_prompt():
-    assert opening_digest(AGENT) != opening_digest(agent(max_turns=1))
-    assert prompt_of(started()).digest != prompt_of(started(agent(max_turns=1))).digest
+    other = AGENT.model_copy(update={"instructions": "Think again."})
+
+    assert opening_digest(AGENT) != opening_digest(other)
+    assert prompt_of(started()).digest != prompt_of(started(other)).digest
+
+
+def test_what_no_model_is_told_of_leaves_the_prompt_as_it_is():
+    """So a limit, or whatever an agent can be told some day, breaks no promise of I10."""
+    assert opening_digest(AGENT) == opening_digest(agent(max_turns=1))
 
 
 @pytest.mark.parametrize(

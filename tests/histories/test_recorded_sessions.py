@@ -12,20 +12,37 @@ SESSIONS = sorted(
 )
 """Of a fork and its parent, the beginning or the end is in another file."""
 
+each_session = pytest.mark.parametrize(
+    "path", SESSIONS, ids=lambda path: f"{path.parent.name}/{path.stem}"
+)
+
+
+def facts_of(path):
+    return [decode(line, n) for n, line in enumerate(lines_of(path), start=1)]
+
 
 def replayed(path):
-    facts = [decode(line, n) for n, line in enumerate(lines_of(path), start=1)]
     state, prompt = session_of("session-default/7f3a"), Prompt()
-    for fact in facts:
+    for fact in facts_of(path):
         state = evolve(state, fact)
         prompt.add(fact)
     return state, prompt
 
 
-@pytest.mark.parametrize("path", SESSIONS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+@each_session
 def test_a_recorded_session_still_ends_as_it_did(path):
     state, prompt = replayed(path)
 
     assert ENDS.get(path.stem.split("-")[1], Status.COMPLETED) == state.status
     assert ([], []) == (due(state), following(state))
     assert state.status not in TERMINAL or prompt.digest
+
+
+@each_session
+def test_a_recorded_session_still_sends_the_prompts_that_it_sent(path):
+    """I10, also for an agent that was recorded when one had fewer settings."""
+    prompt = Prompt()
+    for fact in facts_of(path):
+        prompt.add(fact)
+        if fact.type == "ModelRequested":
+            assert fact.digest == prompt.digest
