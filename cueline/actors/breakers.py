@@ -7,6 +7,7 @@ the category, says that something happened to one. So a call whose breaker is
 closed costs a look into a dict, and neither a read nor an append.
 """
 
+import asyncio
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -93,6 +94,7 @@ class Breakers:
         self._known: dict[str, _Known] = {}
         self._guards: dict[tuple[str, ...], Guard] = {}
         self._numbers = count(1)
+        self._reading = asyncio.Lock()
 
     def of_model(self, tenant: str, agent: AgentSpec) -> Guard:
         """Return what stands before calls of the agent's model."""
@@ -120,10 +122,12 @@ class Breakers:
         return Guard(name, None, f"tool {tool.name}", tool.breaker)
 
     async def know(self, guards: Iterable[Guard]) -> None:
-        """Read the breakers of *guards* that were not read yet."""
+        """Read the breakers of *guards* that were not read yet; who comes meanwhile waits."""
         for stream in dict.fromkeys(stream for guard in guards for stream in guard.streams):
             if stream not in self._known:
-                await self._read(stream)
+                async with self._reading:
+                    if stream not in self._known:
+                        await self._read(stream)
 
     async def look(self) -> None:
         """Read what is new of the breakers that are used here."""
@@ -193,7 +197,7 @@ class Breakers:
                 return
 
     async def _read(self, stream: str) -> None:
-        known = self._known.setdefault(stream, _UNKNOWN)
+        known = self._known.get(stream, _UNKNOWN)
         if known.blind:
             return
         version, state = known.version, known.state
@@ -213,7 +217,7 @@ class Breakers:
 
     def _learn(self, stream: str, read: _Known) -> None:
         """Take what was read or appended, unless more is known by now."""
-        if read.version > self._known.get(stream, _UNKNOWN).version:
+        if read.version > self._known.setdefault(stream, read).version:
             self._known[stream] = read
 
 

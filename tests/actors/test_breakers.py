@@ -3,10 +3,11 @@
 import pytest
 
 from cueline.actors.breakers import Breakers, plain
-from cueline.errors import ProviderRefusedError, ProviderUnavailableError
+from cueline.errors import LogUnavailableError, ProviderRefusedError, ProviderUnavailableError
 from cueline.events.codec import FACTS, Codec
 from cueline.events.stream import check_stream, sibling
-from cueline.testing.crash import World
+from cueline.testing.clock import take_turns
+from cueline.testing.crash import Life, World
 from cueline.testing.fakes import agent_spec
 from tests.actors.crowd import ACCOUNT, AGENT, MODEL, Crowd, opened
 
@@ -52,6 +53,45 @@ async def test_a_process_that_follows_learns_of_what_another_one_opened():
     await crowd.clock.settle()
 
     assert 1 == len(await crowd.waits(late))
+
+
+class Slow(Life):
+    """A process to which the log takes its time to answer."""
+
+    async def go_on(self):
+        await super().go_on()
+        await take_turns()
+
+
+async def test_all_who_come_at_once_to_a_new_process_keep_to_it():
+    # 000-007: the first of them reads it, and the others wait until it is read.
+    crowd, world = await opened()
+    await world.kill()
+    asked = len(crowd.provider.asked)
+    late = await crowd.start(5)
+    await crowd.world(Slow())
+
+    assert asked == len(crowd.provider.asked)
+    assert [1] * 5 == [len(await crowd.waits(stream)) for stream in late]
+
+
+async def test_a_breaker_that_could_not_be_read_is_read_again():
+    crowd, first = await opened()
+    await first.kill()
+    (late,) = await crowd.start()
+    world = World(crowd.outside)
+    reading = world.store.read
+    failures = [LogUnavailableError("log.db", "it does not answer")]
+
+    def read(stream, *rest):
+        if stream == MODEL and failures:
+            raise failures.pop()
+        return reading(stream, *rest)
+
+    world.store.read = read
+    await crowd.tick(world, world)
+
+    assert (1, []) == (len(await crowd.waits(late)), failures)
 
 
 async def test_it_survives_the_restart_of_everything():
