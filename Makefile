@@ -8,6 +8,9 @@ BIN := .venv/bin
 READY := .venv/.ready
 BENCH_READY := .venv-bench/.ready
 UV := $(shell command -v uv)
+PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup
+COVERED := $(addprefix tests/,actors deciders events histories stores)
+RULES := cueline/deciders/*
 
 # Bytecode is compiled once, here, and not in every process of a cluster.
 unexport PYTHONDONTWRITEBYTECODE
@@ -20,8 +23,10 @@ setup: $(READY)  ## make .venv, with uv where it is installed and venv + pip whe
 demo: setup  ## agents on Ray lose the process they run in, and carry on
 	@$(BIN)/python examples/demo/demo.py
 
-test: setup  ## run every test
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup
+test: setup  ## run every test; the rules have to be run whole, and the log and the actors nearly so
+	$(PYTEST) $(COVERED) --cov
+	$(BIN)/python -m coverage report --fail-under 100 --include '$(RULES)'
+	$(PYTEST) $(COVERED:%=--ignore=%)
 
 lint: setup  ## ruff: rules and format
 	$(BIN)/ruff check

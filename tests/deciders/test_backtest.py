@@ -85,6 +85,7 @@ def test_a_reply_that_does_not_count_is_left_out():
 
 def test_a_session_that_is_not_known_is_left_out():
     test = Backtest(Policy())
-    test.add("session-default/1", saying("delete"))
+    for fact in (saying("delete"), question("1.0", "1.1.0.1"), running("1.0", "delete")):
+        test.add("session-default/1", fact)
 
     assert [] == list(test.findings)

@@ -92,6 +92,7 @@ def test_only_what_a_tool_declares_is_a_path_and_all_texts_where_it_declares_non
 
     assert "allow" == answer(secrets, of=WRITE, path="a", content="secrets/key")
     assert "deny" == answer(secrets, of=SHELL, files=[{"from": "secrets/key"}])
+    assert "allow" == answer(secrets, of=SHELL, files=["a", {"from": "b"}], count=7, nothing=None)
 
 
 @pytest.mark.parametrize(

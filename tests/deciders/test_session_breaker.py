@@ -65,6 +65,7 @@ def test_a_session_waits_for_its_model_and_wakes_at_the_deadline():
         wake_at(past.state),
     )
     assert [] == due(past.state)
+    assert () == past.state.account.bills
     past.when(continued()).then(SessionContinued)
     assert [CallModel("1.m", 1)] == due(past.state)
 

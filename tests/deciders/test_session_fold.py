@@ -2,6 +2,7 @@
 
 import pytest
 
+from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import due, wake_at
 from cueline.deciders.session.permission import startable
 from cueline.deciders.session.wait import wait_of
@@ -36,6 +37,7 @@ def idle():
 
 STRAY = [
     SessionWaiting(kind="budget", why="busy: it is", deadline_at=NOW),
+    SessionWaiting(kind="breaker", why="ill", deadline_at=NOW, effects=("1.m",), reserved=True),
     ToolReconciled(effect="9.0", outcome="happened", by="ada"),
     ToolInDoubt(effect="9.0", attempt=1, evidence="gone"),
     returned("9.0"),
@@ -47,7 +49,7 @@ STRAY = [
 
 
 # I13
-@pytest.mark.parametrize("fact", STRAY, ids=lambda fact: fact.type)
+@pytest.mark.parametrize("fact", STRAY, ids=lambda fact: getattr(fact, "kind", fact.type))
 def test_a_fact_that_fits_nothing_leaves_nothing_owed(fact):
     past = given().when(started(open=True), asking(), saying()).facts
     facts = [*given().when(started(open=True)).facts, asking(), *past, fact]
@@ -59,7 +61,7 @@ def test_a_fact_that_fits_nothing_leaves_nothing_owed(fact):
     assert MessageReceived in map(type, folded.facts)
 
 
-@pytest.mark.parametrize("fact", STRAY[1:], ids=lambda fact: fact.type)
+@pytest.mark.parametrize("fact", STRAY[2:], ids=lambda fact: getattr(fact, "kind", fact.type))
 def test_what_fits_nothing_is_not_recorded(fact):
     before = idle()
 
@@ -81,6 +83,16 @@ def test_what_only_a_person_can_mend_is_waited_for():
     past = given().when(*up_to_reply("look"), error).then(error)
 
     assert ("error: KeyError: 'script'", []) == (past.state.hold, due(past.state))
+
+
+def test_an_edit_of_no_call_that_is_known_changes_nothing_of_what_is_told():
+    prompt = Prompt()
+    for fact in [*up_to_reply("delete"), ApprovalResolved(
+        approval="1.9.0.1", verdict="granted", by="ada", edit={"path": "b"}
+    )]:  # fmt: skip
+        prompt.add(fact)
+
+    assert {"1.0": {}} == {effect: call.arguments for effect, call in prompt.calls.items()}
 
 
 def test_a_question_that_ran_out_while_the_session_stops_does_not_hold_it():

@@ -162,6 +162,11 @@ def test_what_is_over_the_limit_of_blobs_is_refused(monkeypatch):
         encode(ToolReturned(effect="1.0", attempt=1, output=LONG))
 
 
+@pytest.mark.parametrize("payload", [None, b"{}", b'{"$blob', b'["$blob"'])
+def test_a_payload_that_names_no_blob_or_is_damaged_needs_none(payload):
+    assert () == blobs_in(payload)
+
+
 def test_a_missing_blob_is_named(recorded):
     event = recorded(ToolReturned(effect="1.0", attempt=1, output=LONG))
 

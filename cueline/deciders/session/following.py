@@ -214,7 +214,7 @@ def _request(
     digest = state.marks.digest
     results = dict(state.marks.results)
     for call in state.turn.calls:
-        if call.effect in results:
+        if call.effect in results:  # pragma: no branch - each has, once all are over
             digest = prompt.chained(digest, results[call.effect])
     for mail in state.mail:
         if mail.inbox_version in told:
