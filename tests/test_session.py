@@ -177,7 +177,7 @@ async def test_a_session_goes_on_when_it_is_given_more(log):
         held = await session.result()
         await session.raise_limits(max_turns=5)
 
-        assert "limit: 1 turn since" in held.text
+        assert "limit: 1 turns" in held.text
         assert "Done." == (await session.result()).text
 
 

@@ -13,6 +13,7 @@ from cueline.cli.watching import Watch
 from cueline.console.screen import Screen
 from cueline.console.summary import summary
 from cueline.console.telling import Line
+from cueline.console.text import spoken
 from cueline.deciders.session import SessionState, Status
 from cueline.events.stream import shown
 
@@ -81,14 +82,15 @@ def way_on(
         told = f"a person has to decide{until}: approve, or deny likewise"
         decide = [f"  {command(log, 'approve', each)}" for each in asking]
         return [f"{told}, then resume" if then else told, *decide, *then]
+    why = spoken(state.waiting.why)
     if (more := _more(state, id, log)) is not None:
-        return [f"paused: {state.waiting.why}; raise the limit, and it goes on", more, resume]
+        return [f"paused: {why}; raise the limit, and it goes on", more, resume]
     # Whatever else it waits for ends by itself, where somebody drives it.
     by_itself = shown_status(state) != "paused"
     name = f"waiting ({state.waiting.kind})" if by_itself else "paused"
     if by_itself and (owned or is_up(log)):
-        return [f"{name}: {state.waiting.why}; it goes on by itself"]
-    return [f"{name}: {state.waiting.why}; go on with", resume]
+        return [f"{name}: {why}; it goes on by itself"]
+    return [f"{name}: {why}; go on with", resume]
 
 
 def _more(state: SessionState, id: str, log: Path) -> str | None:  # noqa: A002 - the word of the log

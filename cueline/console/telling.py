@@ -16,6 +16,7 @@ from cueline.console.text import (
     duration,
     money,
     one_line,
+    spoken,
     visible,
 )
 from cueline.events.fact import Fact
@@ -284,7 +285,7 @@ def _course(fact: Fact) -> Iterator[Line]:
             until = f" until {date_time(deadline_at)}" if deadline_at else ""
             # Which retry that is, and when, was said with the failure.
             tone: Tone = "dim" if kind == "retry" else "note"
-            yield Line(tone, f"waiting ({kind}){until}: {one_line(why, WIDTH)}")
+            yield Line(tone, f"waiting ({kind}){until}: {spoken(why, WIDTH)}")
         case SessionTakenOver(epoch=epoch, lost_attempts=lost):
             again = f"; {count(len(lost), 'lost attempt')}" if lost else ""
             yield Line("note", f"taken over by a new owner, epoch {epoch}{again}")

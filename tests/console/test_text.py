@@ -4,7 +4,16 @@ from decimal import Decimal
 
 import pytest
 
-from cueline.console.text import arguments, capped, duration, folded, money, one_line, visible
+from cueline.console.text import (
+    arguments,
+    capped,
+    duration,
+    folded,
+    money,
+    one_line,
+    spoken,
+    visible,
+)
 
 
 @pytest.mark.parametrize(
@@ -68,3 +77,11 @@ def test_a_list_of_facts_is_folded_between_them():
     ] == folded(line, 36)
     assert [line] == folded(line, 80)
     assert ["x" * 90] == folded("x" * 90, 80)
+
+
+def test_one_turn_is_one():
+    """Not in the rules: what they say is recorded, and is decided again (I10)."""
+    assert "limit: 1 turn since the last message" == spoken("limit: 1 turns since the last message")
+    assert "limit: 11 turns since the last message" == spoken(
+        "limit: 11 turns since the last message"
+    )

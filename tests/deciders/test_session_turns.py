@@ -155,7 +155,7 @@ def test_a_session_at_its_limit_of_turns_waits_for_an_operator():
 
     past.when(returned("1.0")).then(ToolReturned, SessionWaiting)
 
-    assert "limit: 1 turn since the last message" == past.state.hold
+    assert "limit: 1 turns since the last message" == past.state.hold
     assert wake_at(past.state) is None
 
 

@@ -55,7 +55,8 @@ class Use(NamedTuple):
         """What holds the session."""
         match self.limit:
             case "max_turns":
-                return f"{self.of} turn{'s' * (self.of > 1)} since the last message"
+                # Recorded, so it stays: "1 turns" is what was decided (I10).
+                return f"{self.of} turns since the last message"
             case "max_active_seconds":
                 return f"{self.of:g} s of work (max_active_seconds)"
             case _:
