@@ -177,7 +177,10 @@ class Fleet:
             ray.kill(self._writer)
 
     async def _nodes(self) -> list[str]:
-        others = await living_nodes() - await leaving_nodes() - {self.site.node}
+        try:
+            others = await living_nodes() - await leaving_nodes() - {self.site.node}
+        except Exception:  # noqa: BLE001 - whatever Ray says while its head is away
+            others = set()  # somebody has to be started, if only beside the log
         return [self.site.node, *sorted(others)]
 
     async def _settle(self, node: str) -> str:
@@ -295,8 +298,9 @@ class Fleet:
         try:
             await call(member.handle.__ray_ready__.remote(), _AGAIN_SECONDS)
         except DEAD:
-            if member.node in await living_nodes():
-                return "Ray reports the exit of its process"
+            with suppress(Exception):  # as in `_nodes`: then nobody knows
+                if member.node in await living_nodes():
+                    return "Ray reports the exit of its process"
         except UNCLEAR:
             pass
         return None
