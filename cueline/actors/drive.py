@@ -29,6 +29,7 @@ from cueline.deciders.session.due import (
     RunTool,
     TellPeople,
 )
+from cueline.deciders.session.meter import Bill
 from cueline.deciders.session.permission import need_ended_by
 from cueline.events.agent import AgentSpec
 from cueline.events.session import (
@@ -193,9 +194,11 @@ class Drive:
         started: list[Effect | AskProbe] = []
         vain: list[SessionEvent] = []
         for fact in facts:
-            if fact.type == "ModelStarted" and (
-                self._draining or not gear.starter.still_goes(fact, steps.state)
-            ):
+            if fact.type == "ModelStarted" and self._draining:
+                # Whoever goes on may come late, and others of the tree need the room.
+                started.append(CloseReservation(Bill(fact.effect, fact.attempt, started=False)))
+                continue
+            if fact.type == "ModelStarted" and not gear.starter.still_goes(fact, steps.state):
                 continue  # what is held for it is found again by its key
             if not steps.take(fact):
                 vain.append(fact)

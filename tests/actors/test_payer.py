@@ -19,6 +19,7 @@ from cueline.events.message import Cost, Usage
 from cueline.events.session import ModelFailed, ModelStarted, ReservationClosed, SessionWaiting
 from cueline.projections.cost import spent, total
 from cueline.projections.views import Views
+from cueline.testing.clock import take_turns
 from cueline.testing.crash import World
 from cueline.testing.fakes import TurnModel, asks_for, says
 from tests.actors.scene import SESSION, Scene, Valve
@@ -267,6 +268,27 @@ async def fail(world, agent):
 async def held(place):
     """Return what the budget holds for calls."""
     return BUDGET_RULES.replay(await place.outside.facts(BUDGET)).nodes[SESSION].held
+
+
+async def test_a_grant_that_comes_to_a_host_that_drains_is_given_back():
+    # 000-068: it stops accepting, records, releases; its neighbours need the room.
+    place, drains = scene(), []
+
+    async def drain():
+        if not drains:
+            drains.append(asyncio.create_task(world.host.drain(5)))
+            await take_turns()
+
+    place.outside.ledger = Interrupting(CostLedger(place.outside.journal), drain)
+    world = World(place.outside)
+    await place.outside.start("s", place.agent)
+    await asyncio.gather(world.dispatcher.tick(), place.clock.settle())
+    await drains[0]
+
+    assert ["BudgetOpened", "CostReserved", "CostReleased"] == await place.outside.types(BUDGET)
+    assert 0 == len(place.model.asked)
+    await place.world()
+    assert Status.COMPLETED == (await place.state()).status
 
 
 async def test_a_breaker_that_opens_before_the_grant_keeps_the_call_back():
