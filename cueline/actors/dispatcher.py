@@ -1,6 +1,6 @@
 """The dispatcher: finds sessions with work and no living owner, gives them to a host."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Protocol
@@ -70,11 +70,7 @@ class Dispatcher:
     async def run(self) -> None:
         """Look for work every second, for ever; what fails now is tried again."""
         while True:
-            try:
-                await self.tick()
-            except CuelineError as error:
-                self._tell(error)
-            else:
+            if await self._goes_well(self.tick):
                 self._in_trouble = False
             await self._clock.sleep(TICK_SECONDS)
 
@@ -83,12 +79,8 @@ class Dispatcher:
 
         `tick` finds the messages that this misses.
         """
-        while True:
-            try:
-                await self._follow()
-            except CuelineError as error:
-                self._tell(error)
-                await self._clock.sleep(TICK_SECONDS)
+        while not await self._goes_well(self._follow):
+            await self._clock.sleep(TICK_SECONDS)
 
     async def tick(self) -> None:
         """Give every session with work and no living owner to a host."""
@@ -145,6 +137,18 @@ class Dispatcher:
     async def _living(self) -> set[str]:
         now = self._clock.now()
         return {p.incarnation for p in await self._board.all() if death_of(p, now) is None}
+
+    async def _goes_well(self, step: Callable[[], Awaitable[None]]) -> bool:
+        """Whether *step* did; whatever goes wrong, a loop that ended would find nobody's work."""
+        try:
+            await step()
+        except CuelineError as error:
+            self._tell(error)
+        except Exception as error:  # noqa: BLE001 - as said
+            self._tell(CuelineError(f"{type(error).__name__}: {error}"))
+        else:
+            return True
+        return False
 
     def _tell(self, error: CuelineError) -> None:
         """Report the first of a row of failures."""

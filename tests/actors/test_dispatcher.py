@@ -90,12 +90,13 @@ async def test_each_of_them_goes_on_when_it_is_named():
     assert {Status.COMPLETED} == {(await scene.outside.state(stream)).status for stream in crashed}
 
 
-async def test_a_log_that_is_away_for_a_while_does_not_end_the_dispatcher():
+@pytest.mark.parametrize("error", [LogUnavailableError("log", "locked"), OSError("a bug")])
+async def test_what_fails_for_a_while_does_not_end_the_dispatcher(error):
     scene = Scene([says("done")])
     world = World(scene.outside)
     told = []
     world.dispatcher._on_trouble = told.append
-    index, failures = world.dispatcher._index, [LogUnavailableError("log", "locked")] * 3
+    index, failures = world.dispatcher._index, [error] * 3
 
     class Away:
         async def due(self, now):
