@@ -2,26 +2,33 @@
 
 from cueline.errors import ToolFailedError
 from cueline.events.agent import BreakerPolicy
+from cueline.events.session import SessionContinued
 from cueline.testing.fakes import agent_spec, asks_for, says, tool_spec
 from tests.actors.crowd import AGENT, Crowd
+from tests.actors.scene import fine
 
 GUARDED = BreakerPolicy(threshold=2)
 
 
-def tool_crowd(outcome, **policy):
+def tool_crowd(outcome, *beside, **policy):
+    """Return sessions that search, and call other tools beside that."""
     breaker = GUARDED.model_copy(update=policy)
     search = tool_spec("search", "read_only").model_copy(update={"breaker": breaker})
     crowd = Crowd(retry={"max_retries": 0})
-    crowd.agent = agent_spec(search, **AGENT)
+    crowd.agent = agent_spec(search, tool_spec("read", "read_only"), **AGENT)
 
     async def reply(request):
-        return says("Well.") if request.turn > 1 else asks_for(("search", {}))
+        return (
+            says("Well.")
+            if request.turn > 1
+            else asks_for(*((name, {}) for name in ("search", *beside)))
+        )
 
     async def act(order):
         return await outcome(order)
 
     crowd.provider.reply = reply
-    crowd.outside.executor.tools = {"search": act}
+    crowd.outside.executor.tools = {"search": act, "read": fine}
     return crowd
 
 
@@ -52,6 +59,33 @@ async def test_an_agent_may_do_without_a_tool_that_is_left_alone():
     assert "completed" == await crowd.status(late)
     told = (await crowd.outside.transcript(late))[-2].decode()
     assert "circuit_open: tool search keeps failing (timeout)" in told
+
+
+# D37: one of them tries, beside a call of a tool that has no breaker.
+async def test_a_tool_that_works_again_lets_everybody_go_on_who_waits_for_it():
+    ill = True
+
+    async def search(order):
+        if ill:
+            raise ToolFailedError("timeout", "no answer")
+        return "found"
+
+    crowd = tool_crowd(search, "read")
+    await crowd.start(2)
+    world = await crowd.world()
+    late = await crowd.start(4)
+    await crowd.clock.settle()
+    assert {"waiting"} == {await crowd.status(stream) for stream in late}
+
+    ill = False
+    await crowd.clock.advance(60)
+    await crowd.tick(world)
+
+    assert {"completed"} == {await crowd.status(stream) for stream in late}
+    # Who did not try goes on when it closes, and not only at its deadline.
+    waited = [fact.by for stream in late for fact in await crowd.outside.facts(stream)
+              if isinstance(fact, SessionContinued)]  # fmt: skip
+    assert "breaker" in waited
 
 
 async def test_a_tool_that_says_when_is_left_alone_until_then():

@@ -9,7 +9,7 @@ import pytest
 from cueline.actors.cost_ledger import CostLedger
 from cueline.console.tally import Tally
 from cueline.deciders.budget import BUDGET as BUDGET_RULES
-from cueline.deciders.budget import CallName, Release
+from cueline.deciders.budget import Amount, CallName, Release, Reserve
 from cueline.deciders.session import Status
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.events.agent import Limits
@@ -79,6 +79,30 @@ async def test_a_session_without_room_waits_and_goes_on_after_a_raise():
     await place.say(RaiseAsked(max_cost=Decimal(1)))
     assert Status.COMPLETED == (await place.state()).status
     assert [Decimal(1)] == [f.max_cost for f in await of_kind(place, BudgetRaised, BUDGET)]
+
+
+# I14, D8: others hold the room; who is refused asks again in a minute, or when there is room.
+async def test_who_is_busy_waits_a_minute_at_most_and_goes_on_when_there_is_room():
+    place = scene()
+    top = Allowance(session=SESSION, max_cost=Decimal(1))
+    other = CallName("session-default/other", "1.m", 1)
+    path = (Allowance(session=other.session), top)
+    ledger = CostLedger(place.outside.journal)
+    await ledger.reserve(BUDGET, Reserve(other, 1, path, Amount(1, 95 * CENT)))
+    world = await place.begin()
+    waits = (await place.state()).waiting
+    assert ("budget", False, 60) == (
+        waits.kind, waits.exhausted, (waits.deadline_at - place.clock.now()).total_seconds()
+    )  # fmt: skip
+
+    await place.clock.advance(60)
+    await world.rest(within=1)
+    again = (await place.state()).waiting
+    assert 60 == (again.deadline_at - waits.deadline_at).total_seconds()
+    await ledger.release(BUDGET, Release(other, 1, path))
+    await place.clock.settle()
+
+    assert Status.COMPLETED == (await place.state()).status
 
 
 async def test_people_are_warned_in_the_budget_once():
