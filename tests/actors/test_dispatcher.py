@@ -125,3 +125,33 @@ def test_a_session_stays_with_its_host_when_others_come_and_go():
 
     assert {"c"} == {before[s] for s in streams if before[s] != after[s]}
     assert min(list(before.values()).count(host) for host in "abc") > 40
+
+
+class Deaf:
+    """A log that cannot be followed at first."""
+
+    def __init__(self, store):
+        self._store = store
+        self._deaf = True
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    async def follow(self, *asked):
+        if self._deaf:
+            self._deaf = False
+            raise LogUnavailableError("log.db", "it is locked")
+        async for event in self._store.follow(*asked):
+            yield event
+
+
+async def test_a_log_that_cannot_be_followed_is_tried_again_and_told_of():
+    scene = Scene([says("one"), says("two")])
+    scene.outside.store = Deaf(scene.outside.store)
+    world = await scene.begin(open=True)
+    await scene.clock.advance(TICK_SECONDS)
+
+    await scene.say(MessageSent(lane="note", text="Go on."))
+
+    assert 2 == (await scene.count())["SessionIdle"]
+    assert [] == await world.host.active()
