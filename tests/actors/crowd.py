@@ -76,3 +76,23 @@ async def opened(**agent):
     crowd = Crowd(**agent)
     await crowd.start(3)
     return crowd, await crowd.world()
+
+
+class Tapped:
+    """A log of which a test sees what is read and appended, and may make it fail."""
+
+    def __init__(self, store, tap):
+        self._store = store
+        self._tap = tap
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    def read(self, stream, *rest):
+        self._tap("read", stream)
+        return self._store.read(stream, *rest)
+
+    async def append(self, writes, key):
+        for write in writes:
+            self._tap("append", write.stream)
+        return await self._store.append(writes, key)

@@ -1,7 +1,7 @@
 """One probe goes out to a model that was left alone (D37)."""
 
-from cueline.testing.crash import Life
 from tests.actors.crowd import opened
+from tests.crash.tree import Fated
 
 
 # D37
@@ -34,9 +34,7 @@ async def test_a_probe_that_died_with_its_host_is_gone_on_with_by_its_session():
     await crowd.clock.settle()
     await world.kill()
     await crowd.clock.advance(60)
-    life = Life()
-    life.reach = dies_after(life, "after BreakerHalfOpened")
-    doomed = await crowd.world(life)
+    doomed = await crowd.world(Fated("after BreakerHalfOpened", 1))
     await doomed.kill()
     crowd.provider.fault = None
     await crowd.world()
@@ -44,15 +42,3 @@ async def test_a_probe_that_died_with_its_host_is_gone_on_with_by_its_session():
     types = await crowd.types()
     assert (1, "BreakerClosed") == (types.count("BreakerHalfOpened"), types[-1])
     assert "completed" == await crowd.status(late)
-
-
-def dies_after(life, point):
-    reach = Life.reach
-
-    async def reached(name):
-        await reach(life, name)
-        if name == point:
-            life.dead = True
-            await life.go_on()
-
-    return reached

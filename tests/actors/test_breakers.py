@@ -2,14 +2,15 @@
 
 import pytest
 
-from cueline.actors.breakers import Breakers, plain
+from cueline.actors.breakers import plain
+from cueline.actors.entity import RETRY_SECONDS
 from cueline.errors import LogUnavailableError, ProviderRefusedError, ProviderUnavailableError
-from cueline.events.codec import FACTS, Codec
+from cueline.events.store import Draft, Write
 from cueline.events.stream import check_stream, sibling
 from cueline.testing.clock import take_turns
 from cueline.testing.crash import Life, World
 from cueline.testing.fakes import agent_spec
-from tests.actors.crowd import ACCOUNT, AGENT, MODEL, Crowd, opened
+from tests.actors.crowd import ACCOUNT, AGENT, MODEL, Crowd, Tapped, opened
 
 
 async def test_failures_of_several_sessions_open_the_breaker_that_they_share():
@@ -79,16 +80,14 @@ async def test_a_breaker_that_could_not_be_read_is_read_again():
     crowd, first = await opened()
     await first.kill()
     (late,) = await crowd.start()
-    world = World(crowd.outside)
-    reading = world.store.read
     failures = [LogUnavailableError("log.db", "it does not answer")]
 
-    def read(stream, *rest):
-        if stream == MODEL and failures:
+    def tap(what, stream):
+        if (what, stream) == ("read", MODEL) and failures:
             raise failures.pop()
-        return reading(stream, *rest)
 
-    world.store.read = read
+    crowd.outside.store = Tapped(crowd.outside.store, tap)
+    world = World(crowd.outside)
     await crowd.tick(world, world)
 
     assert (1, []) == (len(await crowd.waits(late)), failures)
@@ -205,40 +204,49 @@ async def test_a_wait_for_a_breaker_is_no_attempt():
 async def test_a_turn_with_a_closed_breaker_costs_it_neither_a_read_nor_an_append():
     crowd = Crowd()
     crowd.provider.fault = None
+    touched = []
+    crowd.outside.store = Tapped(crowd.outside.store, lambda _, stream: touched.append(stream))
     await crowd.start(5)
-    world = await crowd.world()
-    read = []
-    reading = world.store.read
-    world.store.read = lambda stream, *rest: read.append(stream) or reading(stream, *rest)
+    await crowd.world()
+    assert {MODEL, ACCOUNT} <= set(touched)
+
+    touched.clear()
     await crowd.start(5)
     await crowd.clock.settle()
+    assert [] == [stream for stream in touched if stream.startswith("breaker")]
 
-    assert [] == [stream for stream in read if stream.startswith("breaker")]
-    assert ([], []) == (await crowd.types(), await crowd.types(ACCOUNT))
+
+async def test_a_failure_that_cannot_be_written_down_yet_is_written_later():
+    crowd = Crowd()
+    failures = [LogUnavailableError("log.db", "the disk is full")]
+
+    def tap(what, stream):
+        if (what, stream) == ("append", MODEL) and failures:
+            raise failures.pop()
+
+    crowd.outside.store = Tapped(crowd.outside.store, tap)
+    await crowd.start()
+    await crowd.world()
+    assert [] == await crowd.types()
+
+    await crowd.clock.advance(RETRY_SECONDS)
+
+    assert ["FailureCounted"] == await crowd.types()
 
 
 async def test_a_breaker_that_cannot_be_read_keeps_nobody_back():
     crowd, world = await opened()
     await world.kill()
     crowd.provider.fault = None
+    version = (await crowd.outside.store.head(MODEL)).version
+    juggled = Draft(type="BreakerJuggled", schema=1, payload=b"{}", occurred_us=1, actor="host")
+    await crowd.outside.store.append([Write(MODEL, [juggled], version)], key="of a newer cueline")
     newer = World(crowd.outside)
-    journal = newer.host._journal  # the one that its breakers read
-    newer.host._breakers = Breakers(
-        newer.name,
-        type(journal)(journal.store, blind_codec(), crowd.clock.now),
-        crowd.clock,
-        account=lambda _: "",
-        report=lambda stream, error: newer.troubles.append((stream, error)),
-    )
     (late,) = await crowd.start()
     await crowd.tick(newer)
 
     assert [MODEL] == [stream for stream, _ in newer.troubles]
     assert "completed" == await crowd.status(late)
-
-
-def blind_codec():
-    return Codec(facts={n: f for n, f in FACTS.items() if n != "FailureCounted"})
 
 
 @pytest.mark.parametrize(

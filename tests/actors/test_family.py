@@ -17,7 +17,13 @@ from cueline.events.agent import Limits
 from cueline.events.budget import Allowance
 from cueline.events.inbox import ChildAsked, ChildEnded, RaiseAsked, StartAsked, StopAsked
 from cueline.events.message import Cost
-from cueline.events.session import ChildSettled, ChildSpawned, ModelReplied, SessionCompleted
+from cueline.events.session import (
+    ChildSettled,
+    ChildSpawned,
+    MessageRefused,
+    ModelReplied,
+    SessionCompleted,
+)
 from cueline.events.tree import DescendantAsked
 from cueline.testing.crash import Life
 from cueline.testing.fakes import asks_for, says
@@ -224,3 +230,5 @@ async def test_a_parent_that_has_ended_refuses_the_news_and_stays_ended():
 
     assert Status.STOPPED is (await place.state()).status
     assert Status.COMPLETED is (await place.outside.state(CHILD)).status
+    (refused,) = await of_kind(place, MessageRefused)
+    assert isinstance(refused.message, ChildEnded)

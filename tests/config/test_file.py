@@ -1,0 +1,107 @@
+"""What a file of settings says, and what it may not."""
+
+from pathlib import Path
+
+import pytest
+
+from cueline.agent import read_agent
+from cueline.config.effective import effective
+from cueline.config.layer import from_environment, from_file, from_table
+from cueline.errors import ConfigError
+
+AGENT, FILE = Path("agent.toml"), Path("cueline.toml")
+
+
+def test_what_is_in_a_file_lies_beside_it(tmp_path):
+    """004-061: wherever the command is typed."""
+    (tmp_path / "cueline.toml").write_text(
+        'log = "kept/log.db"\nprovider = "scripted"\nmodel = "s.toml"\n'
+    )
+
+    said = from_file(tmp_path / "cueline.toml")
+
+    assert (tmp_path / "kept/log.db", str(tmp_path / "s.toml")) == (
+        said["log"].value,
+        said["model"].value,
+    )
+
+
+def test_the_model_of_a_vendor_is_no_file(tmp_path):
+    (tmp_path / "cueline.toml").write_text('provider = "anthropic"\nmodel = "claude"\n')
+
+    assert "claude" == from_file(tmp_path / "cueline.toml")["model"].value
+    (tmp_path / "cueline.toml").write_text('model = "claude"\n')
+    assert {"model"} == set(from_file(tmp_path / "cueline.toml"))
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            {"limit": {}},
+            r"key 'limit': it is unknown; known at the top level are approval, .*limits",
+        ),
+        (
+            {"limits": {"turns": 1}},
+            r"key 'limits.turns': it is unknown.*; known in \[limits\] are max_",
+        ),
+        ({"limits": 5}, r"key 'limits'"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_those_that_are_known(said, told):
+    """004-063."""
+    with pytest.raises(ConfigError, match=told):
+        from_table(said, FILE)
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [({"max_cost": 3}, "limits.max_cost"), ({"limits": {"max_turn": 3}}, "limits.max_turns")],
+)
+def test_an_unknown_key_that_was_meant_for_another_says_so(said, meant):
+    with pytest.raises(ConfigError, match=f"did you mean '{meant}'"):
+        from_table(said, FILE)
+
+
+def test_a_file_whose_model_is_for_another_provider_says_so(tmp_path):
+    (tmp_path / "agent.toml").write_text('name = "a"\nprovider = "scripted"\nmodel = "s"\n')
+    env = from_environment({"CUELINE_PROVIDER": "anthropic"})
+
+    with pytest.raises(ConfigError, match="another provider than environment CUELINE_PROVIDER"):
+        read_agent(tmp_path / "agent.toml", over=[env])
+
+
+def test_what_belongs_to_a_provider_is_not_handed_to_another():
+    mine = from_table({"provider": "scripted", "model": "s"}, AGENT)
+    ours = from_table({"provider": "anthropic", "key_variable": "WORK_KEY", "model": "m"}, FILE)
+
+    settings = effective(mine, ours).settings
+
+    assert ("scripted", "s", None) == (settings.provider, settings.model, settings.key_variable)
+
+
+def test_what_is_said_of_no_provider_goes_with_the_one_below():
+    env = from_environment({"CUELINE_MODEL": "larger"})
+    ours = from_table({"provider": "anthropic", "key_variable": "WORK_KEY", "model": "m"}, FILE)
+
+    settings = effective(env, ours).settings
+
+    assert ("anthropic", "larger", "WORK_KEY") == (
+        settings.provider,
+        settings.model,
+        settings.key_variable,
+    )
+
+
+@pytest.mark.parametrize("pasted", ["sk-ant-api03-abc", "two words"])
+def test_a_key_in_place_of_its_variable_is_refused_and_not_repeated(pasted):
+    """I11: the name is recorded; the key must not be."""
+    with pytest.raises(ConfigError) as refused:
+        from_table({"key_variable": pasted}, FILE)
+
+    assert pasted not in str(refused.value)
+
+
+def test_a_url_with_a_password_is_refused():
+    with pytest.raises(ConfigError, match="base_url"):
+        from_table({"base_url": "https://me:secret@models.example"}, FILE)
