@@ -1,6 +1,6 @@
 """What a person says of a question, and whether it counts."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal
 
@@ -58,10 +58,8 @@ def say_of(person: str, state: ApprovalState, now: datetime) -> Say:
     opened = state.opened
     assert opened is not None, "only what was opened is asked"
     plain = Vote("grant", opened.digest, person, "", "", now)
-    return Say(
-        barred=refusal(state, plain) or "",
-        fixed=refusal(state, replace(plain, always=())) or "",
-    )
+    more = Vote("grant", opened.digest, person, "", "", now, always=())
+    return Say(barred=refusal(state, plain) or "", fixed=refusal(state, more) or "")
 
 
 def pending_or_refused(name: str, state: ApprovalState) -> ApprovalOpened:

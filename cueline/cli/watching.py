@@ -15,7 +15,8 @@ from cueline.cli.following import Followed
 from cueline.cli.terminal import who
 from cueline.console.edit import edited
 from cueline.console.entry import Entry
-from cueline.console.prompt import Answered, Prompts, Question
+from cueline.console.prompt import Answered, Prompts
+from cueline.console.question import Question
 from cueline.console.screen import Screen
 from cueline.console.telling import Line, Telling
 from cueline.deciders.policy import always
@@ -286,7 +287,7 @@ class Watch:
         except CuelineError as error:
             self._fail(error)
 
-    def _fail(self, error: CuelineError) -> None:
+    def _fail(self, error: BaseException) -> None:
         if not self._trouble.done():
             self._trouble.set_exception(error)
 
@@ -299,7 +300,13 @@ class Watch:
     def _soon(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        # Else a person would wait for a question that nobody asks.
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fail(error)
 
 
 def _why(fact: ApprovalRequested, call: Call | None) -> str:

@@ -1,4 +1,4 @@
-"""The question to a person: what will run, and the time left to answer.
+"""The questions to a person, one after another, with the time left to answer.
 
 The prompt is a client of the log like any other: what was answered goes into
 the session's inbox, as `cueline approve` puts it there.
@@ -9,56 +9,21 @@ import os
 import sys
 import termios
 import tty
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from rich.box import ROUNDED
-from rich.panel import Panel
-from rich.text import Text
-
 from cueline.console.entry import ENTER, ERASERS, Entry, Keys
+from cueline.console.question import Question, box, objection, time_left, wording
 from cueline.console.screen import Screen
 from cueline.console.telling import Line
-from cueline.console.text import capped, count, json_of, visible
+from cueline.console.text import count, visible
 from cueline.errors import ConfigError
 
 Verdict = Literal["grant", "deny"]
-_LINES_OF_A_VALUE = 12
-_LINES_OF_A_DIFF = 24
-_MINUTE = 60
 _TICK_SECONDS = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """One approval that waits for this person."""
-
-    approval: str
-    digest: str
-    session: str
-    """As a user calls it."""
-    tool: str
-    arguments: Mapping[str, object]
-    deadline_at: datetime
-    happened: bool = False
-    """It is asked whether a call in doubt took effect, not whether it may run."""
-    why: str = ""
-    """Which rules ask, and what it costs."""
-    preview: str = ""
-    """What it would change."""
-    auto_at: datetime | None = None
-    """When it is granted if nobody denies it."""
-    edited: bool = False
-    """The arguments are not those that were asked for."""
-    votes: int = 1
-    """So many people have to allow it."""
-    barred: str = ""
-    """Why the person here may not allow it."""
-    fixed: str = ""
-    """Why they can only allow it as it is, and only this once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +141,7 @@ class Prompts:
         yes, no = typed in ("y", "yes"), typed in ("n", "no")
         if question.barred and not no:
             # Who may only say no shall not do so by a slip, for those who may say yes.
-            self._screen.show([Line("bad", _barred(question))])
+            self._screen.show([Line("bad", objection(question))])
             return
         if question.happened and not (yes or no):
             # Neither answer is harmless: a "no" has the call run again.
@@ -191,7 +156,7 @@ class Prompts:
             return
         del self._waiting[question.approval]
         self._screen.keep_last("")
-        shown = f"{_asks(question)} {visible(typed) or '(no answer)'}"
+        shown = f"{wording(question)} {visible(typed) or '(no answer)'}"
         self._screen.show([Line("dim", shown)])
         verdict: Verdict = "grant" if yes or always else "deny"
         task = asyncio.ensure_future(self._answer(Answered(question, verdict, always)))
@@ -246,63 +211,10 @@ class Prompts:
         left = (question.deadline_at - self._now()).total_seconds()
         others = len(self._waiting) - 1
         more = f" ({count(others, 'more')} after this)" if others else ""
-        asks = f"{_asks(question)} (timeout: {time_left(left)}){more}"
+        asks = f"{wording(question)} (timeout: {time_left(left)}){more}"
         if question.auto_at is not None:
             wait = (question.auto_at - self._now()).total_seconds()
-            asks = f"{_asks(question)} (granted in {time_left(wait)} unless you say no){more}"
+            asks = f"{wording(question)} (granted in {time_left(wait)} unless you say no){more}"
         if self._editing:
             asks = "Change (NAME=VALUE, or all of it in JSON; Enter: leave it)"
         self._screen.keep_last(f"{asks} {visible(self._typed)}")
-
-
-def box(question: Question) -> Panel:
-    """Return what a person is asked about, in a box."""
-    rows = [f"Action: {visible(question.tool)}"]
-    for key, value in question.arguments.items():
-        text = value if isinstance(value, str) else json_of(value)
-        first, *rest = capped(text, _LINES_OF_A_VALUE, 400)
-        rows += [f"{visible(key).capitalize()}: {first}", *(f"  {line}" for line in rest)]
-    if question.preview:
-        rows += [
-            "Change:",
-            *(f"  {line}" for line in capped(question.preview, _LINES_OF_A_DIFF, 400)),
-        ]
-    if question.why:
-        rows.append(f"Rule: {visible(question.why)}")
-    rows += [f"Session: {question.session}", f"Approval: {question.approval}"]
-    rows += _choices(question)
-    title = "⚠️  OUTCOME UNKNOWN" if question.happened else "⚠️  APPROVAL REQUIRED"
-    return Panel(
-        Text("\n".join(rows)), title=title, title_align="left", box=ROUNDED, border_style="yellow"
-    )
-
-
-def _choices(question: Question) -> Iterator[str]:
-    """Say what each key does, as far as that is the person's to choose."""
-    if question.barred:
-        yield _barred(question)
-    elif question.fixed and not question.happened:
-        yield "y allows it; n, or only Enter, denies it"
-    elif not question.happened:
-        yield "y allows it, a allows it always, e changes it; anything else denies it"
-
-
-def _barred(question: Question) -> str:
-    says = "says that it did not" if question.happened else "denies it"
-    return f"{visible(question.barred)}; n {says}"
-
-
-def time_left(seconds: float) -> str:
-    """Return the time left to answer, as `5m`, `4m 59s` or `9s`."""
-    whole = max(int(seconds + 0.5), 0)
-    if whole < _MINUTE:
-        return f"{whole}s"
-    if whole >= 60 * _MINUTE:
-        return f"{whole // 3600}h {whole % 3600 // _MINUTE}m"
-    return f"{whole // _MINUTE}m" + (f" {whole % _MINUTE}s" if whole % _MINUTE else "")
-
-
-def _asks(question: Question) -> str:
-    if question.happened:
-        return f"Did it take effect? [{'n' if question.barred else 'y/n'}]"
-    return "Deny it? [n]" if question.barred else "Approve? [y/N]"

@@ -71,3 +71,17 @@ def test_who_is_asked_at_the_prompt_is_told_why_nobody_knows_the_cost():
     asked = question("1.0", "1.1.0.1").model_copy(update={"rule": "cost"})
 
     assert "cost, of unknown cost (no list)" == _why(asked, past.state.call("1.0"))
+
+
+async def test_what_goes_wrong_beside_the_watching_is_not_kept_quiet(asking):
+    """Else somebody would wait for a question that nobody asks."""
+
+    async def ask():
+        raise ZeroDivisionError
+
+    async with open_log(asking.log) as log:
+        watch = Watch(log, "session-default/nobody", Screen(quiet=True), attended=False)
+        watch._soon(ask())
+
+        with pytest.raises(ZeroDivisionError):
+            await watch.until_it_rests()

@@ -9,7 +9,8 @@ import pytest
 from rich.console import Console
 
 from cueline.console.entry import Entry
-from cueline.console.prompt import Prompts, Question, box, time_left
+from cueline.console.prompt import Prompts
+from cueline.console.question import Question, box, time_left
 from cueline.console.screen import Screen
 from cueline.errors import ConfigError
 

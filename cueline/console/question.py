@@ -1,0 +1,99 @@
+"""One question to a person, as it looks: what would run, why it is asked, what they may say."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from rich.box import ROUNDED
+from rich.panel import Panel
+from rich.text import Text
+
+from cueline.console.text import capped, json_of, visible
+
+_LINES_OF_A_VALUE = 12
+_LINES_OF_A_DIFF = 24
+_MINUTE = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One approval that waits for this person."""
+
+    approval: str
+    digest: str
+    session: str
+    """As a user calls it."""
+    tool: str
+    arguments: Mapping[str, object]
+    deadline_at: datetime
+    happened: bool = False
+    """It is asked whether a call in doubt took effect, not whether it may run."""
+    why: str = ""
+    """Which rules ask, and what it costs."""
+    preview: str = ""
+    """What it would change."""
+    auto_at: datetime | None = None
+    """When it is granted if nobody denies it."""
+    edited: bool = False
+    """The arguments are not those that were asked for."""
+    votes: int = 1
+    """So many people have to allow it."""
+    barred: str = ""
+    """Why the person here may not allow it."""
+    fixed: str = ""
+    """Why they can only allow it as it is, and only this once."""
+
+
+def box(question: Question) -> Panel:
+    """Return what a person is asked about, in a box."""
+    rows = [f"Action: {visible(question.tool)}"]
+    for key, value in question.arguments.items():
+        text = value if isinstance(value, str) else json_of(value)
+        first, *rest = capped(text, _LINES_OF_A_VALUE, 400)
+        rows += [f"{visible(key).capitalize()}: {first}", *(f"  {line}" for line in rest)]
+    if question.preview:
+        rows += [
+            "Change:",
+            *(f"  {line}" for line in capped(question.preview, _LINES_OF_A_DIFF, 400)),
+        ]
+    if question.why:
+        rows.append(f"Rule: {visible(question.why)}")
+    rows += [f"Session: {question.session}", f"Approval: {question.approval}"]
+    rows += _choices(question)
+    title = "⚠️  OUTCOME UNKNOWN" if question.happened else "⚠️  APPROVAL REQUIRED"
+    return Panel(
+        Text("\n".join(rows)), title=title, title_align="left", box=ROUNDED, border_style="yellow"
+    )
+
+
+def _choices(question: Question) -> Iterator[str]:
+    """Say what each key does, as far as that is the person's to choose."""
+    if question.barred:
+        yield objection(question)
+    elif question.fixed and not question.happened:
+        yield "y allows it; n, or only Enter, denies it"
+    elif not question.happened:
+        yield "y allows it, a allows it always, e changes it; anything else denies it"
+
+
+def objection(question: Question) -> str:
+    """Return why the person here may not allow it, and what they can say."""
+    says = "says that it did not" if question.happened else "denies it"
+    return f"{visible(question.barred)}; n {says}"
+
+
+def time_left(seconds: float) -> str:
+    """Return the time left to answer, as `5m`, `4m 59s` or `9s`."""
+    whole = max(int(seconds + 0.5), 0)
+    if whole < _MINUTE:
+        return f"{whole}s"
+    if whole >= 60 * _MINUTE:
+        return f"{whole // 3600}h {whole % 3600 // _MINUTE}m"
+    return f"{whole // _MINUTE}m" + (f" {whole % _MINUTE}s" if whole % _MINUTE else "")
+
+
+def wording(question: Question) -> str:
+    """Return what is asked, and the keys that answer."""
+    if question.happened:
+        return f"Did it take effect? [{'n' if question.barred else 'y/n'}]"
+    return "Deny it? [n]" if question.barred else "Approve? [y/N]"
