@@ -29,6 +29,8 @@ RETRY_AFTER = 0.4
 KINDS = 8
 LET_OUT_SECONDS = 0.25
 """What had been let out when a breaker opened, or a hold began, still goes out."""
+UNHEARD = ("ReadError", "WriteError", "ConnectError", "silence (Connect", "silence (Pool")
+"""Of requests on a connection that the server was just closing, or that was not made in time."""
 TURNS = {"BreakerOpened", "BreakerHalfOpened", "BreakerClosed"}
 
 
@@ -169,7 +171,9 @@ async def assert_nobody_called_before_they_might(llmock, path):
     ]
     holds = [fact for _, fact in log if fact.type == "BreakerHeld"]
 
-    assert len(llmock.requests) == len(went_out)
+    failed = [fact for _, fact in log if fact.type == "ModelFailed"]
+    unheard = sum(fact.message.startswith(UNHEARD) for fact in failed)
+    assert len(llmock.requests) <= len(went_out) <= len(llmock.requests) + unheard
     assert len(not_closed) <= probes
     assert probes
     assert not any(between(went_out, hold.at, hold.until) for hold in holds)
