@@ -141,9 +141,9 @@ def masked(messages, effects):
     return kept
 
 
-async def undisturbed():
+async def undisturbed(make=outside, drive=drive):
     """Return an outside on which the session ended without any crash, and who drove it."""
-    place, agent = outside()
+    place, agent = make()
     await place.start("story", agent)
     return place, await drive(place)
 

@@ -20,6 +20,7 @@ from cueline.events.session import ModelReplied, ModelStarted, ReservationClosed
 from cueline.testing.fakes import TurnModel, asks_for, says
 from cueline.testing.mortal import Life
 from tests.crash import story
+from tests.crash.undisturbed import Undisturbed
 
 SAID = [asks_for(("read", {"n": 1})), asks_for(("save", {"n": 2})), says("Done.")]
 LIMIT = Decimal("2.00")
@@ -45,12 +46,9 @@ async def begun(life=None):
     return place, await story.drive(place, life)
 
 
-ENDED, WORLD = asyncio.run(begun())
-EVENTS = asyncio.run(ENDED.store.last_position())
-POINTS = WORLD.life.points
-at_every_point = pytest.mark.parametrize(
-    "point", range(len(POINTS)), ids=lambda n: f"{n} {POINTS[n]}".replace(" ", "-")
-)
+WHOLE = Undisturbed(outside)
+POINTS = WHOLE.points
+at_every_point = WHOLE.at_every_point
 
 
 async def folded(place, stream="budget-default/story"):
@@ -134,10 +132,10 @@ async def test_a_session_that_is_killed_and_paused_holds_nothing_while_it_rests(
     await check_paid(place)
 
 
-@pytest.mark.parametrize("position", range(1, EVENTS + 1))
+@WHOLE.after_every_event
 async def test_a_log_cut_after_any_event_is_paid_to_its_end(position):
     # I13: also with half a reservation.
-    place = priced(await story.cut(ENDED, position, SAID))
+    place = priced(await story.cut(WHOLE.place, position, SAID))
 
     survivor = await story.drive(place)
 
@@ -146,10 +144,10 @@ async def test_a_log_cut_after_any_event_is_paid_to_its_end(position):
     await check_paid(place)
 
 
-@pytest.mark.parametrize("position", range(1, EVENTS + 1, 2))
+@pytest.mark.parametrize("position", range(1, WHOLE.events + 1, 2))
 async def test_a_log_cut_after_any_event_takes_the_next_message(position):
     # I7
-    place = priced(await story.cut(ENDED, position, SAID))
+    place = priced(await story.cut(WHOLE.place, position, SAID))
     await place.say(story.SESSION, MessageSent(lane="note", text="One more thing."))
 
     await story.drive(place)

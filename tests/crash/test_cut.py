@@ -8,30 +8,27 @@ from cueline.deciders.session import Status
 from cueline.events.inbox import ForkPoint, MessageSent
 from cueline.testing.fakes import says
 from tests.crash import story
+from tests.crash.undisturbed import Undisturbed
 
-ENDED, _ = asyncio.run(story.undisturbed())
-TOLD = asyncio.run(ENDED.transcript(story.SESSION))
-EVENTS = asyncio.run(ENDED.store.last_position())
-VERSIONS = len(asyncio.run(ENDED.facts(story.SESSION)))
+WHOLE = Undisturbed()
+VERSIONS = len(asyncio.run(WHOLE.place.facts(story.SESSION)))
 
 
-@pytest.mark.parametrize("position", range(1, EVENTS + 1))
+@WHOLE.after_every_event
 async def test_a_log_cut_after_any_event_goes_on_to_the_same_end(position):
     # 000-015, 000-032, 004-070, I4, I13
-    place = await story.cut(ENDED, position)
+    place = await story.cut(WHOLE.place, position)
 
     survivor = await story.drive(place)
 
-    unknown = set(await story.doubts(place))
-    told = await place.transcript(story.SESSION)
     assert [] == survivor.troubles
     assert Status.COMPLETED == (await place.state(story.SESSION)).status
-    assert story.masked(TOLD, unknown) == story.masked(told, unknown)
+    await WHOLE.check_told(place)
 
 
-@pytest.mark.parametrize("position", range(1, EVENTS + 1))
+@WHOLE.after_every_event
 async def test_a_log_cut_after_any_event_takes_the_next_message(position):
-    place = await story.cut(ENDED, position)
+    place = await story.cut(WHOLE.place, position)
     await place.say(story.SESSION, MessageSent(lane="note", text="One more thing."))
 
     await story.drive(place)
@@ -43,7 +40,7 @@ async def test_a_log_cut_after_any_event_takes_the_next_message(position):
 @pytest.mark.parametrize("version", range(1, VERSIONS + 1))
 async def test_a_fork_at_any_version_goes_on(version):
     # DESIGN 5: nothing in flight crosses a fork.
-    place = await story.cut(ENDED, EVENTS, [*story.SAID, says("And more.")])
+    place = await story.cut(WHOLE.place, WHOLE.events, [*story.SAID, says("And more.")])
     agent = (await place.state(story.SESSION)).agent
     point = ForkPoint(stream=story.SESSION, version=version, hash="")
     fork = await place.start("fork", agent, "Go on.", fork_of=point)

@@ -4,10 +4,6 @@ A model that is overloaded once, one whose key is not accepted any more, a tool
 whose failure passes, and tools that are not critical.
 """
 
-import asyncio
-
-import pytest
-
 from cueline.deciders.session import Status, wake_at
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError, ToolFailedError
 from cueline.events.session import ModelRequested, SessionCompleted, ToolFailed
@@ -22,6 +18,7 @@ from cueline.testing.fakes import (
 )
 from cueline.testing.session_promises import check_attempts
 from tests.crash import story
+from tests.crash.undisturbed import Undisturbed
 
 TOOLS = (
     tool_spec("read", "read_only"),
@@ -78,19 +75,7 @@ async def drive(place, life=None):
     return world
 
 
-async def undisturbed():
-    place, agent = outside()
-    await place.start("story", agent)
-    return place, await drive(place)
-
-
-ENDED, WORLD = asyncio.run(undisturbed())
-TOLD = asyncio.run(ENDED.transcript(story.SESSION))
-EVENTS = asyncio.run(ENDED.store.last_position())
-POINTS = WORLD.life.points
-at_every_point = pytest.mark.parametrize(
-    "point", range(len(POINTS)), ids=lambda n: f"{n} {POINTS[n]}".replace(" ", "-")
-)
+WHOLE = Undisturbed(outside, drive)
 
 
 async def assert_ended_the_same(place):
@@ -98,15 +83,13 @@ async def assert_ended_the_same(place):
     state = await place.state(story.SESSION)
     assert Status.COMPLETED == state.status
     assert SessionCompleted(result="Most of it.", partial=True) in facts
-    unknown = set(await story.doubts(place))
-    told = await place.transcript(story.SESSION)
-    assert story.masked(TOLD, unknown) == story.masked(told, unknown)
+    await WHOLE.check_told(place)
     # 004-020, 004-075
     check_attempts(facts, state.agent)
 
 
 async def test_what_is_killed_here_fails_in_every_way():
-    facts = await ENDED.facts(story.SESSION)
+    facts = await WHOLE.place.facts(story.SESSION)
 
     assert [0, 0, 0, 1, 1] == [f.fallback for f in facts if isinstance(f, ModelRequested)]
     failed = [(f.effect, f.kind, f.degraded) for f in facts if isinstance(f, ToolFailed)]
@@ -117,10 +100,10 @@ async def test_what_is_killed_here_fails_in_every_way():
         ("2.0", "tool_error", True),
         ("2.1", "network", False),
     ]
-    await assert_ended_the_same(ENDED)
+    await assert_ended_the_same(WHOLE.place)
 
 
-@at_every_point
+@WHOLE.at_every_point
 async def test_a_killed_session_ends_as_if_nothing_had_happened(point):
     place, agent = outside()
     await place.start("story", agent)
@@ -136,10 +119,10 @@ async def test_a_killed_session_ends_as_if_nothing_had_happened(point):
     assert len(told) <= 1
 
 
-@pytest.mark.parametrize("position", range(1, EVENTS + 1))
+@WHOLE.after_every_event
 async def test_a_log_cut_after_any_event_goes_on_to_the_same_end(position):
     # I13
-    place = await story.cut(ENDED, position, SAID, outside)
+    place = await story.cut(WHOLE.place, position, SAID, outside)
 
     survivor = await drive(place)
 

@@ -5,10 +5,6 @@ takes two people, one that a rule denies, one that people are told of, and one
 that is covered by what was allowed before.
 """
 
-import asyncio
-
-import pytest
-
 from cueline.deciders.policy import exactly
 from cueline.deciders.session import Status
 from cueline.events.inbox import DecisionGiven
@@ -29,6 +25,7 @@ from cueline.testing.fakes import (
     tool_spec,
 )
 from tests.crash import story
+from tests.crash.undisturbed import Undisturbed
 
 TOOLS = (
     tool_spec("read", "read_only"),
@@ -104,32 +101,19 @@ async def drive(place, life=None):
     return world
 
 
-async def undisturbed():
-    place, agent = outside()
-    await place.start("story", agent)
-    return place, await drive(place)
-
-
-ENDED, WORLD = asyncio.run(undisturbed())
-TOLD = asyncio.run(ENDED.transcript(story.SESSION))
-EVENTS = asyncio.run(ENDED.store.last_position())
-POINTS = WORLD.life.points
-at_every_point = pytest.mark.parametrize(
-    "point", range(len(POINTS)), ids=lambda n: f"{n} {POINTS[n]}".replace(" ", "-")
-)
+WHOLE = Undisturbed(outside, drive)
+GRANTED = {("1.0", 11), ("1.1", 2), ("2.0", 4), ("2.1", 5)}
+"""What may run, with what: nothing that was denied, and the first as it was changed."""
 
 
 async def assert_ended_the_same(place):
     assert Status.COMPLETED == (await place.state(story.SESSION)).status
-    told = await place.transcript(story.SESSION)
-    unknown = set(await story.doubts(place))
-    assert story.masked(TOLD, unknown) == story.masked(told, unknown)
-    # What ran is what was granted, and nothing that was denied.
-    assert {("1.0", 11), ("1.1", 2), ("2.0", 4), ("2.1", 5)} == set(place.executor.ran)
+    await WHOLE.check_told(place)
+    assert GRANTED == set(place.executor.ran)
 
 
 async def test_what_is_killed_here_is_all_that_people_can_say():
-    facts = await ENDED.facts(story.SESSION)
+    facts = await WHOLE.place.facts(story.SESSION)
 
     rules = [fact.rule for fact in facts if isinstance(fact, ToolStarted)]
     assert ["granted by ann", "granted by ann, bob", "always allowed by ann", "told"] == rules
@@ -137,10 +121,10 @@ async def test_what_is_killed_here_is_all_that_people_can_say():
     assert 2 == sum(isinstance(fact, ApprovalRequested) for fact in facts)
     assert [{"n": 11}, None] == [f.edit for f in facts if isinstance(f, ApprovalResolved)]
     assert 3 == sum(isinstance(fact, PeopleTold) for fact in facts)
-    await assert_ended_the_same(ENDED)
+    await assert_ended_the_same(WHOLE.place)
 
 
-@at_every_point
+@WHOLE.at_every_point
 async def test_a_killed_session_ends_as_if_nothing_had_happened(point):
     place, agent = outside()
     await place.start("story", agent)
@@ -156,16 +140,14 @@ async def test_a_killed_session_ends_as_if_nothing_had_happened(point):
     assert len(keys) == len(set(keys))
 
 
-@pytest.mark.parametrize("position", range(1, EVENTS + 1))
+@WHOLE.after_every_event
 async def test_a_log_cut_after_any_event_goes_on_to_the_same_end(position):
     # I13
-    place = await story.cut(ENDED, position, SAID, outside)
+    place = await story.cut(WHOLE.place, position, SAID, outside)
 
     survivor = await drive(place)
 
     assert [] == survivor.troubles
     assert Status.COMPLETED == (await place.state(story.SESSION)).status
-    told = await place.transcript(story.SESSION)
-    assert story.masked(TOLD, set(await story.doubts(place))) == story.masked(
-        told, set(await story.doubts(place))
-    )
+    await WHOLE.check_told(place)
+    assert set(place.executor.ran) <= GRANTED

@@ -8,26 +8,16 @@ the model invented. A point is before or after an append, an acquisition, a
 blob, an answer of the model, or a tool's effect.
 """
 
-import asyncio
-
 import pytest
 
 from cueline.deciders.session import Status
 from cueline.testing.crash import Life
 from tests.crash import story
+from tests.crash.undisturbed import Undisturbed
 
-
-def run(test):
-    return asyncio.run(test)
-
-
-ENDED, WORLD = run(story.undisturbed())
-TOLD = run(ENDED.transcript(story.SESSION))
-EVENTS = run(ENDED.store.last_position())
-POINTS = WORLD.life.points
-at_every_point = pytest.mark.parametrize(
-    "point", range(len(POINTS)), ids=lambda n: f"{n} {POINTS[n]}".replace(" ", "-")
-)
+WHOLE = Undisturbed()
+POINTS, EVENTS = WHOLE.points, WHOLE.events
+at_every_point = WHOLE.at_every_point
 
 
 KILLED = {}
@@ -62,8 +52,7 @@ def undeclared(cut_short):
 
 async def assert_ended_as_if_nothing_had_happened(place, unknown):
     assert Status.COMPLETED == (await place.state(story.SESSION)).status
-    told = await place.transcript(story.SESSION)
-    assert story.masked(TOLD, unknown) == story.masked(told, unknown)
+    await WHOLE.check_told(place, unknown)
 
 
 def assert_began_at_most_once(place, tools=story.UNDECLARED):
@@ -131,9 +120,7 @@ async def test_a_session_survives_two_kills(point, second):
     # 000-006: also one in the middle of the recovery from another.
     place, _ = await killed_at(point, second)
 
-    told = await place.transcript(story.SESSION)
-    unknown = set(await story.doubts(place))
-    assert story.masked(TOLD, unknown) == story.masked(told, unknown)
+    await WHOLE.check_told(place)
     assert_began_at_most_once(place)
 
 
