@@ -118,7 +118,7 @@ async def _decide(path: Path, name: str, word: "Word", *, as_json: bool) -> Exit
         state = await approval_of(log.journal(), name)
         asked = pending_or_refused(name, state)
         agent = await asked_agent(log, asked.session)
-        decision = decision_of(name, state, word, agent)
+        decision = await decision_of(name, state, word, agent)
         if not await was_given(log.journal(), asked, decision):
             kept, _ = clean(decision, log.redactor(agent))
             await post(log.journal(agent), asked.session, kept, by=f"user:{who()}")

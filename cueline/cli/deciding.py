@@ -79,7 +79,9 @@ def pending_or_refused(name: str, state: ApprovalState) -> ApprovalOpened:
     return state.opened
 
 
-def decision_of(name: str, state: ApprovalState, word: Word, agent: AgentSpec) -> DecisionGiven:
+async def decision_of(
+    name: str, state: ApprovalState, word: Word, agent: AgentSpec
+) -> DecisionGiven:
     """Return the decision as it goes into the inbox.
 
     Raises:
@@ -88,7 +90,7 @@ def decision_of(name: str, state: ApprovalState, word: Word, agent: AgentSpec) -
         RejectedError: no person can allow what the edit says.
     """
     opened = pending_or_refused(name, state)
-    edit = checked_edit(opened, word.edit, agent) if word.edit else None
+    edit = await checked_edit(opened, word.edit, agent) if word.edit else None
     always = None
     if word.within is not None:
         always = word.within or always_of(opened, edit, agent)

@@ -77,6 +77,42 @@ def test_an_edit_that_cannot_run_is_refused_at_once(shell, edit, reason):
     assert shell.json("pending")[0]["given"] is None
 
 
+PRINTER = """
+from decimal import Decimal
+
+from cueline import tool
+
+
+@tool(cost_usd=lambda pages: pages * Decimal("0.05"))
+def print_pages(pages: int) -> str:
+    return f"{pages} pages"
+"""
+TWENTY = """
+[[reply]]
+calls = [{ name = "print_pages", arguments = { pages = 20 } }]
+
+[[reply]]
+text = "Done."
+"""
+BANDS = '[policy]\napproval = ["cost"]\ndeny_from_usd = "4"\n'
+
+
+# 004-024: an edit is judged by what it would cost, at the shell and where the session is driven.
+def test_an_edit_that_would_cost_too_much_is_refused_at_once(shell):
+    (shell.folder / "printer.py").write_text(PRINTER)
+    start(shell, TWENTY, BANDS, tools=(f"{shell.folder}/printer.py:print_pages",))
+
+    asked = shell.json("pending")[0]
+    refused = shell("approve", "one.1.0.1", "--edit", "pages=90")
+    done = shell("approve", "one.1.0.1", "--edit", "pages=60")
+    shell("resume", "one", "--inline")
+
+    assert "1.00" == asked["usd"]
+    assert "a rule denies it (cost cap)" in refused.stderr
+    assert (2, 0) == (refused.exit_code, done.exit_code)
+    assert "60 pages" in told(shell)
+
+
 def test_what_is_allowed_for_good_is_not_asked_again(shell):
     start(shell, TWICE)
 
