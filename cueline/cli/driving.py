@@ -20,6 +20,7 @@ from cueline.runtime import Log, Place, inline
 
 Record = Callable[[], Awaitable[None]]
 """Puts into the log what somebody wishes of a session."""
+_NOTHING = "left before anything was recorded"
 LOOK_SECONDS = 2.0
 """How often to see whether what drives the session elsewhere is still there."""
 
@@ -108,7 +109,7 @@ class Beginning:
             Exit: Ctrl-C came before.
         """
         if self.left:
-            typer.echo("left before anything was recorded", err=True)
+            typer.echo(_NOTHING, err=True)
             raise typer.Exit(Exit.LEFT)
         await self._record()
         self.recorded = True
@@ -140,7 +141,13 @@ async def drive(
         if beginning.recorded:
             loop.call_soon_threadsafe(watch.pause)
 
-    with _telling_whether(beginning, where, stream), Interrupts(pause, watch.let_go) as interrupts:
+    def leave() -> str:
+        watch.let_go()
+        way = command(where.log, "resume", shown(stream))
+        left = f"left at once; what was recorded stays, and goes on with\n  {way}"
+        return left if beginning.recorded else _NOTHING
+
+    with _telling_whether(beginning, where, stream), Interrupts(pause, leave) as interrupts:
         await watch.catch_up(show=show_past)
         screen.show(where.note())
         async with placed(log, stream, where, watch) as place:

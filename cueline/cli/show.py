@@ -26,7 +26,6 @@ Examples:
   cueline show 7f3a --full --log work/log.db
 """
 _ALL = 1_000_000
-_NOBODY = "nobody; `cueline resume` goes on"
 
 
 def register(app: typer.Typer) -> None:
@@ -105,14 +104,17 @@ def _print(
 def _stands(state: "SessionState", owner: "Presence | None", log: Path) -> list[str]:
     """Say who drives it, or how it goes on."""
     from cueline.cli.ending import way_on
+    from cueline.cli.running import command
     from cueline.events.stream import shown
 
+    id = shown(state.stream)  # noqa: A001 - the word of the log
     if state.status == "created":
         return ["it was asked for, and nobody has taken it up yet"]
     if state.status in ("running", "stopping"):
-        whom = f"process {owner.pid} on {owner.machine}" if owner else _NOBODY
-        return [f"driven by {whom}"]
-    return way_on(state, shown(state.stream), log, owned=owner is not None)
+        if owner is not None:
+            return [f"driven by process {owner.pid} on {owner.machine}"]
+        return ["driven by nobody; go on with", f"  {command(log, 'resume', id)}"]
+    return way_on(state, id, log, owned=owner is not None)
 
 
 def _damaged(followed: "Followed", log: Path) -> list[str]:

@@ -15,7 +15,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Interrupts:
     """What the signals do while a session is driven."""
 
-    def __init__(self, once: Callable[[], None], leave: Callable[[], None]) -> None:
+    def __init__(self, once: Callable[[], None], leave: Callable[[], str]) -> None:
+        """Call *once* at the first; at the second *leave*, and say what it returns."""
         self._once = once
         self._leave = leave
         self._asked = False
@@ -42,7 +43,6 @@ class Interrupts:
             return
         # Not sys.exit: nothing may hold this up, neither a lock nor an
         # effect. What was recorded is recorded, and the rest is found again.
-        self._leave()
-        sys.stderr.write("\nleft at once; what was recorded stays, `cueline resume` goes on\n")
+        sys.stderr.write(f"\n{self._leave()}\n")
         sys.stderr.flush()
         os._exit(Exit.LEFT)

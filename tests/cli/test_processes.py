@@ -74,6 +74,7 @@ def test_a_second_ctrl_c_leaves_at_once_and_loses_nothing(shell):
 
     assert process.returncode == 130
     assert "left at once" in said
+    assert said.endswith("  cueline resume one\n")
     assert "Traceback" not in said
     assert done.exit_code == 0
     assert 0 == shell("audit", "verify").exit_code
