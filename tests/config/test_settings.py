@@ -260,7 +260,7 @@ def test_an_unknown_preset_is_refused_with_those_that_are():
 
 def test_values_of_two_sources_that_do_not_go_together_are_refused_with_both():
     """004-064: the bands of cost are in order, whoever said which."""
-    env = from_environment({"CUELINE_POLICY_ASK_FROM_USD": "5"})
+    env = from_environment({"CUELINE_POLICY_ASK_FROM_USD": "5", "CUELINE_MAX_TURNS": "4"})
     file = from_table({"policy": {"deny_from_usd": "1.00"}}, FILE)
 
     with pytest.raises(ConfigError) as refused:

@@ -127,8 +127,21 @@ def test_a_raised_limit_is_not_warned_of_for_what_was_spent_of_the_former():
     past.when(returned("1.0")).then(ToolReturned, ModelRequested)
 
 
-def test_people_and_the_agent_are_warned_of_what_is_spent():
-    nearly = closed().model_copy(update={"shares": {"max_cost": 0.95}})
+# 000-020, C21: people at 0.8, and the agent at 0.9.
+@pytest.mark.parametrize(
+    ("limit", "share", "notes"),
+    [
+        ("max_cost", 0.79, []),
+        ("max_cost", 0.8, [""]),
+        ("max_cost", 0.9, ["", "You are approaching the cost budget. Wrap up current work."]),
+        ("max_tokens", 0.95, ["", "You are approaching the token budget. Wrap up current work."]),
+    ],
+)
+def test_people_and_the_agent_are_warned_of_what_is_spent(limit, share, notes):
+    nearly = closed().model_copy(update={"shares": {limit: share}})
     past = asked().when(granted(), reply("look"), nearly, running("1.0", "look"))
 
-    past.when(returned("1.0")).then(ToolReturned, LimitWarned, LimitWarned, ModelRequested)
+    past.when(returned("1.0"))
+
+    warnings = [fact for fact in past.facts if isinstance(fact, LimitWarned)]
+    assert [(limit, note) for note in notes] == [(each.limit, each.note) for each in warnings]
