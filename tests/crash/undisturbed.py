@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from cueline.testing.crash import Life
 from tests.crash import story
 
 
@@ -11,6 +12,7 @@ class Undisturbed:
     """The story of *make*, driven by *drive* to its end."""
 
     def __init__(self, make=story.outside, drive=story.drive):
+        self._make, self._drive = make, drive
         self.place, world = asyncio.run(story.undisturbed(make, drive))
         self.told = asyncio.run(self.place.transcript(story.SESSION))
         self.events = asyncio.run(self.place.store.last_position())
@@ -24,6 +26,23 @@ class Undisturbed:
     @property
     def after_every_event(self):
         return pytest.mark.parametrize("position", range(1, self.events + 1))
+
+    async def killed(self, point):
+        """Return an outside on which the session was killed at *point*, and went on."""
+        place, agent = self._make()
+        await place.start("story", agent)
+        died = await self._drive(place, Life(point))
+        assert died.life.dead
+        return await self._gone_on(place)
+
+    async def cut(self, position, said):
+        """Return an outside with the log up to *position*, on which the session went on."""
+        return await self._gone_on(await story.cut(self.place, position, said, self._make))
+
+    async def _gone_on(self, place):
+        survivor = await self._drive(place)
+        assert [] == survivor.troubles
+        return place
 
     async def check_told(self, place, unknown=None):
         """Check that the model was told the same on *place*, but for what nobody knows."""
