@@ -13,7 +13,7 @@ from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailabl
 from cueline.events.agent import AgentSpec, answering
 from cueline.events.failure import SAID
 from cueline.events.message import Estimate, ToolCall, Usage
-from cueline.events.session import ModelFailed, ModelReplied
+from cueline.events.session import ModelFailed, ModelReplied, calls_of
 
 
 class ModelCaller:
@@ -115,13 +115,12 @@ class ModelCaller:
 
     async def _estimates(self, replied: ModelReplied) -> dict[str, Estimate]:
         """Return what its calls will cost: made once, for whatever is decided on it (I10)."""
-        turn = replied.effect.partition(".")[0]
         asked = {}
-        for index, call in enumerate(replied.calls):
+        for effect, call in calls_of(replied).items():
             tool = self._outfit.tools.get(call.name)
             if tool is not None and tool.estimates and not (call.problem or call.malformed):
                 asking = self._parts.estimate(tool, call.arguments)
-                asked[f"{turn}.{index}"] = asyncio.ensure_future(asking)
+                asked[effect] = asyncio.ensure_future(asking)
         if asked:
             # Together, and cut short by a stop: the reply is paid for, and not recorded yet.
             with suppress(asyncio.CancelledError):

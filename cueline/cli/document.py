@@ -28,6 +28,7 @@ from cueline.events.session import (
     ToolReturned,
     ToolSkipped,
     ToolStarted,
+    calls_of,
 )
 from cueline.events.store import RecordedEvent
 from cueline.events.stream import shown
@@ -162,10 +163,9 @@ def _note_call(
     calls: dict[str, dict[str, Any]], recorded: RecordedEvent, fact: SessionEvent
 ) -> None:
     if isinstance(fact, ModelReplied):
-        turn = fact.effect.partition(".")[0]
-        for index, call in enumerate(fact.calls):
-            calls[f"{turn}.{index}"] = {
-                "effect": f"{turn}.{index}",
+        for effect, call in calls_of(fact).items():
+            calls[effect] = {
+                "effect": effect,
                 "tool": call.name,
                 "arguments": call.arguments,
                 "requestedAt": _iso(recorded.recorded_at),

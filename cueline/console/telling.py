@@ -58,6 +58,7 @@ from cueline.events.session import (
     ToolReturned,
     ToolSkipped,
     ToolStarted,
+    calls_of,
 )
 from cueline.events.store import RecordedEvent
 from cueline.events.stream import effect_of, shown
@@ -97,8 +98,7 @@ class Telling:
         if isinstance(fact, ReservationClosed):
             self.budget.settle(fact.shares)
         if isinstance(fact, ModelReplied):
-            turn = fact.effect.partition(".")[0]
-            self.calls.update({f"{turn}.{i}": call for i, call in enumerate(fact.calls)})
+            self.calls.update(calls_of(fact))
         if isinstance(fact, ApprovalResolved) and fact.edit is not None:
             effect = effect_of(fact.approval)
             if effect in self.calls:

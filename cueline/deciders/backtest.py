@@ -23,6 +23,7 @@ from cueline.events.session import (
     SessionStarted,
     ToolSkipped,
     ToolStarted,
+    calls_of,
 )
 
 Before = Literal["allowed", "asked", "denied"]
@@ -103,12 +104,10 @@ class Backtest:
 
     def _judge(self, session: str, fact: ModelReplied) -> None:
         known = self._known.get(session)
-        turn = fact.effect.partition(".")[0]
-        for index, call in enumerate(fact.calls):
+        for effect, call in calls_of(fact).items():
             tool = known.tools.get(call.name) if known else None
             if known is None or tool is None or call.problem or call.malformed is not None:
                 continue  # it was not run, whatever a policy says
-            effect = f"{turn}.{index}"
             judged = judge(
                 self._policy,
                 tool,

@@ -26,6 +26,7 @@ from cueline.events.session import (
     ToolReconciled,
     ToolReturned,
     ToolSkipped,
+    calls_of,
 )
 from cueline.events.stream import effect_of
 
@@ -138,8 +139,7 @@ class Prompt:
                 self._present(event.messages)
             case "ModelReplied":
                 self.messages.append(assistant_message(event))
-                turn = event.effect.partition(".")[0]
-                self.calls = {f"{turn}.{i}": call for i, call in enumerate(event.calls)}
+                self.calls = calls_of(event)
             case "MessageReceived":
                 if isinstance(event.message, MessageSent):
                     self._mail[event.inbox_version] = [user_message(event.message.text)]

@@ -16,6 +16,7 @@ from cueline.events.session import (
     ToolReturned,
     ToolSkipped,
     ToolStarted,
+    calls_of,
 )
 from cueline.events.store import RecordedEvent
 from cueline.projections.effect import Effect
@@ -100,9 +101,8 @@ class EffectFold:
         if not fact.calls:
             return
         declared = json.loads(session["tools_json"])
-        turn = fact.effect.partition(".")[0]
-        for index, call in enumerate(fact.calls):
-            requested = self._new(session, recorded, f"{turn}.{index}", "tool")
+        for effect, call in calls_of(fact).items():
+            requested = self._new(session, recorded, effect, "tool")
             requested["tool"], requested["declared"] = call.name, declared.get(call.name, "")
 
     def _over(

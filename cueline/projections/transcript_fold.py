@@ -21,6 +21,7 @@ from cueline.events.session import (
     ToolReconciled,
     ToolReturned,
     ToolSkipped,
+    calls_of,
 )
 from cueline.events.store import RecordedEvent
 from cueline.projections.transcript import EXCERPT
@@ -68,11 +69,10 @@ def _replied(fact: ModelReplied) -> Iterator[Told]:
     text = "\n".join(block.text for block in fact.content if isinstance(block, TextBlock))
     if text:
         yield "assistant", fact.effect, fact.model, text, False
-    turn = fact.effect.partition(".")[0]
-    for index, call in enumerate(fact.calls):
+    for effect, call in calls_of(fact).items():
         said = call.malformed
         arguments = _JSON.encode(call.arguments) if said is None else said
-        yield "call", f"{turn}.{index}", call.name, arguments, said is not None
+        yield "call", effect, call.name, arguments, said is not None
 
 
 def _life(fact: Fact) -> Iterator[Told]:

@@ -11,7 +11,7 @@ from cueline.deciders.session.limit import told_of
 from cueline.deciders.session.state import Marks, SessionState, Status
 from cueline.deciders.session.turn import ModelCall, Turn
 from cueline.events.message import TextBlock
-from cueline.events.session import ModelFailed, ModelReplied, ModelRequested, ModelStarted
+from cueline.events.session import ModelFailed, ModelReplied, ModelRequested, ModelStarted, calls_of
 
 _LONGEST_ERROR = 500
 UNCOUNTED = frozenset({"lost", "cancelled"})
@@ -56,11 +56,10 @@ def model_started(state: SessionState, event: ModelStarted) -> SessionState:
 def model_replied(state: SessionState, event: ModelReplied) -> SessionState:
     """Take the answer, and the calls that it requests."""
     said = prompt.fingerprint(prompt.assistant_message(event))
-    number = event.effect.partition(".")[0]
     calls = tuple(
         [
-            requested_call(state, f"{number}.{index}", call, event.estimates)
-            for index, call in enumerate(event.calls)
+            requested_call(state, effect, call, event.estimates)
+            for effect, call in calls_of(event).items()
         ]
     )
     most = state.meter.limits.max_tool_calls_per_turn

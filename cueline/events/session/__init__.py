@@ -41,6 +41,7 @@ from cueline.events.session.model import (
     ModelRequested,
     ModelStarted,
     PromptPrefixChanged,
+    calls_of,
 )
 from cueline.events.session.question import (
     ApprovalRequested,
@@ -121,4 +122,5 @@ __all__ = [
     "ToolStarted",
     "Verdict",
     "WaitKind",
+    "calls_of",
 ]

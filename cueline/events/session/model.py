@@ -55,6 +55,12 @@ class ModelReplied(Fact):
     """By effect: of the calls whose tools estimate what each will cost."""
 
 
+def calls_of(replied: ModelReplied) -> dict[str, ToolCall]:
+    """Return the calls that a reply requests, by their effect."""
+    turn = replied.effect.partition(".")[0]
+    return {f"{turn}.{index}": call for index, call in enumerate(replied.calls)}
+
+
 class ModelFailed(Fact):
     """An attempt brought no answer."""
 
