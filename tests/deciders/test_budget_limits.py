@@ -7,7 +7,17 @@ import pytest
 from cueline.deciders.budget import Amount, Raise, Reserve, closing
 from cueline.deciders.budget.room import told_of
 from cueline.events.budget import Allowance, BudgetRaised, BudgetWarned, CostSettled, RoomOffered
-from tests.deciders.budget_example import CHILD, ROOT, asked, call, raised, reserve, said, settle
+from tests.deciders.budget_example import (
+    CHILD,
+    ROOT,
+    asked,
+    call,
+    given,
+    raised,
+    reserve,
+    said,
+    settle,
+)
 
 
 # 000-020, C21: people are warned once.
@@ -39,6 +49,10 @@ def test_a_raise_that_is_handed_over_twice_counts_once():
 @pytest.mark.parametrize("command", [raised("0.5"), raised("1"), raised(None, tokens=9)])
 def test_a_limit_is_neither_lowered_nor_introduced(command):
     asked(reserve("1")).when(command).then_nothing()
+
+
+def test_a_budget_is_not_opened_for_nothing():
+    given().when(raised("0.5")).then_nothing()
 
 
 def test_a_raised_limit_warns_anew():

@@ -1,5 +1,6 @@
 """Who is refused because others hold the room waits in line (I8)."""
 
+from cueline.deciders.budget import fencing_epoch
 from cueline.events.budget import (
     BudgetOpened,
     BudgetRefused,
@@ -49,6 +50,14 @@ def test_to_be_refused_again_changes_nothing():
     past = refused("0.4")
 
     past.when(reserve("0.4", "session-default/w0")).then_nothing()
+
+
+# I3
+def test_a_new_owner_that_is_refused_too_fences_the_former_one():
+    past = refused("0.4").when(reserve("0.4", "session-default/w0", epoch=2)).then(BudgetRefused)
+
+    late = reserve("0.4", "session-default/w0", epoch=1)
+    assert 2 == fencing_epoch(late, past.state)
 
 
 def test_who_estimates_otherwise_waits_for_what_it_needs_now():

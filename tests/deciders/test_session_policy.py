@@ -89,9 +89,16 @@ def test_a_call_that_a_rule_denies_is_never_asked_about_and_told_to_the_model():
     assert "no deletes" in skipped.reason
 
 
-# C15: automatic or not.
-def test_nothing_that_is_automatic_overrides_a_denial():
-    spec = policy(rules=(rule("deny"),), auto_approve=True)
+# C15: automatic or not; by a rule or by a cap.
+@pytest.mark.parametrize("automatic", [{"auto_approve": True}, {"auto_approve_after": 3}])
+@pytest.mark.parametrize(
+    "denied",
+    [{"rules": (rule("deny"),)}, {"approval": ("cost",), "deny_from_usd": Decimal(2)}],
+    ids=["rule", "cap"],
+)
+def test_nothing_that_is_automatic_overrides_a_denial(automatic, denied):
+    tools = tuple(t.model_copy(update={"cost_usd": Decimal(2)}) for t in AGENT.tools)
+    spec = policy(**automatic, **denied).model_copy(update={"tools": tools})
 
     given().when(*up_to_reply("delete", spec=spec)).then(ModelReplied, ToolSkipped, ModelRequested)
 
