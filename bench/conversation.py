@@ -29,7 +29,8 @@ from cueline.events.session import (
     ToolReturned,
     ToolStarted,
 )
-from cueline.runtime import Log, OneRunner, collaborators, open_log
+from cueline.inline import OneRunner
+from cueline.runtime import Log, collaborators, open_log
 from cueline.tools.executor import ProcessToolExecutor
 from cueline.tools.tool import tool
 

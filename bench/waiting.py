@@ -31,8 +31,9 @@ from cueline.events.agent import AgentSpec
 from cueline.events.inbox import DecisionGiven, StartAsked
 from cueline.events.session import ApprovalRequested
 from cueline.events.stream import id_of, stream_name
+from cueline.inline import Inline, inline
 from cueline.loop import run
-from cueline.runtime import Inline, Log, inline, open_log, recorded
+from cueline.runtime import Log, open_log, recorded
 from cueline.tools.tool import tool
 
 SESSIONS = 1_000

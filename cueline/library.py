@@ -13,15 +13,8 @@ from cueline.errors import CuelineError
 from cueline.events.clean import clean
 from cueline.events.inbox import StartAsked
 from cueline.events.stream import stream_name
-from cueline.runtime import (
-    DEFAULT_LOG,
-    Log,
-    Place,
-    check_limits,
-    inline,
-    open_log,
-    recorded,
-)
+from cueline.inline import inline
+from cueline.runtime import DEFAULT_LOG, Log, Place, check_limits, open_log, recorded
 from cueline.session import Session
 
 

@@ -4,9 +4,8 @@ The command line and the Python API are wired here, by plain calls. The actors
 are the same inline and on Ray; only who holds whom differs.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -15,30 +14,25 @@ from typing import Protocol, TypeVar
 
 from pydantic import JsonValue
 
-from cueline.actors.approval_gate import ApprovalGate, GatePort
-from cueline.actors.cost_ledger import CostLedger, LedgerPort
-from cueline.actors.dispatcher import Dispatcher, WorkIndex
+from cueline.actors.approval_gate import GatePort
+from cueline.actors.cost_ledger import LedgerPort
 from cueline.actors.effect import Collaborators, RunnerDirectory
 from cueline.actors.grace import GRACE_SECONDS
-from cueline.actors.presence import BEAT_SECONDS, ended, find, presence_of
-from cueline.actors.runner import Runner, RunnerPort
-from cueline.actors.session_host import HostPort, SessionHost
-from cueline.actors.tool import ToolExecutor
 from cueline.agent import Agent, secret_names, secret_values
 from cueline.clock import Clock, SystemClock
 from cueline.environment import HERE
-from cueline.errors import CuelineError, ToolFailedError
-from cueline.events.agent import AgentSpec, Fallback, Hook, Limits, ToolSpec, Workspace, each_model
+from cueline.errors import ToolFailedError
+from cueline.events.agent import AgentSpec, Fallback, Hook, Limits, ToolSpec, each_model
 from cueline.events.budget import Allowance
 from cueline.events.clean import Redactor
 from cueline.events.codec import Codec
 from cueline.events.journal import Journal
 from cueline.events.message import Cost, Usage
 from cueline.events.session import WaitKind
-from cueline.events.store import EventStore, Presence, PresenceBoard
+from cueline.events.store import EventStore, PresenceBoard
 from cueline.hook import run_hook
 from cueline.projections.session import due_work, running, waiting
-from cueline.projections.views import Views, views_path
+from cueline.projections.views import Views
 
 _Asks = TypeVar("_Asks", AgentSpec, Fallback)
 DEFAULT_LOG = Path(".cueline/log.db")
@@ -165,109 +159,6 @@ def collaborators(
     )
 
 
-class OneRunner:
-    """The directory of an inline run: its own runner, and what the machine says of others."""
-
-    def __init__(self, runner: Runner, presence: Presence, board: PresenceBoard) -> None:
-        self._runner = runner
-        self._presence = presence
-        self._board = board
-
-    def choose(self, tool: ToolSpec, workspace: Workspace | None) -> str | None:
-        """See `RunnerDirectory.choose`."""
-        if tool.needs_workspace and workspace and workspace.machine != self._presence.machine:
-            return None
-        return self._runner.incarnation
-
-    def find(self, incarnation: str) -> RunnerPort | None:
-        """See `RunnerDirectory.find`."""
-        return self._runner if incarnation == self._runner.incarnation else None
-
-    async def gone(self, incarnation: str) -> str | None:
-        """See `RunnerDirectory.gone`."""
-        if incarnation == self._runner.incarnation:
-            return None
-        presence = find(await self._board.all(), incarnation)
-        if presence is None:
-            return f"runner {incarnation} has left"
-        return ended(presence)
-
-
-class OneHost:
-    """The fleet of an inline run."""
-
-    def __init__(self, host: SessionHost) -> None:
-        self._host = host
-
-    async def hosts(self) -> dict[str, HostPort]:
-        """See `Fleet.hosts`."""
-        return {self._host.incarnation: self._host}
-
-
-class Inline:
-    """All actors in this process."""
-
-    def __init__(
-        self,
-        log: Log,
-        executor: ToolExecutor,
-        index: WorkIndex,
-        *,
-        on_trouble: Callable[[str, CuelineError], None],
-        scope: Collection[str] | None,
-    ) -> None:
-        self.presence = presence_of("inline")
-        self.log = log
-        loop_time = asyncio.get_running_loop().time
-        self._runner = Runner(self.presence.incarnation, executor, loop_time)
-        runners = OneRunner(self._runner, self.presence, log.board)
-        gate = ApprovalGate(log.journal())
-        ledger = CostLedger(log.journal())
-        self.host = SessionHost(
-            self.presence.incarnation,
-            collaborators(log, runners, gate, ledger),
-            on_trouble=on_trouble,
-        )
-        self.dispatcher = Dispatcher(
-            store=log.store,
-            index=index,
-            fleet=OneHost(self.host),
-            board=log.board,
-            clock=log.clock,
-            scope=scope,
-            on_trouble=lambda error: on_trouble("the dispatcher", error),
-        )
-        self._tasks: list[asyncio.Task[None]] = []
-
-    async def start(self) -> None:
-        """Say that this process lives, and begin to look for work."""
-        await self.log.board.beat(self.presence)
-        work = (self._beat(), self.dispatcher.follow(), self.dispatcher.run())
-        self._tasks = [asyncio.create_task(each) for each in work]
-
-    async def place(self, streams: Collection[str]) -> None:
-        """See `Place.place`."""
-        await self.dispatcher.place(streams)
-
-    async def close(self) -> None:
-        """Let go of everything; what was in flight is found again by its key."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.host.close()
-        await self._runner.close()
-        with suppress(CuelineError):
-            await self.log.board.leave(self.presence.incarnation)
-
-    async def _beat(self) -> None:
-        while True:
-            # A beat that is missed is no matter; one that was the last would have
-            # others take our sessions.
-            with suppress(CuelineError):
-                await self.log.board.beat(self.presence)
-            await self.log.clock.sleep(BEAT_SECONDS)
-
-
 class ViewsIndex:
     """The work that the read models know of, brought up to date by whoever asks."""
 
@@ -297,26 +188,6 @@ class Place(Protocol):
     async def place(self, streams: Collection[str]) -> None:
         """Give sessions to a host, or have those that live look into their inbox."""
         ...
-
-
-@asynccontextmanager
-async def inline(
-    log: Log,
-    *,
-    scope: Collection[str] | None,
-    on_trouble: Callable[[str, CuelineError], None],
-) -> AsyncIterator[Inline]:
-    """Drive the sessions of *scope* in this process; None means all that nobody drives."""
-    from cueline.tools.executor import ProcessToolExecutor
-
-    with closing(Views(views_path(log.path))) as views:
-        index = ViewsIndex(views, log.store)
-        here = Inline(log, ProcessToolExecutor(), index, on_trouble=on_trouble, scope=scope)
-        await here.start()
-        try:
-            yield here
-        finally:
-            await here.close()
 
 
 @asynccontextmanager

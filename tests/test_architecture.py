@@ -32,10 +32,11 @@ MAY_IMPORT = {
 }
 MAY_IMPORT |= {
     "runtime": set(MAY_IMPORT),
+    "inline": {*MAY_IMPORT, "runtime"} - {"cluster"},
     "on_ray": {*MAY_IMPORT, "runtime"},
-    "library": {*MAY_IMPORT, "runtime", "on_ray"},
+    "library": {*MAY_IMPORT, "runtime", "inline", "on_ray"},
     "testing": {*MAY_IMPORT, "runtime"},
-    "cli": {*MAY_IMPORT, "runtime", "on_ray"},
+    "cli": {*MAY_IMPORT, "runtime", "inline", "on_ray"},
     "cueline": {*MAY_IMPORT, "library"} - {"cluster"},
 }
 

@@ -6,7 +6,8 @@ import cueline
 from cueline.actors.inbox import ask_start
 from cueline.errors import LogUnavailableError
 from cueline.events.inbox import StartAsked
-from cueline.runtime import inline, open_log
+from cueline.inline import inline
+from cueline.runtime import open_log
 from cueline.stores import MemoryPresence
 from cueline.testing.clock import FakeClock
 from cueline.testing.wait import await_until

@@ -16,7 +16,8 @@ from cueline.console.screen import Screen
 from cueline.console.telling import Line
 from cueline.errors import ClusterError
 from cueline.events.stream import shown
-from cueline.runtime import Log, Place, inline
+from cueline.inline import inline
+from cueline.runtime import Log, Place
 
 Record = Callable[[], Awaitable[None]]
 """Puts into the log what somebody wishes of a session."""

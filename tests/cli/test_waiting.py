@@ -10,7 +10,8 @@ from cueline.testing.wait import wait_until
 
 DRIVER = """
 import asyncio, pathlib
-from cueline.runtime import inline, open_log
+from cueline.inline import inline
+from cueline.runtime import open_log
 
 async def main():
     path = pathlib.Path(".cueline/log.db")

@@ -12,7 +12,8 @@ from cueline.errors import LogUnavailableError
 from cueline.events.agent import Policy
 from cueline.events.inbox import MessageSent
 from cueline.events.message import Estimate
-from cueline.runtime import inline, open_log
+from cueline.inline import inline
+from cueline.runtime import open_log
 from cueline.testing.given import given
 from cueline.testing.session_example import AGENT, asking, question, saying, started
 

@@ -14,8 +14,8 @@ from cueline.cluster.dispatcher import DispatcherActor, Wanted
 from cueline.cluster.order import DISPATCHER
 from cueline.cluster.up import Up
 from cueline.errors import SessionOwnedError
+from cueline.inline import inline
 from cueline.on_ray import namespace_of, parts_of
-from cueline.runtime import inline
 
 SCRIPT = """
 [[reply]]
