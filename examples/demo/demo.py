@@ -149,7 +149,8 @@ async def kill(log: Log, role: str, why: str) -> None:
     """SIGKILL the process that plays *role*."""
     victims = [p for p in await log.board.all() if p.role == role]
     for victim in victims:
-        screen.rule(f"[bold red]SIGKILL {role} (process {victim.pid}): {why}", style="red")
+        screen.rule(f"[bold red]SIGKILL {role} (process {victim.pid})", style="red")
+        screen.print(f"[red]{why}", justify="center")
         os.kill(victim.pid, signal.SIGKILL)
 
 
