@@ -1,0 +1,201 @@
+"""A tree of sessions in trouble: people interfere, and nothing they work with is steady."""
+
+import asyncio
+from decimal import Decimal
+from random import Random
+
+from cueline.actors.family import child_of
+from cueline.deciders.session import Status
+from cueline.errors import (
+    LogUnavailableError,
+    ProviderUnavailableError,
+    RejectedError,
+    ToolFailedError,
+    UnknownOutcomeError,
+)
+from cueline.events.agent import BreakerPolicy, Limits, RetryPolicy
+from cueline.events.inbox import (
+    DecisionGiven,
+    MessageSent,
+    PauseAsked,
+    RaiseAsked,
+    ResumeAsked,
+    StartAsked,
+    StopAsked,
+)
+from cueline.events.message import Cost
+from cueline.testing.clock import take_turns
+from cueline.testing.crash import Outside, World
+from cueline.testing.fakes import JournalingExecutor, agent_spec, asks_for, says, tool_spec
+from cueline.testing.mortal import Life
+
+TOOLS = (tool_spec("read", "read_only"), tool_spec("pay"), tool_spec("deploy", sensitive=True))
+CENT = Decimal("0.01")
+TURNS = 3
+SESSIONS = 4
+STEPS = 25
+
+
+class Unsteady(Life):
+    """A process to which the log is slow, and does not always answer; it may die."""
+
+    def __init__(self, chance):
+        super().__init__(chance.choice([None, None, chance.randrange(20, 400)]))
+        self.chance = chance
+
+    async def reach(self, point):
+        await super().reach(point)
+        when, what, *_ = point.split()
+        if what[0].isupper() and self.chance.random() < 0.05:  # an append, by its events
+            lost = UnknownOutcomeError("log", "the connection broke")
+            full = LogUnavailableError("log", "the disk is full")
+            raise lost if when == "after" else self.chance.choice([lost, full])
+
+    async def go_on(self):
+        await super().go_on()
+        for _ in range(self.chance.choice([0, 0, 1, 2, 5])):
+            await take_turns()
+        await super().go_on()
+
+
+class Moody:
+    """A provider that takes its time, counts prompts, and is ill now and then."""
+
+    def __init__(self, chance, clock):
+        self.chance, self.clock = chance, clock
+        self.ill = 0.3
+
+    async def reply(self, request):
+        await self.clock.sleep(self.chance.uniform(0, 10))
+        if self.chance.random() < self.ill:
+            kind = self.chance.choice(["overloaded", "rate_limited", "network"])
+            raise ProviderUnavailableError(kind, "", self.chance.choice([None, 3.0, 40.0]))
+        if request.turn >= TURNS:
+            return says("Done.")
+        return asks_for(*[(self.chance.choice(TOOLS).name, {}) for _ in range(2)])
+
+    async def count(self, _):
+        await self.clock.sleep(self.chance.uniform(0, 2))
+        return 10
+
+    async def close(self):
+        """Nothing to let go of."""
+
+
+class Troubled:
+    """The tree, and what happens to it."""
+
+    def __init__(self, seed):
+        self.chance = Random(seed)
+        self.outside = Outside.new(None, JournalingExecutor(dict.fromkeys(_names(), self._act)))
+        self.clock = self.outside.clock
+        self.outside.model = Moody(self.chance, self.clock)
+        self.outside.bound = lambda *_: (10, 10 * CENT)
+        self.outside.price = lambda *_: Cost(usd=4 * CENT, prices="list")
+        self.streams = []
+        self.world = self._new_world()
+
+    async def start(self):
+        root = self._agent(limits=Limits(max_cost=Decimal("0.30")))
+        self.streams.append(await self.outside.start("root", root, open=True))
+        await self._look()
+        for number in range(1, SESSIONS):
+            agent, parent = self._agent(), self.chance.choice(self.streams)
+            wish = StartAsked(agent=agent, goal="help", asked_at=self.clock.now())
+            try:
+                wish = await child_of(self.outside.journal, parent, wish)
+            except RejectedError:
+                continue  # its parent has not begun, or has ended
+            place = {n: getattr(wish, n) for n in ("parent", "root", "depth", "allowances")}
+            self.streams.append(await self.outside.start(f"c{number}", agent, "help", **place))
+            await self._look()
+
+    async def suffer(self):
+        """Have things happen, and a process come after each that died."""
+        events = [self._pass, self._pass, self._answer, self._say, self._say, self._die]
+        events += [self._drain, self._turn]
+        for _ in range(STEPS):
+            await self.chance.choice(events)()
+            await self._look()
+            if self.world.life.dead:
+                await self._die()
+
+    async def calm_down(self):
+        """Have everybody come to rest: all is well now, and people allow what is asked."""
+        self.outside.model.ill = 0.0
+        await self.world.kill()
+        self.world = World(self.outside)
+        await self.outside.say(self.streams[0], RaiseAsked(max_cost=Decimal(9)))
+        for _ in range(60):
+            await self._look()
+            await self._answer("grant")
+            held = [s for s in self.streams if (await self.outside.state(s)).hold]
+            for stream in held:
+                await self.outside.say(stream, ResumeAsked())
+            if not held and not await self.unrested():
+                return
+            await self.clock.advance(61)
+
+    async def unrested(self):
+        states = [await self.outside.state(stream) for stream in self.streams]
+        left = [s for s in states if not s.finished and s.status is not Status.IDLE]
+        return [(state.stream, state.status, state.waiting) for state in left]
+
+    def _agent(self, **fields):
+        return agent_spec(
+            *TOOLS,
+            retry=RetryPolicy(max_retries=2),
+            breaker=BreakerPolicy(threshold=3, on_open=self.chance.choice(["wait", "pause"])),
+            **fields,
+        )
+
+    def _new_world(self):
+        return World(self.outside, Unsteady(self.chance))
+
+    async def _act(self, order):
+        await self.clock.sleep(self.chance.uniform(0, 5))
+        if self.chance.random() < 0.1:
+            raise ToolFailedError("network", "it broke")
+        return f"{order.tool.name} is done"
+
+    async def _look(self):
+        looking = asyncio.create_task(self.world.dispatcher.tick())
+        await self.clock.settle()
+        looking.cancel()  # a dead process never ends it
+        await asyncio.gather(looking, return_exceptions=True)
+
+    async def _pass(self):
+        await self.clock.advance(self.chance.choice([0.1, 1, 5, 30, 70]))
+
+    async def _answer(self, verdict=None):
+        for stream in self.streams:
+            for call in (await self.outside.state(stream)).open_calls:
+                if call.asking:
+                    asked = call.approval
+                    said = verdict or self.chance.choice(["grant", "deny"])
+                    given = {"approval": asked.id, "digest": asked.digest, "verdict": said}
+                    await self.outside.say(stream, DecisionGiven(**given, by="ann"))
+
+    async def _say(self):
+        lane = self.chance.choice(["note", "steer", "followup"])
+        said = [PauseAsked(), ResumeAsked(), ResumeAsked(), RaiseAsked(max_cost=Decimal(2))]
+        said += [MessageSent(lane=lane, text="Well?"), StopAsked(reason="enough")]
+        await self.outside.say(self.chance.choice(self.streams), self.chance.choice(said))
+
+    async def _die(self):
+        await self.world.kill()
+        self.world = self._new_world()
+
+    async def _drain(self):
+        draining = asyncio.create_task(self.world.host.drain(5))
+        await self.clock.advance(1)
+        draining.cancel()
+        await asyncio.gather(draining, return_exceptions=True)
+        await self._die()
+
+    async def _turn(self):
+        self.outside.model.ill = self.chance.choice([0.0, 0.3, 0.9])
+
+
+def _names():
+    return [tool.name for tool in TOOLS]
