@@ -27,6 +27,7 @@ from cueline.cli import (
     run,
     settings,
     show,
+    status,
     tail,
     up,
 )
@@ -79,6 +80,7 @@ _GROUPS = (
     settings,
     doctor,
     up,
+    status,
 )
 for each in _GROUPS:
     each.register(app)

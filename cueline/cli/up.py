@@ -1,4 +1,4 @@
-"""`cueline up`, `status` and `down`: what keeps running between commands."""
+"""`cueline up` and `down`: what keeps running between commands."""
 
 import asyncio
 import json
@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,6 @@ from cueline.clock import SystemClock
 from cueline.errors import ClusterError, LogUnavailableError
 
 if TYPE_CHECKING:
-    from cueline.events.store import Presence
     from cueline.on_ray import Kept, UpRecord
 
 _UP = """Keep cueline running: it drives every session of the log, also after a crash.
@@ -37,13 +35,6 @@ Examples:
   cueline up
   cueline up --detach --runners 2
   cueline up --address 10.0.0.5:6379 --recover none
-"""
-_STATUS = """Show what drives the sessions of the log, and where.
-
-\b
-Examples:
-  cueline status
-  cueline status --json
 """
 _DOWN = """Take down what `cueline up` started for this log, and nothing else.
 
@@ -62,7 +53,6 @@ _LOOK_SECONDS = 0.1
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command("up", help=_UP, short_help="Keep cueline running for a log.")(up)
-    app.command("status", help=_STATUS, short_help="Show what runs where.")(status)
     app.command("down", help=_DOWN, short_help="Take down what `up` started.")(down)
 
 
@@ -120,11 +110,11 @@ def up(
             raise typer.BadParameter(f"{recover!r} is neither `all` nor `none`")
     running = find_up(log)
     if running is not None:
-        _say(running, f"up already: {_shown(running)}; `cueline down` ends it", as_json=as_json)
+        _say(running, f"up already: {place_of(running)}; `cueline down` ends it", as_json=as_json)
         raise typer.Exit(Exit.DONE if detach else Exit.REFUSED)
     if detach:
         record, said = _detach(plan, outside_of(ctx).path)
-        text = f"up: {_shown(record)}; what it says goes to {said}"
+        text = f"up: {place_of(record)}; what it says goes to {said}"
         _say(record, text, as_json=as_json)
         return
     opened.run(_keep(plan, outside_of(ctx), as_json=as_json))
@@ -132,10 +122,11 @@ def up(
 
 def _say(record: "UpRecord", text: str, *, as_json: bool) -> None:
     """Say where `up` is, for people or for programs."""
-    typer.echo(json.dumps(_document(record)) if as_json else text)
+    typer.echo(json.dumps(document_of(record)) if as_json else text)
 
 
-def _document(record: "UpRecord") -> dict[str, Any]:
+def document_of(record: "UpRecord") -> dict[str, Any]:
+    """Return where `up` is, for programs."""
     return {
         "pid": record.keeper.pid,
         "address": record.address,
@@ -160,7 +151,7 @@ async def _keep(plan: Plan, outside: Outside, *, as_json: bool) -> None:
         recover=plan.recover == "all",
         grace_seconds=plan.grace_seconds,
     ) as kept:
-        _say(kept.record, f"up: {_shown(kept.record)}", as_json=as_json)
+        _say(kept.record, f"up: {place_of(kept.record)}", as_json=as_json)
         typer.echo(_found(kept.found, recovers=plan.recover == "all"), err=as_json)
         ended = asyncio.create_task(over.wait())
         watching = asyncio.create_task(_watch(kept, outside))
@@ -214,66 +205,6 @@ def _detach(plan: Plan, config: Path | None) -> "tuple[UpRecord, Path]":
     return running, said
 
 
-def status(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
-    """Show what runs where."""
-    document = opened.run(_look(log))
-    if as_json:
-        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
-        return
-    kept = document["up"]
-    typer.echo(f"up: {kept['shown']}" if kept else "no `cueline up` is running for this log")
-    for member in document["processes"]:
-        sessions = f", {member['sessions']} running" if member["role"] in ("host", "inline") else ""
-        state = member["dead"] or f"beat {member['beat_seconds']:.0f} s ago{sessions}"
-        typer.echo(
-            f"  {member['role']:<11}{member['incarnation']:<26}"
-            f"process {member['pid']} on {member['machine'][:12]}  {state}"
-        )
-    typer.echo(f"{document['driven']} running sessions")
-    if document["undriven"]:
-        left = f"{document['undriven']} more were left running, and nobody drives them"
-        typer.echo(f"{left}: `cueline up` or `cueline resume` goes on with them")
-
-
-async def _look(log: Path) -> dict[str, Any]:
-    from cueline.actors.presence import death_of, find
-    from cueline.events.store import to_us
-    from cueline.on_ray import find_up
-    from cueline.projections.session import running
-
-    now = SystemClock().now()
-    owners: Counter[str] = Counter()
-    undriven = 0
-    async with opened.board_of(log) as board, opened.looking(log) as store:
-        present = await board.all()
-        async with opened.views_of(log, store) as views:
-            for work in running(views.db):
-                owner = find(present, (await store.head(work.stream)).owner)
-                if owner is None or death_of(owner, now):
-                    undriven += 1
-                else:
-                    owners[owner.incarnation] += 1
-    record = find_up(log)
-
-    def told(each: "Presence") -> dict[str, Any]:
-        return {
-            "role": each.role,
-            "incarnation": each.incarnation,
-            "machine": each.machine,
-            "pid": each.pid,
-            "beat_seconds": (to_us(now) - each.beat_us) / 1_000_000,
-            "dead": death_of(each, now),
-            "sessions": owners[each.incarnation],
-        }
-
-    return {
-        "up": None if record is None else _document(record) | {"shown": _shown(record)},
-        "processes": [told(each) for each in present if death_of(each, now) is None],
-        "driven": owners.total(),
-        "undriven": undriven,
-    }
-
-
 def down(ctx: typer.Context, *, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
     """Take down what `up` started."""
     from cueline.on_ray import UpRecord, absolute, record_path
@@ -321,7 +252,8 @@ async def _end_orphans(log: Path, record: "UpRecord") -> None:
                 end_left_behind(record)
 
 
-def _shown(record: "UpRecord") -> str:
+def place_of(record: "UpRecord") -> str:
+    """Return where `up` is, for people."""
     return f"process {record.keeper.pid}, Ray at {record.address}, cueline {record.version}"
 
 

@@ -105,6 +105,17 @@ def inbox_types(shell):
     return [event["type"] for event in events if event["stream"].startswith("inbox-")]
 
 
+def test_the_status_says_who_drives_what(shell):
+    process = running(shell)
+
+    up, head, row, driven = shell("status").stdout.splitlines()
+
+    assert "no `cueline up` is running for this log" == up
+    assert ["PROCESS", "PID", "MACHINE", "BEAT", "RUNNING"] == head.split()
+    assert ("inline-", str(process.pid), "1") == (row[:7], row.split()[1], row.split()[-1])
+    assert "1 running session" == driven
+
+
 def test_a_run_that_was_killed_is_gone_on_with(shell):
     """000-010, 000-016, D1: nothing that was recorded is done again."""
     process = running(shell)

@@ -1,0 +1,97 @@
+"""`cueline status`: what drives the sessions of a log, and where."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from cueline.cli import opened
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.cli.up import document_of, place_of
+from cueline.clock import SystemClock
+
+if TYPE_CHECKING:
+    from cueline.events.store import Presence
+
+_HELP = """Show what drives the sessions of the log, and where.
+
+\b
+Examples:
+  cueline status
+  cueline status --json
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("status", help=_HELP, short_help="Show what runs where.")(status)
+
+
+def status(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
+    """Show what runs where."""
+    from cueline.console.text import count
+
+    document = opened.run(_look(log))
+    if as_json:
+        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        return
+    kept = document["up"]
+    typer.echo(f"up: {kept['shown']}" if kept else "no `cueline up` is running for this log")
+    if document["processes"]:
+        _print_processes(document["processes"])
+    typer.echo(count(document["driven"], "running session"))
+    if document["undriven"]:
+        left = f"{document['undriven']} more were left running, and nobody drives them"
+        typer.echo(f"{left}: `cueline up` or `cueline resume` goes on with them")
+
+
+def _print_processes(members: list[dict[str, Any]]) -> None:
+    from cueline.console.table import print_table
+
+    rows = []
+    for each in members:
+        drives = each["role"] in ("host", "inline")
+        where = (str(each["pid"]), each["machine"][:12], f"{each['beat_seconds']:.0f} s ago")
+        rows.append((each["incarnation"], *where, str(each["sessions"]) if drives else ""))
+    print_table(("process", "pid", "machine", "beat", "running"), rows)
+
+
+async def _look(log: Path) -> dict[str, Any]:
+    from cueline.actors.presence import death_of, find
+    from cueline.events.store import to_us
+    from cueline.on_ray import find_up
+    from cueline.projections.session import running
+
+    now = SystemClock().now()
+    owners: Counter[str] = Counter()
+    undriven = 0
+    async with opened.board_of(log) as board, opened.looking(log) as store:
+        present = await board.all()
+        async with opened.views_of(log, store) as views:
+            for work in running(views.db):
+                owner = find(present, (await store.head(work.stream)).owner)
+                if owner is None or death_of(owner, now):
+                    undriven += 1
+                else:
+                    owners[owner.incarnation] += 1
+    record = find_up(log)
+
+    def told(each: "Presence") -> dict[str, Any]:
+        return {
+            "role": each.role,
+            "incarnation": each.incarnation,
+            "machine": each.machine,
+            "pid": each.pid,
+            "beat_seconds": (to_us(now) - each.beat_us) / 1_000_000,
+            "dead": death_of(each, now),
+            "sessions": owners[each.incarnation],
+        }
+
+    return {
+        "up": None if record is None else document_of(record) | {"shown": place_of(record)},
+        "processes": [told(each) for each in present if death_of(each, now) is None],
+        "driven": owners.total(),
+        "undriven": undriven,
+    }
