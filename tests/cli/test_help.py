@@ -102,20 +102,25 @@ def test_what_is_no_command_is_usage(shell):
     assert shell("fly").exit_code == 2
 
 
-def test_ids_are_completed_by_the_shell(finished, monkeypatch):
+def completed(shell, monkeypatch, words):
+    """Return what the shell offers for the last of *words*."""
     monkeypatch.setenv("_CUELINE_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", "cueline show o")
+    monkeypatch.setenv("COMP_WORDS", words)
     monkeypatch.setenv("COMP_CWORD", "2")
+    main = [sys.executable, "-c", "from cueline.cli import main; main()"]
+    done = subprocess.run(main, cwd=shell.folder, capture_output=True, text=True, check=False)
+    return done.stdout.split()
 
-    done = subprocess.run(
-        [sys.executable, "-c", "from cueline.cli import main; main()"],
-        cwd=finished.folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
-    assert "one" in done.stdout.split()
+def test_ids_are_completed_by_the_shell(finished, monkeypatch):
+    assert "one" in completed(finished, monkeypatch, "cueline show o")
+
+
+def test_approvals_are_completed_from_the_log_that_is_set(asking, monkeypatch):
+    moved = asking.log.parent.rename(asking.folder / "elsewhere")
+    monkeypatch.setenv("CUELINE_LOG", str(moved / "log.db"))
+
+    assert "one.1.0.1" in completed(asking, monkeypatch, "cueline approve o")
 
 
 def test_this_machine_is_examined(shell, monkeypatch):
