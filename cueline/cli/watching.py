@@ -3,28 +3,24 @@
 import asyncio
 from collections.abc import Coroutine
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any
 
 import typer
 
 from cueline.actors.inbox import post
-from cueline.cli.deciding import approval_of, say_of
-from cueline.cli.editing import problem_of_edit, tool_of
+from cueline.cli.asking import as_it_stands, changed, decision_of, question_of
+from cueline.cli.deciding import approval_of
 from cueline.cli.following import Followed
 from cueline.cli.terminal import who
-from cueline.console.edit import edited
 from cueline.console.entry import Entry
 from cueline.console.prompt import Answered, Prompts
 from cueline.console.question import Question
 from cueline.console.screen import Screen
 from cueline.console.telling import Line, Telling
-from cueline.deciders.policy import always
 from cueline.deciders.session import SessionState, Status
-from cueline.deciders.session.turn import Call
-from cueline.errors import ConfigError, CuelineError
+from cueline.errors import CuelineError
 from cueline.events.clean import clean
-from cueline.events.inbox import DecisionGiven, InboxMessage, Lane, MessageSent, PauseAsked
+from cueline.events.inbox import InboxMessage, Lane, MessageSent, PauseAsked
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
@@ -37,7 +33,7 @@ from cueline.events.session import (
     SessionWaiting,
 )
 from cueline.events.store import RecordedEvent
-from cueline.events.stream import shown, tenant_of
+from cueline.events.stream import tenant_of
 from cueline.runtime import Log
 
 RECORD_SECONDS = 1.0
@@ -193,19 +189,7 @@ class Watch:
         return self.state.setup is not None and self.state.agent.policy.auto_approve
 
     def _question(self, fact: ApprovalRequested, *, ask: bool) -> None:
-        call = self.telling.calls.get(fact.effect)
-        question = Question(
-            approval=fact.approval,
-            digest=fact.digest,
-            session=shown(self._stream),
-            tool=call.name if call else fact.effect,
-            arguments=call.arguments if call else {},
-            deadline_at=fact.deadline_at,
-            happened=fact.question == "did_it_happen",
-            votes=fact.votes,
-            why=_why(fact, self.state.call(fact.effect)),
-            auto_at=fact.auto_at,
-        )
+        question = question_of(fact, self.telling.calls.get(fact.effect), self.state)
         self._questions[question.approval] = question
         if ask:
             self._ask(question)
@@ -218,11 +202,8 @@ class Watch:
         """Ask, with what the approval's own stream tells: the change, and who may allow it."""
         name = f"{tenant_of(self._stream)}/{question.approval}"
         async with self._asking:  # what was asked first comes first
-            state = await approval_of(self._journal, name)
-            if state.opened is not None:
-                say = say_of(who(), state, self._log.clock.now())
-                preview = state.opened.preview
-                question = replace(question, preview=preview, barred=say.barred, fixed=say.fixed)
+            approval = await approval_of(self._journal, name)
+            question = as_it_stands(question, approval, self._log.clock.now())
             if question.approval in self._questions:
                 self._prompts.ask(question)
 
@@ -232,33 +213,13 @@ class Watch:
 
     async def _answer(self, answered: Answered) -> None:
         question = answered.question
-        arguments: Any = dict(question.arguments)
-        tool = tool_of(self.state.agent, question.tool) if answered.always else None
-        decision = DecisionGiven(
-            approval=question.approval,
-            digest=question.digest,
-            verdict=answered.verdict,
-            by=who(),
-            edit=arguments if question.edited and answered.verdict == "grant" else None,
-            always=None if tool is None else always(tool, arguments),
-            channel="prompt",
-        )
-        await self._post(decision)
+        await self._post(decision_of(answered, self.state.agent))
         if question.votes > 1 and answered.verdict == "grant":
             said = f"allowed by {who()}; it takes {question.votes} people"
             self._screen.show([Line("note", said)])
 
     def _edit(self, question: Question, change: str) -> Question:
-        """Return *question* with other arguments.
-
-        Raises:
-            ConfigError: they do not fit the tool, or no person can allow them.
-        """
-        arguments = edited(question.arguments, [change])
-        problem = problem_of_edit(question.tool, arguments, self.state.agent)
-        if problem is not None:
-            raise ConfigError("the edit", problem)
-        return replace(question, arguments=arguments, edited=True)
+        return changed(question, change, self.state.agent)
 
     def _offer(self) -> None:
         """Let the person here say more, where the session stays open for it."""
@@ -307,12 +268,3 @@ class Watch:
         # Else a person would wait for a question that nobody asks.
         if not task.cancelled() and (error := task.exception()) is not None:
             self._fail(error)
-
-
-def _why(fact: ApprovalRequested, call: Call | None) -> str:
-    """Return which rules ask, what it costs, and who else has to say yes."""
-    cost = f", about ${fact.usd}" if fact.usd is not None else ""
-    if call is not None and call.judged.unpriced:
-        cost = f", of unknown cost ({call.judged.unpriced})"
-    people = f", {fact.votes} people have to allow it" if fact.votes > 1 else ""
-    return f"{fact.rule}{cost}{people}"
