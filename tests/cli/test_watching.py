@@ -4,9 +4,10 @@ import pytest
 import typer
 
 from cueline.actors.inbox import post
+from cueline.cli.asking import question_of
 from cueline.cli.driving import Beginning
 from cueline.cli.failure import Exit
-from cueline.cli.watching import Watch, _why
+from cueline.cli.watching import Watch
 from cueline.console.screen import Screen
 from cueline.errors import LogUnavailableError
 from cueline.events.agent import Policy
@@ -71,7 +72,7 @@ def test_who_is_asked_at_the_prompt_is_told_why_nobody_knows_the_cost():
     )
     asked = question("1.0", "1.1.0.1").model_copy(update={"rule": "cost"})
 
-    assert "cost, of unknown cost (no list)" == _why(asked, past.state.call("1.0"))
+    assert "cost, of unknown cost (no list)" == question_of(asked, None, past.state).why
 
 
 async def test_what_goes_wrong_beside_the_watching_is_not_kept_quiet(asking):
