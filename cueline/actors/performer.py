@@ -29,7 +29,7 @@ from cueline.deciders.session.due import (
     TellPeople,
 )
 from cueline.deciders.session.permission import need_ended_by
-from cueline.deciders.session.turn import Call
+from cueline.deciders.session.turn import Approval, Call
 from cueline.errors import CuelineError, FencedError
 from cueline.events.session import (
     PeopleTold,
@@ -161,10 +161,16 @@ class Performer:
         asked = self._entity.prompt.calls.get(effect.effect)
         hook = self._outfit.agent.policy.hooks[effect.hook]
         problem: str | None = "the call is over"
-        if call is not None and asked is not None:
+        if call is not None and call.approval is not None and self._late(call.approval):
+            problem = "the question is over"
+        elif call is not None and asked is not None:
             news = news_of(state.stream, hook, call, asked)
             problem = await self._run_hook(self._outfit.agent, hook, news)
         return self._told(effect, problem or "")
+
+    def _late(self, asked: Approval) -> bool:
+        """Whether nobody can answer any more: no host lived when it was time to tell."""
+        return asked.granted is None and asked.closes_at <= self._clock.now()
 
     def _told(self, effect: TellPeople, problem: str) -> PeopleTold:
         told = PeopleTold(

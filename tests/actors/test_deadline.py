@@ -2,11 +2,13 @@
 
 import pytest
 
+from cueline.events.agent import Hook
 from cueline.events.inbox import ResumeAsked
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
     MessageRefused,
+    PeopleTold,
     SessionWaiting,
     ToolStarted,
 )
@@ -26,6 +28,20 @@ async def test_what_nobody_decided_expires_and_waits_for_an_operator():
     assert "approval expired" in (await scene.last(SessionWaiting)).why
     await scene.say(ResumeAsked())
     assert "approval timeout" in await scene.told()
+
+
+async def test_nobody_is_reminded_of_a_question_whose_time_is_over():
+    told = {"command": ("tell",)}
+    reminder = Hook(on="reminder", after_seconds=HOUR / 2, **told)
+    scene = await asked(hooks=[Hook(on="asked", **told), reminder])
+    await scene.first.kill()
+    await scene.clock.advance(HOUR)
+
+    await wake(scene)
+
+    facts = await scene.outside.facts(SESSION)
+    told = [(f.hook, f.problem) for f in facts if isinstance(f, PeopleTold)]
+    assert [(0, "nobody runs hooks here"), (1, "the question is over")] == told
 
 
 @pytest.mark.parametrize(("given", "verdict"), [("grant", "granted"), ("deny", "denied")])
