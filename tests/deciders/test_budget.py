@@ -101,6 +101,7 @@ def test_a_call_whose_cost_nobody_knows_is_settled_at_all_that_was_reserved():
 
     past.then(CostSettled, BudgetWarned)
     assert (Decimal("0.9"), True) == (past.facts[0].usd, past.facts[0].estimated)
+    assert "estimated" == closing(call(), past.state).outcome
 
 
 def test_settling_twice_is_settling_once():
