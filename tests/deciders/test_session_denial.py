@@ -5,7 +5,7 @@ import pytest
 from cueline.deciders.session import Status, due, wake_at
 from cueline.deciders.session.due import CloseApproval, RunTool
 from cueline.deciders.session.question import CANCELLED, EXPIRED
-from cueline.events.inbox import ResumeAsked
+from cueline.events.inbox import PauseAsked, ResumeAsked
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
@@ -70,6 +70,12 @@ def test_what_nobody_decided_never_runs(on_expiry, status):
     assert status is past.state.status
     assert RunTool not in kinds(past)
     assert (on_expiry == "pause") == (past.state.hold == EXPIRED)
+
+
+def test_what_nobody_decided_while_it_was_paused_leaves_it_paused():
+    past = asked().when(received(2, PauseAsked()), resolved("expired", "clock"))
+
+    assert "asked" == past.state.hold
 
 
 def test_a_session_that_fails_for_want_of_a_decision_says_so():
