@@ -74,3 +74,13 @@ async def test_what_was_asked_for_is_waited_out():
     await flaky.tried()
 
     assert [0, 30] == flaky.calls
+
+
+# 004-082: from the first failure on.
+async def test_no_attempt_begins_after_the_deadline():
+    flaky = Flaky(BUSY, BUSY, BUSY)
+
+    with pytest.raises(ToolFailedError, match="overloaded"):
+        await flaky.tried(PLAIN.model_copy(update={"deadline_seconds": 2.5}))
+
+    assert [0, 1] == flaky.calls

@@ -45,5 +45,20 @@ def test_a_policy_that_can_be_meant_has_no_faults():
     assert [] == [*faults(Policy()), *faults(policy, TOOLS)]
 
 
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"approval": ["off"]},
+        {"approval": ["sensitive", "cost", "phase_gates"]},
+        {"ask_from_usd": "0.10", "deny_from_usd": "0.10"},
+        {"deny_from_usd": "0.50"},
+        {"auto_approve_after": 299, "approval_seconds": 300},
+    ],
+    ids=str,
+)
+def test_what_is_just_within_its_bounds_can_be_meant(policy):
+    assert [] == [*faults(Policy.model_validate(policy))]
+
+
 def test_tools_are_not_looked_for_where_no_agent_is_known():
     assert [] == [*faults(Policy(rules=(rule(tools=["lok"]),)))]
