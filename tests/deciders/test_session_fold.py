@@ -4,14 +4,19 @@ import pytest
 
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import due, wake_at
+from cueline.deciders.session.decide import command_of
 from cueline.deciders.session.permission import startable
 from cueline.deciders.session.wait import wait_of
-from cueline.events.inbox import ResumeAsked, StopAsked
+from cueline.events.inbox import PauseAsked, ResumeAsked, StartAsked, StopAsked
 from cueline.events.session import (
     ApprovalResolved,
+    LimitRaised,
     LimitWarned,
     MessageReceived,
+    ModelRequested,
+    OutcomeCameLate,
     PeopleTold,
+    SessionContinued,
     SessionStopped,
     SessionWaiting,
     ToolInDoubt,
@@ -19,8 +24,12 @@ from cueline.events.session import (
 )
 from cueline.testing.given import given
 from cueline.testing.session_example import (
+    AGENT,
     NOW,
     asking,
+    broken,
+    failing,
+    later,
     question,
     received,
     returned,
@@ -38,6 +47,9 @@ def idle():
 STRAY = [
     SessionWaiting(kind="budget", why="busy: it is", deadline_at=NOW),
     SessionWaiting(kind="breaker", why="ill", deadline_at=NOW, effects=("1.m",), reserved=True),
+    asking(9),
+    failing("network"),
+    LimitRaised(max_turns=60),
     ToolReconciled(effect="9.0", outcome="happened", by="ada"),
     ToolInDoubt(effect="9.0", attempt=1, evidence="gone"),
     returned("9.0"),
@@ -67,7 +79,64 @@ def test_what_fits_nothing_is_not_recorded(fact):
 
     told = [type(each) for each in before.when(fact).facts]
 
-    assert told in ([], [PeopleTold]) or told[0].__name__ == "OutcomeCameLate"
+    assert told in ([], [PeopleTold], [OutcomeCameLate])
+
+
+# I10: the first event of a step holds the whole command.
+@pytest.mark.parametrize(
+    ("before", "command"),
+    [
+        ([started(), asking()], failing("overloaded")),
+        ([*up_to_reply("look"), running("1.0", "look")], broken("1.0", "network")),
+        ([*up_to_reply("peek"), running("1.0", "peek")], broken("1.0", "tool_error")),
+        ([started()], received(2, StartAsked(agent=AGENT, asked_at=NOW))),
+        ([started()], received(2, PauseAsked())),
+    ],
+    ids=["model", "tool", "not critical", "refused", "taken"],
+)
+def test_the_command_of_a_step_is_known_from_its_first_event(before, command):
+    past = given().when(*before, command)
+
+    assert command == command_of(past.facts[0])
+
+
+def test_an_answer_to_an_attempt_that_is_not_in_flight_came_late():
+    given().when(started(), asking(), saying(attempt=9)).then(OutcomeCameLate)
+
+
+def test_a_second_pause_changes_nothing():
+    past = given().when(*up_to_reply("look"), received(2, PauseAsked()))
+
+    past.when(received(3, PauseAsked(why="signal"))).then(MessageReceived)
+    assert "asked" == past.state.hold
+
+
+def test_a_call_waits_for_its_runner_whatever_else_goes_on():
+    unreachable = SessionWaiting(kind="runner", why="unreachable", deadline_at=later(30))
+    past = given().when(*up_to_reply("shout"), unreachable)
+
+    past.when(SessionContinued(by="deadline", at=later(10)))
+
+    assert later(30) == wake_at(past.state)
+
+
+def test_only_a_person_ends_a_pause():
+    exhausted = SessionWaiting(kind="budget", why="exhausted: it is", exhausted=True)
+    waits = [given(*given().when(started()).facts, wait).state.waiting
+             for wait in (STRAY[0], exhausted)]  # fmt: skip
+
+    assert [False, True] == [wait.is_pause for wait in waits]
+
+
+def test_a_request_without_a_result_that_is_missing_is_folded():
+    prompt = Prompt()
+    for fact in [*up_to_reply("look"), *given().when(*up_to_reply("look")).facts]:
+        prompt.add(fact)
+    before = len(prompt.messages)
+
+    prompt.add(ModelRequested(effect="2.m", attempt=1, digest="", prefix_digest=""))
+
+    assert before == len(prompt.messages)
 
 
 # What only ever follows from something else is nobody's to say.
