@@ -60,7 +60,7 @@ async def test_the_bench_has_sessions_wait_and_wakes_them(tmp_path, monkeypatch)
     # I12, I14
     monkeypatch.chdir(tmp_path)
 
-    before, after, seconds = await waiting.weighed(sessions=4, woken=2, warm=2)
+    (before, _, after), seconds = await waiting.weighed(sessions=4, woken=2, warm=2)
 
     assert after.processes <= before.processes
     assert after.tasks <= before.tasks
