@@ -14,12 +14,15 @@ from cueline.console.text import folded
 _STYLES: dict[Tone, str] = {
     "said": "bold",
     "agent": "",
+    "output": "dim",
     "doing": "cyan",
     "good": "green",
     "bad": "red",
     "note": "yellow",
     "dim": "dim",
 }
+_QUOTED: frozenset[Tone] = frozenset({"said", "agent", "output", "doing"})
+"""These hold what others wrote, or will be run: it stays as it is, to be copied."""
 _ERASE = "\r\x1b[2K"
 
 
@@ -48,8 +51,9 @@ class Screen:
         self._write_last()
 
     def _rows(self, line: Line) -> list[str]:
-        """Fold what lists facts; a command or an answer stays whole, to be copied."""
-        return folded(line.text, self.console.width) if self.live else [line.text]
+        """Fold what lists facts, where it is too wide."""
+        folds = self.live and line.tone not in _QUOTED
+        return folded(line.text, self.console.width) if folds else [line.text]
 
     def draw(self, what: RenderableType) -> None:
         """Write something larger, a box or a table, above the last line."""

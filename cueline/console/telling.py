@@ -63,7 +63,7 @@ from cueline.events.session import (
 from cueline.events.store import RecordedEvent
 from cueline.events.stream import effect_of, shown
 
-Tone = Literal["said", "agent", "doing", "good", "bad", "note", "dim"]
+Tone = Literal["said", "agent", "output", "doing", "good", "bad", "note", "dim"]
 RESULT_LINES = 6
 """So many lines of a tool's output are shown; the log has all of it."""
 WIDTH = 160
@@ -203,7 +203,8 @@ class Telling:
                 yield from self._output(reason)
 
     def _output(self, text: str) -> Iterator[Line]:
-        yield from (Line("dim", f"    {line}") for line in capped(text, self._result_lines, WIDTH))
+        shown = capped(text, self._result_lines, WIDTH)
+        yield from (Line("output", f"    {line}") for line in shown)
 
     def _doubt(self, fact: ToolInDoubt | ToolReconciled) -> Iterator[Line]:
         call = self.calls.get(fact.effect)
