@@ -146,7 +146,7 @@ def _print(by: "By", rows: Sequence["Spent"], whole: "Spent", limit: int) -> Non
         if usd:
             typer.echo(f"{money(usd)} of it is {why}")
     if whole.unpriced:
-        typer.echo(f"{count(whole.unpriced, 'answer')} of an unknown price cost more than that")
+        typer.echo(f"{count(whole.unpriced, 'model call')} of an unknown price cost more than that")
 
 
 def _cells(row: "Spent") -> tuple[str, ...]:

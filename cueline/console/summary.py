@@ -46,7 +46,7 @@ def cost_of(tally: Tally) -> str:
     if tally.assumed:
         parts.append(f"{money(tally.assumed)} of it at assumed prices")
     if tally.unpriced:
-        parts.append(f"and {count(tally.unpriced, 'unpriced turn')}")
+        parts.append(f"and {count(tally.unpriced, 'unpriced model call')}")
     if tally.children:
         whole = money(tally.cost + tally.children_cost)
         children = f"{tally.children} child{'ren' if tally.children > 1 else ''}"

@@ -282,7 +282,7 @@ def test_the_summary_says_how_sure_the_cost_is():
 
     assert (
         "$0.7500 ($0.2500 of it estimated, $0.5000 of it at assumed prices, "
-        "and 2 unpriced turns, $1.75 with 2 children)"
+        "and 2 unpriced model calls, $1.75 with 2 children)"
     ) == cost_of(tally)
 
 
