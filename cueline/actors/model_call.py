@@ -64,7 +64,7 @@ class ModelCaller:
         except ConfigError as error:
             return self.failed(effect, "config", str(error))
         except asyncio.CancelledError:
-            return self.failed(effect, "cancelled", "it was stopped")
+            return self.failed(effect, *_cancelled())
         except Exception as error:  # noqa: BLE001 - a provider's bug is this attempt's failure
             return self.failed(effect, "unknown", f"{type(error).__name__}: {error}")
 
@@ -118,7 +118,8 @@ class ModelCaller:
         asked = {}
         for effect, call in calls_of(replied).items():
             tool = self._outfit.tools.get(call.name)
-            if tool is not None and tool.estimates and not (call.problem or call.malformed):
+            runs = call.problem is None and call.malformed is None
+            if runs and tool is not None and tool.estimates:
                 asking = self._parts.estimate(tool, call.arguments)
                 asked[effect] = asyncio.ensure_future(asking)
         if asked:
@@ -141,6 +142,17 @@ def _made(estimate: asyncio.Future[Estimate]) -> Estimate:
         return estimate.result()
     estimate.cancel()
     return Estimate(problem="it was stopped")
+
+
+def _cancelled() -> tuple[str, str]:
+    """Return kind and message of an attempt that met a `CancelledError`.
+
+    One of the provider's own is a bug: as *cancelled* it could be retried for ever.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        return "cancelled", "it was stopped"
+    return "unknown", "CancelledError"
 
 
 def _said(kind: str) -> str:

@@ -28,6 +28,10 @@ async def estimate(
     try:
         async with asyncio.timeout(within):
             return Estimate(usd=await _asked(spec, arguments))
+    except asyncio.CancelledError:
+        if (task := asyncio.current_task()) is not None and task.cancelling():
+            raise
+        return Estimate(problem="CancelledError")  # nobody cancelled us: it is the tool's own
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a bug of the tool's makes the cost unknown
         return Estimate(problem=f"{type(error).__name__}: {error}".rstrip(": ")[:_LONGEST])
 

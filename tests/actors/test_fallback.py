@@ -1,5 +1,7 @@
 """A session whose own model cannot answer, on fakes."""
 
+import asyncio
+
 import pytest
 
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
@@ -34,10 +36,18 @@ async def test_which_model_answered_is_in_the_log_after_a_crash_as_well():
     assert 1 == (await scene.outside.state(SESSION)).turn.fallback
 
 
-@pytest.mark.parametrize("kind", ["lost", "cancelled", "whatever"])
-async def test_an_adapter_cannot_say_what_became_of_an_attempt(kind):
+async def gives_up():
+    raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [*(ProviderUnavailableError(kind, "") for kind in ("lost", "cancelled", "whatever")), gives_up],
+    ids=["lost", "cancelled", "whatever", "CancelledError"],
+)
+async def test_an_adapter_cannot_say_what_became_of_an_attempt(outcome):
     # 004-020: an attempt that was lost is made again, however often.
-    scene = Scene({(1, 1): ProviderUnavailableError(kind, "so I say")})
+    scene = Scene({(1, 1): outcome})
 
     await scene.begin()
 

@@ -48,6 +48,10 @@ def broken(walls, **_):
     raise ToolFailedError("tool_error", f"no price for {walls}")
 
 
+def gives_up(**_):
+    raise asyncio.CancelledError
+
+
 @pytest.mark.parametrize(
     ("said", "problem"),
     [
@@ -56,6 +60,7 @@ def broken(walls, **_):
         (lambda **_: -1, "ValueError: -1; say it as in '0.25'"),
         (lambda **_: None, "ValueError: None; say it as in '0.25'"),
         (lambda **_: sys.exit("no price"), "SystemExit: no price"),
+        (gives_up, "CancelledError"),
     ],
 )
 async def test_an_estimate_that_cannot_be_made_says_why(said, problem):
@@ -69,6 +74,15 @@ async def test_an_estimate_that_takes_too_long_is_none():
         await asyncio.Event().wait()
 
     assert "TimeoutError" == (await estimated(never, within=0)).problem
+
+
+async def test_who_asks_for_an_estimate_can_stop_waiting():
+    async def never(**_):
+        await asyncio.Event().wait()
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await estimated(never)
 
 
 SLOW = """
