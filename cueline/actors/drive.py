@@ -16,7 +16,6 @@ from cueline.actors.mailbox import Mailbox
 from cueline.actors.opening import going_on, start_of
 from cueline.actors.outfit import Outfit, Outfits
 from cueline.actors.performer import Performer
-from cueline.actors.receipt import Receipts
 from cueline.actors.start import Starter
 from cueline.deciders.session import Status, due, wake_at
 from cueline.deciders.session.due import (
@@ -62,7 +61,6 @@ class Drive:
         "_mailbox",
         "_outfits",
         "_parts",
-        "_receipts",
     )
 
     def __init__(
@@ -71,7 +69,6 @@ class Drive:
         parts: Collaborators,
         *,
         outfits: Outfits,
-        receipts: Receipts,
         breakers: Breakers,
         alarm: Alarm,
     ) -> None:
@@ -79,7 +76,6 @@ class Drive:
         self._parts = parts
         self._clock = parts.clock
         self._outfits = outfits
-        self._receipts = receipts
         self._breakers = breakers
         self._hand = Hand(alarm)
         self._mailbox = Mailbox(entity, parts)
@@ -212,7 +208,10 @@ class Drive:
             if fact.type == "ToolReturned" or fact.type == "ToolFailed"  # noqa: PLR1714 - mypy narrows by these
         ]
         await self._entity.record(steps)
-        self._receipts.add(reported)
+        for name in reported:
+            runner = self._parts.runners.find(name.runner)
+            if runner is not None:
+                runner.forget(name)
         for effect in started:
             self._take_up(effect)
         self._withdraw(vain)

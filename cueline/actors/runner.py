@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, NamedTuple, Protocol
@@ -69,8 +70,12 @@ class RunnerPort(Protocol):
         """Terminate the call's processes, and kill them 5 s later."""
         ...
 
-    async def forget(self, name: CallName) -> None:
-        """Drop the result: the owner has recorded it."""
+    def forget(self, name: CallName) -> None:
+        """Drop the result: the owner has recorded it.
+
+        Best effort, and nobody waits for it: what is not forgotten goes with the
+        session's next turn.
+        """
         ...
 
     async def reconcile(self, order: ToolOrder) -> Finding:
@@ -171,12 +176,13 @@ class Runner:
         if call is not None and call.task is not None:
             call.task.cancel()
 
-    async def forget(self, name: CallName) -> None:
+    def forget(self, name: CallName) -> None:
         """See `RunnerPort.forget`."""
-        calls = self._check(name).calls
-        call = calls.get((name.key, name.attempt))
-        if call is not None and call.report is not None:
-            calls[name.key, name.attempt] = None
+        with suppress(StaleOrderError):
+            calls = self._check(name).calls
+            call = calls.get((name.key, name.attempt))
+            if call is not None and call.report is not None:
+                calls[name.key, name.attempt] = None
 
     async def reconcile(self, order: ToolOrder) -> Finding:
         """See `RunnerPort.reconcile`."""

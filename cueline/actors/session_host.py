@@ -11,7 +11,6 @@ from cueline.actors.drive import Drive
 from cueline.actors.effect import Collaborators
 from cueline.actors.entity import Entity
 from cueline.actors.outfit import Outfits
-from cueline.actors.receipt import Receipts
 from cueline.errors import CuelineError, FencedError, UnknownSessionError, WrongExpectedVersionError
 from cueline.events.stream import shown, sibling
 
@@ -54,7 +53,6 @@ class SessionHost:
         self._parts = parts
         self._journal = parts.journal(None)
         self._outfits = Outfits(parts.journal, parts.redactor, parts.models)
-        self._receipts = Receipts(parts.runners.find)
         self._breakers = Breakers(
             incarnation, self._journal, parts.clock, account=parts.account, report=on_trouble
         )
@@ -126,7 +124,6 @@ class SessionHost:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._alarm.close()
-        self._receipts.close()
         await self._outfits.close()
 
     async def _live(self, stream: str) -> None:
@@ -170,7 +167,6 @@ class SessionHost:
             entity,
             self._parts,
             outfits=self._outfits,
-            receipts=self._receipts,
             breakers=self._breakers,
             alarm=self._alarm,
         )

@@ -59,7 +59,7 @@ class RemoteRunner:
         """See `RunnerPort.cancel`."""
         await self._ask("cancel", name)
 
-    async def forget(self, name: CallName) -> None:
+    def forget(self, name: CallName) -> None:
         """See `RunnerPort.forget`. It goes with the next order, or a little later."""
         self._numbers += 1
         self._outbox.append(Errand(self._numbers, "forget", name))

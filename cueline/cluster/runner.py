@@ -155,7 +155,7 @@ class RunnerActor:
             case Errand(verb="cancel", about=CallName() as name):
                 await runner.cancel(name)
             case Errand(verb="forget", about=CallName() as name):
-                await runner.forget(name)
+                runner.forget(name)
             case _:
                 raise ClusterError(self._incarnation, f"an errand nobody knows: {errand.verb}")
         return None

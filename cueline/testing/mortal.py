@@ -202,10 +202,10 @@ class MortalRunner:
         await self._life.go_on()
         await self._runner.cancel(name)
 
-    async def forget(self, name: CallName) -> None:
+    def forget(self, name: CallName) -> None:
         """See `RunnerPort.forget`."""
-        await self._life.go_on()
-        await self._runner.forget(name)
+        if not self._life.dead:
+            self._runner.forget(name)
 
     async def reconcile(self, order: ToolOrder) -> Finding:
         """See `RunnerPort.reconcile`."""

@@ -163,7 +163,7 @@ async def test_a_result_is_kept_until_its_owner_has_recorded_it():
     await served.execute(order())
     assert await served.outcome(name()) is not None
 
-    await served.forget(name())
+    served.forget(name())
 
     assert await served.outcome(name()) is None
 
@@ -174,7 +174,7 @@ async def test_what_runs_is_not_forgotten():
     asking = asyncio.create_task(served.execute(order()))
     await take_turns()
 
-    await served.forget(name())
+    served.forget(name())
     valve.opened.set()
 
     assert "returned" == (await asking).outcome

@@ -16,8 +16,10 @@ class Faulty:
         self._errors = {method: [*of] for method, of in errors.items()}
 
     def __getattr__(self, method):
-        answers = self._errors.get(method)
         whole = getattr(self._runner, method)
+        answers = self._errors.get(method)
+        if answers is None:
+            return whole
 
         async def asked(*words):
             if answers:
