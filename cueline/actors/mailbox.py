@@ -11,7 +11,7 @@ from typing import cast
 from cueline.actors.approval_gate import ApprovalName
 from cueline.actors.effect import Collaborators
 from cueline.actors.entity import RETRY_SECONDS, Entity
-from cueline.deciders.approval import Vote
+from cueline.deciders.approval import Vote, valid_until
 from cueline.deciders.budget import Raise
 from cueline.deciders.session.budget import budget_of, path_of
 from cueline.deciders.session.call import digest_of
@@ -104,12 +104,21 @@ class Mailbox:
                 return None
             approval = ApprovalName(self._entity.stream, message.approval)
             vote = self._vote(message, name, at)
-            answer = await self._estimated(await self._gate.vote(approval, vote))
+            answer = await self._estimated(self._timed(await self._gate.vote(approval, vote)))
         if isinstance(message, RaiseAsked):
             await self._raise(message, name)
         return MessageReceived(
             inbox_version=recorded.version, recorded_at=at, message=message, gate_answer=answer
         )
+
+    def _timed(self, answer: GateAnswer) -> GateAnswer:
+        """Say until when a grant counts that is read after its deadline (I9, I14)."""
+        call = self._entity.state.call_of_approval(answer.approval)
+        asked = None if call is None else call.approval
+        if answer.verdict != "granted" or asked is None or asked.question != "may_it_run":
+            return answer
+        until = valid_until(asked.deadline_at, self._clock.now())
+        return answer if until is None else answer.model_copy(update={"valid_until": until})
 
     async def _estimated(self, answer: GateAnswer) -> GateAnswer:
         """Say what an edited call will cost, for it is judged like any other."""

@@ -1,7 +1,7 @@
 """The rules of one approval: what an answer makes of it, and the lack of one."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal, assert_never
 
 from msgspec import Struct
@@ -25,6 +25,9 @@ AUTO_APPROVER = "auto:cli-flag"
 """Who grants where that was chosen at the start."""
 AUTO_IN_TIME = "auto:auto_approve_after"
 """Who grants when nobody has denied it for so long."""
+READ_LATE_SECONDS = 300.0
+"""How long a grant counts that was read after its deadline, from the reading on: time for the
+calls that go before it, and no longer than a question waits at a terminal."""
 _NOT_PEOPLE = ("auto:", "agent:", "session:")
 
 
@@ -130,6 +133,15 @@ def may_not(opened: ApprovalOpened, person: str) -> str | None:
         if not fits_any(person, group):
             return f"{person} may not allow it; {' or '.join(group)} may"
     return None
+
+
+def valid_until(deadline_at: datetime, read_at: datetime) -> datetime | None:
+    """Return until when a grant counts that was given in time, if not until *deadline_at*.
+
+    Perhaps nothing ran then that could read it, and whoever gave it need not care (I14).
+    """
+    late = read_at > deadline_at
+    return read_at + timedelta(seconds=READ_LATE_SECONDS) if late else None
 
 
 def news_of(tool: str, vote: Vote) -> str:

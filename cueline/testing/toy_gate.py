@@ -10,6 +10,7 @@ from cueline.deciders.approval import (
     Supersede,
     Vote,
     news_of,
+    valid_until,
 )
 from cueline.deciders.session import SessionState
 from cueline.deciders.session.call import digest_of
@@ -31,9 +32,15 @@ class ToyGate:
         return approval in self._states
 
     def vote(
-        self, session: SessionState, given: DecisionGiven, message: str, now: datetime
+        self,
+        session: SessionState,
+        given: DecisionGiven,
+        message: str,
+        *,
+        recorded_at: datetime,
+        now: datetime,
     ) -> GateAnswer:
-        """Take a person's decision, and say what became of it."""
+        """Take a person's decision, which is read *now*, and say what became of it."""
         state = self._states.get(given.approval, ApprovalState())
         call = session.call_of_approval(given.approval)
         digest = ""
@@ -45,16 +52,20 @@ class ToyGate:
             given.by,
             given.note,
             message,
-            now,
+            recorded_at,
             edit=given.edit,
             edit_digest=digest,
             always=given.always,
         )
         events = APPROVAL.decide(vote, state)
         state = self._states[given.approval] = APPROVAL.replay(events, state)
+        late = None
+        if state.verdict == "granted" and state.opened and state.opened.question == "may_it_run":
+            late = valid_until(state.opened.deadline_at, now)
         return GateAnswer(
             approval=given.approval,
             verdict=state.verdict if events else None,
+            valid_until=late if events else None,
             by=state.by or given.by,
             edit=state.edit,
             digest=state.digest,

@@ -4,7 +4,7 @@ It shares no code with the real one: what it checks are the promises of the
 rules, whatever a shell does and whenever it dies.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
 from cueline.deciders.prompt import Prompt
@@ -74,6 +74,8 @@ class ToyShell:
         self.gate = ToyGate()
         self.ledger = ToyLedger()
         self.mail = 1
+        self.recorded_at = NOW
+        """When the last message that was read came."""
         self.epoch = 1
         self._starts = Starts()
         self._patience = Patience()
@@ -103,14 +105,19 @@ class ToyShell:
         if isinstance(fact, ModelRequested):
             assert self.prompt.digest == fact.digest, "the prompt is not what was recorded"
 
-    def send(self, message: InboxMessage) -> list[SessionEvent]:
-        """Put a message into the inbox, and have the session read it."""
+    def send(
+        self, message: InboxMessage, recorded_at: datetime | None = None
+    ) -> list[SessionEvent]:
+        """Have the session read a message that the inbox got now, or at *recorded_at*."""
         self.mail += 1
+        # No earlier than those that were read before.
+        at = self.recorded_at = max(recorded_at or self.now, self.recorded_at)
         answer = None
         if isinstance(message, DecisionGiven):
-            answer = self.gate.vote(self.state, message, f"m@{self.mail}", self.now)
+            name = f"m@{self.mail}"
+            answer = self.gate.vote(self.state, message, name, recorded_at=at, now=self.now)
         received = MessageReceived(
-            inbox_version=self.mail, recorded_at=self.now, message=message, gate_answer=answer
+            inbox_version=self.mail, recorded_at=at, message=message, gate_answer=answer
         )
         step = self.take(received)
         assert isinstance(step[0], MessageReceived | MessageRefused), "I7: a message was lost"

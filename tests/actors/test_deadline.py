@@ -1,9 +1,12 @@
 """When the time of a question is over, and what counts by then (I14)."""
 
+from datetime import timedelta
+
 import pytest
 
+from cueline.deciders.approval import READ_LATE_SECONDS
 from cueline.events.agent import Hook
-from cueline.events.inbox import ResumeAsked
+from cueline.events.inbox import PauseAsked, ResumeAsked
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
@@ -88,14 +91,46 @@ async def test_a_decision_that_came_after_the_deadline_is_refused():
     assert [] == scene.executor.starts
 
 
-async def test_a_grant_that_is_too_old_when_the_call_could_run_is_asked_again():
-    # I9
+async def test_a_grant_that_came_before_the_deadline_and_is_read_after_it_runs_the_call():
+    # I14, 000-022: whoever allowed it in time is not asked again.
     scene = await asked()
     await scene.first.kill()
     await scene.decide("grant")
-    await scene.clock.advance(HOUR + 1)
+    await scene.clock.advance(24 * HOUR)
 
     await wake(scene)
+
+    resolved = await scene.last(ApprovalResolved)
+    read_at = scene.clock.now()
+    assert read_at + timedelta(seconds=READ_LATE_SECONDS) == resolved.valid_until
+    assert "granted by ann" == (await scene.last(ToolStarted)).rule
+    assert 1 == (await scene.count())["ApprovalRequested"]
+
+
+async def test_a_grant_that_was_read_in_time_counts_until_the_deadline():
+    # I9
+    scene = await asked()
+    await scene.say(PauseAsked())
+    await scene.decide("grant")
+    await scene.clock.advance(HOUR + 1)
+
+    await scene.say(ResumeAsked())
+
+    assert [] == scene.executor.starts
+    assert "s.1.0.2" == (await scene.last(ApprovalRequested)).approval
+
+
+async def test_a_grant_that_was_read_late_is_asked_again_when_its_while_is_over():
+    # I9
+    scene = await asked()
+    await scene.say(PauseAsked())
+    await scene.first.kill()
+    await scene.decide("grant")
+    await scene.clock.advance(HOUR + 1)
+    await wake(scene)
+    await scene.clock.advance(READ_LATE_SECONDS + 1)
+
+    await scene.say(ResumeAsked())
 
     assert [] == scene.executor.starts
     assert "s.1.0.2" == (await scene.last(ApprovalRequested)).approval

@@ -127,10 +127,10 @@ def say(shell, n):
 
 
 def answer(shell, n):
-    """Decide on a question, at times on one that is not asked (any more)."""
+    """Decide on a question, at times on one that is not asked (any more), or read late."""
     asked = [c.approval for c in shell.state.open_calls if c.approval is not None]
-    names = [(a.id, a.digest) for a in asked] or [("none", "")]
-    approval, digest = names[n // 8 % len(names)]
+    names = [(a.id, a.digest, a.deadline_at) for a in asked] or [("none", "", shell.now)]
+    approval, digest, deadline_at = names[n // 8 % len(names)]
     stale = "of something else" if n % 8 == 7 else digest
     given = DecisionGiven(
         approval=approval,
@@ -141,7 +141,7 @@ def answer(shell, n):
         edit={"text": str(n)} if n % 6 == 5 else None,
         always=("**",) if n % 10 == 9 else None,
     )
-    shell.send(given)
+    shell.send(given, min(deadline_at, shell.now) if n // 4 % 3 else shell.now)
 
 
 def pause(shell, n):

@@ -3,7 +3,15 @@
 import pytest
 from msgspec.structs import replace
 
-from cueline.deciders.approval import APPROVAL, Expire, Open, Supersede, Vote, news_of
+from cueline.deciders.approval import (
+    APPROVAL,
+    Expire,
+    Open,
+    Supersede,
+    Vote,
+    news_of,
+    valid_until,
+)
 from cueline.deciders.approval import refusal as refusal_of
 from cueline.events.approval import (
     ApprovalDenied,
@@ -80,6 +88,14 @@ def test_a_vote_that_does_not_count_changes_nothing(late, reason):
 # I14: it counts when the log recorded it.
 def test_a_vote_recorded_at_the_deadline_counts():
     given(OPENED).when(vote(at=later(300))).then(VoteGiven, ApprovalGranted)
+
+
+# I9, I14: whoever gave it in time need not know that nothing ran.
+@pytest.mark.parametrize(("read", "until"), [(0, None), (300, None), (301, 301 + 300)])
+def test_a_grant_counts_until_its_deadline_or_for_a_while_after_it_was_read(read, until):
+    counts = valid_until(later(300), later(read))
+
+    assert counts == (None if until is None else later(until))
 
 
 def test_a_vote_on_nothing_changes_nothing():

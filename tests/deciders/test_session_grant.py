@@ -1,5 +1,7 @@
 """What a grant makes of a call: as it was edited, and for the rest of the session (I9, C18)."""
 
+import pytest
+
 from cueline.deciders.prompt import Prompt, user_message
 from cueline.deciders.session import allowing_rule, due, order_digest
 from cueline.deciders.session.due import AskApproval
@@ -14,6 +16,7 @@ from cueline.events.session import (
 from cueline.testing.given import STREAM, given
 from cueline.testing.session_example import (
     asking,
+    later,
     received,
     returned,
     running,
@@ -46,6 +49,15 @@ def test_an_edited_call_runs_as_it_was_edited():
     assert EDIT == past.facts[1].edit
     assert [digest(EDIT)] == [effect.digest for effect in due(past.state)]
     assert "granted by ada" == allowing_rule(past.state.call("1.0"))
+
+
+# I9, I14
+@pytest.mark.parametrize("more", [{}, {"edit": EDIT, "digest": digest(EDIT)}], ids=["as", "edited"])
+def test_a_grant_that_was_read_late_counts_for_a_while_from_then_on(more):
+    past = asked().when(granting(valid_until=later(900), **more))
+
+    assert later(900) == past.facts[1].valid_until
+    assert [later(900)] == [effect.valid_until for effect in due(past.state)]
 
 
 def test_an_edit_whose_digest_is_of_something_else_is_asked_again():

@@ -79,6 +79,7 @@ def _resolved(state: SessionState, approval: Approval) -> ApprovalResolved | Non
             digest=answer.digest,
             usd=answer.usd,
             always=answer.always,
+            valid_until=answer.valid_until,
         )
     if (
         state.agent.policy.auto_approve

@@ -40,7 +40,16 @@ def answered(state: SessionState, gate: GateAnswer) -> SessionState:
     call = state.call_of_approval(gate.approval)
     if gate.verdict is None or call is None or call.approval is None or not call.asking:
         return state
-    answer = Answer(gate.verdict, gate.by, gate.note, gate.edit, gate.digest, gate.always, gate.usd)
+    answer = Answer(
+        gate.verdict,
+        gate.by,
+        gate.note,
+        gate.edit,
+        gate.digest,
+        gate.always,
+        gate.usd,
+        gate.valid_until,
+    )
     return with_call(state, replace(call, approval=replace(call.approval, answer=answer)))
 
 
@@ -78,7 +87,14 @@ def _granted(
         approval = replace(approval, seen="")  # what was shown was of other arguments
     elif approval.digest != call.digest:
         return with_call(state, replace(call, approval=None))
-    granted = replace(approval, granted=event.by, answer=None, digest=allowed.digest, auto_at=None)
+    granted = replace(
+        approval,
+        granted=event.by,
+        answer=None,
+        digest=allowed.digest,
+        auto_at=None,
+        deadline_at=event.valid_until or approval.deadline_at,
+    )
     return _standing(with_call(state, replace(allowed, gated=True, approval=granted)), call, event)
 
 

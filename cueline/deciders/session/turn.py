@@ -68,6 +68,8 @@ class Answer(Struct, frozen=True):
     always: tuple[str, ...] | None = None
     usd: Decimal | None = None
     """What it is estimated to cost then."""
+    valid_until: datetime | None = None
+    """Until when a grant counts that was read after its deadline."""
 
 
 class Approval(Struct, frozen=True):
@@ -76,6 +78,7 @@ class Approval(Struct, frozen=True):
     id: str
     digest: str
     deadline_at: datetime
+    """When it expires; of a grant, until when it counts."""
     question: Question
     answer: Answer | None = None
     """Known to the session, but not resolved yet."""

@@ -27,6 +27,8 @@ class GateAnswer(Part):
     """What it is estimated to cost then, where the tool estimates each call."""
     always: tuple[str, ...] | None = None
     """Where the tool may be used for the rest of the session."""
+    valid_until: AwareDatetime | None = None
+    """Until when a grant counts that was read after its deadline."""
     told: str = ""
     """What the agent is told of the answer."""
     accepted: bool = True
@@ -73,6 +75,8 @@ class ApprovalResolved(Fact):
     """What it is estimated to cost then, where the tool estimates each call."""
     always: tuple[str, ...] | None = None
     """Where the tool may be used for the rest of the session."""
+    valid_until: AwareDatetime | None = None
+    """Until when a grant counts that was read after its deadline; None: until that (I9)."""
 
 
 class PeopleTold(Fact):
