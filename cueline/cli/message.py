@@ -122,6 +122,8 @@ class Addressed:
     waiting: "list[InboxMessage]"
     """What is in its inbox, and was not read."""
     agent: "AgentSpec"
+    attached: bool
+    """Whether it was started at a terminal, where its questions are asked."""
 
     @property
     def stream(self) -> str:
@@ -171,9 +173,9 @@ async def addressed(path: Path, name: str) -> AsyncIterator[Addressed]:
         inbox = [fact async for _, fact in log.journal().read(sibling(stream, "inbox"))]
         first = inbox[0]
         assert isinstance(first, StartAsked), "an inbox begins with the wish for its session"
-        agent = followed.state.agent if followed.state.setup else first.agent
+        begun = followed.state.setup or first
         unread = inbox[max(followed.state.inbox_read, 1) :]
-        yield Addressed(log, followed, unread, agent)  # type: ignore[arg-type]  # an inbox holds messages
+        yield Addressed(log, followed, unread, begun.agent, begun.attached)  # type: ignore[arg-type]  # an inbox holds messages
 
 
 async def tell(path: Path, name: str, message: "InboxMessage", *, as_json: bool) -> Exit:

@@ -71,7 +71,8 @@ async def _resume(wish: "Wish") -> Exit:
         owner = await owner_of(to.log.store, to.log.board, to.stream)
         _check(shown(to.stream), to.state, owner)
         check_recorded(to.agent)
-        check_channel(to.agent, wish)
+        if to.attached:  # any other was started where people answer from elsewhere (D36)
+            check_channel(to.agent, wish)
         waiting = to.state.waiting
         asks = to.paused or (waiting is not None and waiting.kind != "approval")
         asks = asks and not to.stopping  # it is driven to its end, and nothing else

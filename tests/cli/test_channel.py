@@ -1,8 +1,12 @@
 """Who is asked by a run, and that nothing begins where nobody can be asked."""
 
 import asyncio
+from datetime import UTC, datetime
 
 from cueline import Agent, open_runtime
+from cueline.actors.inbox import ask_start
+from cueline.events.inbox import StartAsked
+from cueline.runtime import open_log, recorded
 
 
 def test_what_asks_waits_for_a_day_where_nobody_watches(asking):
@@ -70,15 +74,45 @@ def test_an_agent_that_would_ask_is_refused_where_nobody_can_be_asked(shell):
     assert not shell.log.exists()
 
 
-def test_a_resume_is_refused_likewise_and_a_fork_that_asks_nobody_is_not(shell):
-    """D36."""
+async def started_at_a_terminal(agent):
+    """Record the wish for a session `one`, which asks whoever sits there."""
+    spec = recorded(Agent.from_file(agent))
+    asked = StartAsked(agent=spec, goal="Tidy", attached=True, asked_at=datetime.now(UTC))
+    async with open_log() as log:
+        await ask_start(log.journal(), "one", asked)
+
+
+def test_a_resume_is_refused_likewise_where_the_start_had_a_terminal(shell):
+    """D36; and nothing is recorded."""
     agent = shell.agent(shell.deletes, tools=("delete_file",))
-    shell("run", "Tidy", "--agent", agent, "--detach", "--id", "one")
-    shell("run", "Tidy", "--agent", agent, "--inline", "--auto-approve", "--id", "two")
+    asyncio.run(started_at_a_terminal(agent))
+    before = shell("audit", "events").stdout
 
     resumed = shell("resume", "one", "--inline")
 
     assert (2, True) == (resumed.exit_code, "nobody can be asked here" in resumed.stderr)
+    assert before == shell("audit", "events").stdout
+
+
+def test_a_resume_needs_no_channel_where_the_start_had_one_of_its_own(shell):
+    """D36: what was started with `--detach` is answered from any shell."""
+    agent = shell.agent(shell.deletes, tools=("delete_file",))
+    shell("run", "Tidy", "--agent", agent, "--detach", "--id", "one")
+    (shell.folder / "work" / "list.txt").touch()
+
+    asked = shell("resume", "one", "--inline")
+    approved = shell("approve", "one.1.0.1")
+    resumed = shell("resume", "one", "--inline")
+
+    assert [3, 0, 0] == [each.exit_code for each in (asked, approved, resumed)]
+    assert not (shell.folder / "work" / "list.txt").exists()
+
+
+def test_a_fork_that_asks_nobody_needs_no_channel(shell):
+    """D36."""
+    agent = shell.agent(shell.deletes, tools=("delete_file",))
+    shell("run", "Tidy", "--agent", agent, "--inline", "--auto-approve", "--id", "two")
+
     assert 0 == shell("fork", "two", "--at", "3", "--inline").exit_code
 
 
