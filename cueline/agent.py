@@ -11,7 +11,7 @@ from cueline.actors.presence import machine_name
 from cueline.config.effective import Effective, effective
 from cueline.config.layer import Layer, from_table, read_toml
 from cueline.config.pattern import NAME
-from cueline.config.problem import problem_of
+from cueline.config.problem import problems_of
 from cueline.config.settings import Settings
 from cueline.deciders.policy_fault import faults
 from cueline.errors import ConfigError
@@ -228,13 +228,13 @@ def read_agent(path: Path, *, over: Sequence[Layer] = (), under: Sequence[Layer]
     try:
         return AgentRead(Agent.model_validate(table), held)
     except ValidationError as error:
-        reason = problem_of(error, Agent)
+        reason = str(problems_of(error, Agent)[0])
         if "model" in shared and "model" not in held.given:
             reason += f": the file's is for another provider than {held.sources['provider']} names"
         raise ConfigError(str(path), reason) from error
 
 
-def secret_names(agent: "KeepsSecrets | None") -> set[str]:
+def secret_names(agent: KeepsSecrets | None) -> set[str]:
     """Return the variables whose values are told to nobody: the agent's and every provider's."""
     if agent is None:
         return set(ALWAYS_SECRET)

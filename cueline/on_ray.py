@@ -123,8 +123,6 @@ async def on_ray(
     scope: Collection[str] | None,
     address: str | None = None,
     on_trouble: Trouble,
-    hosts: int = 1,
-    runners: int = 1,
     grace_seconds: float = GRACE_SECONDS,
 ) -> AsyncIterator[OnRay]:
     """Drive the sessions of *scope* on a Ray cluster.
@@ -159,8 +157,8 @@ async def on_ray(
                 board=log.board,
                 scope=scope,
                 on_trouble=on_trouble,
-                hosts=hosts,
-                runners=runners,
+                hosts=1,
+                runners=1,
             )
         )
 

@@ -191,9 +191,7 @@ class Place(Protocol):
 
 
 @asynccontextmanager
-async def open_log(
-    path: Path = DEFAULT_LOG, *, clock: Clock | None = None, must_exist: bool = False
-) -> AsyncIterator[Log]:
+async def open_log(path: Path = DEFAULT_LOG, *, must_exist: bool = False) -> AsyncIterator[Log]:
     """Open the log at *path*.
 
     Raises:
@@ -203,19 +201,13 @@ async def open_log(
     from cueline.stores import SqliteStore
     from cueline.stores.presence import SqlitePresence
 
-    used = clock or SystemClock()
-    store = SqliteStore.open(path, used, must_exist=must_exist)
+    clock = SystemClock()
+    store = SqliteStore.open(path, clock, must_exist=must_exist)
     try:
         # Never in the log's own file: presence is volatile, and thrown away when damaged.
-        board = SqlitePresence.open(path.with_name(f"{path.name}.presence"), used)
+        board = SqlitePresence.open(path.with_name(f"{path.name}.presence"), clock)
         try:
-            yield Log(
-                path=path,
-                store=store,
-                board=board,
-                clock=used,
-                id=store.log_id,
-            )
+            yield Log(path=path, store=store, board=board, clock=clock, id=store.log_id)
         finally:
             await board.close()
     finally:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from cueline.events.store import EventStore, Presence, PresenceBoard
     from cueline.runtime import Log
 
-_ROLES = ("host", "inline")
-
 
 async def owner_of(store: "EventStore", board: "PresenceBoard", stream: str) -> "Presence | None":
     """Return the living process that acquired *stream* last."""

@@ -16,6 +16,8 @@ from cueline.errors import ClusterError
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
 """Almost nothing of ours goes through it."""
 REACH_SECONDS = 5.0
+_AHEAD = 4
+"""So many processes stand ready at least, also on a machine with fewer CPUs."""
 _TOKEN = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 _QUIET = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -47,7 +49,7 @@ class Connection:
 
 
 @contextmanager
-def connected(address: str | None, namespace: str, *, workers: int = 4) -> Iterator[Connection]:
+def connected(address: str | None, namespace: str) -> Iterator[Connection]:
     """Connect to the cluster at *address*, or start one on this machine and end it afterwards.
 
     Raises:
@@ -61,7 +63,7 @@ def connected(address: str | None, namespace: str, *, workers: int = 4) -> Itera
     handler = signal.getsignal(signal.SIGTERM)
     try:
         with _hushed():
-            session = _start(namespace, workers) if address is None else None
+            session = _start(namespace) if address is None else None
             if address is not None:
                 _join(address, namespace)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
@@ -83,7 +85,7 @@ def connected(address: str | None, namespace: str, *, workers: int = 4) -> Itera
             shutil.rmtree(session, ignore_errors=True)
 
 
-def _start(namespace: str, workers: int) -> Path:
+def _start(namespace: str) -> Path:
     """Start a cluster on this machine, and return where it keeps its logs."""
     import ray  # noqa: PLC0415 - as above
 
@@ -92,7 +94,7 @@ def _start(namespace: str, workers: int) -> Path:
         namespace=namespace,
         # Ray starts as many processes ahead as there are CPUs; the actors
         # move in. They take no CPU, so the number means nothing else.
-        num_cpus=max(workers, os.cpu_count() or 1),
+        num_cpus=max(_AHEAD, os.cpu_count() or 1),
         include_dashboard=False,
         configure_logging=False,
         log_to_driver=False,

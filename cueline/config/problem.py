@@ -22,13 +22,8 @@ class Problem(NamedTuple):
         return f"key {self.key!r}: {self.reason}" if self.key else self.reason
 
 
-def problem_of(error: ValueError, kind: Any, key: str = "") -> str:
-    """Say what is wrong with a value of *kind* at *key*; of several problems, the one to mend."""
-    return str(problems_of(error, kind, key)[0])
-
-
 def problems_of(error: ValueError, kind: Any, key: str = "") -> list[Problem]:
-    """Return all that is wrong with a value of *kind* at *key*."""
+    """Return all that is wrong with a value of *kind* at *key*, what is to be mended first."""
     if not isinstance(error, ValidationError):
         return [Problem(key, str(error))]
     # A typo in a key that is needed is two problems; the typo is the one to mend.

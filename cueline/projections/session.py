@@ -171,13 +171,13 @@ def find_session(db: Database, name: str) -> Session | None:
     return found[0] if found else None
 
 
-def due_work(db: Database, now: datetime, limit: int = -1) -> list[Work]:
+def due_work(db: Database, now: datetime) -> list[Work]:
     """Return the sessions with work, the nearest deadlines first.
 
     Its inbox is longer than what it has read, or its deadline has passed, or
     it is `running` or `stopping` (and may well have a living owner).
     """
-    return select(db, Work, "WHERE due_us <= ? ORDER BY due_us, updated_us", [to_us(now)], limit)
+    return select(db, Work, "WHERE due_us <= ? ORDER BY due_us, updated_us", [to_us(now)])
 
 
 def waiting(db: Database, kind: str) -> list[Work]:

@@ -9,7 +9,6 @@ from cueline.cli import app
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/cli.md").read_text()
 EVERYWHERE = {"--log", "--json", "--help", "-h"}
-AS_RUN = {"--inline", "--detach", "--address"}
 
 
 def commands():

@@ -219,7 +219,7 @@ def test_an_agent_takes_its_provider_from_the_settings(shell):
     assert "Good evening." in run(shell, agent).stdout
 
 
-def test_an_approval_waits_as_long_as_the_settings_say(shell, monkeypatch):
+def test_an_approval_waits_as_long_as_the_settings_say(shell):
     """D10, 004-060."""
     agent = shell.agent(shell.deletes, tools=("delete_file",), more=shell.reachable)
     (shell.folder / "work" / "list.txt").write_text("Ada\n")

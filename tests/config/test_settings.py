@@ -37,9 +37,6 @@ EXAMPLES = {
 each_leaf = pytest.mark.parametrize("key", LEAVES)
 
 
-each_variable = pytest.mark.parametrize("key", WITH_VARIABLE)
-
-
 def two_of(key):
     """Return two values that a setting can have, as TOML has them."""
     if key in EXAMPLES:

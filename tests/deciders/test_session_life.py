@@ -13,7 +13,6 @@ from cueline.events.session import (
     ModelRequested,
     SessionIdle,
     SessionStopped,
-    SessionTakenOver,
     SessionWaiting,
     ToolFailed,
     ToolInDoubt,
@@ -39,7 +38,6 @@ from cueline.testing.session_example import (
 
 PAUSE, RESUME, STOP = PauseAsked(), ResumeAsked(), StopAsked(reason="enough")
 RUNNER = SessionWaiting(kind="runner", why="unreachable", deadline_at=NOW)
-TAKEN = SessionTakenOver(epoch=2, at=NOW)
 
 
 def idle():

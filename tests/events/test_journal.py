@@ -195,7 +195,7 @@ async def test_an_emptied_event_does_not_break_the_chain():
     assert [(1, Emptied("ToolSkipped")), (2, skipped(2))] == await told(journal.read(SESSION))
 
 
-async def test_a_fork_reads_its_parents_events_first(journal, store, forked):
+async def test_a_fork_reads_its_parents_events_first(journal, forked):
     await journal.append([write([skipped(1), skipped(2), skipped(3)])], key="k")
     fork = write([forked], stream=FORK, expected=2, after=(SESSION, 2))
 

@@ -169,7 +169,7 @@ async def test_a_log_that_was_cut_off_is_projected_anew(busy, facts, tmp_path):
     shorter.views.close()
 
 
-async def test_another_version_of_the_tables_is_filled_anew(busy, monkeypatch):
+async def test_another_version_of_the_tables_is_filled_anew(busy):
     await busy.caught_up()
     before = busy.dump()
     busy.views.db.execute("UPDATE sessions SET goal = 'as it was told before'")

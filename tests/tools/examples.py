@@ -58,6 +58,3 @@ def printed(pages: int, copies: int = 1) -> str:
 
 def plain() -> None:
     """Is not a tool."""
-
-
-NUMBER = 3
