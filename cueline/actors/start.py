@@ -11,7 +11,7 @@ from cueline.actors.question import seen_digest
 from cueline.deciders.session import SessionState, due
 from cueline.deciders.session.due import CallModel, Effect, Reserve, RunTool
 from cueline.deciders.session.permission import allowing_rule
-from cueline.deciders.session.turn import Call
+from cueline.deciders.session.turn import Approval
 from cueline.events.clean import clean
 from cueline.events.session import (
     ApprovalResolved,
@@ -88,23 +88,18 @@ class Starter:
     def _start_of(self, effect: CallModel | RunTool, state: SessionState) -> SessionEvent:
         if isinstance(effect, CallModel):
             return ModelStarted(effect=effect.effect, attempt=effect.attempt)
-        now = self._parts.clock.now()
         call = state.call(effect.effect)
         assert call is not None, "what is due is in the state"
-        if effect.valid_until is not None and now > effect.valid_until:
-            assert call.approval is not None, "a deadline belongs to a grant"
-            # I9: the grant is too old; a person is asked again.
-            return ApprovalResolved(approval=call.approval.id, verdict="superseded", by="deadline")
-        if effect.attempt == 1 and call.approval is not None and not self._as_seen(state, call):
-            # I9: the file has changed since its difference was shown.
-            return ApprovalResolved(approval=call.approval.id, verdict="superseded", by="change")
-        assert state.setup is not None, "a call belongs to a session that was started"
-        runner = self._parts.runners.choose(state.setup.tools[call.tool], state.agent.workspace)
+        if call.approval is not None and (by := self._outdated(effect, call.approval)):
+            # I9: a person is asked again.
+            return ApprovalResolved(approval=call.approval.id, verdict="superseded", by=by)
+        tool = self._outfit.tools[call.tool]
+        runner = self._parts.runners.choose(tool, self._outfit.agent.workspace)
         if runner is None:
             return SessionWaiting(
                 kind="runner",
                 why="no runner reaches the workspace",
-                deadline_at=now + timedelta(seconds=RUNNER_SECONDS),
+                deadline_at=self._parts.clock.now() + timedelta(seconds=RUNNER_SECONDS),
                 effects=(effect.effect,),
             )
         return ToolStarted(
@@ -118,12 +113,17 @@ class Starter:
             notify=call.judged.answer == "notify",
         )
 
-    def _as_seen(self, state: SessionState, call: Call) -> bool:
-        """Whether the call would still change what people were shown."""
-        if call.approval is None or not call.approval.seen:
-            return True
-        assert state.setup is not None, "a call belongs to a session that was started"
-        asked = self._entity.prompt.calls[call.effect]
-        tool, place = state.setup.tools[call.tool], state.agent.workspace
-        now = clean(self._parts.preview(tool, asked.arguments, place), self._outfit.redactor)[0]
-        return seen_digest(now) == call.approval.seen
+    def _outdated(self, effect: RunTool, grant: Approval) -> str:
+        """Return what has ended a grant, its time or a change of the file; empty while it holds."""
+        if effect.valid_until is not None and self._parts.clock.now() > effect.valid_until:
+            return "deadline"
+        first = effect.attempt == 1
+        changed = first and grant.seen and self._difference(effect.effect) != grant.seen
+        return "change" if changed else ""
+
+    def _difference(self, effect: str) -> str:
+        """Return the digest of what the call would change now, as people would be shown it."""
+        asked, agent = self._entity.prompt.calls[effect], self._outfit.agent
+        tool = self._outfit.tools[asked.name]
+        preview = self._parts.preview(tool, asked.arguments, agent.workspace)
+        return seen_digest(clean(preview, self._outfit.redactor)[0])
