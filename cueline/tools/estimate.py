@@ -2,8 +2,8 @@
 
 import asyncio
 import inspect
-import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import Final
 
@@ -13,12 +13,13 @@ from cueline.errors import ToolImportError
 from cueline.events.agent import ToolSpec
 from cueline.events.message import Estimate
 from cueline.tools.declaration import dollars
-from cueline.tools.tool import Tool, load_recorded
+from cueline.tools.tool import load_recorded
 
 ESTIMATE_SECONDS: Final = 5.0
 _LONGEST = 200
-_loading = threading.Lock()
-"""Else a second call could meet a module that is half imported."""
+_LOADER: Final = ThreadPoolExecutor(1, "cueline-estimate")
+"""One thread of its own: two could meet a module that is half imported, and where an
+import never ends, nobody waits for it but those who want an estimate."""
 
 
 async def estimate(
@@ -38,15 +39,10 @@ async def estimate(
 
 async def _asked(spec: ToolSpec, arguments: Mapping[str, JsonValue]) -> Decimal:
     # A thread, because an import may take long, and other sessions live in this loop.
-    tool = await asyncio.to_thread(_load, spec)
+    tool = await asyncio.get_running_loop().run_in_executor(_LOADER, load_recorded, spec)
     if tool.estimator is None:
         raise ToolImportError(spec.target, "it estimates nothing here")
     said = tool.estimator(**tool.signature.bind(arguments))
     if inspect.isawaitable(said):
         said = await said
     return dollars(said)
-
-
-def _load(spec: ToolSpec) -> Tool:
-    with _loading:
-        return load_recorded(spec)

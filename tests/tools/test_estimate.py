@@ -2,8 +2,10 @@
 
 import asyncio
 import sys
+import threading
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -107,6 +109,29 @@ async def test_a_module_is_imported_beside_the_loop_and_once(tmp_path):
     estimates = await asyncio.gather(estimate(spec, {}), estimate(spec, {}))
 
     assert [(Decimal("0.10"), "")] * 2 == [(each.usd, each.problem) for each in estimates]
+
+
+ENDLESS = """
+import sys
+
+sys.modules["the_test"].ended.wait()
+"""
+
+
+async def test_an_import_that_does_not_end_holds_up_estimates_only(tmp_path, monkeypatch):
+    file = tmp_path / "endless.py"
+    file.write_text(ENDLESS)
+    spec = load(f"{EXAMPLES}:printed").spec().model_copy(update={"target": f"{file}:endless"})
+    ended = threading.Event()
+    monkeypatch.setitem(sys.modules, "the_test", SimpleNamespace(ended=ended))
+
+    try:
+        estimates = await asyncio.gather(*(estimate(spec, {}, within=0.01) for _ in range(40)))
+
+        assert {"TimeoutError"} == {each.problem for each in estimates}
+        assert await asyncio.wait_for(asyncio.to_thread(lambda: True), 10)
+    finally:
+        ended.set()
 
 
 async def test_a_tool_that_estimates_no_more_says_nothing():
