@@ -32,8 +32,8 @@ def name(effect="1.0", attempt=1, epoch=1, runner="r1"):
     return CallName(SESSION, f"{SESSION}/{effect}", attempt, runner, epoch)
 
 
-def runner(act=fine):
-    return runner_on(JournalingExecutor({"pay": act}))
+def runner(act=fine, **options):
+    return runner_on(JournalingExecutor({"pay": act}), **options)
 
 
 async def test_a_call_that_is_asked_for_twice_runs_once():
@@ -115,8 +115,7 @@ async def test_a_call_that_is_stopped_before_its_first_step_was_not_started():
 
 async def test_a_call_that_waits_for_its_turn_when_it_is_stopped_was_not_started():
     valve = Valve()
-    served = runner(valve)
-    served._slots = asyncio.Semaphore(1)
+    served = runner(valve, slots=1)
     first = asyncio.create_task(served.execute(order()))
     second = asyncio.create_task(served.execute(order("1.1")))
     while served.busy < 2:

@@ -23,13 +23,13 @@ from cueline.testing.session_example import (
 from cueline.testing.toy_course import load_prefix
 
 
-def fork(*commands, goal="Try again.", is_open=False):
+def fork(*commands, goal="Try again."):
     past = given()
     facts = []
     for command in commands:
         facts += past.when(command).facts
     shell = load_prefix(facts, "session-default/fork")
-    step = shell.take(forked(AGENT, goal, version=len(facts), open=is_open))
+    step = shell.take(forked(AGENT, goal, version=len(facts)))
     return shell, step
 
 
