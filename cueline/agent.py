@@ -2,10 +2,19 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    SecretStr,
+    TypeAdapter,
+    ValidationError,
+)
 
 from cueline.actors.presence import machine_name
 from cueline.config.effective import Effective, effective
@@ -30,6 +39,7 @@ from cueline.events.agent import (
 from cueline.tools.catalogue import builtin_tools
 from cueline.tools.tool import Tool, load
 
+_NAMES = TypeAdapter(tuple[str, ...])
 ALWAYS_SECRET = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "RAY_AUTH_TOKEN")
 
 
@@ -149,7 +159,7 @@ class Agent(BaseModel):
         self._check_settings({tool.name for tool in tools})
         names = [tool.name for tool in tools]
         if twice := {name for name in names if names.count(name) > 1}:
-            raise ConfigError(self.name, f"two tools are called {min(twice)!r}")
+            raise ConfigError(self.name, f"key 'tools': two are called {min(twice)!r}")
         return tuple(self._as_set(tool.spec()) for tool in tools)
 
     def _policy(self, tools: Sequence[ToolSpec]) -> Policy:
@@ -172,16 +182,18 @@ class Agent(BaseModel):
             return load(tool)
         shipped = builtin_tools()
         if tool not in shipped:
-            known = ", ".join(sorted(shipped))
-            raise ConfigError(
-                self.name, f"tool {tool!r} is unknown; shipped are {known}, others are module:name"
-            )
+            near = get_close_matches(tool, shipped, n=1)
+            guess = f": did you mean {near[0]!r}? Shipped" if near else "; shipped"
+            known = f"{guess} are {', '.join(sorted(shipped))}, others are module:name"
+            raise ConfigError(self.name, f"key 'tools': {tool!r} is unknown{known}")
         return shipped[tool]
 
     def _check_settings(self, names: set[str]) -> None:
         for name in self.tool_settings.keys() - names:
             known = ", ".join(sorted(names)) or "none"
-            raise ConfigError(self.name, f"tool_settings: it has no tool {name!r}; it has {known}")
+            raise ConfigError(
+                self.name, f"key 'tool_settings.{name}': it has no tool {name!r}; it has {known}"
+            )
 
     def _as_set(self, tool: ToolSpec) -> ToolSpec:
         """Return a tool as this agent has it."""
@@ -216,8 +228,8 @@ def read_agent(path: Path, *, over: Sequence[Layer] = (), under: Sequence[Layer]
     folder = path.resolve().parent
     if isinstance(table.get("workspace"), str):
         table["workspace"] = folder / table["workspace"]
-    if isinstance(table.get("tools"), list):
-        table["tools"] = [_beside(tool, folder) for tool in table["tools"]]
+    if "tools" in table:
+        table["tools"] = [_beside(tool, folder) for tool in _named(table["tools"], path)]
     others = table.get("fallback")
     for asks in (table, *(others if isinstance(others, list) else ())):
         _find_script(asks, folder)
@@ -252,12 +264,23 @@ def _find_script(asks: object, folder: Path) -> None:
     """Have a scripted model's path be relative to the agent's file."""
     if not isinstance(asks, dict) or asks.get("provider") != "scripted":
         return
-    if isinstance(asks.get("model"), str):
-        asks["model"] = str(folder / asks["model"])
+    script = asks.get("model")
+    if isinstance(script, str) and script:
+        asks["model"] = str(folder / script)
 
 
-def _beside(tool: object, folder: Path) -> object:
+def _named(tools: object, path: Path) -> tuple[str, ...]:
+    """Return the tools of a file, which can only name them.
+
+    Raises:
+        ConfigError: they are no list of names.
+    """
+    try:
+        return _NAMES.validate_python(tools)
+    except ValidationError as error:
+        raise ConfigError(str(path), str(problems_of(error, tuple, "tools")[0])) from error
+
+
+def _beside(tool: str, folder: Path) -> str:
     """Return `path.py:name` relative to the agent's file; any other tool as it is."""
-    if isinstance(tool, str) and ".py:" in tool:
-        return str(folder / tool)
-    return tool
+    return str(folder / tool) if ".py:" in tool else tool

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from cueline.actors.inbox import ask_start
-from cueline.agent import SHARED, read_agent
+from cueline.agent import SHARED, Agent, read_agent
 from cueline.cli.driving import Record, Where, drive
 from cueline.cli.ending import report
 from cueline.cli.failure import Exit
@@ -107,8 +107,7 @@ def prepared(file: Path, ask: Ask, outside: Outside) -> StartAsked:
         policy = policy.model_copy(update={"approval": tuple(profiles)})
         sources["policy.approval"] = "flag --require-approval"
     workspace = ask.workspace or agent.workspace
-    spec = recorded(agent.model_copy(update={"policy": policy, "workspace": workspace}))
-    check_workspace(spec)
+    spec = _checked(file, agent.model_copy(update={"policy": policy, "workspace": workspace}))
     return StartAsked(
         agent=spec.model_copy(update={"limit_sources": sources}),
         goal=ask.goal,
@@ -118,6 +117,23 @@ def prepared(file: Path, ask: Ask, outside: Outside) -> StartAsked:
         asked_by=who(),
         asked_at=datetime.now(UTC),
     )
+
+
+def _checked(file: Path, agent: Agent) -> AgentSpec:
+    """Return the *agent* of a file as it will be recorded.
+
+    Raises:
+        ConfigError: mend the file, or what else it names.
+        ToolImportError: make the tool importable.
+    """
+    try:
+        spec = recorded(agent)
+        check_workspace(spec)
+    except ConfigError as error:
+        if error.subject != agent.name:
+            raise
+        raise ConfigError(str(file), error.reason) from error  # a person mends it there
+    return spec
 
 
 def with_time_to_answer(policy: Policy, approval: Approval, *, attended: bool) -> Policy:

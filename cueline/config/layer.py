@@ -86,8 +86,9 @@ def from_file(path: Path) -> Layer:
         ConfigError: it cannot be read, or says something wrong; the message names the key.
     """
     table = read_toml(path, "settings file")
-    if table.get("provider") == "scripted" and isinstance(table.get("model"), str):
-        table["model"] = str(path.parent / table["model"])
+    script = table.get("model")
+    if table.get("provider") == "scripted" and isinstance(script, str) and script:
+        table["model"] = str(path.parent / script)
     layer = dict(from_table(table, path))
     if "log" in layer:
         layer["log"] = Given(path.parent / layer["log"].value, layer["log"].source)

@@ -44,9 +44,9 @@ def unknown(key: str, shape: type[BaseModel], meant: str | None = None) -> Probl
     """Return that *shape* has no such key, and which was meant, if that is known."""
     above, _, _ = key.rpartition(".")
     where = f"in [{above}]" if above else "at the top level"
-    guess = f"; did you mean {meant!r}?" if meant else ""
-    known = f"known {where} are {', '.join(sorted(shape.model_fields))}"
-    return Problem(key, f"{_IT_IS_UNKNOWN}{guess}; {known}")
+    guess = f": did you mean {meant!r}? Known" if meant else "; known"
+    known = f"{guess} {where} are {', '.join(sorted(shape.model_fields))}"
+    return Problem(key, f"{_IT_IS_UNKNOWN}{known}")
 
 
 def _shape_at(kind: Any, path: Sequence[str]) -> type[BaseModel] | None:

@@ -5,6 +5,7 @@ The value is named where it can be no secret.
 
 import re
 from collections.abc import Mapping
+from datetime import date, time
 from decimal import Decimal
 from typing import Any
 
@@ -31,12 +32,16 @@ _KINDS = {
     "path": "path",
     "tuple": "list",
     "list": "list",
+    "sequence": "list",
     "is_instance": "list",
     "dict": "table",
     "mapping": "table",
     "model": "table",
 }
 """What a value is to be, by the beginning of the name of what is wrong with it."""
+_PUT = {"text": "; put quotes around it", "list": "; put brackets around it"}
+"""How a value in a file becomes what it is to be, where it is only written otherwise."""
+_WHOLE = {"missing": "it is missing", "string_too_short": "it is empty"}
 
 
 def reason_of(problem: ErrorDetails) -> str:
@@ -48,24 +53,38 @@ def reason_of(problem: ErrorDetails) -> str:
         return words.format(said=said, bound=_plain(context[name]))
     if kind == "literal_error":
         return f"{said} is none of {context['expected']}"
-    if kind == "missing":
-        return "it is missing"
-    if kind == "string_too_short":
-        return "it is empty"
     if kind == "string_pattern_mismatch":
         return f"{said} is not {MEANINGS[context['pattern']]}"
+    return _WHOLE.get(kind) or _of_another_kind(problem, said)
+
+
+def _of_another_kind(problem: ErrorDetails, said: str) -> str:
+    kind = problem["type"]
+    if kind == "invalid-json-value":
+        return f"{said} is nothing that JSON can say{_PUT['text']}"
     meant = next((_KINDS[each] for each in _KINDS if kind.startswith(each)), None)
-    return (
-        problem["msg"].removeprefix("Value error, ") if meant is None else f"{said} is no {meant}"
-    )
+    if meant is None:
+        return problem["msg"].removeprefix("Value error, ")
+    alike = isinstance(problem["input"], list | Mapping)
+    return f"{said} is no {meant}{'' if alike else _PUT.get(meant, '')}"
 
 
 def told(value: object) -> str:
     """Return how *value* is called in a message: by itself where it can be no secret."""
-    if isinstance(value, str):
-        short = len(value) < _SHORTEST_SECRET
-        return value if _NUMBER.fullmatch(value) else repr(value) if short else "it"
-    return _plain(value) if isinstance(value, int | float | Decimal) else "it"
+    match value:
+        case str():
+            short = len(value) < _SHORTEST_SECRET
+            return value if _NUMBER.fullmatch(value) else repr(value) if short else "this text"
+        case int() | float() | Decimal():
+            return _plain(value)
+        case Mapping():
+            return "a table"
+        case list():
+            return "a list"
+        case date() | time():
+            return "a date or time"
+        case _:
+            return "it"
 
 
 def _plain(number: float | Decimal) -> str:

@@ -1,14 +1,27 @@
 """The settings: one frozen model, whose tables are those of an agent file."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from cueline.config.pattern import URL, VARIABLE
+from cueline.config.pattern import MEANINGS, URL, VARIABLE
 from cueline.events.agent import BreakerPolicy, Fallback, Limits, Policy, Price, RetryPolicy
 
 Variable = Annotated[str, Field(pattern=VARIABLE)]
+
+
+def _checked(others: tuple[Fallback, ...]) -> tuple[Fallback, ...]:
+    """Return an agent's other models, of which is asked what is asked of its own."""
+    for index, other in enumerate(others):
+        for key, pattern in (("base_url", URL), ("key_variable", VARIABLE)):
+            said = getattr(other, key)
+            if said is not None and not re.fullmatch(pattern, said):
+                raise ValueError(f"fallback.{index}.{key} is not {MEANINGS[pattern]}")
+        if not (other.provider and other.model):
+            raise ValueError(f"fallback.{index} has an empty provider or model")
+    return others
 
 
 class Approval(BaseModel):
@@ -43,7 +56,7 @@ class Settings(BaseModel):
     limits: Limits = Limits()
     retry: RetryPolicy = RetryPolicy()
     tool_retry: RetryPolicy | None = None
-    fallback: tuple[Fallback, ...] = ()
+    fallback: Annotated[tuple[Fallback, ...], AfterValidator(_checked)] = ()
     breaker: BreakerPolicy = BreakerPolicy()
     policy: Policy = Policy()
     approval: Approval = Approval()

@@ -8,6 +8,7 @@ from cueline.events.agent import Hook, Policy, Rule, ToolSpec
 
 _URL = r"https?://[^/@\s]+(/\S*)?$|\$[A-Za-z_]\w*$"
 """Without a user or a password: what is written out is recorded."""
+_FITTED = ("tools", "tags", "phases", "paths", "commands", "may_grant")
 
 
 def faults(policy: Policy, tools: Sequence[ToolSpec] | None = None) -> Iterator[tuple[str, str]]:
@@ -50,6 +51,9 @@ def _times(policy: Policy) -> Iterator[tuple[str, str]]:
 def _of_rule(rule: Rule, tools: Sequence[ToolSpec] | None) -> Iterator[tuple[str, str]]:
     if not rule.name.strip():
         yield "name", "it is empty; the name is what is recorded"
+    for name in _FITTED:
+        if not all(map(str.strip, getattr(rule, name))):
+            yield name, "an empty text fits nothing; leave it out"
     exact = rule.may_grant and not any("*" in name or "?" in name for name in rule.may_grant)
     if exact and len(set(rule.may_grant)) < rule.votes:
         yield "votes", f"it takes {rule.votes} people, and {len(set(rule.may_grant))} may grant it"

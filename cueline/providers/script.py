@@ -31,6 +31,13 @@ REPLY: Final[Keys] = {
 }
 CALL: Final[Keys] = {"name": (str,), "arguments": (dict,), "malformed": (str,), "id": (str,)}
 FAIL: Final[Keys] = {"kind": (str,), "message": (str,), "retry_after": NUMBER}
+_WORDS: Final = {
+    str: "a text",
+    int: "a whole number",
+    bool: "true or false",
+    list: "a list",
+    dict: "a table",
+}
 USAGE: Final[Keys] = dict.fromkeys(Usage.model_fields, (int,))
 
 KINDS: Final = TRANSIENT | PERMANENT - {"tool_error"}
@@ -162,7 +169,8 @@ class ReplyReader:
         kind = fields.get("kind")
         if kind not in KINDS:
             known = ", ".join(sorted(KINDS))
-            self.fail(f"fail kind is {kind!r}; known are {known}")
+            said = f"kind is {kind!r}" if kind else "has no kind"
+            self.fail(f"fail {said}; known are {known}")
         if kind not in TRANSIENT and "retry_after" in fields:
             self.fail(f"fail retry_after: {kind} is not tried again; leave it out")
         return Failure(**{"message": f"the script says {kind}", **fields})
@@ -174,10 +182,10 @@ class ReplyReader:
         if "name" not in fields:
             raise ConfigError(self.name, f"{where} has no name")
         try:
-            # TOML has dates and infinities, which JSON has not.
             json.dumps(fields.get("arguments"), allow_nan=False)
         except (TypeError, ValueError) as error:
-            raise ConfigError(self.name, f"{where} arguments are not JSON: {error}") from error
+            lack = "hold what JSON has not, a date or an infinity; put quotes around it"
+            raise ConfigError(self.name, f"{where} arguments {lack}") from error
         return ToolCall(**{"id": default_id, **fields})
 
     def usage(self, table: Mapping[str, Any]) -> Usage | None:
@@ -194,19 +202,24 @@ def check(table: object, keys: Keys, name: str, where: str) -> dict[str, Any]:
         ConfigError: mend the key it names.
     """
     if not isinstance(table, dict):
-        raise ConfigError(name, f"{where} is {table!r}, not a table")
+        raise ConfigError(name, f"{where} is {written(table)}, not a table")
     for key, value in table.items():
         if key not in keys:
             known = ", ".join(keys)
             raise ConfigError(name, f"{where} has the unknown key {key!r}; known are {known}")
         # Not isinstance: True is an int.
         if type(value) not in keys[key]:
-            wanted = " or ".join(kind.__name__ for kind in keys[key])
-            raise ConfigError(name, f"{where} {key} is {value!r}, not {wanted}")
+            wanted = "a number" if keys[key] is NUMBER else _WORDS[keys[key][0]]
+            raise ConfigError(name, f"{where} {key} is {written(value)}, not {wanted}")
         # "Not at least" instead of "less than": nan is neither.
         if isinstance(value, (int, float)) and not 0 <= value < inf:
             raise ConfigError(name, f"{where} {key} is {value!r}, not a number from 0 up")
     return table
+
+
+def written(value: object) -> str:
+    """Return a value about as the file has it."""
+    return json.dumps(value, default=str, ensure_ascii=False)
 
 
 def content_of(table: Mapping[str, Any]) -> tuple[Block, ...]:

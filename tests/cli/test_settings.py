@@ -107,7 +107,7 @@ def test_a_resumed_session_keeps_the_settings_that_it_was_started_with(shell, ag
     [
         (
             "max_turns = 5",
-            "cueline.toml: key 'max_turns': it is unknown; did you mean 'limits.max_turns'?",
+            "cueline.toml: key 'max_turns': it is unknown: did you mean 'limits.max_turns'? Known",
         ),
         (
             "[limits]\nmax_turns = 'x'",

@@ -24,6 +24,8 @@ def rule(**fields):
         ({"rules": [rule(may_grant=["a", "a"], votes=2)]}, "rules.0.votes", "takes 2 people"),
         ({"rules": [rule(answer="deny", votes=2)]}, "rules.0.votes", "who may allow it"),
         ({"rules": [rule(tools=["lok"])]}, "rules.0.tools", "no tool of the agent"),
+        ({"rules": [rule(answer="deny", paths=["a", ""])]}, "rules.0.paths", "fits nothing"),
+        ({"rules": [rule(may_grant=[" "])]}, "rules.0.may_grant", "fits nothing"),
         ({"hooks": [Hook(on="asked")]}, "hooks.0.command", "either"),
         ({"hooks": [Hook(on="asked", url="$U", after_seconds=1)]}, "hooks.0.after_seconds", "only"),
         ({"hooks": [Hook(on="asked", url="example.org/x")]}, "hooks.0.url", "$NAME"),
