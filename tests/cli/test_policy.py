@@ -117,6 +117,34 @@ def test_the_calls_that_would_have_gone_otherwise_can_be_listed(strict):
     assert "asked -> deny (lists)" in strict("policy", "backtest", "strict.toml", "--calls").stdout
 
 
+PLANNER = """
+from cueline import tool
+
+
+@tool(read_only=True)
+def plan(calls: list[str]) -> str:
+    return "planned"
+"""
+PLANS = """
+[[reply]]
+calls = [{ name = "plan", arguments = { calls = [] } }]
+
+[[reply]]
+text = "Done."
+"""
+
+
+def test_a_call_whose_own_arguments_are_empty_calls_is_judged_too(shell):
+    (shell.folder / "planner.py").write_text(PLANNER)
+    (shell.folder / "p.toml").write_text("[[rules]]\nname = 'none'\nanswer = 'deny'\n")
+    agent = shell.agent(PLANS, tools=(f"{shell.folder}/planner.py:plan",))
+    assert 0 == shell("run", "Plan", "--agent", agent, "--inline").exit_code
+
+    (plan,) = shell.json("policy", "backtest", "p.toml")
+
+    assert ("deny", "plan", 1) == (plan["answer"], plan["tool"], plan["ran"])
+
+
 def test_the_past_may_be_cut_short(strict):
     done = strict("policy", "backtest", "strict.toml", "--since", "2999-01-01")
 
