@@ -216,10 +216,15 @@ def _tell_calls(found: list["Finding"], *, as_json: bool) -> None:
     from cueline.console.text import arguments
     from cueline.events.stream import shown
 
-    otherwise = {"allowed": ("ask", "deny"), "asked": ("allow", "notify", "deny")}
-    for each in found:
-        if each.judged.answer not in otherwise.get(each.before, ("allow", "notify", "ask")):
-            continue
+    changed = {
+        "allowed": ("ask", "deny"),
+        "asked": ("allow", "notify", "deny"),
+        "denied": ("allow", "notify", "ask"),
+    }
+    otherwise = [each for each in found if each.judged.answer in changed[each.before]]
+    if not otherwise and not as_json:
+        typer.echo("no call would have gone otherwise")
+    for each in otherwise:
         if as_json:
             told = {
                 "session": shown(each.session),

@@ -115,6 +115,8 @@ def test_the_calls_that_would_have_gone_otherwise_can_be_listed(strict):
         call["answer"],
     )
     assert "asked -> deny (lists)" in strict("policy", "backtest", "strict.toml", "--calls").stdout
+    same = strict("policy", "backtest", "agent.toml", "--calls").stdout
+    assert "no call would have gone otherwise\n" == same
 
 
 PLANNER = """
