@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
+from itertools import islice
 
 from cueline.actors.effect import Collaborators
 from cueline.actors.model import ModelReply, ModelRequest
@@ -116,7 +117,8 @@ class ModelCaller:
     async def _estimates(self, replied: ModelReplied) -> dict[str, Estimate]:
         """Return what its calls will cost: made once, for whatever is decided on it (I10)."""
         asked = {}
-        for effect, call in calls_of(replied).items():
+        most = self._outfit.agent.limits.max_tool_calls_per_turn
+        for effect, call in islice(calls_of(replied).items(), most):
             tool = self._outfit.tools.get(call.name)
             runs = call.problem is None and call.malformed is None
             if runs and tool is not None and tool.estimates:

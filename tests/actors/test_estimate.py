@@ -3,18 +3,20 @@
 import asyncio
 from decimal import Decimal
 
+from cueline.events.agent import Limits
 from cueline.events.inbox import StopAsked
 from cueline.events.message import Estimate
 from cueline.events.session import ToolSkipped, ToolStarted
-from cueline.testing.fakes import TurnModel, asks_for, says, tool_spec
+from cueline.testing.fakes import asks_for, says, tool_spec
 from tests.actors.asked import DEPLOY, GATE, answer, wake
 from tests.actors.scene import SESSION, Scene
 
 
-def estimating(known, **policy):
+def estimating(known, reply=DEPLOY, limits=None, **policy):
     """Return a scene whose tool estimates each call: *known*, by where it deploys to."""
     dear = tool_spec("deploy").model_copy(update={"estimates": True})
-    scene = Scene([DEPLOY, says("done")], tools=(dear,), policy={"approval": ["cost"], **policy})
+    rules = {"approval": ["cost"], **policy}
+    scene = Scene([reply, says("done")], tools=(dear,), policy=rules, limits=limits or Limits())
     scene.estimated = []
 
     async def estimate(_, arguments):
@@ -77,12 +79,18 @@ async def test_a_reply_is_not_lost_for_an_estimate_that_is_stopped():
     assert "SessionStopped" == types[-1]
 
 
+async def test_no_estimate_is_made_of_a_call_that_is_one_too_many():
+    # C25: a reply may ask for thousands.
+    deploys = asks_for(*[("deploy", {"n": n}) for n in range(3)])
+    scene = estimating({None: DEAR}, deploys, limits=Limits(max_tool_calls_per_turn=2))
+    await scene.begin()
+
+    assert [{"n": 0}, {"n": 1}] == scene.estimated
+
+
 async def test_the_estimates_of_a_reply_are_made_beside_each_other():
     # 000-002: until they are made, a reply that is paid for is nowhere recorded.
-    scene = estimating({})
-    scene.model = scene.outside.model = TurnModel(
-        [asks_for(("deploy", {}), ("deploy", {}), ("deploy", {})), says("done")]
-    )
+    scene = estimating({}, asks_for(("deploy", {}), ("deploy", {}), ("deploy", {})))
 
     async def slowly(*_):
         await scene.clock.sleep(5)
