@@ -10,6 +10,7 @@ from cueline import hook as module
 from cueline.events.agent import Hook
 from cueline.hook import run_hook
 from cueline.loop import run
+from cueline.testing.wait import PATIENCE_SECONDS
 
 NEWS = json.dumps({"tool": "deploy"}).encode()
 ENVIRON = {"TOKEN": "secret-value", "HOME": "/root"}
@@ -88,13 +89,13 @@ connection.send(b"x")
 connection.recv(1)
 """
     running = asyncio.create_task(told(python(code)))
-    reader, writer = await asyncio.wait_for(held, 10)
+    reader, writer = await asyncio.wait_for(held, PATIENCE_SECONDS)
     assert b"x" == await reader.read(1)
 
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 
-    assert b"" == await asyncio.wait_for(reader.read(1), 10)
+    assert b"" == await asyncio.wait_for(reader.read(1), PATIENCE_SECONDS)
     writer.close()
     server.close()
 

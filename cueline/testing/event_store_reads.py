@@ -22,11 +22,12 @@ from cueline.testing.event_store_example import (
     versions,
     whole_log,
 )
+from cueline.testing.wait import PATIENCE_SECONDS
 
 
 async def take(events: AsyncIterator[RecordedEvent], count: int) -> list[RecordedEvent]:
     """Return the next *count* of *events*."""
-    return [await asyncio.wait_for(anext(events), 10) for _ in range(count)]
+    return [await asyncio.wait_for(anext(events), PATIENCE_SECONDS) for _ in range(count)]
 
 
 class ReadContract:

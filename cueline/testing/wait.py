@@ -5,9 +5,11 @@ import time
 from collections.abc import Callable
 
 PAUSE_SECONDS = 0.005
+PATIENCE_SECONDS = 120.0
+"""What is certain to come may take so long: it is a verdict on nothing but a hang."""
 
 
-def wait_until(condition: Callable[[], object], within: float = 5) -> None:
+def wait_until(condition: Callable[[], object], within: float = PATIENCE_SECONDS) -> None:
     """Return as soon as *condition* holds.
 
     Raises:
@@ -19,7 +21,7 @@ def wait_until(condition: Callable[[], object], within: float = 5) -> None:
         time.sleep(PAUSE_SECONDS)
 
 
-async def await_until(condition: Callable[[], object], within: float = 5) -> None:
+async def await_until(condition: Callable[[], object], within: float = PATIENCE_SECONDS) -> None:
     """Return as soon as *condition* holds, and let others run meanwhile.
 
     Raises:

@@ -127,7 +127,7 @@ class Shell:
 
     def wait_for(self, session: str, type_: str, times: int = 1) -> None:
         """Wait until a session has recorded a fact."""
-        wait_until(lambda: self.types(session).count(type_) >= times, within=30)
+        wait_until(lambda: self.types(session).count(type_) >= times)
 
     def change(self, sql: str, *values: object) -> None:
         """Change the log behind its back."""

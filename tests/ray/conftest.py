@@ -19,7 +19,7 @@ from cueline.events.inbox import StartAsked
 from cueline.on_ray import namespace_of, parts_of
 from cueline.runtime import open_log, recorded
 from cueline.session import Session
-from cueline.testing.wait import await_until
+from cueline.testing.wait import PATIENCE_SECONDS, await_until
 
 ACTS = Path(__file__).with_name("acts.py")
 
@@ -141,7 +141,7 @@ class World:
         return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
     async def begun(self, count=1):
-        await await_until(lambda: len(self.journal_lines()) >= count, within=20)
+        await await_until(lambda: len(self.journal_lines()) >= count)
 
     def let_go(self):
         (self.workspace / "go").touch()
@@ -155,12 +155,12 @@ class World:
     async def fact(self, kind, stream=None):
         """Wait for the first fact of that kind, and return it."""
         session = Session(stream or self.streams[0], self.log)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             return await anext(f async for _, f, _ in session.follow() if isinstance(f, kind))
 
     async def result(self, stream=None):
         """Wait for the end, whatever it waits for until then."""
         session = Session(stream or self.streams[0], self.log)
         facts = (fact async for _, fact, _ in session.follow())
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             return await anext(f.result async for f in facts if f.type == "SessionCompleted")

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from cueline.on_ray import find_up
-from cueline.testing.wait import wait_until
+from cueline.testing.wait import PATIENCE_SECONDS, wait_until
 
 AGENT = """
 name = "greeter"
@@ -80,11 +80,11 @@ def test_sigterm_lets_what_is_in_flight_finish_and_starts_nothing(cueline, up, t
         "run", "Go.", "--agent", str(tmp_path / "agent.toml"), "--detach", "--id", "s"
     )
     assert 0 == started.returncode, started.stderr
-    wait_until(lambda: "ModelStarted" in types(cueline), within=30)
+    wait_until(lambda: "ModelStarted" in types(cueline))
     record = find_up(tmp_path / "log.db")
 
     os.kill(record.keeper.pid, signal.SIGTERM)
-    wait_until(lambda: not record.lives, within=40)
+    wait_until(lambda: not record.lives)
 
     assert "ModelReplied" in types(cueline)
     assert "ModelRequested" == types(cueline)[-1]
@@ -104,10 +104,10 @@ def test_sigterm_pauses_a_run_on_a_cluster_and_takes_its_own_down(cueline, clust
         stderr=subprocess.STDOUT,
         text=True,
     )
-    wait_until(lambda: "ModelStarted" in types(cueline), within=60)
+    wait_until(lambda: "ModelStarted" in types(cueline))
 
     running.send_signal(signal.SIGTERM)
-    said, _ = running.communicate(timeout=40)
+    said, _ = running.communicate(timeout=PATIENCE_SECONDS)
 
     assert (3, True) == (running.returncode, "session s: paused" in said), said
     assert "ModelReplied" in types(cueline)

@@ -13,7 +13,7 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from cueline.testing.wait import wait_until
+from cueline.testing.wait import PATIENCE_SECONDS, wait_until
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,7 +39,7 @@ class Demo:
 
     def end(self):
         """Read on to the end, and return the exit code."""
-        self.told += self._process.communicate(timeout=120)[0]
+        self.told += self._process.communicate(timeout=2 * PATIENCE_SECONDS)[0]
         return self._process.returncode
 
     def until(self, word):
@@ -90,7 +90,7 @@ def test_the_demo_loses_what_it_kills_and_carries_on(demo):
     assert "no undeclared effect ran twice: yes" in demo.told
     assert "the idempotent call ran again under one key: yes" in demo.told
     assert "Try next:\n  .venv/bin/cueline show notice --log " in demo.told
-    wait_until(lambda: not demo.living(), within=20)
+    wait_until(lambda: not demo.living())
 
 
 def test_ctrl_c_leaves_neither_a_process_nor_a_folder(demo):
@@ -100,5 +100,5 @@ def test_ctrl_c_leaves_neither_a_process_nor_a_folder(demo):
 
     assert 130 == demo.end(), demo.told
     assert demo.told.endswith("stopped; nothing is left behind\n")
-    wait_until(lambda: not demo.living(), within=20)
+    wait_until(lambda: not demo.living())
     assert [] == list(demo.place.glob("cueline-demo-*"))

@@ -32,7 +32,7 @@ def second_node(cluster):
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    wait_until(lambda: living() - before, within=60)
+    wait_until(lambda: living() - before)
     yield (living() - before).pop()
     # A node that is drained ends by itself, as soon as nothing is left on it.
     with suppress(ProcessLookupError):
@@ -64,14 +64,14 @@ async def test_what_is_on_a_drained_node_moves_to_another(world_of, second_node)
             hosts=2,
             runners=2,
         ) as world.place:
-            await await_until(lambda: 2 == len(world.presences("host")), within=30)
-            await await_until(lambda: 2 == len(world.presences("runner")), within=30)
+            await await_until(lambda: 2 == len(world.presences("host")))
+            await await_until(lambda: 2 == len(world.presences("runner")))
             there = [m.incarnation for m in world.place.members() if m.node == second_node]
 
             drain(second_node)
 
             assert 2 == len(there)
-            await await_until(lambda: moved(world, second_node), within=40)
+            await await_until(lambda: moved(world, second_node))
 
 
 def moved(world, node):

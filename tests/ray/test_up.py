@@ -16,6 +16,7 @@ from cueline.cluster.up import Up
 from cueline.errors import SessionOwnedError
 from cueline.inline import inline
 from cueline.on_ray import namespace_of, parts_of
+from cueline.testing.wait import PATIENCE_SECONDS
 
 SCRIPT = """
 [[reply]]
@@ -120,7 +121,7 @@ async def test_a_dispatcher_that_died_comes_back_and_keeps_its_hosts(world):
 
 async def started_again(kept, epoch):
     clock = SystemClock()
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             try:
                 started = await call(kept._dispatcher.start.remote(), 20)

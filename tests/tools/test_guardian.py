@@ -65,18 +65,18 @@ def marked(mark):
 )
 def test_nothing_survives_the_runner(running, workspace, kind, death):
     runner = running(DAEMONS[kind])
-    wait_until((workspace / "begun").exists, within=20)
+    wait_until((workspace / "begun").exists)
     assert 3 < len(marked(str(workspace)))
 
     runner.send_signal(death)
 
-    wait_until(lambda: marked(str(workspace)) == [], within=10)
+    wait_until(lambda: marked(str(workspace)) == [])
 
 
 def test_the_guardian_is_no_child_of_its_runner(running, workspace):
     # Ray kills the children of a worker that exits; the guardian has to outlive it.
     runner = running("touch begun; sleep 1000")
-    wait_until((workspace / "begun").exists, within=20)
+    wait_until((workspace / "begun").exists)
 
     assert [] == psutil.Process(runner.pid).children()
 
