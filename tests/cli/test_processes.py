@@ -8,9 +8,30 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from cueline.testing.wait import wait_until
+from cueline.testing.wait import PATIENCE_SECONDS, wait_until
 
 CUELINE = [sys.executable, "-m", "cueline.cli"]
+BUSY = """
+[[reply]]
+text = "First."
+calls = [{ name = "busy", arguments = {} }]
+
+[[reply]]
+text = "Here I am."
+"""
+TOOL = '''
+from threading import Event
+
+from cueline import ToolContext, tool
+
+
+@tool(idempotent=True, needs_workspace=True)
+def busy(context: ToolContext) -> str:
+    """Do something until it is let go."""
+    while not (context.workspace / "go").exists():
+        Event().wait(0.01)
+    return "done"
+'''
 
 
 def running(shell, session="one", *, script=None, more=(), tools=("list_files",)):
@@ -21,12 +42,25 @@ def running(shell, session="one", *, script=None, more=(), tools=("list_files",)
     return process
 
 
+def busy(shell, script=BUSY):
+    """Start a run that is in a tool call until it is let go."""
+    (shell.folder / "tool.py").write_text(TOOL)
+    agent = shell.agent(script, tools=("tool.py:busy",))
+    process = shell.start("run", "Go", "--agent", agent, "--inline", "--id", "one")
+    shell.wait_for("one", "ToolStarted")
+    return process
+
+
+def let_go(shell):
+    (shell.folder / "work" / "go").touch()
+
+
 def test_one_ctrl_c_pauses_and_says_how_to_go_on(shell):
     """D5, 000-011: a session that is interrupted is paused, not failed."""
     process = running(shell)
 
     process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=30)
+    said, _ = process.communicate(timeout=PATIENCE_SECONDS)
 
     assert process.returncode == 3
     assert "pausing; what is in flight may finish" in said
@@ -42,7 +76,7 @@ def test_sigterm_pauses_likewise_and_lets_the_model_finish(shell):
     process = running(shell, script=shell.brisk)
 
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE_SECONDS)
 
     assert process.returncode == 3
     assert "paused" == shell.json("list")[0]["shown_status"]
@@ -55,21 +89,22 @@ def test_what_outlasts_the_grace_is_cancelled_and_recorded(shell, monkeypatch):
     process = running(shell)
 
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE_SECONDS)
 
     assert process.returncode == 3
     assert ["ModelFailed", "SessionWaiting"] == shell.types("one")[-2:]
     assert 0 == shell("resume", "one", "--inline").exit_code
 
 
-def test_a_second_ctrl_c_leaves_at_once_and_loses_nothing(shell):
+def test_a_second_ctrl_c_leaves_at_once_and_loses_nothing(shell, monkeypatch):
     """D1: resume really goes on, whether or not the session had read that it was to pause."""
+    monkeypatch.setenv("CUELINE_GRACE_SECONDS", "3600")
     process = running(shell)
 
     process.send_signal(signal.SIGINT)
-    wait_until(lambda: "PauseAsked" in inbox_types(shell), within=10)
+    wait_until(lambda: "PauseAsked" in inbox_types(shell))
     process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=10)
+    said, _ = process.communicate(timeout=PATIENCE_SECONDS)
     done = shell("resume", "one", "--inline")
 
     assert process.returncode == 130
@@ -157,11 +192,12 @@ def test_a_crashed_session_is_left_alone_by_another_run(shell):
 
 
 def test_a_live_session_is_paused_from_another_shell(shell):
-    process = running(shell, script=shell.brisk)
+    process = busy(shell)
 
     told = shell("pause", "one")
     again = shell("pause", "one")
-    process.communicate(timeout=30)
+    let_go(shell)
+    process.communicate(timeout=PATIENCE_SECONDS)
 
     assert "one: asked to pause\n" == told.stdout
     assert "paused already" in again.stdout
@@ -172,7 +208,7 @@ def test_a_live_session_is_stopped_from_another_shell(shell):
     process = running(shell)
 
     told = shell("stop", "one", "--reason", "enough")
-    said, _ = process.communicate(timeout=30)
+    said, _ = process.communicate(timeout=PATIENCE_SECONDS)
 
     assert "one: asked to stop\n" == told.stdout
     assert process.returncode == 1
@@ -180,11 +216,11 @@ def test_a_live_session_is_stopped_from_another_shell(shell):
 
 
 def test_a_message_from_another_shell_reaches_a_live_session(shell):
-    more = '\n[[reply]]\nturn = 3\ntext = "Understood."\n'
-    process = running(shell, script=shell.brisk + more)
+    process = busy(shell, BUSY + '\n[[reply]]\ntext = "Understood."\n')
 
     told = shell("send", "one", "--followup", "One thing more")
-    said, _ = process.communicate(timeout=30)
+    let_go(shell)
+    said, _ = process.communicate(timeout=PATIENCE_SECONDS)
 
     assert "one: sent as a followup\n" == told.stdout
     assert process.returncode == 0
@@ -196,7 +232,7 @@ def test_a_session_is_watched_from_another_shell(shell):
     watcher = shell.start("tail", "-f", "one")
 
     shell("resume", "one", "--inline")
-    seen, _ = watcher.communicate(timeout=30)
+    seen, _ = watcher.communicate(timeout=PATIENCE_SECONDS)
 
     assert watcher.returncode == 0
     assert "SessionStarted" in seen
@@ -207,17 +243,17 @@ def test_a_list_that_is_cut_off_says_nothing_of_it(finished):
     process = finished.start("tail", "one", "-n", "100", "--json")
     process.stdout.close()
 
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=PATIENCE_SECONDS) == 0
     process.stdout = None
 
 
 def test_to_stop_looking_is_no_failure_of_anybody(shell):
     shell("run", "Hi", "--agent", shell.agent(shell.hello), "--detach", "--id", "one")
     watcher = shell.start("tail", "-f", "one")
-    wait_until(lambda: waits_for_events(watcher.pid), within=30)
+    wait_until(lambda: waits_for_events(watcher.pid))
 
     watcher.send_signal(signal.SIGINT)
-    seen, _ = watcher.communicate(timeout=30)
+    seen, _ = watcher.communicate(timeout=PATIENCE_SECONDS)
 
     assert watcher.returncode == 130
     assert "Traceback" not in seen
