@@ -73,6 +73,14 @@ async def executor():
     await executor.close()
 
 
+@pytest.fixture
+async def patient_executor():
+    """One that never kills what tidies up."""
+    executor = ProcessToolExecutor(grace_seconds=1000)
+    yield executor
+    await executor.close()
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def warm_executor():
     """One for all tests of a file, in which no tool takes its worker along."""

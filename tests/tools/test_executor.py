@@ -3,13 +3,14 @@
 import asyncio
 import os
 import signal
+import time
 from dataclasses import replace
 
 import psutil
 import pytest
 
 from cueline.errors import ToolImportError
-from cueline.testing.wait import await_until
+from cueline.testing.wait import PATIENCE_SECONDS, await_until
 from cueline.tools.executor import ProcessToolExecutor
 from cueline.tools.shell import run_command
 from cueline.tools.tool import load
@@ -72,8 +73,8 @@ async def test_the_next_call_gets_a_new_worker(executor, order, failure):
     assert b"6" == (await executor.call(order("examples:double", number=3))).content
 
 
-async def test_cancelling_lets_a_tool_tidy_up(executor, order, workspace, marked):
-    call = asyncio.create_task(executor.call(order("misbehaving:hang_and_tidy_up")))
+async def test_cancelling_lets_a_tool_tidy_up(patient_executor, order, workspace, marked):
+    call = asyncio.create_task(patient_executor.call(order("misbehaving:hang_and_tidy_up")))
     await await_until((workspace / "begun").exists)
 
     call.cancel()
@@ -84,9 +85,9 @@ async def test_cancelling_lets_a_tool_tidy_up(executor, order, workspace, marked
     assert [] == marked()
 
 
-async def test_cancelling_lets_a_command_tidy_up(executor, order, workspace, marked):
+async def test_cancelling_lets_a_command_tidy_up(patient_executor, order, workspace, marked):
     command = "trap 'touch tidy; exit' TERM; touch begun; tail -f /dev/null & wait"
-    call = asyncio.create_task(executor.call(order(run_command, command=command)))
+    call = asyncio.create_task(patient_executor.call(order(run_command, command=command)))
     await await_until((workspace / "begun").exists)
 
     call.cancel()
@@ -97,10 +98,9 @@ async def test_cancelling_lets_a_command_tidy_up(executor, order, workspace, mar
     assert [] == marked()
 
 
-async def test_cancelling_twice_kills_at_once(order, workspace, marked):
-    executor = ProcessToolExecutor(grace_seconds=1000)
+async def test_cancelling_twice_kills_at_once(patient_executor, order, workspace, marked):
     command = "trap 'touch told' TERM; touch begun; while true; do tail -f /dev/null & wait; done"
-    call = asyncio.create_task(executor.call(order(run_command, command=command)))
+    call = asyncio.create_task(patient_executor.call(order(run_command, command=command)))
     await await_until((workspace / "begun").exists)
 
     call.cancel()
@@ -110,7 +110,6 @@ async def test_cancelling_twice_kills_at_once(order, workspace, marked):
         await call
 
     await await_until(lambda: marked() == [])
-    await executor.close()
 
 
 async def test_a_tool_that_eats_memory_does_not_take_the_runner_along(order, marked, failure):
@@ -158,16 +157,28 @@ async def test_calls_run_side_by_side(order, workspace):
     await executor.close()
 
 
-async def test_a_call_waits_for_a_worker_and_its_time_does_not_count(order):
+async def test_a_call_waits_for_a_worker_and_its_time_does_not_count(order, workspace, monkeypatch):
     executor = ProcessToolExecutor(workers=1)
-    slow = executor.call(order(run_command, command="timeout 0.5 tail -f /dev/null"))
-    spec = order("examples:double").tool.model_copy(update={"timeout_seconds": 0.4})
-    brief = replace(order("examples:double", number=3), tool=spec)
+    os.mkfifo(workspace / "door")
+    command = "touch begun; cat door"
+    slow = asyncio.create_task(executor.call(order(run_command, command=command)))
+    await await_until((workspace / "begun").exists)
+    brief = with_timeout(order("examples:double", number=3), 100)
+    waiting = asyncio.create_task(executor.call(brief))
+    await asyncio.wait([waiting], timeout=0)
 
-    _, output = await asyncio.gather(slow, executor.call(brief))
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(loop, "time", lambda: time.monotonic() + 101)
+    (workspace / "door").write_text("go")
 
-    assert b"6" == output.content
+    await slow
+    assert b"6" == (await waiting).content
     await executor.close()
+
+
+def with_timeout(order, seconds):
+    spec = order.tool.model_copy(update={"timeout_seconds": seconds})
+    return replace(order, tool=spec)
 
 
 async def test_no_tool_sees_what_the_agent_calls_secret(executor, order, monkeypatch):
@@ -209,9 +220,9 @@ async def test_two_slow_commands_do_not_hold_up_the_others(executor, order, work
     door = os.open(workspace / "door", os.O_RDWR)
     command = "touch begun.$$; read < door"
     waiting = asyncio.gather(*(executor.call(order(run_command, command=command)) for _ in "12"))
-    await await_until(lambda: len(list(workspace.glob("begun.*"))) == 2, within=20)
+    await await_until(lambda: len(list(workspace.glob("begun.*"))) == 2)
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         output = await executor.call(order("examples:double", number=3))
 
     assert (b"6", False) == (output.content, waiting.done())
@@ -275,7 +286,8 @@ async def test_a_tool_in_the_loop_that_swallows_cancellation_is_left_behind(
 
 
 async def test_a_tool_in_the_loop_is_cancelled_with_its_call(executor, order):
-    call = asyncio.create_task(executor.call(order("misbehaving:wait_for_ever")))
+    patient = with_timeout(order("misbehaving:wait_for_ever"), 1000)
+    call = asyncio.create_task(executor.call(patient))
     await await_until(lambda: len(asyncio.all_tasks()) == 3)
 
     call.cancel()

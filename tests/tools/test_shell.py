@@ -1,12 +1,16 @@
 """The shell tool: what a command sees, and what is left of it."""
 
 import os
+from functools import partial
+from itertools import chain, repeat
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
 from cueline.errors import ToolFailedError
 from cueline.testing.wait import wait_until
+from cueline.tools import shell
 from cueline.tools.environment import scrubbed
 from cueline.tools.shell import run_command
 from cueline.tools.tool import OUTPUT_LIMIT
@@ -57,9 +61,13 @@ def test_what_goes_on_printing_in_the_background_is_not_waited_for(run):
     assert run(f"{daemon} cat begun; exit 4").endswith("\n[exit status 4]")
 
 
-def test_a_command_that_takes_too_long_is_killed_and_its_output_told(run):
+def test_a_command_that_takes_too_long_is_killed_and_its_output_told(run, monkeypatch):
+    # Its time is up as soon as it has printed something.
+    moments = chain([0.0, 0.0], repeat(100.0))
+    monkeypatch.setattr(shell, "time", SimpleNamespace(monotonic=partial(next, moments)))
+
     with pytest.raises(ToolFailedError, match="may have had effects") as failed:
-        run("echo begun; tail -f /dev/null", timeout_seconds=0.3)
+        run("echo begun; tail -f /dev/null", timeout_seconds=100)
 
     assert "timeout" == failed.value.kind
     assert failed.value.message.endswith("The last it printed:\nbegun\n")
