@@ -86,7 +86,7 @@ def cases(part):
                 yield name, test, given
 
 
-async def run_case(open_store, test, given):
+async def run_case(open_store, test, given, within):
     with tempfile.TemporaryDirectory(dir=QUICK) as folder:
         clock = SetClock()
         store = open_store.open(Path(folder, "log.db"), clock)
@@ -94,20 +94,20 @@ async def run_case(open_store, test, given):
         fixtures = {"store": store, "clock": clock}
         given = given | {name: fixtures[name] for name in wanted if name in fixtures}
         try:
-            await asyncio.wait_for(test(Suite(), **given), 1)
+            await asyncio.wait_for(test(Suite(), **given), within)
         finally:
             await store.close()
 
 
-async def first_failure_of(open_store, part):
+async def first_failure_of(open_store, part, within):
     for name, test, given in cases(part):
         try:
-            await run_case(open_store, test, given)
+            await run_case(open_store, test, given, within)
         except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - any of them notices
             return f"{name}: {type(error).__name__}"
     return None
 
 
-def first_failure(open_store, part):
-    """Return the first test of a part of the contract that the store does not pass."""
-    return asyncio.run(first_failure_of(open_store, part))
+def first_failure(open_store, part, within):
+    """Return the first test of a part of the contract that the store does not pass in time."""
+    return asyncio.run(first_failure_of(open_store, part, within))

@@ -9,6 +9,7 @@ from cueline.testing.event_store_epochs import EpochContract
 from cueline.testing.event_store_forks import ForkContract
 from cueline.testing.event_store_keys import KeyContract
 from cueline.testing.event_store_reads import ReadContract
+from cueline.testing.wait import PATIENCE_SECONDS
 from tests.stores.mutant import Mutant, first_failure, grown
 
 MUTANTS = [
@@ -244,10 +245,10 @@ MUTANTS = [
 
 def test_the_store_without_a_change_passes():
     with grown(Mutant("nothing", EventStoreContract, "", "", "")) as store:
-        assert first_failure(store, EventStoreContract) is None
+        assert first_failure(store, EventStoreContract, PATIENCE_SECONDS) is None
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.what.replace(" ", "-"))
 def test_a_store_with_one_thing_wrong_is_noticed(mutant):
     with grown(mutant) as store:
-        assert first_failure(store, mutant.part) is not None
+        assert first_failure(store, mutant.part, within=1) is not None

@@ -17,6 +17,7 @@ from cueline.testing.event_store_example import (
     fact,
     versions,
 )
+from cueline.testing.wait import PATIENCE_SECONDS, await_until
 
 EVENTS = 40
 
@@ -127,7 +128,7 @@ async def test_who_follows_sees_what_another_process_appends(path):
     await asyncio.wait([second], timeout=0)
     await begin(there, OTHER)
 
-    assert EVENTS + 2 == (await asyncio.wait_for(second, 10)).position
+    assert EVENTS + 2 == (await asyncio.wait_for(second, PATIENCE_SECONDS)).position
     await here.close()
     await there.close()
 
@@ -135,7 +136,7 @@ async def test_who_follows_sees_what_another_process_appends(path):
 async def test_nobody_looks_for_others_when_nobody_follows(path):
     store = SqliteStore.open(path, SetClock())
     following = [asyncio.ensure_future(anext(store.follow(EVENTS + 1))) for _ in "ab"]
-    await asyncio.wait(following, timeout=0.005)
+    await await_until(lambda: store._followers == 2)
     watch = store._watch
 
     for task in following:
@@ -150,7 +151,7 @@ async def test_nobody_looks_for_others_when_nobody_follows(path):
 async def test_closing_ends_who_follows(path):
     store = SqliteStore.open(path, SetClock())
     following = asyncio.ensure_future(anext(store.follow(EVENTS + 1)))
-    await asyncio.wait([following], timeout=0.005)
+    await await_until(lambda: store._followers)
 
     await store.close()
 
