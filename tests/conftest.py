@@ -5,8 +5,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A machine that is busy with something else is no reason to fail.
-settings.register_profile("cueline", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A machine that is busy with something else is no reason to fail, and neither is
+# an unlucky draw: `--hypothesis-profile search` draws anew at each run.
+busy = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("search", **busy)
+settings.register_profile("cueline", derandomize=True, database=None, **busy)
 settings.load_profile("cueline")
 
 RAY = Path(__file__).parent / "ray"
