@@ -102,6 +102,7 @@ async def test_a_chunk_that_is_not_json_spoils_the_reply(llmock, url, ask):
 
 
 async def test_a_stream_that_falls_silent_is_given_up(llmock, url, ask):
+    await ask(url)  # so that a connection is there: to make one takes time, too
     llmock.stall(seconds=30)
 
     with pytest.raises(ProviderUnavailableError, match=r"timeout: silence \(ReadTimeout\)"):
