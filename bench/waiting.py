@@ -19,7 +19,7 @@ import statistics
 import tempfile
 import time
 import tracemalloc
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
@@ -71,12 +71,12 @@ class Held:
 
     @classmethod
     async def at_rest(cls) -> "Held":
-        """Look a few times, and return the least: the dispatcher reads a page now and then."""
+        """Look a few times, and return the least of each: now and then the log is read."""
         looks = []
         for _ in range(LOOKS):
             await asyncio.sleep(LOOK_SECONDS)
             looks.append(cls.now())
-        return min(looks, key=lambda look: look.bytes)
+        return cls(*map(min, *map(astuple, looks)))
 
     @classmethod
     def now(cls) -> "Held":
