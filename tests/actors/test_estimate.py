@@ -12,11 +12,11 @@ from tests.actors.asked import DEPLOY, GATE, answer, wake
 from tests.actors.scene import SESSION, Scene
 
 
-def estimating(known, reply=DEPLOY, limits=None, **policy):
+def estimating(known, reply=DEPLOY, *, tools=(), limits=None, **policy):
     """Return a scene whose tool estimates each call: *known*, by where it deploys to."""
     dear = tool_spec("deploy").model_copy(update={"estimates": True})
-    rules = {"approval": ["cost"], **policy}
-    scene = Scene([reply, says("done")], tools=(dear,), policy=rules, limits=limits or Limits())
+    agent = {"policy": {"approval": ["cost"], **policy}, "limits": limits or Limits()}
+    scene = Scene([reply, says("done")], tools=(dear, *tools), **agent)
     scene.estimated = []
 
     async def estimate(_, arguments):
@@ -77,6 +77,15 @@ async def test_a_reply_is_not_lost_for_an_estimate_that_is_stopped():
     types = await scene.types()
     assert "ModelReplied" in types
     assert "SessionStopped" == types[-1]
+
+
+async def test_only_what_can_run_and_estimates_itself_is_estimated():
+    calls = asks_for(("deploy", {"n": 1}), ("deploy", {"bad": 2}), ("read", {}), ("invented", {}))
+    scene = estimating({None: DEAR}, calls, tools=[tool_spec("read", "read_only")])
+    scene.outside.check_call = lambda tool, arguments: "no" if "bad" in arguments else None
+    await scene.begin()
+
+    assert [{"n": 1}] == scene.estimated
 
 
 async def test_no_estimate_is_made_of_a_call_that_is_one_too_many():

@@ -25,11 +25,14 @@ class CountingModel(TurnModel):
         return await self.says() if callable(self.says) else self.says
 
 
+UNCOUNTED = 99
+
+
 def counting(count, **limits):
-    """Return a scene that reserves what was counted, else nothing."""
+    """Return a scene that reserves what was counted, else more."""
     place = scene(**limits)
     place.model = place.outside.model = CountingModel(count)
-    place.outside.bound = lambda agent, sent, counted: (0 if counted is None else counted, CENT)
+    place.outside.bound = lambda _, sent, count: (UNCOUNTED if count is None else count, CENT)
     return place
 
 
@@ -65,7 +68,8 @@ async def test_without_a_count_the_call_is_made_all_the_same(count):
     place = counting(count, max_tokens=100_000)
     await place.begin()
 
-    assert [0, 0, 0] == [fact.tokens for fact in await of_kind(place, CostReserved, BUDGET)]
+    reserved = [fact.tokens for fact in await of_kind(place, CostReserved, BUDGET)]
+    assert [UNCOUNTED] * 3 == reserved
     # It was no attempt: nothing is recorded of it, and it was not tried again.
     assert place.model.asked == place.model.counted
     assert Status.COMPLETED == (await place.state()).status
