@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -65,10 +66,12 @@ def way_on(
     log: Path,
     *,
     owned: bool = False,
+    decided: Collection[str] = (),
 ) -> list[str]:
     """Say how a session that rests goes on; nothing of one that does not.
 
-    Of one that is *owned*, a living process sees to it that it does.
+    Of one that is *owned*, a living process sees to it that it does; questions
+    that are *decided* wait for nobody's word any more.
     """
     resume = _resume(log, id)
     if state.status is Status.IDLE:
@@ -77,11 +80,12 @@ def way_on(
         return []
     asking = [call.approval.id for call in state.open_calls if call.approval and call.asking]
     if asking and state.waiting.kind == "approval":
-        until = f" (until {state.waiting.deadline_at:%Y-%m-%d %H:%M} UTC)"
         then = [] if owned or is_up(log) else [resume]
+        left = [f"  {command(log, 'approve', each)}" for each in asking if each not in decided]
+        until = f" (until {state.waiting.deadline_at:%Y-%m-%d %H:%M} UTC)"
         told = f"a person has to decide{until}: approve, or deny likewise"
-        decide = [f"  {command(log, 'approve', each)}" for each in asking]
-        return [f"{told}, then resume" if then else told, *decide, *then]
+        told = f"{told}, then resume" if then else told
+        return [told if left else "decided; go on with", *left, *then]
     why = spoken(state.waiting.why)
     if (more := _more(state, id, log)) is not None:
         return [f"paused: {why}; raise the limit, and it goes on", more, resume]

@@ -1,6 +1,7 @@
 """`cueline show`: one session, from its beginning."""
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -56,7 +57,7 @@ async def _show(log: Path, name: str, *, full: bool, as_json: bool) -> Exit:
             return code
         owner = await owner_of(followed.store, board, followed.stream)
         if code is Exit.DONE:
-            lines = _stands(followed.state, owner, log)
+            lines = await _stands(followed, owner, log)
         else:
             lines = _damaged(followed, log)
         if code is Exit.DONE and (descent := await _descent(log, followed, past)) is not None:
@@ -101,7 +102,20 @@ def _print(
     screen.show(Line("note", line) for line in lines)
 
 
-def _stands(state: "SessionState", owner: "Presence | None", log: Path) -> list[str]:
+async def _stands(followed: "Followed", owner: "Presence | None", log: Path) -> list[str]:
+    """Say who drives it, or how it goes on, and what was said to it meanwhile."""
+    from cueline.cli.running import is_up
+    from cueline.cli.unread import decided, told, unread_of
+
+    if owner is not None or followed.state.finished or is_up(log):
+        return _course(followed.state, owner, log)
+    unread = await unread_of(followed)
+    return [*told(unread), *_course(followed.state, owner, log, decided(followed.state, unread))]
+
+
+def _course(
+    state: "SessionState", owner: "Presence | None", log: Path, decided: Collection[str] = ()
+) -> list[str]:
     """Say who drives it, or how it goes on."""
     from cueline.cli.ending import way_on
     from cueline.cli.running import command
@@ -114,7 +128,7 @@ def _stands(state: "SessionState", owner: "Presence | None", log: Path) -> list[
         if owner is not None:
             return [f"driven by process {owner.pid} on {owner.machine}"]
         return ["driven by nobody; go on with", f"  {command(log, 'resume', id)}"]
-    return way_on(state, id, log, owned=owner is not None)
+    return way_on(state, id, log, owned=owner is not None, decided=decided)
 
 
 def _damaged(followed: "Followed", log: Path) -> list[str]:

@@ -81,13 +81,20 @@ def up(
     address: Annotated[
         str | None,
         typer.Option(
-            envvar="RAY_ADDRESS", help="A Ray cluster with a node on this machine; else a new one."
+            envvar="RAY_ADDRESS",
+            metavar="HOST:PORT",
+            help="A Ray cluster with a node on this machine; else a new one.",
         ),
     ] = None,
-    hosts: Annotated[int, typer.Option(min=1, help="Processes that drive sessions.")] = 1,
-    runners: Annotated[int, typer.Option(min=1, help="Processes that run tools.")] = 1,
+    hosts: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Processes that drive sessions.")
+    ] = 1,
+    runners: Annotated[int, typer.Option(min=1, metavar="N", help="Processes that run tools.")] = 1,
     recover: Annotated[
-        str, typer.Option(help="Sessions that were left running: `all` go on, or `none`.")
+        str,
+        typer.Option(
+            metavar="WHICH", help="Sessions that were left running: `all` go on, or `none`."
+        ),
     ] = "all",
     detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready.")] = False,
     log: LogOption = DEFAULT_LOG,

@@ -129,8 +129,10 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
         return tomllib.loads(path.read_text())
     except FileNotFoundError as error:
         raise ConfigError(str(path), f"there is no such {what}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(str(path), f"it cannot be read: {error}") from error
+    except OSError as error:
+        raise ConfigError(str(path), f"it cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(str(path), "it is no text in UTF-8") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(str(path), f"it is not TOML: {error}") from error
 

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from cueline.cli.terminal import who
+
 
 def test_sessions_are_listed_by_what_is_asked(finished):
     """000-033."""
@@ -110,6 +112,29 @@ def test_a_session_that_waits_says_what_to_answer(asking):
     shown = asking("show", "one").stdout
 
     assert "  cueline approve one.1.0.1\n  cueline resume one\n" in shown
+
+
+def test_what_was_said_to_a_session_that_nobody_drives_is_shown(asking):
+    """C16: who has decided is not told to decide."""
+    asking("approve", "one.1.0.1")
+    asking("send", "one", "Hurry", "--followup")
+    asking("stop", "one", "--reason", "too late")
+
+    shown = asking("show", "one").stdout
+
+    said = "  one.1.0.1 granted by {}\n  followup: Hurry\n  stop asked: too late\n"
+    way = "decided; go on with\n  cueline resume one\n"
+    assert shown.endswith(f"not read yet, for nobody drives it:\n{said.format(who())}{way}")
+
+
+def test_a_question_that_takes_two_people_is_shown_until_both_have_decided(shell):
+    rule = '[[policy.rules]]\nname = "two"\nanswer = "ask"\ntools = ["delete_file"]\nvotes = 2\n'
+    agent = shell.agent(shell.deletes, tools=("delete_file",), more=rule + shell.reachable)
+    shell("run", "Tidy", "--agent", agent, "--inline", "--id", "one")
+
+    shell("approve", "one.1.0.1")
+
+    assert "  cueline approve one.1.0.1\n  cueline resume one\n" in shell("show", "one").stdout
 
 
 def test_events_are_printed_one_a_line(finished):

@@ -108,3 +108,12 @@ def test_a_key_in_place_of_its_variable_is_refused_and_not_repeated(pasted):
 def test_a_url_with_a_password_is_refused():
     with pytest.raises(ConfigError, match="base_url"):
         from_table({"base_url": "https://me:secret@models.example"}, FILE)
+
+
+def test_a_file_that_cannot_be_read_says_why_in_words(tmp_path):
+    (tmp_path / "latin.toml").write_bytes(b'model = "\xe9"')
+
+    with pytest.raises(ConfigError, match=r"it cannot be read: Is a directory$"):
+        from_file(tmp_path)
+    with pytest.raises(ConfigError, match=r"latin\.toml: it is no text in UTF-8$"):
+        from_file(tmp_path / "latin.toml")
