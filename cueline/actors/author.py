@@ -26,9 +26,8 @@ _BY_TYPE: dict[type[Fact], str] = {
 }
 _TOLD_INSIDE = frozenset({MessageReceived, MessageRefused, ToolReconciled, ApprovalResolved})
 """Of these more than the type has to be asked, which takes longer."""
-_NOT_PEOPLE = frozenset(
-    {"policy", "steer", "stop", "deadline", "change", "clock", "", AUTO_APPROVER, AUTO_IN_TIME}
-)
+_NOT_PEOPLE = frozenset({"", AUTO_APPROVER, AUTO_IN_TIME})
+"""By whom something is decided, and yet by no person."""
 
 
 def author_of(fact: Fact) -> str:
@@ -45,7 +44,10 @@ def author_of(fact: Fact) -> str:
             return "system"
         case ToolReconciled(by="tool"):
             return "runner"
-        case ToolReconciled(by=by) | ApprovalResolved(by=by) if by not in _NOT_PEOPLE:
+        case (
+            ToolReconciled(outcome="happened" | "did_not_happen", by=by)
+            | ApprovalResolved(verdict="granted" | "denied", by=by)
+        ) if by not in _NOT_PEOPLE:
             return f"user:{by}"
         case _:
             return _BY_TYPE.get(type(fact), "system")

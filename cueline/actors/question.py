@@ -153,7 +153,7 @@ def _resolved(approval: str, answer: GateAnswer) -> list[ApprovalResolved]:
     resolved = ApprovalResolved(
         approval=approval,
         verdict=answer.verdict,
-        by=answer.by or "clock",
+        by="clock" if answer.verdict == "expired" else answer.by,
         note=answer.note,
         edit=answer.edit,
         digest=answer.digest,

@@ -122,7 +122,7 @@ class ToyGate:
         return ApprovalResolved(
             approval=approval,
             verdict=state.verdict,
-            by=state.by or "clock",
+            by="clock" if state.verdict == "expired" else state.by,
             edit=state.edit,
             digest=state.digest,
             always=state.always,

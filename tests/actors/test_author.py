@@ -3,7 +3,7 @@
 import pytest
 
 from cueline.actors.author import author_of
-from cueline.deciders.approval import AUTO_APPROVER
+from cueline.deciders.approval import AUTO_APPROVER, AUTO_IN_TIME
 from cueline.events.session import ApprovalResolved, ToolReconciled
 from cueline.testing.fakes import asks_for, says
 from tests.actors.scene import SESSION, Scene
@@ -26,13 +26,36 @@ async def test_every_fact_of_a_session_names_who_is_behind_it():
 
 
 @pytest.mark.parametrize(
-    ("by", "author"),
-    [("ann", "user:ann"), ("tool", "runner"), ("policy", "system"), ("steer", "system")],
+    ("outcome", "by", "author"),
+    [
+        ("happened", "ann", "user:ann"),
+        ("did_not_happen", "policy", "user:policy"),
+        ("happened", "tool", "runner"),
+        ("unknown", "tool", "runner"),
+        ("unknown", "policy", "system"),
+        ("unknown", "steer", "system"),
+    ],
 )
-def test_whoever_settles_a_doubt_is_behind_it(by, author):
-    assert author == author_of(ToolReconciled(effect="1.0", outcome="unknown", by=by))
+def test_whoever_settles_a_doubt_is_behind_it(outcome, by, author):
+    assert author == author_of(ToolReconciled(effect="1.0", outcome=outcome, by=by))
 
 
-@pytest.mark.parametrize("by", ["clock", "deadline", AUTO_APPROVER])
-def test_nobody_is_made_responsible_for_what_no_person_decided(by):
-    assert "system" == author_of(ApprovalResolved(approval="a", verdict="granted", by=by))
+@pytest.mark.parametrize(
+    ("verdict", "by"),
+    [
+        ("expired", "clock"),
+        ("superseded", "deadline"),
+        ("superseded", "change"),
+        ("granted", AUTO_APPROVER),
+        ("granted", AUTO_IN_TIME),
+        ("denied", ""),
+    ],
+)
+def test_nobody_is_made_responsible_for_what_no_person_decided(verdict, by):
+    assert "system" == author_of(ApprovalResolved(approval="a", verdict=verdict, by=by))
+
+
+@pytest.mark.parametrize("by", ["stop", "change", "clock"])
+@pytest.mark.parametrize("verdict", ["granted", "denied"])
+def test_a_person_may_be_called_like_a_reason(verdict, by):
+    assert f"user:{by}" == author_of(ApprovalResolved(approval="a", verdict=verdict, by=by))

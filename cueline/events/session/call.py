@@ -93,7 +93,7 @@ class ToolReconciled(Fact):
     effect: str
     outcome: Literal["happened", "did_not_happen", "unknown"]
     by: str
-    """`tool`, `policy`, or the person."""
+    """`tool`, `policy`, `steer`, or the person."""
     output: str = ""
     """What the model is told; empty when the call is run again."""
     degraded: bool = False
