@@ -12,6 +12,7 @@ from cueline.cli.asking import as_it_stands, changed, decision_of, question_of
 from cueline.cli.deciding import approval_of
 from cueline.cli.following import Followed
 from cueline.cli.terminal import who
+from cueline.cli.unread import decided, unread_of
 from cueline.console.entry import Entry
 from cueline.console.prompt import Answered, Prompts
 from cueline.console.question import Question
@@ -20,10 +21,11 @@ from cueline.console.telling import Line, Telling
 from cueline.deciders.session import SessionState, Status
 from cueline.errors import CuelineError
 from cueline.events.clean import clean
-from cueline.events.inbox import InboxMessage, Lane, MessageSent, PauseAsked
+from cueline.events.inbox import DecisionGiven, InboxMessage, Lane, MessageSent, PauseAsked
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
+    MessageRefused,
     SessionCompleted,
     SessionEvent,
     SessionFailed,
@@ -162,6 +164,8 @@ class Watch:
                 self._question(fact, ask=show)
             case ApprovalResolved(approval=approval):
                 self._withdraw(approval)
+            case MessageRefused(message=DecisionGiven(approval=approval)) if show:
+                self._ask_again(approval)
             case SessionStarted() | SessionForked():
                 self._begin(show=show)
             case SessionCompleted(result=result) | SessionIdle(result=result):
@@ -198,10 +202,20 @@ class Watch:
         if self._attended:
             self._soon(self._ask_as_it_stands(question))
 
+    def _ask_again(self, approval: str) -> None:
+        """Ask what is open still, though somebody answered."""
+        if approval in self._questions:
+            self._ask(self._questions[approval])
+
     async def _ask_as_it_stands(self, question: Question) -> None:
-        """Ask, with what the approval's own stream tells: the change, and who may allow it."""
+        """Ask, with what the approval's own stream tells: the change, and who may allow it.
+
+        What was answered elsewhere already is not asked, unless that is refused.
+        """
         name = f"{tenant_of(self._stream)}/{question.approval}"
         async with self._asking:  # what was asked first comes first
+            if question.approval in decided(self.state, await unread_of(self._followed)):
+                return
             approval = await approval_of(self._journal, name)
             question = as_it_stands(question, approval, self._log.clock.now())
             if question.approval in self._questions:

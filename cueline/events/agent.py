@@ -172,15 +172,15 @@ class Rule(Part):
     """Globs: one of its paths lies there. `**` crosses folders."""
     commands: tuple[str, ...] = ()
     """Globs: one of its texts, or a command in it, reads like this."""
-    items_over: int | None = Field(default=None, ge=0)
+    items_over: int | None = Field(default=None, ge=0, strict=True)
     """One of its lists is longer: a batch."""
-    bytes_over: int | None = Field(default=None, ge=0)
+    bytes_over: int | None = Field(default=None, ge=0, strict=True)
     """Its arguments take more than this, in JSON."""
     usd_from: Decimal | None = Field(default=None, ge=0)
     """It is estimated to cost this or more."""
     may_grant: tuple[str, ...] = ()
     """Who may allow it; empty: anybody. `*` stands for anything."""
-    votes: int = Field(default=1, ge=1, le=9)
+    votes: int = Field(default=1, ge=1, le=9, strict=True)
     """So many people have to allow it."""
     exclude_requester: bool = False
     """Whoever asked for the session may not allow it."""
@@ -195,7 +195,7 @@ class Hook(Part):
     """Run with the question as JSON on its standard input."""
     url: str | None = None
     """Sent the question as JSON; `$NAME` is that of a variable that holds it, if it is secret."""
-    after_seconds: float = Field(default=0.0, ge=0)
+    after_seconds: float = Field(default=0.0, ge=0, strict=True)
     """Of a reminder: so long after the question."""
 
 

@@ -1,5 +1,7 @@
 """What a command that shows a session does while the session is in trouble."""
 
+import asyncio
+
 import pytest
 import typer
 
@@ -9,14 +11,16 @@ from cueline.cli.driving import Beginning
 from cueline.cli.failure import Exit
 from cueline.cli.watching import Watch
 from cueline.console.screen import Screen
+from cueline.deciders.session import SESSION
 from cueline.errors import LogUnavailableError
 from cueline.events.agent import Policy
-from cueline.events.inbox import MessageSent
+from cueline.events.inbox import DecisionGiven, MessageSent
 from cueline.events.message import Estimate
+from cueline.events.session import MessageRefused
 from cueline.inline import inline
 from cueline.runtime import open_log
 from cueline.testing.given import given
-from cueline.testing.session_example import AGENT, asking, question, saying, started
+from cueline.testing.session_example import AGENT, NOW, asking, question, saying, started
 
 ONE = "session-default/one"
 
@@ -73,6 +77,33 @@ def test_who_is_asked_at_the_prompt_is_told_why_nobody_knows_the_cost():
     asked = question("1.0", "1.1.0.1").model_copy(update={"rule": "cost"})
 
     assert "cost, of unknown cost (no list)" == question_of(asked, None, past.state).why
+
+
+async def asks_at_the_prompt(log, *heard):
+    """Return whether a person at a terminal is asked who resumes, and has *heard* these facts."""
+    watch = Watch(log, ONE, Screen(quiet=True), attended=True)
+    await watch.catch_up(show=False)
+    (asked,) = watch._questions.values()
+    await watch._ask_as_it_stands(asked)
+    recorded = [each async for each in log.store.read(ONE)][-1]
+    for fact in heard:
+        watch._followed.state = SESSION.evolve(watch.state, fact)
+        watch._take(recorded, fact, show=True)
+        await asyncio.gather(*watch._tasks)
+    return not watch._prompts.empty
+
+
+async def test_what_was_decided_elsewhere_is_asked_only_if_that_is_refused(asking):
+    async with open_log(asking.log) as log:
+        assert await asks_at_the_prompt(log)
+        decision = DecisionGiven(approval="one.1.0.1", digest="d", verdict="grant", by="ann")
+        await post(log.journal(), ONE, decision)
+
+        assert not await asks_at_the_prompt(log)
+        refused = MessageRefused(
+            inbox_version=2, recorded_at=NOW, message=decision, reason="it was for something else"
+        )
+        assert await asks_at_the_prompt(log, refused)
 
 
 async def test_what_goes_wrong_beside_the_watching_is_not_kept_quiet(asking):

@@ -60,6 +60,17 @@ def test_a_value_that_is_refused_is_named_with_what_would_be_right(key, typed, t
             {"fallback": [{"provider": "a", "model": "b", "parameters": {"c": date(2026, 1, 2)}}]},
             "key 'fallback.0.parameters.c': a date or time is nothing that JSON can say; put quote",
         ),
+        *[
+            (
+                {"policy": {"rules": [{"name": "a", "answer": "ask", key: True}]}},
+                f"key 'policy.rules.0.{key}': true is no whole number",
+            )
+            for key in ("votes", "items_over", "bytes_over")
+        ],
+        (
+            {"policy": {"hooks": [{"on": "reminder", "after_seconds": True}]}},
+            "key 'policy.hooks.0.after_seconds': true is no number",
+        ),
         ({"fallback": [{"provider": "a", "model": ""}]}, "key 'fallback': fallback.0 has an empty"),
         ({"log": 5}, "key 'log': 5 is no path"),
         ({"provider": ""}, "key 'provider': it is empty"),
