@@ -2,9 +2,12 @@
 
 from decimal import Decimal
 
+import pytest
+
 from cueline.actors.approval_gate import ApprovalGate
 from cueline.actors.cost_ledger import CostLedger
 from cueline.actors.entity import RETRY_SECONDS
+from cueline.errors import CorruptEventError
 from cueline.events.agent import Hook, Limits, Policy
 from cueline.events.inbox import StopAsked
 from cueline.events.session import PeopleTold
@@ -15,10 +18,11 @@ from tests.actors.scene import Scene
 class Broken:
     """What fails whenever it is asked for one thing."""
 
-    def __init__(self, whole, broken):
+    def __init__(self, whole, broken, error):
         self.calls = 0
         self._whole = whole
         self._broken = broken
+        self._error = error
 
     def __getattr__(self, name):
         return self._fail if name == self._broken else getattr(self._whole, name)
@@ -26,12 +30,15 @@ class Broken:
     async def _fail(self, *_):
         self.calls += 1
         assert self.calls < 100, "it is asked without a pause"
-        raise ZeroDivisionError("a bug")
+        raise self._error
 
 
-async def test_a_ledger_that_cannot_settle_is_not_pestered():
+@pytest.mark.parametrize(
+    "error", [ZeroDivisionError("a bug"), CorruptEventError("budget-a", 3, 9, "bits flipped")]
+)
+async def test_a_ledger_that_cannot_settle_is_not_pestered(error):
     place = Scene([says("Done.")], limits=Limits(max_cost=Decimal(1)))
-    ledger = Broken(CostLedger(place.outside.journal), "settle")
+    ledger = Broken(CostLedger(place.outside.journal), "settle", error)
     place.outside.ledger = ledger
     await place.begin()
     assert 1 == ledger.calls
@@ -40,12 +47,12 @@ async def test_a_ledger_that_cannot_settle_is_not_pestered():
     assert 2 == ledger.calls
     await place.clock.advance(600)
     assert ledger.calls < 30
-    assert "error: ZeroDivisionError: a bug" == (await place.state()).hold
+    assert f"error: {type(error).__name__}: {error}" == (await place.state()).hold
 
 
 async def test_a_gate_that_cannot_supersede_is_not_pestered():
     place = Scene([asks_for(("deploy", {}))])
-    gate = Broken(ApprovalGate(place.outside.journal), "supersede")
+    gate = Broken(ApprovalGate(place.outside.journal), "supersede", ZeroDivisionError("a bug"))
     await place.outside.start("s", place.agent)
     await place.world(gate=gate)
     await place.say(StopAsked(reason="enough"))
