@@ -104,13 +104,16 @@ def _print(
 
 async def _stands(followed: "Followed", owner: "Presence | None", log: Path) -> list[str]:
     """Say who drives it, or how it goes on, and what was said to it meanwhile."""
-    from cueline.cli.running import is_up
-    from cueline.cli.unread import decided, told, unread_of
+    from cueline.cli.running import command, is_up
+    from cueline.cli.unread import decided, suffices, told, unread_of
+    from cueline.events.stream import shown
 
     if owner is not None or followed.state.finished or is_up(log):
         return _course(followed.state, owner, log)
     unread = await unread_of(followed)
-    return [*told(unread), *_course(followed.state, owner, log, decided(followed.state, unread))]
+    if (said := told(unread)) and suffices(followed.state, unread):
+        return [*said, "go on with", f"  {command(log, 'resume', shown(followed.stream))}"]
+    return [*said, *_course(followed.state, owner, log, decided(followed.state, unread))]
 
 
 def _course(

@@ -45,6 +45,11 @@ def decided(state: "SessionState", unread: "Sequence[Fact | Emptied]") -> set[st
     return found
 
 
+def suffices(state: "SessionState", unread: "Sequence[Fact | Emptied]") -> bool:
+    """Whether nobody need say more: it was idle until something came, or is to end."""
+    return state.status == "idle" or any(isinstance(each, StopAsked) for each in unread)
+
+
 def told(unread: "Sequence[Fact | Emptied]") -> list[str]:
     """Say what people put into an inbox; of what other sessions do, nothing."""
     lines = [f"  {line}" for each in unread if (line := _line(each))]

@@ -155,9 +155,6 @@ class Telling:
         for block in fact.content:
             if isinstance(block, TextBlock) and block.text.strip():
                 yield from (Line("agent", line) for line in _paragraph(block.text))
-        for call in fact.calls:
-            if call.problem:
-                yield Line("bad", f"✗ {call.name}: {one_line(call.problem, WIDTH)}")
         yield Line("dim", self._cost_line(fact))
 
     def _cost_line(self, fact: ModelReplied) -> str:

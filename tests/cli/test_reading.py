@@ -118,13 +118,29 @@ def test_what_was_said_to_a_session_that_nobody_drives_is_shown(asking):
     """C16: who has decided is not told to decide."""
     asking("approve", "one.1.0.1")
     asking("send", "one", "Hurry", "--followup")
+
+    shown = asking("show", "one").stdout
+
+    said = f"  one.1.0.1 granted by {who()}\n  followup: Hurry\n"
+    way = "decided; go on with\n  cueline resume one\n"
+    assert shown.endswith(f"not read yet, for nobody drives it:\n{said}{way}")
+
+
+def test_a_session_that_was_asked_to_end_is_not_told_to_be_answered(asking):
     asking("stop", "one", "--reason", "too late")
 
     shown = asking("show", "one").stdout
 
-    said = "  one.1.0.1 granted by {}\n  followup: Hurry\n  stop asked: too late\n"
-    way = "decided; go on with\n  cueline resume one\n"
-    assert shown.endswith(f"not read yet, for nobody drives it:\n{said.format(who())}{way}")
+    assert shown.endswith("  stop asked: too late\ngo on with\n  cueline resume one\n")
+
+
+def test_an_idle_session_that_has_news_only_has_to_be_driven(shell):
+    shell("run", "--open", "Hi", "--agent", shell.agent(shell.hello), "--inline", "--id", "one")
+    shell("send", "one", "And now?")
+
+    shown = shell("show", "one").stdout
+
+    assert shown.endswith("  note: And now?\ngo on with\n  cueline resume one\n")
 
 
 def test_a_question_that_takes_two_people_is_shown_until_both_have_decided(shell):

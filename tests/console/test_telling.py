@@ -76,6 +76,20 @@ def test_a_reply_without_a_price_says_so(telling):
     assert "price unknown" in cost
 
 
+def test_why_a_call_could_not_be_run_is_told_once(telling):
+    why = "'path' is missing"
+    wrong = REPLIED.calls[0].model_copy(update={"problem": why})
+
+    lines = told(
+        telling,
+        REPLIED.model_copy(update={"calls": (wrong,)}),
+        ToolSkipped(effect="1.0", reason=why),
+    )
+
+    assert ["✗ 1.0 read_file was not run", f"    {why}"] == lines[-2:]
+    assert 1 == sum(why in line for line in lines)
+
+
 @pytest.mark.parametrize(
     ("fact", "line"),
     [
