@@ -1,12 +1,14 @@
 """An agent as its author writes it: a Python object or a TOML file."""
 
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import Annotated, Literal, NamedTuple, Protocol
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -41,6 +43,15 @@ from cueline.tools.tool import Tool, load
 
 _NAMES = TypeAdapter(tuple[str, ...])
 ALWAYS_SECRET = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "RAY_AUTH_TOKEN")
+
+
+def _sayable(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return *parameters*, which are sent as JSON: TOML has numbers that it has not."""
+    try:
+        json.dumps(parameters, allow_nan=False)
+    except ValueError:
+        raise ValueError("nan and inf are nothing that JSON can say") from None
+    return parameters
 
 
 class KeepsSecrets(Protocol):
@@ -90,7 +101,7 @@ class Agent(BaseModel):
     name: str = Field(pattern=NAME)
     provider: str
     model: str
-    parameters: dict[str, JsonValue] = {}
+    parameters: Annotated[dict[str, JsonValue], AfterValidator(_sayable)] = {}
     instructions: str = ""
     tools: Sequence[Tool | str] = ()
     limits: Limits = Limits()

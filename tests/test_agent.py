@@ -116,6 +116,11 @@ def test_a_file_says_who_is_asked_next_and_how_often(tmp_path):
         ('["read_file"]', '["raed_file"]', "key 'tools': 'raed_file' .*did you mean 'read_file'?"),
         ('["read_file"]', '["read_file", "read_file"]', "key 'tools': two are called 'read_file'"),
         ('"script.toml"', '""', "key 'model': it is empty"),
+        (
+            '"trigger"',
+            '"trigger"\nparameters = { a = inf }',
+            "key 'parameters': nan and inf are no",
+        ),
         ("max_retries = 7", "max = 7", r"known in \[tool_settings.read_file.retry\] are base_s"),
         ("max_retries = 7", "max_retries = 99", "tool_settings.read_file.retry.max_retries"),
     ],

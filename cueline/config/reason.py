@@ -39,7 +39,8 @@ _KINDS = {
     "model": "table",
 }
 """What a value is to be, by the beginning of the name of what is wrong with it."""
-_PUT = {"text": "; put quotes around it", "list": "; put brackets around it"}
+_QUOTES = "; put quotes around it"
+_PUT = {"text": _QUOTES, "path": _QUOTES, "list": "; put brackets around it"}
 """How a value in a file becomes what it is to be, where it is only written otherwise."""
 _WHOLE = {"missing": "it is missing", "string_too_short": "it is empty"}
 
@@ -61,7 +62,7 @@ def reason_of(problem: ErrorDetails) -> str:
 def _of_another_kind(problem: ErrorDetails, said: str) -> str:
     kind = problem["type"]
     if kind == "invalid-json-value":
-        return f"{said} is nothing that JSON can say{_PUT['text']}"
+        return f"{said} is nothing that JSON can say{_QUOTES}"
     meant = next((_KINDS[each] for each in _KINDS if kind.startswith(each)), None)
     if meant is None:
         return problem["msg"].removeprefix("Value error, ")

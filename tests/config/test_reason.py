@@ -72,7 +72,7 @@ def test_a_value_that_is_refused_is_named_with_what_would_be_right(key, typed, t
             "key 'policy.hooks.0.after_seconds': true is no number",
         ),
         ({"fallback": [{"provider": "a", "model": ""}]}, "key 'fallback': fallback.0 has an empty"),
-        ({"log": 5}, "key 'log': 5 is no path"),
+        ({"log": 5}, "key 'log': 5 is no path; put quotes around it"),
         ({"provider": ""}, "key 'provider': it is empty"),
         ({"secrets": "KEY"}, "key 'secrets': 'KEY' is no list; put brackets around it"),
         ({"prices": {"a/b": {"input": -1}}}, "key 'prices.a/b.input': -1 is less than 0"),
