@@ -127,10 +127,10 @@ def say(shell, n):
 
 
 def answer(shell, n):
-    """Decide on a question, at times on one that is not asked (any more), or read late."""
+    """Decide on a question, at times on one that is not asked (any more)."""
     asked = [c.approval for c in shell.state.open_calls if c.approval is not None]
-    names = [(a.id, a.digest, a.deadline_at) for a in asked] or [("none", "", shell.now)]
-    approval, digest, deadline_at = names[n // 8 % len(names)]
+    names = [(a.id, a.digest) for a in asked] or [("none", "")]
+    approval, digest = names[n // 8 % len(names)]
     stale = "of something else" if n % 8 == 7 else digest
     given = DecisionGiven(
         approval=approval,
@@ -141,7 +141,21 @@ def answer(shell, n):
         edit={"text": str(n)} if n % 6 == 5 else None,
         always=("**",) if n % 10 == 9 else None,
     )
-    shell.send(given, min(deadline_at, shell.now) if n // 4 % 3 else shell.now)
+    shell.send(given)
+
+
+def answer_late(shell, n):
+    """Decide in time, and be read when the deadline has passed."""
+    asked = [call.approval for call in shell.state.open_calls if call.asking]
+    approval, at = asked[n // 4 % len(asked)], shell.now
+    given = DecisionGiven(
+        approval=approval.id,
+        digest=approval.digest,
+        verdict="grant" if n % 4 else "deny",
+        by=["ada", "bob", "carl"][n % 3],
+    )
+    shell.pass_time(max((approval.deadline_at - at).total_seconds(), 0.0) + 1.0)
+    shell.send(given, at)
 
 
 def pause(shell, n):
@@ -210,6 +224,7 @@ def possible(shell):
         *[finish] * (8 * bool(shell.tools)),
         *[fail] * (8 * bool(shell.tools)),
         *[answer] * (1 + 8 * asked),
+        *[answer_late] * (4 * asked),
         *[wait] * (1 + 4 * bool(wake_at(state))),
         *[resume] * (1 + 6 * bool(state.hold)),
         *[say] * (2 + 6 * (state.status is Status.IDLE)),
