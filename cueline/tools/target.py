@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from cueline.errors import ToolImportError
+from cueline.errors import CuelineError, ToolImportError
 
 FILE_MODULE = "cueline_file_"
 LOADING: set[str] = set()
@@ -57,8 +57,12 @@ def fetch(target: str) -> object:
     address, _, name = target.rpartition(":")
     if not address or not name:
         raise ToolImportError(target, "not of the form `module:name` or `path.py:name`")
+    if address.endswith(".py") and not Path(address).is_file():
+        raise ToolImportError(target, "there is no such file")
     try:
         module = from_file(address) if address.endswith(".py") else importlib.import_module(address)
+    except CuelineError as error:  # what is wrong with a tool in it, in words of ours
+        raise ToolImportError(target, str(error)) from error
     except (Exception, SystemExit) as error:  # the module is somebody else's code
         raise ToolImportError(target, f"{type(error).__name__}: {error}") from error
     if not hasattr(module, name):

@@ -192,7 +192,7 @@ def test_a_file_is_run_once():
         ("json:no_such_name", "json has no `no_such_name`"),
         ("json:dumps", "decorate it with `@tool`"),
         ("string:digits", "not a tool: a str"),
-        ("/no/such/file.py:double", "FileNotFoundError"),
+        ("/no/such/file.py:double", "there is no such file"),
     ],
 )
 def test_what_cannot_be_imported_is_named_with_the_reason(target, reason):
@@ -216,6 +216,16 @@ def test_a_tool_that_declares_another_thing_than_was_recorded_is_refused():
 
     with pytest.raises(ToolImportError, match="recorded as"):
         load_recorded(recorded)
+
+
+def test_a_file_with_a_tool_that_is_none_is_told_what_is_wrong_with_it(tmp_path):
+    (tmp_path / "mine.py").write_text("from cueline import tool\n\n@tool\ndef double(x): ...\n")
+    target = f"{tmp_path}/mine.py:double"
+
+    with pytest.raises(ToolImportError) as refused:
+        load(target)
+
+    assert "tool double: parameter `x` needs a type annotation" == refused.value.reason
 
 
 def test_the_digest_changes_with_the_version():
