@@ -9,7 +9,7 @@ from typing import Literal
 from cueline.actors.family import child_of
 from cueline.actors.inbox import ask_start, new_id
 from cueline.agent import Agent
-from cueline.errors import CuelineError
+from cueline.errors import ConfigError, CuelineError
 from cueline.events.clean import clean
 from cueline.events.inbox import StartAsked
 from cueline.events.stream import stream_name
@@ -114,7 +114,10 @@ async def open_runtime(
     Raises:
         LogUnavailableError: the log cannot be used; the message says what to do.
         ClusterError: there is no usable cluster; the message says what to do.
+        ConfigError: *on* is neither; nothing was made.
     """
+    if on not in ("ray", "inline"):
+        raise ConfigError("on", f"{on!r} is neither 'ray' nor 'inline'")
     scope: set[str] = set()
     async with open_log(Path(path)) as log:
         if on == "inline":

@@ -209,3 +209,11 @@ async def test_a_time_that_no_calendar_holds_is_refused(log, seconds):
             await session.raise_limits(max_wall_seconds=seconds)
     with pytest.raises(ValueError, match="max_wall_seconds"):
         Limits(max_wall_seconds=seconds)
+
+
+async def test_a_place_that_there_is_not_is_refused_before_a_log_is_made(tmp_path):
+    with pytest.raises(ConfigError, match="'in-line' is neither 'ray' nor 'inline'"):
+        async with cueline.open_runtime(tmp_path / "log.db", on="in-line"):
+            pass
+
+    assert [] == [*tmp_path.iterdir()]
