@@ -31,15 +31,19 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
 
 
-@pytest.fixture(scope="session")
+# No longer than its tests: its processes come and go, and belong to whoever runs next.
+@pytest.fixture(scope="package")
 def cluster():
     # Not the folder that pytest would give: sockets have to have short names.
     folder = tempfile.mkdtemp(prefix="cl-", dir="/tmp")
-    os.environ["RAY_TMPDIR"] = folder
-    os.environ["RAY_TESTS_KEY"] = "sk-test-0123456789"  # what runs there sees what is set now
-    with connected(None, "cueline-tests") as connection:
-        yield connection
-    del os.environ["RAY_TMPDIR"], os.environ["RAY_TESTS_KEY"]
+    # What runs there sees what is set now, and dies by a test's hand alone: Ray kills
+    # its processes where little memory is left, whoever took it.
+    environ = {"RAY_TESTS_KEY": "sk-test-0123456789", "RAY_memory_monitor_refresh_ms": "0"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"RAY_TMPDIR": folder, **environ}.items():
+            patch.setenv(name, value)
+        with connected(None, "cueline-tests") as connection:
+            yield connection
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -119,17 +123,17 @@ class World:
     def fleet(self):
         return self.place._supervisor.fleet
 
-    def presence(self, role):
+    async def presence(self, role):
+        """Return who lives in that role, once it is known here: its work may come first."""
+        await await_until(lambda: self.presences(role))
         return self.presences(role)[0]
 
     def presences(self, role):
         return [m.presence for m in self.fleet.members() if m.role == role and m.presence]
 
-    def kill(self, role):
-        """SIGKILL the living one of that role, and return what it was."""
-        killed = self.presence(role)
-        os.kill(killed.pid, signal.SIGKILL)
-        return killed
+    async def kill(self, role):
+        """SIGKILL the living one of that role."""
+        os.kill((await self.presence(role)).pid, signal.SIGKILL)
 
     async def pid_of(self, role):
         site = self.fleet.site

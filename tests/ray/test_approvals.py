@@ -27,7 +27,7 @@ async def test_what_two_people_have_to_allow_waits_for_both_whoever_dies(on_clus
         await world.session.approve(asked, by="ann")
         await world.fact(MessageReceived)
         os.kill(await world.pid_of("gate"), signal.SIGKILL)
-        world.kill("host")  # after the gate, which may be its host's own and die with it
+        await world.kill("host")  # after the gate, which may be its host's own and die with it
         await world.session.approve(asked, by="eve")
         assert "eve" in (await world.fact(MessageRefused)).reason
         assert [] == world.journal_lines()

@@ -15,7 +15,7 @@ text = "Done."
 async def test_a_session_survives_the_host_that_drives_it(on_cluster):
     async with on_cluster(ONE_CALL.format(tool="undeclared"), tools=["undeclared"]) as world:
         await world.begun()
-        world.kill("host")
+        await world.kill("host")
         world.let_go()
         result = await world.result()
         types = await world.types()
@@ -31,7 +31,7 @@ async def test_a_session_survives_the_host_that_drives_it(on_cluster):
 async def test_an_idempotent_call_runs_again_under_its_key_when_its_runner_dies(on_cluster):
     async with on_cluster(ONE_CALL.format(tool="repeatable"), tools=["repeatable"]) as world:
         await world.begun()
-        world.kill("runner")
+        await world.kill("runner")
         world.let_go()
         result = await world.result()
         keys, attempts, _ = zip(*world.journal_lines(), strict=True)
@@ -44,7 +44,7 @@ async def test_the_model_is_told_when_the_outcome_of_a_call_is_unknown(on_cluste
     script = ONE_CALL.format(tool="undeclared")
     async with on_cluster(script, tools=["undeclared"], policy={"in_doubt": "tell"}) as world:
         await world.begun()
-        world.kill("runner")
+        await world.kill("runner")
         world.let_go()
         result = await world.result()
         types = await world.types()
@@ -56,7 +56,7 @@ async def test_the_model_is_told_when_the_outcome_of_a_call_is_unknown(on_cluste
 async def test_a_person_is_asked_when_the_outcome_of_a_call_is_unknown(on_cluster):
     async with on_cluster(ONE_CALL.format(tool="undeclared"), tools=["undeclared"]) as world:
         await world.begun()
-        world.kill("runner")
+        await world.kill("runner")
         async for fact in world.session.events():
             if fact.type == "ApprovalRequested":
                 await world.session.approve(fact)
@@ -72,7 +72,7 @@ async def test_no_process_of_a_tool_outlives_its_runner(on_cluster):
         await world.begun()
         child = (world.workspace / "child").read_text()
         [(_, _, worker)] = world.journal_lines()
-        world.kill("runner")
+        await world.kill("runner")
 
         await await_until(lambda: not lives(child) and not lives(worker))
 
@@ -81,7 +81,7 @@ async def test_many_sessions_survive_their_host_and_none_does_anything_twice(on_
     script = ONE_CALL.format(tool="undeclared")
     async with on_cluster(script, sessions=20, tools=["undeclared"]) as world:
         await world.begun()
-        world.kill("host")
+        await world.kill("host")
         world.let_go()
         for stream in world.streams:
             await world.result(stream)

@@ -26,6 +26,7 @@ class Demo:
         self._mark = uuid4().hex
         environ = {name: each for name, each in os.environ.items() if not name.startswith("RAY_")}
         environ |= {"RAY_TMPDIR": str(place), "TMPDIR": str(place), "CUELINE_DEMO": self._mark}
+        environ["RAY_memory_monitor_refresh_ms"] = "0"  # see `cluster`
         self._process = subprocess.Popen(
             [sys.executable, "-u", "examples/demo/demo.py"],
             cwd=ROOT,

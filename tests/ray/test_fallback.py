@@ -29,7 +29,7 @@ async def test_another_provider_stands_in_and_stays_though_the_host_dies(on_clus
         )
         await world.place.place(world.streams)
         await world.begun()
-        world.kill("host")
+        await world.kill("host")
         world.let_go()
 
         assert "Done." == await world.result()

@@ -32,7 +32,7 @@ async def test_a_child_spends_its_parents_budget_whoever_dies(on_cluster):
         helper = world.agent(SCRIPT, tools=["repeatable"], prices=PRICES)
         child = await runtime.start(helper, "help", parent=parent.id)
         await world.begun()
-        world.kill("host")
+        await world.kill("host")
         world.let_go()
 
         assert "Helped." == await world.result(child.stream)

@@ -27,7 +27,7 @@ text = "Done."
 async def test_a_frozen_host_that_thaws_changes_nothing(on_cluster):
     async with on_cluster(SCRIPT, tools=["undeclared"]) as world:
         await world.begun()
-        frozen = world.presence("host")
+        frozen = await world.presence("host")
         order = await order_of(world, epoch=1)
         os.kill(frozen.pid, signal.SIGSTOP)
         await await_until(lambda: frozen not in world.presences("host"))
@@ -35,7 +35,7 @@ async def test_a_frozen_host_that_thaws_changes_nothing(on_cluster):
         world.let_go()
         assert "Done." == await world.result()
         os.kill(frozen.pid, signal.SIGCONT)
-        runner = world.presence("runner").incarnation
+        runner = (await world.presence("runner")).incarnation
         old = RemoteRunner(world.fleet.site, runner, world.fleet.site.named(runner), "old")
         with pytest.raises(StaleOrderError):
             await old.execute(order)

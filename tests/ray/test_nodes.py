@@ -15,7 +15,7 @@ from ray.core.generated.autoscaler_pb2 import DrainNodeReason
 
 from cueline.cluster.command import command
 from cueline.on_ray import namespace_of, parts_of
-from cueline.testing.wait import await_until, wait_until
+from cueline.testing.wait import PATIENCE_SECONDS, await_until, wait_until
 
 
 def living():
@@ -37,7 +37,7 @@ def second_node(cluster):
     # A node that is drained ends by itself, as soon as nothing is left on it.
     with suppress(ProcessLookupError):
         os.killpg(raylet.pid, signal.SIGTERM)
-    raylet.wait(60)
+    raylet.wait(PATIENCE_SECONDS)
 
 
 def drain(node):

@@ -108,15 +108,26 @@ async def test_a_dispatcher_that_died_comes_back_and_keeps_its_hosts(world):
     await world.ask(SCRIPT, 1, tools=["repeatable"])
     async with up(world) as (kept, first):
         await world.begun()
-        before = {p.pid for p in await world.log.board.all() if p.role in ("host", "runner")}
+        before = await pids(world)
         os.kill(first.presence.pid, signal.SIGKILL)
         again = await started_again(kept, first.epoch)
-        after = {p.pid for p in await world.log.board.all() if p.role in ("host", "runner")}
+        after = await pids(world)
         world.let_go()
 
         assert (first.epoch + 1, before) == (again.epoch, after)
         assert "Done." == await world.result()
     assert 1 == len(world.journal_lines())
+
+
+async def pids(world):
+    """Return the processes of hosts and runners, once there are both on the board."""
+    clock = SystemClock()
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            there = [p for p in await world.log.board.all() if p.role in {"host", "runner"}]
+            if len({each.role for each in there}) == 2:
+                return {each.pid for each in there}
+            await clock.sleep(0.05)
 
 
 async def started_again(kept, epoch):
