@@ -23,6 +23,7 @@ from cueline.config.leaf import leaves
 from cueline.events.agent import BreakerPolicy, Limits, Policy, RetryPolicy
 from cueline.events.codec import FACTS
 from cueline.projections.views import MODELS
+from cueline.testing.wait import PATIENCE_SECONDS
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -39,7 +40,7 @@ VARIES = (
     (r"\d\d:\d\d:\d\d", "TIME"),
     (r"(\b\d+(\.\d+)? ?(ms|s|m|h|d)\b ?)+", "DURATION "),
     (r"[\d,]+ in \+ [\d,]+ out", "TOKENS"),
-    (r"process \d+ on \w+", "PROCESS"),
+    (r"process \d+ on [\w.-]+", "PROCESS"),
     (r".*line \d+: +\d+ Killed.*\n", ""),
     (r"[ \t]+", " "),
     (r"(?m) +$", ""),
@@ -125,7 +126,7 @@ def printed(tmp_path_factory) -> dict[str, str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=150,
+        timeout=5 * PATIENCE_SECONDS,
     )
     _, *parts = re.split(r"^@@@ (\S+)\n", done.stdout, flags=re.MULTILINE)
     return dict(zip(parts[::2], parts[1::2], strict=True))
@@ -148,7 +149,7 @@ def test_python_runs(block, tmp_path):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
     )
 
     assert 0 == done.returncode, done.stdout + done.stderr

@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 
+from cueline.testing.wait import PATIENCE_SECONDS
+
 CUELINE = [sys.executable, "-m", "cueline"]
 KILLER = '''
 import os
@@ -88,7 +90,7 @@ def test_every_message_around_the_moment_of_rest_leads_to_one_fact(shell):
     while process.poll() is None and sent < 40:
         assert 0 == shell("send", "one", str(sent)).exit_code
         sent += 1
-    process.wait(60)
+    process.wait(PATIENCE_SECONDS)
     while (listed := shell.json("list")[0])["inbox_length"] > listed["inbox_read"]:
         assert 0 == typed(shell, "resume", "one", "--inline").returncode
 
