@@ -32,6 +32,7 @@ from cueline.cli import (
     up,
 )
 from cueline.cli.failure import Commands
+from cueline.cli.terminal import settle_streams
 
 _HELP = """Run LLM agents that cannot be lost.
 
@@ -119,4 +120,5 @@ def root(
 
 def main() -> None:
     """Run the command that was typed."""
+    settle_streams()
     app(prog_name="cueline")

@@ -4,6 +4,7 @@ import os
 import sys
 from contextlib import suppress
 from getpass import getuser
+from io import TextIOWrapper
 
 from cueline.errors import ConfigError
 
@@ -16,6 +17,34 @@ def is_attended() -> bool:
         ours = sys.stdin.isatty() and os.tcgetpgrp(keyboard) == os.getpgrp()
         return ours and sys.stdout.isatty()
     return False
+
+
+def settle_streams() -> None:
+    """Have all three streams be open, and able to print anything.
+
+    Where one is closed, its number would be given to the next file that is
+    opened: the log's, or the event loop's own, which ends the process for it.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            _open_nothing(number)
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115 - a number is no path, and it stays
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # not every locale has a check mark
+
+
+def _open_nothing(number: int) -> None:
+    """Put the empty file where a stream is missing, also for what this process starts."""
+    with suppress(OSError):
+        os.fstat(number)
+        return
+    nothing = os.open(os.devnull, os.O_RDWR)
+    if nothing == number:
+        os.set_inheritable(number, True)  # noqa: FBT003 - it has no other name
+        return
+    os.dup2(nothing, number)
+    os.close(nothing)
 
 
 def who() -> str:

@@ -1,6 +1,7 @@
 """Real processes: interrupted, killed, resumed, and told things from another shell."""
 
 import json
+import os
 import shlex
 import signal
 import subprocess
@@ -266,3 +267,30 @@ def waits_for_events(pid):
         with suppress(FileNotFoundError):  # it was closed just now
             opened.append(str(link.readlink()))
     return any(path.endswith("log.db") for path in opened)
+
+
+def output_of(shell, line, **environ):
+    """Return exit code and output of a *line* for the shell, in which `$CUELINE` is ours."""
+    done = subprocess.run(
+        ["sh", "-c", line],
+        cwd=shell.folder,
+        env={**os.environ, "CUELINE": shlex.join(CUELINE), **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_command_needs_no_stream_that_is_closed(finished):
+    """Else the event loop would get its number, and end the process for it."""
+    code, listed, _ = output_of(finished, "$CUELINE list <&-")
+
+    assert (0, True) == (code, "one " in listed)
+    assert (0, "", "") == output_of(finished, "$CUELINE list <&- >&- 2>&-")
+
+
+def test_a_locale_without_a_check_mark_is_no_error(finished):
+    code, shown, _ = output_of(finished, "$CUELINE show one", PYTHONIOENCODING="ascii")
+
+    assert (0, True) == (code, "? 1.0 list_files" in shown)
