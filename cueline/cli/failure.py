@@ -3,6 +3,7 @@
 This is the one place that does so. A mistake of a user is never a traceback.
 """
 
+import errno
 import sys
 import traceback
 from enum import IntEnum
@@ -63,6 +64,7 @@ _HINTS: tuple[tuple[type[CuelineError], str], ...] = (
     (UnknownOutcomeError, "see that the disk works and has room, then look before you ask again"),
 )
 _NO_LOG = "--log or CUELINE_LOG names one; `cueline run` makes one"
+_NO_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 _TYPED: type[Exception] = typer.BadParameter.__mro__[2]
 """What typer raises when something was typed wrong; it has no public name."""
 _REFUSALS = (RejectedError, LogUnavailableError, LogFormatError, ClusterError)
@@ -114,7 +116,11 @@ class Commands(TyperGroup):
             raise
         except (typer.Exit, typer.Abort):
             raise
-        except Exception:  # noqa: BLE001 - a bug, whose traceback may quote anything
+        except Exception as error:  # noqa: BLE001 - a bug, whose traceback may quote anything
+            if isinstance(error, OSError) and error.errno in _NO_OUTPUT and not error.filename:
+                sys.stdout = None  # else it is tried once more at the end
+                typer.echo(f"error: the output cannot be written: {error.strerror}", err=True)
+                raise typer.Exit(Exit.FAILED) from None
             typer.echo(hidden(traceback.format_exc(), ctx.obj), err=True)
             raise typer.Exit(Exit.FAILED) from None
 

@@ -9,6 +9,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from cueline.testing.wait import PATIENCE_SECONDS, wait_until
 
 CUELINE = [sys.executable, "-m", "cueline.cli"]
@@ -294,3 +296,10 @@ def test_a_locale_without_a_check_mark_is_no_error(finished):
     code, shown, _ = output_of(finished, "$CUELINE show one", PYTHONIOENCODING="ascii")
 
     assert (0, True) == (code, "? 1.0 list_files" in shown)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is always full")
+def test_output_that_cannot_be_written_is_no_bug(finished):
+    code, _, told = output_of(finished, "$CUELINE list > /dev/full")
+
+    assert (1, "error: the output cannot be written: No space left on device\n") == (code, told)
