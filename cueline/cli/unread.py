@@ -7,7 +7,7 @@ from cueline.cli.deciding import DONE
 from cueline.cli.following import Followed
 from cueline.cli.reading import journal_of
 from cueline.console.text import one_line
-from cueline.events.inbox import DecisionGiven, MessageSent, StopAsked
+from cueline.events.inbox import DecisionGiven, MessageSent, RaiseAsked, StopAsked
 from cueline.events.stream import sibling
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ _WIDTH = 60
 _ASKED = {
     "PauseAsked": "pause asked",
     "ResumeAsked": "resume asked",
-    "RaiseAsked": "more asked for",
 }
 
 
@@ -46,8 +45,9 @@ def decided(state: "SessionState", unread: "Sequence[Fact | Emptied]") -> set[st
 
 
 def suffices(state: "SessionState", unread: "Sequence[Fact | Emptied]") -> bool:
-    """Whether nobody need say more: it was idle until something came, or is to end."""
-    return state.status == "idle" or any(isinstance(each, StopAsked) for each in unread)
+    """Whether nobody need say more: it was idle until something came, is to end, or got more."""
+    enough = (StopAsked, RaiseAsked)
+    return state.status == "idle" or any(isinstance(each, enough) for each in unread)
 
 
 def told(unread: "Sequence[Fact | Emptied]") -> list[str]:
@@ -64,5 +64,8 @@ def _line(said: "Fact | Emptied") -> str:
             return f"{lane}: {one_line(text, _WIDTH)}"
         case StopAsked(reason=reason):
             return f"stop asked: {one_line(reason, _WIDTH)}"
+        case RaiseAsked():
+            limits = said.model_dump(exclude={"type"}, exclude_none=True)
+            return f"asked for {', '.join(f'{name} {limit}' for name, limit in limits.items())}"
         case _:
             return _ASKED.get(said.type, "")

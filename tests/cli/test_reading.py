@@ -134,6 +134,16 @@ def test_a_session_that_was_asked_to_end_is_not_told_to_be_answered(asking):
     assert shown.endswith("  stop asked: too late\ngo on with\n  cueline resume one\n")
 
 
+def test_a_session_that_was_given_more_is_not_told_to_be_given_more(shell):
+    agent = shell.agent(shell.two_turns, tools=("list_files",), more="[limits]\nmax_turns = 1\n")
+    shell("run", "Hi", "--agent", agent, "--inline", "--id", "one")
+    shell("budget", "raise", "one", "--max-turns", "9")
+
+    shown = shell("show", "one").stdout
+
+    assert shown.endswith("  asked for max_turns 9\ngo on with\n  cueline resume one\n")
+
+
 def test_an_idle_session_that_has_news_only_has_to_be_driven(shell):
     shell("run", "--open", "Hi", "--agent", shell.agent(shell.hello), "--inline", "--id", "one")
     shell("send", "one", "And now?")
