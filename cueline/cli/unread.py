@@ -36,7 +36,12 @@ def decided(state: "SessionState", unread: "Sequence[Fact | Emptied]") -> set[st
         asked = call.approval
         if asked is None or not call.asking:
             continue
-        given = [m for m in unread if isinstance(m, DecisionGiven) and m.approval == asked.id]
+        given = [
+            each
+            for each in unread
+            if isinstance(each, DecisionGiven)
+            and (each.approval, each.digest) == (asked.id, asked.digest)
+        ]
         people = {each.by for each in given if each.verdict == "grant"}
         needed = call.judged.votes if asked.question == "may_it_run" else 1
         if len(people) >= needed or any(each.verdict == "deny" for each in given):

@@ -16,7 +16,7 @@ from cueline.errors import LogUnavailableError
 from cueline.events.agent import Policy
 from cueline.events.inbox import DecisionGiven, MessageSent
 from cueline.events.message import Estimate
-from cueline.events.session import MessageRefused
+from cueline.events.session import ApprovalRequested, MessageRefused
 from cueline.inline import inline
 from cueline.runtime import open_log
 from cueline.testing.given import given
@@ -93,17 +93,34 @@ async def asks_at_the_prompt(log, *heard):
     return not watch._prompts.empty
 
 
+async def decide_elsewhere(log, **changes):
+    """Put a grant of the open question into the inbox, and return it."""
+    facts = [fact async for _, fact in log.journal().read(ONE)]
+    (asked,) = [fact for fact in facts if isinstance(fact, ApprovalRequested)]
+    said = {"digest": asked.digest, "verdict": "grant", "by": "ann", **changes}
+    decision = DecisionGiven(approval=asked.approval, **said)
+    await post(log.journal(), ONE, decision)
+    return decision
+
+
 async def test_what_was_decided_elsewhere_is_asked_only_if_that_is_refused(asking):
     async with open_log(asking.log) as log:
         assert await asks_at_the_prompt(log)
-        decision = DecisionGiven(approval="one.1.0.1", digest="d", verdict="grant", by="ann")
-        await post(log.journal(), ONE, decision)
-
+        decision = await decide_elsewhere(log)
         assert not await asks_at_the_prompt(log)
+
         refused = MessageRefused(
-            inbox_version=2, recorded_at=NOW, message=decision, reason="it was for something else"
+            inbox_version=2, recorded_at=NOW, message=decision, reason="somebody else may"
         )
+
         assert await asks_at_the_prompt(log, refused)
+
+
+async def test_a_decision_on_something_else_leaves_the_question_open(asking):
+    async with open_log(asking.log) as log:
+        await decide_elsewhere(log, digest="of another call")
+
+        assert await asks_at_the_prompt(log)
 
 
 async def test_what_goes_wrong_beside_the_watching_is_not_kept_quiet(asking):
