@@ -7,6 +7,7 @@ from datetime import datetime
 from itertools import islice
 
 from cueline.actors.effect import Collaborators
+from cueline.actors.foreign import foreign
 from cueline.actors.model import ModelReply, ModelRequest
 from cueline.actors.outfit import Outfit
 from cueline.deciders.session.due import CallModel
@@ -53,7 +54,7 @@ class ModelCaller:
                 agent=agent,
                 messages=messages,
             )
-            reply = await model.reply(request)
+            reply = await foreign(model.reply(request))
             return await self._replied(effect, agent, reply, self._since(began))
         except ProviderUnavailableError as error:
             failed = self.failed(effect, _said(error.kind), error.message, error.retry_after)
@@ -65,7 +66,7 @@ class ModelCaller:
         except ConfigError as error:
             return self.failed(effect, "config", str(error))
         except asyncio.CancelledError:
-            return self.failed(effect, *_cancelled())
+            return self.failed(effect, "cancelled", "it was stopped")
         except Exception as error:  # noqa: BLE001 - a provider's bug is this attempt's failure
             return self.failed(effect, "unknown", f"{type(error).__name__}: {error}")
 
@@ -144,17 +145,6 @@ def _made(estimate: asyncio.Future[Estimate]) -> Estimate:
         return estimate.result()
     estimate.cancel()
     return Estimate(problem="it was stopped")
-
-
-def _cancelled() -> tuple[str, str]:
-    """Return kind and message of an attempt that met a `CancelledError`.
-
-    One of the provider's own is a bug: as *cancelled* it could be retried for ever.
-    """
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        return "cancelled", "it was stopped"
-    return "unknown", "CancelledError"
 
 
 def _said(kind: str) -> str:

@@ -7,6 +7,7 @@ from decimal import Decimal
 from cueline.actors.cost_ledger import LedgerPort
 from cueline.actors.effect import Collaborators
 from cueline.actors.entity import Entity
+from cueline.actors.foreign import foreign
 from cueline.actors.model import ModelRequest, TokenCounter
 from cueline.actors.outfit import Outfit
 from cueline.deciders import budget
@@ -76,7 +77,7 @@ class Payer:
                 agent=agent,
                 messages=messages,
             )
-            counted = await model.count(request)
+            counted = await foreign(model.count(request))
         except Exception:  # noqa: BLE001 - if the model cannot be asked, the call itself will tell
             return None
         return counted if counted is not None and counted > 0 else None

@@ -9,6 +9,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from cueline.actors.foreign import foreign
 from cueline.errors import ToolImportError
 from cueline.events.agent import ToolSpec
 from cueline.events.message import Estimate
@@ -28,11 +29,7 @@ async def estimate(
     """Ask the tool; whatever goes wrong, nobody knows."""
     try:
         async with asyncio.timeout(within):
-            return Estimate(usd=await _asked(spec, arguments))
-    except asyncio.CancelledError:
-        if (task := asyncio.current_task()) is not None and task.cancelling():
-            raise
-        return Estimate(problem="CancelledError")  # nobody cancelled us: it is the tool's own
+            return Estimate(usd=await foreign(_asked(spec, arguments)))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a bug of the tool's makes the cost unknown
         return Estimate(problem=f"{type(error).__name__}: {error}".rstrip(": ")[:_LONGEST])
 

@@ -1,5 +1,7 @@
 """What a vendor counts narrows what is reserved, and nothing else."""
 
+import asyncio
+
 import pytest
 
 from cueline.deciders.session import Status
@@ -54,7 +56,12 @@ async def test_nothing_is_counted_for_a_session_without_a_limit():
     assert [] == place.model.counted
 
 
+async def gives_up():
+    raise asyncio.CancelledError
+
+
 NO_COUNTS = {
+    "a cancellation of its own": gives_up,
     "no vendor": ProviderUnavailableError("timeout", "silence"),
     "a bug": ValueError("oh"),
     "none": None,

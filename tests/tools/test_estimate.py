@@ -62,7 +62,7 @@ def gives_up(**_):
         (lambda **_: -1, "ValueError: -1; say it as in '0.25'"),
         (lambda **_: None, "ValueError: None; say it as in '0.25'"),
         (lambda **_: sys.exit("no price"), "SystemExit: no price"),
-        (gives_up, "CancelledError"),
+        (gives_up, "RuntimeError: it raised CancelledError, and nobody had cancelled it"),
     ],
 )
 async def test_an_estimate_that_cannot_be_made_says_why(said, problem):
