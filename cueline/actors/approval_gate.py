@@ -6,8 +6,9 @@ It owns no stream: every append is a compare-and-set on the approval's version
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, cast
+from typing import Protocol
 
+from cueline.actors.fold import fold
 from cueline.deciders.approval import (
     APPROVAL,
     ApprovalCommand,
@@ -20,11 +21,9 @@ from cueline.deciders.approval import (
     refusal,
 )
 from cueline.errors import WrongExpectedVersionError
-from cueline.events.approval import ApprovalEvent, ApprovalOpened
-from cueline.events.codec import Emptied
+from cueline.events.approval import ApprovalOpened
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.session import GateAnswer
-from cueline.events.store import NO_STREAM
 from cueline.events.stream import stream_name, tenant_of
 
 
@@ -141,12 +140,7 @@ class ApprovalGate:
         return APPROVAL.replay(events, state)
 
     async def _load(self, name: ApprovalName) -> tuple[ApprovalState, int]:
-        state, version = APPROVAL.initial_state, NO_STREAM
-        async for recorded, fact in self._journal.read(name.stream):
-            version = recorded.version
-            if not isinstance(fact, Emptied):
-                state = APPROVAL.evolve(state, cast("ApprovalEvent", fact))
-        return state, version
+        return await fold(self._journal, name.stream, APPROVAL, APPROVAL.initial_state)
 
 
 def _key(command: ApprovalCommand, version: int) -> str:

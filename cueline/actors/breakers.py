@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import count
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from cueline.actors.entity import RETRY_SECONDS
+from cueline.actors.fold import fold
 from cueline.clock import Clock
 from cueline.deciders.breaker import (
     BREAKER,
@@ -36,7 +37,6 @@ from cueline.errors import (
 )
 from cueline.events.agent import AgentSpec, BreakerPolicy, ToolSpec
 from cueline.events.breaker import BreakerEvent
-from cueline.events.codec import Emptied
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import stream_name
@@ -200,12 +200,8 @@ class Breakers:
         known = self._known.get(stream, _UNKNOWN)
         if known.blind:
             return
-        version, state = known.version, known.state
         try:
-            async for recorded, fact in self._journal.read(stream, version):
-                version = recorded.version
-                if not isinstance(fact, Emptied):
-                    state = BREAKER.evolve(state, cast("BreakerEvent", fact))
+            state, version = await fold(self._journal, stream, BREAKER, known.state, known.version)
         except CuelineError as error:
             if error.retryable:
                 raise

@@ -10,9 +10,10 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, cast
+from typing import Protocol
 from uuid import uuid4
 
+from cueline.actors.fold import fold
 from cueline.deciders.budget import (
     BUDGET,
     Answer,
@@ -29,7 +30,6 @@ from cueline.deciders.budget import (
 )
 from cueline.errors import FencedError, WrongExpectedVersionError
 from cueline.events.budget import BudgetEvent, RoomOffered
-from cueline.events.codec import Emptied
 from cueline.events.inbox import RoomMade
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.store import ANY, NO_STREAM
@@ -111,7 +111,9 @@ class CostLedger:
                     pass
                 # Somebody else's ledger may have gone on. An append finds that out
                 # by itself; an answer without one has to look.
-                await self._fold(budget, folded)
+                folded.state, folded.version = await fold(
+                    self._journal, budget, BUDGET, folded.state, folded.version
+                )
                 current = True
 
     async def _append(
@@ -132,12 +134,6 @@ class CostLedger:
         folded.version += len(events)
         folded.state = BUDGET.replay(events, folded.state)
         return folded.state
-
-    async def _fold(self, budget: str, folded: _Folded) -> None:
-        async for recorded, fact in self._journal.read(budget, folded.version):
-            if not isinstance(fact, Emptied):
-                folded.state = BUDGET.evolve(folded.state, cast("BudgetEvent", fact))
-            folded.version = recorded.version
 
     def _folded(self, budget: str) -> _Folded:
         folded = self._budgets.setdefault(budget, _Folded())

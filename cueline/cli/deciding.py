@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal
 
+from cueline.actors.fold import fold
 from cueline.cli.editing import always_of, checked_edit
 from cueline.cli.terminal import who
 from cueline.deciders.approval import APPROVAL, ApprovalState, Vote, refusal
 from cueline.errors import InvalidNameError, NotPendingError
 from cueline.events.agent import AgentSpec
 from cueline.events.approval import ApprovalOpened
-from cueline.events.codec import Emptied
 from cueline.events.inbox import DecisionGiven
 from cueline.events.journal import Journal
 from cueline.events.stream import sibling, stream_name
@@ -47,10 +47,7 @@ async def approval_of(journal: Journal, name: str) -> ApprovalState:
         stream = stream_name("approval", rest, tenant) if slash else stream_name("approval", name)
     except InvalidNameError:
         return state
-    async for _, fact in journal.read(stream):
-        if not isinstance(fact, Emptied):
-            state = APPROVAL.evolve(state, fact)  # type: ignore[arg-type]  # an approval's stream holds these
-    return state
+    return (await fold(journal, stream, APPROVAL, state))[0]
 
 
 def say_of(person: str, state: ApprovalState, now: datetime) -> Say:

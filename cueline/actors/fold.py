@@ -1,0 +1,31 @@
+"""A stream as the rules of its category see it."""
+
+from typing import Any, TypeVar, cast
+
+from cueline.deciders.decider import Decider
+from cueline.events.codec import Emptied
+from cueline.events.journal import Journal
+from cueline.events.store import NO_STREAM
+
+State = TypeVar("State")
+
+
+async def fold(
+    journal: Journal,
+    stream: str,
+    rules: Decider[Any, State, Any],
+    state: State,
+    version: int = NO_STREAM,
+) -> tuple[State, int]:
+    """Return *state*, which is *stream* up to *version*, with what came since, and its version.
+
+    Raises:
+        CorruptEventError: restore the log.
+        UnknownEventTypeError: upgrade cueline.
+        LogUnavailableError: mend the disk, ask again.
+    """
+    async for recorded, fact in journal.read(stream, version):
+        version = recorded.version
+        if not isinstance(fact, Emptied):
+            state = rules.evolve(state, cast("Any", fact))
+    return state, version
