@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cueline.actors.inbox import ask_start
+from cueline.actors.presence import ended
 from cueline.agent import Agent
 from cueline.deciders.session import SessionState, Status
 from cueline.events.inbox import StartAsked
@@ -147,7 +148,7 @@ async def watch(session: Session, story: Story) -> None:
 
 async def kill(log: Log, role: str, why: str) -> None:
     """SIGKILL the process that plays *role*."""
-    victims = [p for p in await log.board.all() if p.role == role]
+    victims = [p for p in await log.board.all() if p.role == role and not ended(p)]
     for victim in victims:
         screen.rule(f"[bold red]SIGKILL {role} (process {victim.pid})", style="red")
         screen.print(f"[red]{why}", justify="center")
@@ -161,12 +162,12 @@ def journal(folder: Path) -> list[dict[str, object]]:
 
 
 async def until(condition: object, what: str) -> None:
-    """Wait for a fact, at most 30 s."""
+    """Wait for a fact, at most 120 s."""
     assert callable(condition)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not condition():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"waited 30 s for {what}")
+            raise TimeoutError(f"waited 120 s for {what}")
         await asyncio.sleep(0.02)
 
 
