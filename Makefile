@@ -8,7 +8,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 BENCH_READY := .venv-bench/.ready
 UV := $(shell command -v uv)
-PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup
+PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 COVERED := $(addprefix tests/,actors deciders events histories stores)
 RULES := cueline/deciders/*
 
