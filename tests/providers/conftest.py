@@ -3,6 +3,7 @@
 import json
 import socket
 import threading
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -91,8 +92,9 @@ class VendorHandler(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in {**headers, "content-length": str(len(body))}.items():
             self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
+        with suppress(BrokenPipeError, ConnectionResetError):  # who gave up is not there any more
+            self.end_headers()
+            self.wfile.write(body)
 
     def log_message(self, *_):
         pass
