@@ -100,7 +100,8 @@ def _print(waiting: list["Approval"]) -> None:
             # It waits for the session, not for a person; who asks again is refused.
             asked = f"{DONE[each.given]} by {one_line(each.given_by, 20)}, not read yet"
         given = arguments(json.loads(each.arguments_json), 80)
-        rows.append((each.id, shown(each.session), asked, time, f"{each.tool} {given}"))
+        cost = f", about ${each.usd}" if each.usd else ""
+        rows.append((each.id, shown(each.session), asked, time, f"{each.tool} {given}{cost}"))
     print_table(("approval", "session", "question", "time left", "call"), rows)
     for each in waiting:
         if each.question == "did_it_happen" and not each.given:

@@ -102,12 +102,13 @@ def test_an_edit_that_would_cost_too_much_is_refused_at_once(shell):
     (shell.folder / "printer.py").write_text(PRINTER)
     start(shell, TWENTY, BANDS, tools=(f"{shell.folder}/printer.py:print_pages",))
 
-    asked = shell.json("pending")[0]
+    asked, seen = shell.json("pending")[0], shell("pending").stdout
     refused = shell("approve", "one.1.0.1", "--edit", "pages=90")
     done = shell("approve", "one.1.0.1", "--edit", "pages=60")
     shell("resume", "one", "--inline")
 
     assert "1.00" == asked["usd"]
+    assert "about $1.00" in " ".join(seen.split())
     assert "a rule denies it (cost cap)" in refused.stderr
     assert (2, 0) == (refused.exit_code, done.exit_code)
     assert "60 pages" in told(shell)
