@@ -19,10 +19,7 @@ async def fold(
 ) -> tuple[State, int]:
     """Return *state*, which is *stream* up to *version*, with what came since, and its version.
 
-    Raises:
-        CorruptEventError: restore the log.
-        UnknownEventTypeError: upgrade cueline.
-        LogUnavailableError: mend the disk, ask again.
+    Raises what `Journal.read` raises; the caller's state is as it was then.
     """
     async for recorded, fact in journal.read(stream, version):
         version = recorded.version
