@@ -6,7 +6,7 @@ from typing import TypeVar
 from cueline.actors.model import Model, ModelFactory
 from cueline.deciders.policy import gates_of
 from cueline.events.agent import AgentSpec, answering
-from cueline.events.clean import Redactor, clean
+from cueline.events.clean import Redactor, clean_record
 from cueline.events.journal import Journal
 from cueline.events.session import SessionEvent
 
@@ -47,7 +47,7 @@ class Outfit:
 
     def clean(self, fact: Fact) -> Fact:
         """Return *fact* without secrets and without what cannot be kept (I11)."""
-        return clean(fact, self.redactor)[0]
+        return clean_record(fact, self.redactor)
 
     async def close(self) -> None:
         """Let go of connections."""

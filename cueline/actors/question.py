@@ -11,7 +11,7 @@ from cueline.deciders.approval import AUTO_APPROVER, AUTO_IN_TIME
 from cueline.deciders.policy import Judgement
 from cueline.deciders.session.due import AskApproval, CloseApproval
 from cueline.events.approval import ApprovalOpened
-from cueline.events.clean import clean
+from cueline.events.clean import clean_record
 from cueline.events.message import ToolCall
 from cueline.events.session import ApprovalRequested, ApprovalResolved, GateAnswer
 
@@ -46,7 +46,7 @@ class Asker:
         self, effect: AskApproval, call: ToolCall, about: Circumstances
     ) -> list[ApprovalRequested | ApprovalResolved]:
         """Open the question; where that was chosen at the start it is granted at once."""
-        opened = clean(self._opened(effect, call, about), self._outfit.redactor)[0]
+        opened = clean_record(self._opened(effect, call, about), self._outfit.redactor)
         automatic = self._outfit.agent.policy.auto_approve and _may_be_automatic(effect, about)
         held = await self._parts.gate.open(
             ApprovalName(self._stream, effect.approval),
