@@ -50,7 +50,7 @@ HOMES = {
     "httpx2": {"providers"},
     "hypothesis": {"testing"},
     "jsonschema_rs": {"tools"},
-    "msgspec": {"actors", "cli", "deciders"},
+    "msgspec": {"actors", "cli", "deciders", "events", "providers", "tools"},
     "pydantic": PYDANTIC,
     "pydantic_core": PYDANTIC,
     "pysqlite3": {"stores", "testing"},

@@ -1,14 +1,15 @@
 """The port to whoever thinks."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
+
+from msgspec import Struct, field
 
 from cueline.events.agent import AgentSpec
 from cueline.events.message import Block, ToolCall, Usage
 
 
-class ModelRequest(NamedTuple):
+class ModelRequest(Struct, frozen=True):
     """One attempt at one model call."""
 
     session: str
@@ -22,8 +23,7 @@ class ModelRequest(NamedTuple):
     """Each an `events.message.Message` in canonical JSON."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelReply:
+class ModelReply(Struct, frozen=True, kw_only=True):
     """A whole answer; half of one is a `ProviderUnavailableError`."""
 
     content: tuple[Block, ...] = ()

@@ -5,7 +5,8 @@ What comes from outside is cleaned here, before the rules see it (I11).
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cueline.events.clean import Redactor, clean
 from cueline.events.store import BLOB_LIMIT
@@ -16,8 +17,7 @@ _HEAD, _TAIL = 40_000, 8_000
 _LARGE = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Struct, frozen=True):
     """An output as it is recorded."""
 
     text: str

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
+
+from msgspec import Struct
 
 from cueline.actors.tool import Finding, ToolExecutor, ToolOrder
 from cueline.deciders.session import order_digest
@@ -19,7 +21,7 @@ from cueline.errors import (
 )
 
 
-class ToolReport(NamedTuple):
+class ToolReport(Struct, frozen=True):
     """What became of a call; the content is not cleaned yet."""
 
     outcome: Literal["returned", "failed"]
@@ -36,7 +38,7 @@ class ToolReport(NamedTuple):
 NOT_BEGUN = ToolReport("failed", kind="not_started", message="it was stopped before it began")
 
 
-class CallName(NamedTuple):
+class CallName(Struct, frozen=True):
     """Which attempt at which call, and on whose word."""
 
     session: str

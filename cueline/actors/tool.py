@@ -1,15 +1,14 @@
 """The port to what agents may do."""
 
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
+from msgspec import Struct
 from pydantic import JsonValue
 
 from cueline.events.agent import ToolSpec, Workspace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolOrder:
+class ToolOrder(Struct, frozen=True, kw_only=True):
     """Exactly what is to be run, and on whose word."""
 
     session: str
@@ -31,7 +30,7 @@ class ToolOrder:
     """Names of environment variables that a tool never sees."""
 
 
-class ToolOutput(NamedTuple):
+class ToolOutput(Struct, frozen=True):
     """What a tool brought back, as bytes that nobody cleaned yet."""
 
     content: bytes
@@ -40,8 +39,7 @@ class ToolOutput(NamedTuple):
     """The size of the whole output, when more came than is kept, in bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """What a tool's `reconcile` says of a call whose outcome is unknown."""
 
     outcome: Literal["happened", "did_not_happen", "unknown"]

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, cast, get_args, get_origin
+from typing import Any, Final, cast, get_args, get_origin
 
+from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 from pydantic_core import SchemaSerializer, SchemaValidator, to_json
 
@@ -66,7 +67,7 @@ class Emptied:
     type: str
 
 
-class Encoded(NamedTuple):
+class Encoded(Struct, frozen=True):
     """A fact in bytes, and the long values that have to be put before it."""
 
     draft: Draft

@@ -1,9 +1,10 @@
 """A model that answers from a TOML file."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from cueline.actors.model import ModelReply, ModelRequest
 from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailableError

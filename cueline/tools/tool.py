@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import overload
 
+from msgspec import Struct
 from pydantic import JsonValue
 
 from cueline.errors import ConfigError, ToolFailedError, ToolImportError
@@ -37,8 +38,7 @@ TIMEOUT_SECONDS = 300.0
 OUTPUT_LIMIT = 100 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolContext:
+class ToolContext(Struct, frozen=True, kw_only=True):
     """The call that a tool's function serves; injected into a parameter of this type."""
 
     session: str
@@ -61,8 +61,7 @@ class ToolContext:
         return self.folder
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Struct, frozen=True):
     """What a tool returns that had to leave something out."""
 
     content: bytes

@@ -1,9 +1,9 @@
 """A runner: who may have it do what, and what it remembers."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from cueline.actors.runner import CallName
 from cueline.actors.tool import ToolOrder

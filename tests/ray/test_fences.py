@@ -1,9 +1,9 @@
 import os
 import signal
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cueline.actors.tool import ToolOrder
 from cueline.cluster.remote_runner import RemoteRunner

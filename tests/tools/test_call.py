@@ -2,9 +2,9 @@
 
 import asyncio
 import os
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from cueline.errors import ToolImportError
 from cueline.tools.shell import run_command

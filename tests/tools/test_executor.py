@@ -4,10 +4,10 @@ import asyncio
 import os
 import signal
 import time
-from dataclasses import replace
 
 import psutil
 import pytest
+from msgspec.structs import replace
 
 from cueline.errors import ToolImportError
 from cueline.testing.wait import PATIENCE_SECONDS, await_until

@@ -2,9 +2,9 @@
 
 import json
 import os
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from cueline.actors.tool import Finding
 from cueline.errors import ToolFailedError
