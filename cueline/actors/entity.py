@@ -9,8 +9,8 @@ What was not recorded did not happen (I2).
 Rule 3. One append holds everything that is known now: outcomes, what follows
 from them, and the starts of what is due next. Two commits make a turn.
 
-Rule 4. An append whose outcome is unknown is asked again with the same key; it
-is never decided anew.
+Rule 4. An append whose outcome is unknown is asked again as it was; it is never
+decided anew.
 
 Theory of operation: state is small and frozen, `evolve` makes a new one, and
 the prompt is folded beside it from the same facts. There is no recovery code:
@@ -153,8 +153,7 @@ class Entity:
         if steps.state.finished and not self.state.finished:
             told = partial(farewell, self.journal, steps.state, steps.steps)
             writes += await self._patiently(told)
-        key = f"{self.epoch}.{self.version}"
-        await self._patiently(partial(self.journal.append, writes, key))
+        await self._patiently(partial(self.journal.append, writes, None))
         self.version += sum(len(facts) for facts in steps.steps)
         self._after = None
         self.state = steps.state

@@ -24,7 +24,7 @@ class Append:
     """See `EventStore.append`."""
 
     writes: Sequence[Write]
-    key: str
+    key: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ class RemoteStore:
                 return head.epoch
             raise
 
-    async def append(self, writes: Sequence[Write], key: str) -> Appended:
+    async def append(self, writes: Sequence[Write], key: str | None) -> Appended:
         """See `EventStore.append`."""
         return cast("Appended", await self._wish(Append(writes, key)))
 

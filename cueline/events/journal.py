@@ -50,7 +50,7 @@ class Journal:
         self._codec = codec
         self._now = now
 
-    async def append(self, writes: Sequence[FactWrite], key: str) -> Appended:
+    async def append(self, writes: Sequence[FactWrite], key: str | None) -> Appended:
         """Put the blobs that *writes* name, then append them all, or none.
 
         Raises:

@@ -6,7 +6,8 @@ order: key, epoch, expected version, blobs named.
 
 Rule 2. The same key with the same content returns the first result, also after
 a takeover; with another content it is an error. Keys are unique within the
-first stream that an append names.
+first stream that an append names. An owner gives none: its epoch and the
+version that it knows say which append it is, for no other can have that place.
 
 Rule 3. A stream that was acquired takes appends of its owner's epoch only
 (I3). One that never was takes `None` as epoch, and `ANY` or a version.
@@ -161,11 +162,14 @@ class EventStore(Protocol):
         """
         ...
 
-    async def append(self, writes: Sequence[Write], key: str) -> Appended:
+    async def append(self, writes: Sequence[Write], key: str | None) -> Appended:
         """Append all *writes*, or none; durable when it returns.
+
+        *key* is None where the first write is its stream's owner's.
 
         Raises:
             EmptyAppendError: there is no event in one of them.
+            InvalidNameError: there is no key, and no epoch in the first write; a bug.
             KeyReusedError: *key* stands for another content in the first stream.
             FencedError: the epoch is not the owner's; stop.
             WrongExpectedVersionError: the stream moved on; reload, decide again.

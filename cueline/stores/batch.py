@@ -40,17 +40,21 @@ _ROW_BYTES = 200
 """About what an event takes besides its payload."""
 
 
-def check_form(writes: Sequence[Write], key: str) -> int:
+def check_form(writes: Sequence[Write], key: str | None) -> int:
     """Return about how many bytes an append has, before it waits for its turn.
 
     Raises:
         EmptyAppendError: there is no event in one of the writes.
         BlobTooLargeError: a payload is over `BLOB_LIMIT`; put it as a blob.
-        InvalidNameError: a text cannot be written as UTF-8; clean it.
+        InvalidNameError: a text cannot be written as UTF-8; clean it. Or there is
+            no key, and no owner.
     """
     if not writes:
         raise EmptyAppendError("an append")
-    check_text(key)
+    if key is not None:
+        check_text(key)
+    elif not writes[0].epoch:
+        raise InvalidNameError("None", "only an owner appends without a key")
     size = 0
     for write in writes:
         if not write.events:
@@ -106,7 +110,7 @@ class Batch:
         self.tables.own(stream.id, stream.epoch, owner)
         return stream.epoch
 
-    def append(self, writes: Sequence[Write], key: str) -> Appended:
+    def append(self, writes: Sequence[Write], key: str | None) -> Appended:
         """See `EventStore.append`."""
         streams = [self._stream(write.stream) for write in writes]
         try:
@@ -115,16 +119,14 @@ class Batch:
             # The key comes before epoch and version: who asks again after a
             # takeover is told what became of it. Looking it up only here, and
             # where claiming it fails, saves a query on every append.
-            first = self.tables.find_append(streams[0].id, key)
+            first = self._find(writes[0], streams[0], key)
             if first is None:
                 raise
             return self._again(writes, key, first)
-        self._ensure(streams[0])
-        first = First(self._position + 1, sum([len(write.events) for write in writes]))
-        if not self.tables.claim(streams[0].id, key, first):
-            known = self.tables.find_append(streams[0].id, key)
-            assert known is not None
-            return self._again(writes, key, known)
+        if key is not None and not self._claim(writes, streams[0], key):
+            first = self.tables.find_append(streams[0].id, key)
+            assert first is not None
+            return self._again(writes, key, first)
         return self._take(writes, streams)
 
     def finish(self) -> None:
@@ -146,6 +148,19 @@ class Batch:
     def _ensure(self, stream: StreamRow) -> None:
         if not stream.id:
             stream.id = self.tables.create(stream.name)
+
+    def _claim(self, writes: Sequence[Write], stream: StreamRow, key: str) -> bool:
+        self._ensure(stream)
+        first = First(self._position + 1, sum([len(write.events) for write in writes]))
+        return self.tables.claim(stream.id, key, first)
+
+    def _find(self, write: Write, stream: StreamRow, key: str | None) -> First | None:
+        """Return where the append is that has this key, or this owner's place."""
+        if key is not None:
+            return self.tables.find_append(stream.id, key)
+        assert write.epoch is not None
+        self.finish()  # it may be waiting in this batch
+        return self.tables.find_owned(stream.id, write.epoch, write.expected_version + 1)
 
     def _check(self, writes: Sequence[Write], streams: Sequence[StreamRow]) -> None:
         for write, stream in zip(writes, streams, strict=True):
@@ -251,13 +266,14 @@ class Batch:
         if blobs:
             self._blobs.extend([(blob, position) for blob in set(blobs)])
 
-    def _again(self, writes: Sequence[Write], key: str, first: First) -> Appended:
+    def _again(self, writes: Sequence[Write], key: str | None, first: First) -> Appended:
         """Return what the append of that key returned, if it was this one."""
         self.finish()  # it may be waiting in this batch
         drafts = [(write.stream, draft) for write in writes for draft in write.events]
         events = self.tables.events(first)
         if len(events) != len(drafts) or not all(map(_is_same, events, drafts)):
-            raise KeyReusedError(writes[0].stream, key)
+            place = f"{writes[0].epoch}.{writes[0].expected_version}"
+            raise KeyReusedError(writes[0].stream, place if key is None else key)
         versions, end = [], 0
         for write in writes:
             end += len(write.events)

@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
+from itertools import takewhile
+from operator import attrgetter
 
 from cueline.clock import Clock
 from cueline.errors import BlobTooLargeError, LogUnavailableError, MissingBlobError
@@ -98,6 +100,18 @@ class MemoryTables:
         """See `Tables.find_append`."""
         return self._appends.get((stream, key))
 
+    def find_owned(self, stream: int, epoch: int, version: int) -> First | None:
+        """See `Tables.find_owned`."""
+        kept = self._by_id.get(stream)
+        place = version - kept.base - 1 if kept else -1
+        if kept is None or not 0 <= place < len(kept.events):
+            return None
+        event = kept.events[place]
+        if (event.epoch, event.seq) != (epoch, 0):
+            return None
+        later = self.log[event.position :]
+        return First(event.position, 1 + sum(1 for _ in takewhile(attrgetter("seq"), later)))
+
     def events(self, first: First) -> Sequence[RecordedEvent]:
         """See `Tables.events`."""
         return self.log[first.position - 1 : first.position - 1 + first.length]
@@ -147,7 +161,7 @@ class MemoryStore:
         check_text(owner)
         return (await self._batch()).acquire(stream, owner, seen_epoch)
 
-    async def append(self, writes: Sequence[Write], key: str) -> Appended:
+    async def append(self, writes: Sequence[Write], key: str | None) -> Appended:
         """See `EventStore.append`."""
         check_form(writes, key)
         batch = await self._batch()

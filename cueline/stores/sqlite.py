@@ -94,7 +94,7 @@ class SqliteStore:
             [stream], 0, lambda batch, _: batch.acquire(stream, owner, seen_epoch)
         )
 
-    async def append(self, writes: Sequence[Write], key: str) -> Appended:
+    async def append(self, writes: Sequence[Write], key: str | None) -> Appended:
         """See `EventStore.append`."""
         size = check_form(writes, key)
         return await self._writes().do(

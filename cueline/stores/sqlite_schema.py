@@ -48,7 +48,7 @@ CREATE TABLE events (
     CHECK ((payload IS NULL) = (salt IS NULL))
 ) STRICT;
 
--- One row an append: where its events begin, and how many there are.
+-- One row an append that has a key: where its events begin, and how many there are.
 CREATE TABLE appends (
     stream INTEGER NOT NULL,
     key TEXT NOT NULL,

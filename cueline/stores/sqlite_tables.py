@@ -24,6 +24,13 @@ _CLAIM = (
     "INSERT INTO appends (stream, key, first, count) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 )
 _FIND_APPEND = "SELECT first, count FROM appends WHERE stream = ? AND key = ?"
+_FIND_OWNED = """
+SELECT e.position, coalesce(
+    (SELECT position FROM events WHERE position > e.position AND seq = 0 ORDER BY position LIMIT 1),
+    (SELECT max(position) + 1 FROM events)
+) - e.position
+FROM events e WHERE e.stream = ? AND e.version = ? AND e.epoch = ? AND e.seq = 0
+"""
 _HASH_AT = "SELECT hash FROM events WHERE stream = ? AND version = ?"
 _PARENT = "SELECT parent FROM streams WHERE id = ?"
 _HAS_BLOB = "SELECT 1 FROM blobs WHERE hash = ?"
@@ -104,6 +111,11 @@ class SqliteTables:
     def find_append(self, stream: int, key: str) -> First | None:
         """See `Tables.find_append`."""
         row = self._ask(_FIND_APPEND, (stream, key)).fetchone()
+        return First(*row) if row else None
+
+    def find_owned(self, stream: int, epoch: int, version: int) -> First | None:
+        """See `Tables.find_owned`."""
+        row = self._ask(_FIND_OWNED, (stream, version, epoch)).fetchone()
         return First(*row) if row else None
 
     def events(self, first: First) -> Sequence[RecordedEvent]:

@@ -66,6 +66,10 @@ class Tables(Protocol):
         """Return where the append of that key is."""
         ...
 
+    def find_owned(self, stream: int, epoch: int, version: int) -> First | None:
+        """Return where the append is that an owner's event of that version begins."""
+        ...
+
     def events(self, first: First) -> Sequence[RecordedEvent]:
         """Return the events of an append."""
         ...

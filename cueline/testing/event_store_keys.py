@@ -9,6 +9,7 @@ import pytest
 
 from cueline.errors import (
     FencedError,
+    InvalidNameError,
     KeyReusedError,
     MissingBlobError,
     WrongExpectedVersionError,
@@ -177,3 +178,62 @@ class KeyContract:
             await store.append([Write(SESSION, [draft], 7)], key="k")
         with pytest.raises(MissingBlobError):
             await store.append([Write(SESSION, [draft], 1)], key="k")
+
+    async def test_an_owner_asks_again_without_a_key(self, store: EventStore) -> None:
+        former = await store.acquire(SESSION, "host-a", 0)
+        writes = [Write(SESSION, facts(2), NO_STREAM, former), Write(OTHER, facts(1), ANY)]
+        first = await store.append(writes, key=None)
+        await store.append([Write(SESSION, facts(1), 2, former)], key=None)
+        owner = await store.acquire(SESSION, "host-b", former)
+        await store.append([Write(SESSION, facts(1), 3, owner)], key=None)
+
+        assert first == await store.append(writes, key=None)
+        assert 5 == await store.last_position()
+
+    async def test_an_owner_that_asks_twice_at_once_appends_once(self, store: EventStore) -> None:
+        epoch = await store.acquire(SESSION, "host-a", 0)
+        writes = [Write(SESSION, facts(2), NO_STREAM, epoch)]
+
+        first, second = await asyncio.gather(*(store.append(writes, key=None) for _ in "ab"))
+
+        assert first == second
+        assert [b"0", b"1"] == payloads(await whole_log(store))
+
+    @pytest.mark.parametrize("count", [1, 3])
+    async def test_an_owners_place_stands_for_one_content(
+        self, store: EventStore, count: int
+    ) -> None:
+        epoch = await store.acquire(SESSION, "host-a", 0)
+        await store.append([Write(SESSION, facts(2), NO_STREAM, epoch)], key=None)
+        await store.append([Write(SESSION, facts(1), 2, epoch)], key=None)
+
+        with pytest.raises(KeyReusedError) as caught:
+            await store.append([Write(SESSION, facts(count), NO_STREAM, epoch)], key=None)
+
+        assert (SESSION, "1.0") == caught.value.args
+
+    async def test_an_owners_place_is_where_its_append_began(self, store: EventStore) -> None:
+        epoch = await store.acquire(SESSION, "host-a", 0)
+        await store.append([Write(SESSION, facts(2), NO_STREAM, epoch)], key=None)
+
+        with pytest.raises(WrongExpectedVersionError):
+            await store.append([Write(SESSION, facts(2)[1:], 1, epoch)], key=None)
+
+    async def test_a_former_owner_is_not_given_its_successors_append(
+        self, store: EventStore
+    ) -> None:
+        former = await store.acquire(SESSION, "host-a", 0)
+        owner = await store.acquire(SESSION, "host-b", former)
+        await store.append([Write(SESSION, facts(1), NO_STREAM, owner)], key=None)
+
+        with pytest.raises(FencedError):
+            await store.append([Write(SESSION, facts(1), NO_STREAM, former)], key=None)
+
+    @pytest.mark.parametrize("epoch", [None, 0])
+    async def test_only_an_owner_appends_without_a_key(
+        self, store: EventStore, epoch: int | None
+    ) -> None:
+        await begin(store)
+
+        with pytest.raises(InvalidNameError):
+            await store.append([Write(SESSION, facts(1), NO_STREAM, epoch)], key=None)

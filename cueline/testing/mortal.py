@@ -63,7 +63,7 @@ class MortalStore:
         await self._life.reach(f"after acquiring {category_of(stream)}")
         return epoch
 
-    async def append(self, writes: Sequence[Write], key: str) -> Appended:
+    async def append(self, writes: Sequence[Write], key: str | None) -> Appended:
         """See `EventStore.append`."""
         what = ", ".join(draft.type for write in writes for draft in write.events)
         await self._life.reach(f"before {what}")

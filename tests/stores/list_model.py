@@ -2,7 +2,12 @@
 
 from dataclasses import dataclass, field
 
-from cueline.errors import FencedError, KeyReusedError, WrongExpectedVersionError
+from cueline.errors import (
+    FencedError,
+    InvalidNameError,
+    KeyReusedError,
+    WrongExpectedVersionError,
+)
 from cueline.events.store import ANY
 
 
@@ -20,7 +25,7 @@ class ListModel:
     """(stream, version, epoch, payload) of each event, in order."""
     streams: dict = field(default_factory=dict)
     keys: dict = field(default_factory=dict)
-    """By first stream and key: the content, the version of each event and the last position."""
+    """By first stream, and key or place: the content, each event's version, the last position."""
 
     def own(self, stream):
         return [event for event in self.log if event[0] == stream]
@@ -48,7 +53,9 @@ class ListModel:
     def append(self, writes, key):
         """Return the versions and the position, or the error."""
         content = [(w.stream, draft.payload) for w in writes for draft in w.events]
-        named = (writes[0].stream, key)
+        if key is None and not writes[0].epoch:
+            return InvalidNameError
+        named = (writes[0].stream, place(writes) if key is None else key)
         if named in self.keys:
             known, versions, position = self.keys[named]
             return (ends(writes, versions), position) if known == content else KeyReusedError
@@ -88,8 +95,17 @@ class ListModel:
                 version = self.version(write.stream) + 1
                 self.log.append((write.stream, version, known.epoch, draft.payload))
                 versions.append(version)
-        self.keys[named] = (content, versions, len(self.log))
+        self.keys[named] = self.keys[writes[0].stream, place(writes)] = (
+            content,
+            versions,
+            len(self.log),
+        )
         return ends(writes, versions), len(self.log)
+
+
+def place(writes):
+    """Return what stands for the key of an owner's append."""
+    return (writes[0].epoch, writes[0].expected_version)
 
 
 def ends(writes, versions):

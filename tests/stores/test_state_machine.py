@@ -13,7 +13,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from cueline.errors import StoreError
+from cueline.errors import CuelineError, StoreError
 from cueline.events.store import ANY, Write
 from cueline.stores.memory import MemoryStore
 from cueline.stores.sqlite import SqliteStore
@@ -21,7 +21,7 @@ from cueline.testing.event_store_example import SetClock, all_of, check_chain, f
 from tests.stores.list_model import ListModel
 
 STREAMS = st.sampled_from([f"session-default/{name}" for name in "abc"] + ["inbox-default/a"])
-KEYS = st.sampled_from("klmn")
+KEYS = st.sampled_from([*"klmn", None, None])
 PAYLOADS = st.lists(st.sampled_from([b"x", b"y"]), min_size=1, max_size=3)
 
 
@@ -86,7 +86,7 @@ class StoreMachine(RuleBasedStateMachine):
         for (writes, key), result in zip(asked, results, strict=True):
             expected = self.model.append(writes, key)
             if isinstance(result, BaseException):
-                assert isinstance(result, StoreError), result
+                assert isinstance(result, CuelineError), result
                 assert expected is type(result)
             else:
                 assert expected == (result.versions, result.position)
