@@ -8,11 +8,8 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Protocol, TypeVar
-
-from pydantic import JsonValue
 
 from cueline.actors.approval_gate import GatePort
 from cueline.actors.cost_ledger import LedgerPort
@@ -21,13 +18,11 @@ from cueline.actors.grace import GRACE_SECONDS
 from cueline.agent import Agent, secret_names, secret_values
 from cueline.clock import Clock, SystemClock
 from cueline.environment import HERE
-from cueline.errors import ToolFailedError
-from cueline.events.agent import AgentSpec, Fallback, Hook, Limits, ToolSpec, each_model
+from cueline.events.agent import AgentSpec, Fallback, Hook, Limits, each_model
 from cueline.events.budget import Allowance
 from cueline.events.clean import Redactor
 from cueline.events.codec import Codec
 from cueline.events.journal import Journal
-from cueline.events.message import Cost, Usage
 from cueline.events.session import WaitKind
 from cueline.events.store import EventStore, PresenceBoard
 from cueline.hook import run_hook
@@ -104,36 +99,13 @@ def _with_script(asks: _Asks) -> _Asks:
     return asks.model_copy(update={"parameters": parameters, "model": script.name})
 
 
-def check_call(tool: ToolSpec, arguments: Mapping[str, JsonValue]) -> str | None:
-    """Return what the model is told of arguments that do not fit; None when they do."""
-    from cueline.tools.arguments import check_arguments
-
-    try:
-        check_arguments(tool, arguments)
-    except ToolFailedError as error:
-        return str(error)
-    return None
-
-
-def price(agent: AgentSpec, model: str, usage: Usage) -> Cost | None:
-    """Return what a call cost, as far as prices are known."""
-    from cueline.providers.prices import cost_of
-
-    return cost_of(agent, model, usage)
-
-
-def bound(agent: AgentSpec, prompt_bytes: int, counted: int | None) -> tuple[int, Decimal | None]:
-    """Return what a call takes at most, in tokens and US dollars."""
-    from cueline.providers import prices
-
-    return prices.bound(agent, prompt_bytes, counted)
-
-
 def collaborators(
     log: Log, runners: RunnerDirectory, gate: GatePort, ledger: LedgerPort
 ) -> Collaborators:
     """Return whom a session host works with."""
     from cueline.providers.factory import account_names, model_factory
+    from cueline.providers.prices import bound, cost_of
+    from cueline.tools.arguments import check_call
     from cueline.tools.estimate import estimate
     from cueline.tools.preview import preview
 
@@ -151,7 +123,7 @@ def collaborators(
         estimate=estimate,
         preview=preview,
         tell=tell,
-        price=price,
+        price=cost_of,
         ledger=ledger,
         bound=bound,
         grace_seconds=log.grace_seconds,

@@ -32,7 +32,7 @@ def problem_of_edit(
     tool: str, arguments: Mapping[str, object], agent: AgentSpec, cost: Estimate = NOT_ESTIMATED
 ) -> str | None:
     """Say why a call cannot run with *arguments*; None when a person may allow it."""
-    from cueline.runtime import check_call
+    from cueline.tools.arguments import check_call
 
     spec = tool_of(agent, tool)
     if (problem := check_call(spec, dict(arguments))) is not None:  # type: ignore[arg-type]  # it is JSON

@@ -24,6 +24,7 @@ MARGIN: Final = 10
 """One part in so many is added to a vendor's own count."""
 _MILLION: Final = Decimal(1_000_000)
 _FREE: Final = Decimal(0)
+_NOTHING: Final = Cost(usd=_FREE, prices=SCRIPTED)
 
 
 def cost_of(agent: AgentSpec, model: str, usage: Usage) -> Cost | None:
@@ -37,7 +38,7 @@ def cost_of(agent: AgentSpec, model: str, usage: Usage) -> Cost | None:
         if (own := _own(agent, name)) is not None:
             return Cost(usd=_sum(own, usage), prices=f"own list {_digest(own)}")
     if agent.provider == SCRIPTED:
-        return Cost(usd=_FREE, prices=SCRIPTED)
+        return _NOTHING
     for name in names:
         if (listed := _listed_cost(agent.provider, name, usage)) is not None:
             return listed

@@ -34,6 +34,15 @@ def check_arguments(spec: ToolSpec, arguments: Mapping[str, JsonValue]) -> None:
     raise ToolFailedError("invalid_arguments", told)
 
 
+def check_call(spec: ToolSpec, arguments: Mapping[str, JsonValue]) -> str | None:
+    """Return what the model is told of arguments that do not fit; None when they do."""
+    try:
+        check_arguments(spec, arguments)
+    except ToolFailedError as error:
+        return str(error)
+    return None
+
+
 def _validator(spec: ToolSpec) -> Draft202012Validator:
     """Return what checks against the schema of *spec*; to make one costs a hundred checks."""
     if len(_VALIDATORS) >= _MOST_VALIDATORS:
