@@ -37,6 +37,9 @@ from cueline.events.session import (
 )
 from cueline.events.store import NO_STREAM
 
+_WITH_A_FACT = Cancel | CallModel | Reserve | RunTool
+"""What begins with a fact of its own, or is not begun but ended."""
+
 
 class _Gear(NamedTuple):
     """What is there once the agent is known."""
@@ -79,7 +82,7 @@ class Drive:
         self._breakers = breakers
         self._hand = Hand(alarm)
         self._mailbox = Mailbox(entity, parts)
-        self._graces = Graces(parts.grace_seconds)
+        self._graces = Graces(parts.clock.now, parts.grace_seconds)
         self._draining = False
         self._gear: _Gear | None = None
 
@@ -131,7 +134,8 @@ class Drive:
                 moment = wake_at(self._entity.state)
                 await self._hand.wait(self._alarm(moment))
                 news = [*self._hand.take(), *self._late(moment), *self._let_go()]
-                news += await self._news()
+                if self._mailbox.news:
+                    news += await self._news()
                 await self._advance(news)
                 del news  # while it waits, a session holds no more than it must
         finally:
@@ -226,7 +230,7 @@ class Drive:
         for effect in due(self._entity.state):
             if self._draining and not isinstance(effect, CloseReservation):
                 continue
-            if isinstance(effect, Cancel | CallModel | Reserve | RunTool) or self._hand.has(effect):
+            if isinstance(effect, _WITH_A_FACT) or self._hand.has(effect):
                 continue
             if isinstance(effect, CloseApproval) and not self._closes(effect):
                 continue
@@ -260,7 +264,7 @@ class Drive:
 
     def _end_what_must_end(self) -> None:
         """Cancel what a stop or a signal leaves no more time."""
-        for cancel in self._graces.over(self._entity.state, self._clock.now()):
+        for cancel in self._graces.over(self._entity.state):
             if is_model_call(cancel.effect):
                 self._hand.cancel(cancel.effect)
             elif not self._hand.has(cancel):

@@ -1,6 +1,6 @@
 """How long an effect may go on that a stop or a signal is going to end."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
@@ -18,31 +18,29 @@ _UNTIMED: Mapping[Cancel, datetime] = MappingProxyType({})
 class Graces:
     """What is about to be ended, and until when it may still end by itself."""
 
-    __slots__ = ("_ended", "_seconds", "_until")
+    __slots__ = ("_ended", "_now", "_seconds", "_until", "until")
 
-    def __init__(self, seconds: float = GRACE_SECONDS) -> None:
+    def __init__(self, now: Callable[[], datetime], seconds: float = GRACE_SECONDS) -> None:
+        self._now = now
         self._seconds = seconds
         self._until = _UNTIMED
         self._ended = _NOTHING
-
-    @property
-    def until(self) -> datetime | None:
+        self.until: datetime | None = None
         """When the next grace is over."""
-        return min(
-            (moment for cancel, moment in self._until.items() if cancel not in self._ended),
-            default=None,
-        )
 
-    def over(self, state: SessionState, now: datetime) -> list[Cancel]:
+    def over(self, state: SessionState) -> list[Cancel]:
         """Return what has to be ended now, each once; who is not to be ended any more is spared."""
         wanted = _wanted(state)
         if not wanted and not self._until:
             return []
+        now = self._now()
         self._until = {
             cancel: self._until.get(cancel) or now + self._grace(state, cancel) for cancel in wanted
         }
         over = [c for c, moment in self._until.items() if moment <= now and c not in self._ended]
         self._ended = self._ended.intersection(wanted).union(over)
+        left = [moment for c, moment in self._until.items() if c not in self._ended]
+        self.until = min(left, default=None)
         return over
 
     def _grace(self, state: SessionState, cancel: Cancel) -> timedelta:

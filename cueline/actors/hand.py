@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
+from operator import attrgetter
 
 from cueline.actors.alarm import Alarm, Waiting
 from cueline.actors.guard import AskProbe
@@ -21,19 +22,21 @@ from cueline.deciders.session.due import (
 )
 from cueline.events.session import SessionEvent
 
-_SIGNS: dict[type[Effect | AskProbe], str] = {
-    CallModel: "m",
-    Reserve: "b",
-    CloseReservation: "b",
-    RunTool: "t",
-    RecoverTool: "t",
-    ReconcileTool: "t",
-    AskApproval: "a",
-    CloseApproval: "x",
-    Cancel: "c",
-    TellPeople: "h",
-    AskProbe: "p",
+_EFFECT = attrgetter("effect")
+_NAMES: dict[type[Effect | AskProbe], tuple[str, Callable[[object], object]]] = {
+    CallModel: ("m", _EFFECT),
+    Reserve: ("b", _EFFECT),
+    CloseReservation: ("b", attrgetter("bill.effect")),
+    RunTool: ("t", _EFFECT),
+    RecoverTool: ("t", _EFFECT),
+    ReconcileTool: ("t", _EFFECT),
+    AskApproval: ("a", _EFFECT),
+    CloseApproval: ("x", attrgetter("approval")),
+    Cancel: ("c", _EFFECT),
+    TellPeople: ("h", attrgetter("hook", "approval", "effect")),
+    AskProbe: ("p", _EFFECT),
 }
+"""What each is for, and what it is about."""
 Work = Callable[[Effect | AskProbe], Awaitable[Sequence[SessionEvent]]]
 
 
@@ -45,7 +48,8 @@ class Hand:
     def __init__(self, alarm: Alarm) -> None:
         self._alarm = alarm
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._brought: list[tuple[str, SessionEvent]] = []
+        """By the name of the effect: until its facts are taken, or it would be asked for again."""
+        self._brought: list[tuple[str, Sequence[SessionEvent]]] = []
         self._error: Exception | None = None
         self._rung = False
         self._waiting: Waiting | None = None
@@ -53,16 +57,11 @@ class Hand:
     @property
     def empty(self) -> bool:
         """Whether nothing is in flight, and nothing was brought that nobody took."""
-        return not self._tasks and not self._brought and self._error is None
+        return not self._tasks
 
     def has(self, effect: Effect | AskProbe) -> bool:
-        """Whether *effect*, or another way to learn the same, is in flight.
-
-        So it is until its facts are taken: it may end while others are recorded,
-        and would be asked for once more.
-        """
-        name = hand_name(effect)
-        return name in self._tasks or any(name == whose for whose, _ in self._brought)
+        """Whether *effect*, or another way to learn the same, is in hand."""
+        return hand_name(effect) in self._tasks
 
     def asks(self, effect: str) -> bool:
         """Whether a question about that effect is on its way to the gate."""
@@ -93,7 +92,9 @@ class Hand:
         if self._error is not None:
             raise self._error
         brought, self._brought = self._brought, []
-        return [fact for _, fact in brought]
+        for name, _ in brought:
+            del self._tasks[name]
+        return [fact for _, facts in brought for fact in facts]
 
     def ring(self) -> None:
         """Wake whoever waits."""
@@ -127,24 +128,17 @@ class Hand:
 
     async def _carry_out(self, name: str, effect: Effect | AskProbe, work: Work) -> None:
         """Do *work*, and wake whoever waits in its last step: a callback comes a pass later."""
+        facts: Sequence[SessionEvent] = ()
         try:
             facts = await work(effect)
-            self._brought.extend([(name, fact) for fact in facts])
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends the drive
             self._error = error
         finally:
-            del self._tasks[name]
+            self._brought.append((name, facts))
             self.ring()
 
 
 def hand_name(effect: Effect | AskProbe) -> str:
     """Return the name under which an effect is in hand; a call is so however it got there."""
-    return f"{_SIGNS[type(effect)]}:{_subject(effect)}"
-
-
-def _subject(effect: Effect | AskProbe) -> str:
-    if isinstance(effect, CloseReservation):
-        return effect.bill.effect
-    if isinstance(effect, TellPeople):
-        return f"{effect.hook}:{effect.approval or effect.effect}"
-    return effect.approval if isinstance(effect, CloseApproval) else effect.effect
+    sign, subject = _NAMES[type(effect)]
+    return f"{sign}:{subject(effect)}"

@@ -21,6 +21,7 @@ from cueline.events.session import (
     ToolStarted,
 )
 
+_STARTABLE = CallModel | Reserve | RunTool
 _STARTS = ("ModelStarted", "ToolStarted")
 
 
@@ -68,7 +69,7 @@ class Starter:
             kept = False
             out: list[CallModel | Reserve | RunTool | AskProbe] = []
             for effect in due(steps.state):
-                if not isinstance(effect, CallModel | Reserve | RunTool) or self._hand.has(effect):
+                if not isinstance(effect, _STARTABLE) or self._hand.has(effect):
                     continue
                 match self._guards.held_back(effect, steps.state):
                     case None:
