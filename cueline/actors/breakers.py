@@ -10,10 +10,11 @@ closed costs a look into a dict, and neither a read nor an append.
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import count
-from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cueline.actors.entity import RETRY_SECONDS
 from cueline.actors.fold import fold
@@ -45,8 +46,7 @@ LONGEST_NAME = 48
 _OTHER = re.compile(r"[^a-z0-9.]+|[^a-z0-9]{2,}")
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(Struct, frozen=True):
     """The breakers before a call, and by which rules they open."""
 
     dependency: str
@@ -62,7 +62,7 @@ class Guard:
         return (self.dependency,) if self.account is None else (self.account, self.dependency)
 
 
-class _Known(NamedTuple):
+class _Known(Struct, frozen=True):
     version: int = NO_STREAM
     state: BreakerState = BREAKER.initial_state
     successes: int = 0
@@ -152,7 +152,7 @@ class Breakers:
         """Learn that the call *key* was answered."""
         known = self._known.get(guard.dependency, _UNKNOWN)
         if known.state.phase == "closed":
-            self._known[guard.dependency] = known._replace(successes=known.successes + 1)
+            self._known[guard.dependency] = replace(known, successes=known.successes + 1)
         else:
             await self._record(guard.dependency, Succeed(key, self._clock.now()))
 

@@ -1,7 +1,8 @@
 """The breakers before the calls of one session."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cueline.actors.breakers import Breakers, Guard
 from cueline.actors.outfit import Outfit
@@ -19,8 +20,7 @@ from cueline.events.session import (
 from cueline.events.stream import tenant_of
 
 
-@dataclass(frozen=True, slots=True)
-class AskProbe:
+class AskProbe(Struct, frozen=True):
     """Try to get the probe of a breaker for an effect."""
 
     effect: str
@@ -30,7 +30,7 @@ class AskProbe:
 class Guards:
     """Asks the breakers before a call goes out, and tells them how it ended."""
 
-    __slots__ = ("_breakers", "_outfit", "_own", "_stream", "_tenant")
+    __slots__ = ("_breakers", "_outfit", "_own", "_stream", "_tenant", "_tools")
 
     def __init__(self, breakers: Breakers, stream: str, outfit: Outfit) -> None:
         self._breakers = breakers
@@ -39,6 +39,8 @@ class Guards:
         self._tenant = tenant_of(stream)
         self._own = breakers.of_model(self._tenant, outfit.agent)
         """Before the agent's own model, which is asked at every turn."""
+        guards = ((tool.name, breakers.of_tool(self._tenant, tool)) for tool in outfit.agent.tools)
+        self._tools = {name: guard for name, guard in guards if guard is not None}
 
     async def know(self) -> None:
         """Read every breaker that a call of the session may meet."""
@@ -94,9 +96,7 @@ class Guards:
     def _all(self) -> Iterator[Guard]:
         for fallback in range(len(self._outfit.agent.fallback) + 1):
             yield self._model(fallback)
-        for tool in self._outfit.agent.tools:
-            if (guard := self._breakers.of_tool(self._tenant, tool)) is not None:
-                yield guard
+        yield from self._tools.values()
 
     def _before(self, effect: Effect, state: SessionState) -> Guard | None:
         match effect:
@@ -129,8 +129,7 @@ class Guards:
 
     def _tool(self, effect: str, state: SessionState) -> Guard | None:
         call = state.call(effect)
-        tool = None if call is None else self._outfit.tools.get(call.tool)
-        return None if tool is None else self._breakers.of_tool(self._tenant, tool)
+        return None if call is None else self._tools.get(call.tool)
 
     def _key(self, effect: str) -> str:
         return f"{self._stream}/{effect}"

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, Protocol
@@ -154,8 +153,7 @@ class Runner:
 
     async def execute(self, order: ToolOrder) -> ToolReport:
         """See `RunnerPort.execute`."""
-        name = CallName(order.session, order.key, order.attempt, order.runner, order.epoch)
-        calls = self._check(name).calls
+        calls = self._check(order).calls
         key = (order.key, order.attempt)
         if key not in calls:
             if self._draining:
@@ -180,11 +178,13 @@ class Runner:
 
     def forget(self, name: CallName) -> None:
         """See `RunnerPort.forget`."""
-        with suppress(StaleOrderError):
+        try:
             calls = self._check(name).calls
-            call = calls.get((name.key, name.attempt))
-            if call is not None and call.report is not None:
-                calls[name.key, name.attempt] = None
+        except StaleOrderError:
+            return
+        call = calls.get((name.key, name.attempt))
+        if call is not None and call.report is not None:
+            calls[name.key, name.attempt] = None
 
     async def reconcile(self, order: ToolOrder) -> Finding:
         """See `RunnerPort.reconcile`."""
@@ -206,7 +206,7 @@ class Runner:
             task.cancel()
         await self._executor.close()
 
-    def _check(self, name: CallName) -> _Served:
+    def _check(self, name: CallName | ToolOrder) -> _Served:
         """Refuse another incarnation's orders, those of a former owner, and those of the past."""
         served = self._served.get(name.session)
         if served is None:
@@ -247,7 +247,7 @@ class Runner:
         began = self._now()
         retry_after = None
         try:
-            return await self._called(order)
+            output = await self._executor.call(order)
         except asyncio.CancelledError:
             kind, message = "cancelled", "it was stopped"
         except ToolFailedError as error:
@@ -256,6 +256,13 @@ class Runner:
             kind, message = "tool_error", str(error)
         except Exception as error:  # noqa: BLE001 - an executor's bug is this call's failure
             kind, message = "tool_error", f"{type(error).__name__}: {error}"
+        else:
+            return ToolReport(
+                "returned",
+                content=output.content,
+                seconds=output.seconds,
+                truncated_from=output.truncated_from,
+            )
         finally:
             self._slots.release()
         return ToolReport(
@@ -264,15 +271,6 @@ class Runner:
             message=message,
             seconds=self._now() - began,
             retry_after=retry_after,
-        )
-
-    async def _called(self, order: ToolOrder) -> ToolReport:
-        output = await self._executor.call(order)
-        return ToolReport(
-            "returned",
-            content=output.content,
-            seconds=output.seconds,
-            truncated_from=output.truncated_from,
         )
 
 

@@ -1,8 +1,8 @@
 """One attempt at one tool call: run it, or find out what became of it."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable
 from datetime import timedelta
+from typing import TypeVar
 
 from cueline.actors.effect import REACH_SECONDS, RUNNER_SECONDS, Collaborators
 from cueline.actors.outfit import Outfit
@@ -15,6 +15,7 @@ from cueline.events.session import SessionWaiting, ToolFailed, ToolReconciled, T
 
 POLL_SECONDS = 0.05
 
+Answer = TypeVar("Answer")
 Outcome = ToolReturned | ToolFailed | SessionWaiting
 
 
@@ -37,8 +38,7 @@ class ToolCaller:
             # I9: what would run is not what was asked for; the runner looks again.
             return self.failed(name, "not_granted", "the call was changed")
         try:
-            with _fence(name):
-                report = await self._port(order.runner).execute(order)
+            report = await _fenced(name, self._port(order.runner).execute(order))
         except RunnerBusyError as error:
             return self.failed(name, "not_started", str(error))
         except RunnerGoneError:
@@ -54,8 +54,7 @@ class ToolCaller:
             if evidence is not None:
                 return self.failed(name, "lost", evidence)
             try:
-                with _fence(name):
-                    report = await self._port(name.runner).outcome(name)
+                report = await _fenced(name, self._port(name.runner).outcome(name))
             except RunnerGoneError as error:
                 if clock.now() >= until:
                     return self._unreached(name, str(error))
@@ -70,8 +69,7 @@ class ToolCaller:
         name = name_of(order)
         chosen = self._parts.runners.choose(order.tool, order.workspace)
         try:
-            with _fence(name):
-                finding = await self._port(chosen or "").reconcile(order)
+            finding = await _fenced(name, self._port(chosen or "").reconcile(order))
         except RunnerGoneError as error:
             return self._unreached(name, str(error))
         happened = finding.outcome == "happened"
@@ -82,8 +80,7 @@ class ToolCaller:
     async def cancel(self, name: CallName) -> None:
         """Have the runner end the call; if it cannot be reached, recovery finds that out."""
         try:
-            with _fence(name):
-                await self._port(name.runner).cancel(name)
+            await _fenced(name, self._port(name.runner).cancel(name))
         except RunnerGoneError:
             return
 
@@ -157,11 +154,10 @@ def _effect(name: CallName) -> str:
     return name.key.rpartition("/")[2]
 
 
-@contextmanager
-def _fence(name: CallName) -> Iterator[None]:
+async def _fenced(name: CallName, answer: Awaitable[Answer]) -> Answer:
     """Tell a runner that serves a newer owner (stop) from one that is not the one we mean."""
     try:
-        yield
+        return await answer
     except StaleOrderError as error:
         if error.current > name.epoch:
             raise FencedError(name.session, name.epoch, error.current) from error
