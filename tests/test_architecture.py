@@ -50,7 +50,7 @@ HOMES = {
     "httpx2": {"providers"},
     "hypothesis": {"testing"},
     "jsonschema_rs": {"tools"},
-    "msgspec": {"actors", "cli", "deciders", "events", "providers", "tools"},
+    "msgspec": {"actors", "cli", "deciders", "events", "providers", "stores", "testing", "tools"},
     "pydantic": PYDANTIC,
     "pydantic_core": PYDANTIC,
     "pysqlite3": {"stores", "testing"},

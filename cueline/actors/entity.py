@@ -153,8 +153,8 @@ class Entity:
         if steps.state.finished and not self.state.finished:
             told = partial(farewell, self.journal, steps.state, steps.steps)
             writes += await self._patiently(told)
-        await self._patiently(partial(self.journal.append, writes, None))
-        self.version += sum(len(facts) for facts in steps.steps)
+        appended = await self._patiently(partial(self.journal.append, writes, None))
+        self.version = appended.versions[0]
         self._after = None
         self.state = steps.state
         for facts in steps.steps:

@@ -8,7 +8,8 @@ newer cueline sets nobody else aside.
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from cueline.errors import CorruptEventError, MissingBlobError, UnknownEventTypeError
 from cueline.events.chain import Chain
@@ -25,7 +26,7 @@ class Unread:
     error: CorruptEventError | MissingBlobError | UnknownEventTypeError
 
 
-class FactWrite(NamedTuple):
+class FactWrite(Struct, frozen=True):
     """Facts for one stream, and what their writer believes of it."""
 
     stream: str

@@ -28,6 +28,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Protocol
 
+from msgspec import Struct
+
 NO_STREAM = 0
 """The version of a stream that has no events."""
 ANY = -1
@@ -55,7 +57,7 @@ def from_us(microseconds: int) -> datetime:
     return _EPOCH_START + timedelta(microseconds=microseconds)
 
 
-class Draft(NamedTuple):
+class Draft(Struct, frozen=True):
     """An event on its way into the log, in bytes."""
 
     type: str
@@ -113,7 +115,7 @@ class RecordedEvent(NamedTuple):
         return from_us(self.occurred_us)
 
 
-class Write(NamedTuple):
+class Write(Struct, frozen=True):
     """Events for one stream, and what their writer believes of it."""
 
     stream: str
@@ -124,7 +126,7 @@ class Write(NamedTuple):
     """On a stream's first append: the stream and version that it forks from."""
 
 
-class Appended(NamedTuple):
+class Appended(Struct, frozen=True):
     """Where an append ended up."""
 
     versions: tuple[int, ...]

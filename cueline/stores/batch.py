@@ -10,6 +10,8 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 from os import urandom
 
+from msgspec.structs import astuple
+
 from cueline.errors import (
     BlobTooLargeError,
     EmptyAppendError,
@@ -64,9 +66,9 @@ def check_form(writes: Sequence[Write], key: str | None) -> int:
             if length > BLOB_LIMIT:
                 raise BlobTooLargeError(length, BLOB_LIMIT)
             size += length + _ROW_BYTES
-            type_, _, _, _, actor, attrs, correlation, causation, _, _ = draft
-            if not f"{type_}{actor}{attrs}{correlation}{causation}".isascii():
-                check_text(type_, actor, attrs, correlation, causation)
+            texts = draft.type, draft.actor, draft.attrs, draft.correlation_id, draft.causation_id
+            if not "".join(filter(None, texts)).isascii():
+                check_text(*texts)
     return size
 
 
@@ -217,7 +219,7 @@ class Batch:
 
     def _record(self, stream: StreamRow, draft: Draft, seq: int) -> None:
         type_, schema, payload, occurred_us, actor, attrs, correlation, causation, step, blobs = (
-            draft
+            astuple(draft)
         )
         salt = urandom(SALT_BYTES)
         payload_hash = hash_payload(salt, payload)

@@ -11,9 +11,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from time import monotonic, perf_counter
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from cueline.clock import Clock
 from cueline.errors import CuelineError, StoreError, UnknownOutcomeError
@@ -43,8 +44,7 @@ T = TypeVar("T")
 Work = Callable[[Batch, SqliteTables], T]
 
 
-@dataclass(slots=True, eq=False)
-class Job:
+class Job(Struct, eq=False):
     """Something to do in a transaction, and who waits for it."""
 
     streams: Sequence[str]

@@ -3,24 +3,23 @@
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from msgspec import Struct
+
 from cueline.events.store import RecordedEvent
 
 EventRow = tuple[Any, ...]
 """The fields of a `RecordedEvent`, with its stream's id in place of the name."""
 
 
-class StreamRow:
+class StreamRow(Struct, eq=False):
     """A stream as this transaction sees it."""
 
-    __slots__ = ("epoch", "hash", "id", "name", "version")
-
-    def __init__(self, id: int, name: str, version: int, epoch: int, hash: bytes) -> None:  # noqa: A002 - the words of the log
-        self.id = id
-        """0: it is not there yet."""
-        self.name = name
-        self.version = version
-        self.epoch = epoch
-        self.hash = hash
+    id: int
+    """0: it is not there yet."""
+    name: str
+    version: int
+    epoch: int
+    hash: bytes
 
 
 class First(NamedTuple):

@@ -229,7 +229,7 @@ class AppendContract:
         self, store: EventStore, field: str
     ) -> None:
         other: dict[str, Any] = {field: "\ud800"}
-        broken = [Write(SESSION, [fact()._replace(**other)], NO_STREAM)]
+        broken = [Write(SESSION, [fact(**other)], NO_STREAM)]
         together = [store.append(broken, key="k"), begin(store, OTHER)]
 
         refused, appended = await asyncio.gather(*together, return_exceptions=True)

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from msgspec.structs import replace
+
 from cueline.events.chain import Chain
 from cueline.events.store import NO_STREAM, Appended, Draft, EventStore, RecordedEvent, Write
 
@@ -36,7 +38,7 @@ class SetClock:
 
 def fact(payload: bytes = b'{"tool":"search"}', **rest: Any) -> Draft:
     """Return an event on its way into the log."""
-    return Draft("ToolStarted", 1, payload, 1_000, "agent")._replace(**rest)
+    return replace(Draft("ToolStarted", 1, payload, 1_000, "agent"), **rest)
 
 
 def facts(count: int) -> list[Draft]:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from cueline.errors import (
     FencedError,
@@ -28,9 +29,9 @@ from cueline.testing.event_store_example import (
 )
 
 OTHERWISE: dict[str, Callable[[Draft], Draft]] = {
-    "payload": lambda draft: draft._replace(payload=b"another"),
-    "type": lambda draft: draft._replace(type="ToolReturned"),
-    "schema": lambda draft: draft._replace(schema=2),
+    "payload": lambda draft: replace(draft, payload=b"another"),
+    "type": lambda draft: replace(draft, type="ToolReturned"),
+    "schema": lambda draft: replace(draft, schema=2),
 }
 
 
@@ -64,7 +65,7 @@ class KeyContract:
         first = await begin(store)
         epoch = await store.acquire(SESSION, "host-a", 0)
 
-        again = [Write(SESSION, [facts(1)[0]._replace(occurred_us=9, actor="system")], 1, epoch)]
+        again = [Write(SESSION, [replace(facts(1)[0], occurred_us=9, actor="system")], 1, epoch)]
 
         assert first == await store.append(again, key="begin")
 

@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cueline.errors import FencedError, LogFormatError, LogUnavailableError
 from cueline.events.store import ANY, Write
@@ -18,6 +19,7 @@ from cueline.testing.event_store_example import (
     SetClock,
     all_of,
     begin,
+    fact,
     facts,
     versions,
     whole_log,
@@ -309,14 +311,13 @@ async def test_two_stores_of_one_file_are_equals(path):
 async def test_a_turn_takes_little_more_than_its_text(path):
     store = SqliteStore.open(path, SetClock())
     epoch = await store.acquire(SESSION, "host-a", 0)
-    text, version = facts(1)[0]._replace(payload=b"x" * 205, correlation_id="t"), 0
-    texts = [text._replace(attrs='{"tool":"search"}'), text, text, text, text]
+    text, version = fact(b"x" * 205, correlation_id="t"), 0
+    texts = [replace(text, attrs='{"tool":"search"}'), text, text, text, text]
 
-    for turn in range(100):
-        for part, drafts in (("a", texts[:3]), ("b", texts[3:])):
-            key = f"{SESSION}/{turn}.{part}"
+    for _ in range(100):
+        for drafts in (texts[:3], texts[3:]):
             write = Write(SESSION, drafts, version, epoch)
-            version = (await store.append([write], key)).versions[0]
+            version = (await store.append([write], key=None)).versions[0]
     await store.close()
 
     assert path.stat().st_size / (100 * 5 * 205) < 3.3
