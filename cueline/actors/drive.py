@@ -17,7 +17,7 @@ from cueline.actors.opening import going_on, start_of
 from cueline.actors.outfit import Outfit, Outfits
 from cueline.actors.performer import Performer
 from cueline.actors.start import Starter
-from cueline.deciders.session import Status, due, wake_at
+from cueline.deciders.session import DRIVEN, due, wake_at
 from cueline.deciders.session.due import (
     CallModel,
     Cancel,
@@ -287,7 +287,7 @@ class Drive:
         if self._draining:
             return self._hand.empty
         state = self._entity.state
-        driven = state.status in (Status.RUNNING, Status.STOPPING) and not state.poisoned
+        driven = state.status in DRIVEN and not state.poisoned
         return not driven and self._hand.empty and not self._mailbox.news
 
     def _known(self) -> _Gear:

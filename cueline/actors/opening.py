@@ -5,7 +5,7 @@ from datetime import datetime
 from cueline.actors.effect import Collaborators
 from cueline.actors.entity import Entity
 from cueline.deciders.prompt_opening import FOLD
-from cueline.deciders.session import SessionState, Status, following
+from cueline.deciders.session import DRIVEN, SessionState, following
 from cueline.events.agent import AgentSpec
 from cueline.events.inbox import StartAsked
 from cueline.events.session import (
@@ -57,7 +57,7 @@ async def start_of(
 async def going_on(state: SessionState, epoch: int, parts: Collaborators) -> list[SessionEvent]:
     """Return what is recorded first when a session is taken up that has a past."""
     now = parts.clock.now()
-    if state.status in (Status.RUNNING, Status.STOPPING):
+    if state.status in DRIVEN:
         return [SessionTakenOver(epoch=epoch, lost_attempts=_lost(state), at=now)]
     if following(state):
         return [SessionContinued(by="replay", at=now)]

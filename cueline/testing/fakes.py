@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from cueline.actors.model import ModelReply, ModelRequest
 from cueline.actors.runner import RunnerPort
 from cueline.actors.tool import Finding, ToolOrder, ToolOutput
-from cueline.deciders.session import SessionState, Status, evolve, session_of, wake_at
+from cueline.deciders.session import DRIVEN, SessionState, evolve, session_of, wake_at
 from cueline.errors import CorruptEventError, ProviderRefusedError, UnknownEventTypeError
 from cueline.events.agent import AgentSpec, Declared, ToolSpec, Workspace
 from cueline.events.codec import Emptied
@@ -173,10 +173,8 @@ class FoldedIndex:
 
     async def driven(self) -> Sequence[str]:
         """See `WorkIndex.driven`."""
-        driven = (Status.RUNNING, Status.STOPPING)
-        return [
-            stream for stream, state in (await self._states()).items() if state.status in driven
-        ]
+        states = await self._states()
+        return [stream for stream, state in states.items() if state.status in DRIVEN]
 
     async def waiting(self, kind: WaitKind) -> Sequence[str]:
         """See `WorkIndex.waiting`."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from cueline.deciders.retry import REST_SECONDS
-from cueline.deciders.session import SESSION, SessionState, Status, wake_at
+from cueline.deciders.session import DRIVEN, SESSION, SessionState, Status, wake_at
 from cueline.events.inbox import DecisionGiven, InboxMessage, RaiseAsked, ResumeAsked
 from cueline.events.session import MessageReceived, MessageRefused, SessionEvent, SessionForked
 from cueline.testing.given import STREAM
@@ -94,7 +94,7 @@ def _more(shell: ToyShell) -> InboxMessage:
 def check_stall(shell: ToyShell) -> None:
     """Check that a session that does not rest has something to do, or a timer."""
     state = shell.state
-    busy = state.status in (Status.RUNNING, Status.STOPPING) and not state.poisoned
+    busy = state.status in DRIVEN and not state.poisoned
     if not busy or shell.model is not None or shell.tools or shell.owed():
         return
     moment = wake_at(state)

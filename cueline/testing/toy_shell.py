@@ -9,8 +9,8 @@ from typing import Literal
 
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import (
+    DRIVEN,
     SESSION,
-    Status,
     command_of,
     decide,
     due,
@@ -136,7 +136,7 @@ class ToyShell:
     def load(self) -> None:
         """Go on from the state as it is, with nothing in hand."""
         self.model, self.tools = None, {}
-        if self.state.status in (Status.RUNNING, Status.STOPPING):
+        if self.state.status in DRIVEN:
             self.epoch += 1
             self.take(SessionTakenOver(epoch=self.epoch, at=self.now))
         elif following(self.state):

@@ -12,12 +12,13 @@ from cueline.deciders.session.due import Effect, due, wake_at
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.following import following
 from cueline.deciders.session.permission import allowing_rule
-from cueline.deciders.session.state import TERMINAL, SessionState, Status, session_of
+from cueline.deciders.session.state import DRIVEN, TERMINAL, SessionState, Status, session_of
 from cueline.events.session import SessionEvent
 
 SESSION: Decider[SessionEvent, SessionState, SessionEvent] = Decider(SessionState(), decide, evolve)
 
 __all__ = [
+    "DRIVEN",
     "SESSION",
     "TERMINAL",
     "Effect",

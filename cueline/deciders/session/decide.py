@@ -13,7 +13,7 @@ from cueline.deciders.session.following import settle
 from cueline.deciders.session.limit import refusal
 from cueline.deciders.session.permission import allowing_rule, asks, may_ask, may_start
 from cueline.deciders.session.recovery import again_at, degrades, lost, retried_at
-from cueline.deciders.session.state import SessionState, Status
+from cueline.deciders.session.state import DRIVEN, LIVE, SessionState, Status
 from cueline.deciders.session.turn import Call
 from cueline.events.agent import answering
 from cueline.events.failure import TRANSIENT
@@ -87,11 +87,10 @@ def _opening(command: SessionEvent, state: SessionState) -> SessionEvent | None:
             return command
         case "SessionStarted":
             return command if state.status is Status.CREATED else None
-        case _ if state.finished or state.status is Status.CREATED:
+        case _ if state.status not in LIVE:
             return None
         case "SessionTakenOver":
-            driven = state.status in (Status.RUNNING, Status.STOPPING)
-            return command if driven else None
+            return command if state.status in DRIVEN else None
         case "PeopleTold":
             return command
         case "ReservationClosed":

@@ -14,7 +14,7 @@ from cueline.deciders.session.budget import closings
 from cueline.deciders.session.meter import Bill
 from cueline.deciders.session.permission import asks, may_ask, may_start
 from cueline.deciders.session.reminder import untold
-from cueline.deciders.session.state import SessionState, Status
+from cueline.deciders.session.state import LIVE, SessionState
 from cueline.deciders.session.turn import Call, Question
 from cueline.deciders.session.wait import next_deadline
 from cueline.events.stream import id_of
@@ -127,7 +127,7 @@ Effect = (
 
 def due(state: SessionState) -> list[Effect]:
     """List the effects owed."""
-    if state.finished or state.status is Status.CREATED:
+    if state.status not in LIVE:
         return []
     owed: list[Effect] = [CloseReservation(bill) for bill in closings(state)]
     if state.poisoned:
@@ -139,12 +139,10 @@ def due(state: SessionState) -> list[Effect]:
     if model is not None and model.phase == "started" and state.stop:
         owed.append(Cancel(model.effect, model.attempt))
     for call in state.turn.calls:
-        if call.phase == "closed":
-            continue
-        owed.extend(_owed_for(state, call))
-    if state.agent.policy.hooks:
-        for call in state.turn.calls:
-            owed.extend(TellPeople(call.effect, *told) for told in untold(state, call))
+        if call.phase != "closed":
+            owed += _owed_for(state, call)
+        if call.approval is not None or call.judged.answer == "notify":
+            owed += [TellPeople(call.effect, *told) for told in untold(state, call)]
     return owed
 
 

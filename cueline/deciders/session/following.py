@@ -14,8 +14,8 @@ from cueline.deciders.session.fallback import asked_next, changed, next_turns
 from cueline.deciders.session.limit import raising, spoken
 from cueline.deciders.session.permission import on_open
 from cueline.deciders.session.recovery import degrades, lost, told_in_doubt
-from cueline.deciders.session.state import MAX_TAKEOVERS, SessionState, Status
-from cueline.deciders.session.turn import Approval, Call, ModelCall
+from cueline.deciders.session.state import LIVE, MAX_TAKEOVERS, SessionState, Status
+from cueline.deciders.session.turn import Approval, Call, Held, ModelCall
 from cueline.deciders.session.wait import in_flight, next_deadline, wait_of
 from cueline.events.session import (
     ApprovalResolved,
@@ -49,7 +49,7 @@ def settle(state: SessionState) -> tuple[list[SessionEvent], SessionState]:
 
 
 def _next(state: SessionState) -> SessionEvent | None:
-    if state.finished or state.status is Status.CREATED:
+    if state.status not in LIVE:
         return None
     for call in state.turn.calls:  # a closed one has no approval
         if call.approval is not None and (resolved := _resolved(state, call.approval)):
@@ -110,7 +110,7 @@ def _stopped(state: SessionState) -> SessionEvent | None:
 def _closing(state: SessionState) -> SessionEvent | None:
     """Close a call that will not be run, or whose outcome is told as unknown."""
     for call in state.turn.calls:
-        if call.phase == "closed" or call.asking:
+        if call.phase == "closed" or (call.approval is not None and call.asking):
             continue
         if (closed := _closed(state, call)) is not None:
             return closed
@@ -149,25 +149,26 @@ def _onward(state: SessionState) -> SessionEvent | None:
         return paused
     if state.turn.model is not None:
         return _again(state, state.turn.model)
-    if state.open_calls or (state.status is Status.IDLE and not state.mail):
-        return None
+    for call in state.turn.calls:
+        if call.phase != "closed":
+            return None
     return _after_turn(state)
 
 
 def _paused(state: SessionState) -> SessionWaiting | None:
     """Have a person decide what a breaker that is open is to mean, if the agent says so."""
     model = state.turn.model
-    held = [
-        call.held
-        for call in state.turn.calls
-        if call.held and call.phase != "closed" and on_open(state, call) == "pause"
-    ]
+    for call in state.turn.calls:
+        if call.held and call.phase != "closed" and on_open(state, call) == "pause":
+            return _pause(state, call.held)
     if model is not None and model.held and state.agent.breaker.on_open == "pause":
-        held.append(model.held)
-    if not held:
-        return None
+        return _pause(state, model.held)
+    return None
+
+
+def _pause(state: SessionState, held: Held) -> SessionWaiting:
     until = next_deadline(state)
-    return SessionWaiting(kind="operator", why=f"error: {held[0].why}", deadline_at=until)
+    return SessionWaiting(kind="operator", why=f"error: {held.why}", deadline_at=until)
 
 
 def _again(state: SessionState, model: ModelCall) -> SessionEvent | None:
@@ -183,14 +184,14 @@ def _again(state: SessionState, model: ModelCall) -> SessionEvent | None:
 
 def _steers_and_notes(state: SessionState) -> tuple[int, ...]:
     """Return the inbox versions of what the next model call is told in any case."""
-    return tuple(mail.inbox_version for mail in state.mail if mail.lane != "followup")
+    return tuple([mail.inbox_version for mail in state.mail if mail.lane != "followup"])
 
 
-def _after_turn(state: SessionState) -> SessionEvent:
+def _after_turn(state: SessionState) -> SessionEvent | None:
     turn = state.turn
     told = _steers_and_notes(state)
     if not told and not turn.calls and not turn.unanswered:
-        told = tuple(mail.inbox_version for mail in state.mail)
+        told = tuple([mail.inbox_version for mail in state.mail])
         if not told:
             return _over(state)
     # What a user says begins the count of turns anew.
@@ -199,8 +200,10 @@ def _after_turn(state: SessionState) -> SessionEvent:
     return _request(state, f"{turn.number + 1}.m", 1, told, next_turns(state, told=bool(told)))
 
 
-def _over(state: SessionState) -> SessionEvent:
+def _over(state: SessionState) -> SessionEvent | None:
     """End a session that was started for one goal; one without a goal waits for it."""
+    if state.status is Status.IDLE:
+        return None
     assert state.setup is not None, "a session that runs was started"
     if state.setup.open or state.turn.number == state.setup.first_turn:
         return SessionIdle(result=state.turn.answer, partial=state.partial)
@@ -235,13 +238,11 @@ def _request(
 
 def _resting(state: SessionState) -> SessionEvent | None:
     """Rest when nothing is in hand; leave the rest when something is."""
-    if state.status is Status.IDLE and not state.hold:
-        return None
     wait = wait_of(state)
-    if wait is None:
-        return SessionContinued(by="work") if state.waiting is not None else None
-    if state.waiting == wait:
+    if wait == state.waiting:
         return None
+    if wait is None:
+        return SessionContinued(by="work")
     unreached = tuple(call.effect for call in state.open_calls if call.unreached)
     return SessionWaiting(
         kind=wait.kind,

@@ -80,15 +80,18 @@ def _meter(event: SessionStarted | SessionForked) -> Meter:
 
 
 def _setup(event: SessionStarted | SessionForked, first_turn: int) -> Setup:
+    limits, family = event.agent.limits, _family(event)
+    own = limits.max_tokens is not None or limits.max_cost is not None
     return Setup(
         agent=event.agent,
         open=event.open,
         attached=event.attached,
         tools={tool.name: tool for tool in event.agent.tools},
         gates=gates_of(event.agent),
+        limited=own or bool(family.allowances),
         asked_by=event.asked_by,
         first_turn=first_turn,
-        family=_family(event),
+        family=family,
     )
 
 

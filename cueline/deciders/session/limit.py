@@ -14,10 +14,10 @@ took. Wall time is everything since the start. What a person takes to answer
 is neither: it is waiting time, and each question has a deadline of its own.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from cueline.deciders import prompt
@@ -36,7 +36,7 @@ _BUDGETS = frozenset({"max_tokens", "max_cost"})
 _NAMES = {"max_turns": "turn", "max_tokens": "token", "max_cost": "cost"}
 
 
-class Use(NamedTuple):
+class Use(Struct, frozen=True):
     """What is used of one limit."""
 
     limit: str
@@ -96,19 +96,20 @@ def _warning(state: SessionState, uses: Sequence[Use]) -> LimitWarned | None:
     return None
 
 
-def _uses(state: SessionState, *, turns: bool) -> Iterator[Use]:
-    limits, turn = state.meter.limits, state.turn
+def _uses(state: SessionState, *, turns: bool) -> list[Use]:
+    limits, turn, uses = state.meter.limits, state.turn, []
     if turns:
         began = turn.number - turn.since_user
-        yield Use("max_turns", turn.since_user, limits.max_turns, began)
+        uses.append(Use("max_turns", turn.since_user, limits.max_turns, began))
     active = limits.max_active_seconds
-    yield Use("max_active_seconds", turn.active_seconds, active, active)
+    uses.append(Use("max_active_seconds", turn.active_seconds, active, active))
     wall, passed = limits.max_wall_seconds, _wall_seconds(state.meter)
     if wall is not None and passed is not None:
-        yield Use("max_wall_seconds", passed, wall, wall)
+        uses.append(Use("max_wall_seconds", passed, wall, wall))
     for name, share in state.meter.shares:
         # Perhaps of a session above: what it is a share of is not known here.
-        yield Use(name, share, 1.0, float(getattr(limits, name) or 0))
+        uses.append(Use(name, share, 1.0, float(getattr(limits, name) or 0)))
+    return uses
 
 
 def _wall_seconds(meter: Meter) -> float | None:

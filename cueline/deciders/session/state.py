@@ -31,6 +31,10 @@ class Status(StrEnum):
 
 
 TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.STOPPED})
+DRIVEN = frozenset({Status.RUNNING, Status.STOPPING})
+"""In these somebody has to drive it."""
+LIVE = frozenset(Status) - TERMINAL - {Status.CREATED}
+"""It began, and is not over: nothing follows, and nothing is due, in any other."""
 
 
 class Mail(Struct, frozen=True):
@@ -75,6 +79,8 @@ class Setup(Struct, frozen=True):
     tools: dict[str, ToolSpec]
     gates: dict[str, ToolGate]
     """What the rules say of each tool, whatever it is called with."""
+    limited: bool = False
+    """A limit of money or tokens is on its way to the root: it asks the ledger."""
     asked_by: str = ""
     """The person who wanted the session, where that is known."""
     standing: tuple[Standing, ...] = ()
@@ -82,13 +88,6 @@ class Setup(Struct, frozen=True):
     first_turn: int = 0
     """The number of the turn before its first: a fork goes on counting."""
     family: Family = ROOT
-
-    @property
-    def limited(self) -> bool:
-        """Whether a limit of money or tokens is on its way to the root: it asks the ledger."""
-        limits = self.agent.limits
-        own = limits.max_tokens is not None or limits.max_cost is not None
-        return own or bool(self.family.allowances)
 
 
 class Wait(Struct, frozen=True):
@@ -196,7 +195,10 @@ class SessionState(Struct, frozen=True):
     @property
     def steered(self) -> bool:
         """Whether a message waits that ends the turn's calls."""
-        return any(mail.lane == "steer" for mail in self.mail)
+        for mail in self.mail:
+            if mail.lane == "steer":
+                return True
+        return False
 
 
 def session_of(stream: str) -> SessionState:

@@ -6,7 +6,7 @@ from cueline.deciders.session.budget import closings
 from cueline.deciders.session.limit import next_rung
 from cueline.deciders.session.permission import startable
 from cueline.deciders.session.reminder import untold
-from cueline.deciders.session.state import SessionState, Wait
+from cueline.deciders.session.state import LIVE, SessionState, Wait
 from cueline.deciders.session.turn import Call, ModelCall
 
 
@@ -32,7 +32,7 @@ def wait_of(state: SessionState) -> Wait | None:
         return Wait("runner", why, until)
     if state.held:
         return Wait("breaker", state.held[0].why, until)
-    if _next_of_effects(state) is not None:
+    if _times_of_effects(state):
         return Wait("retry", "a failed attempt is tried again", until)
     return None
 
@@ -43,21 +43,22 @@ def next_deadline(state: SessionState) -> datetime | None:
     Also while a person is waited for: what passes then is recorded, and starts
     nothing. A session that takes its hosts down is left alone altogether.
     """
-    if state.finished or state.poisoned:
+    if state.status not in LIVE or state.poisoned:
         return None
-    times = (_next_of_effects(state), next_rung(state))
-    return min((moment for moment in times if moment is not None), default=None)
+    times, rung = _times_of_effects(state), next_rung(state)
+    if rung is not None:
+        times.append(rung)
+    return min(times) if times else None
 
 
-def _next_of_effects(state: SessionState) -> datetime | None:
-    times = []
-    if state.turn.model is not None and state.turn.model.retry_at is not None:
-        times.append(state.turn.model.retry_at)
-    if state.turn.model is not None and state.turn.model.held is not None:
-        times.append(state.turn.model.held.until)
-    room = state.turn.model.room if state.turn.model is not None else None
-    if room is not None and room.until is not None:
-        times.append(room.until)
+def _times_of_effects(state: SessionState) -> list[datetime]:
+    times, model = [], state.turn.model
+    if model is not None and model.retry_at is not None:
+        times.append(model.retry_at)
+    if model is not None and model.held is not None:
+        times.append(model.held.until)
+    if model is not None and model.room is not None and model.room.until is not None:
+        times.append(model.room.until)
     for call in state.turn.calls:
         if call.phase == "closed":
             continue
@@ -70,7 +71,7 @@ def _next_of_effects(state: SessionState) -> datetime | None:
         if call.approval is not None and call.asking:
             times.append(call.approval.closes_at)
             times.extend(at for _, _, at in untold(state, call) if at is not None)
-    return min(times, default=None)
+    return times
 
 
 def in_flight(call: Call) -> bool:
@@ -92,9 +93,13 @@ def _held_in_hand(state: SessionState) -> bool:
 
 def _in_hand(state: SessionState) -> bool:
     """Whether there is something to do, or it is being done."""
-    if state.account.bills or (state.turn.model is not None and _is_busy(state.turn.model)):
+    model = state.turn.model
+    if state.account.bills or (model is not None and _is_busy(model)):
         return True
-    return any(call.phase != "closed" and _busy(state, call) for call in state.turn.calls)
+    for call in state.turn.calls:
+        if call.phase != "closed" and _busy(state, call):
+            return True
+    return False
 
 
 def _is_busy(model: ModelCall) -> bool:
