@@ -100,7 +100,7 @@ class Ours:
             self._epochs[stream] = await self._store.acquire(stream, "bench", 0)
         version = self._versions.get(stream, 0)
         write = Write(stream, [draft()], version, self._epochs[stream])
-        await self._store.append([write], key=f"{version}.0")
+        await self._store.append([write], key=None)
         self._versions[stream] = version + 1
 
     async def single(self, count: int) -> float:

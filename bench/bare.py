@@ -1,12 +1,13 @@
 """What SQLite and the disk take for the rows of a session, with nothing of ours around them."""
 
+import sqlite3
 import time
 from itertools import groupby
 from pathlib import Path
 
-from bench.conversation import STREAM
 from cueline.events.store import RecordedEvent
-from cueline.runtime import open_log
+from cueline.events.stream import stream_name
+from cueline.runtime import Log, open_log
 from cueline.stores.sqlite_library import sqlite_library
 
 _COLUMNS = RecordedEvent._fields
@@ -14,24 +15,36 @@ _TABLE = f"CREATE TABLE events ({', '.join(_COLUMNS)}, UNIQUE (stream, version))
 _INSERT = f"INSERT INTO events VALUES ({', '.join('?' * len(_COLUMNS))})"
 
 
-async def appends(path: Path) -> list[list[RecordedEvent]]:
-    """Return the rows of a played session, as they were appended."""
+Appends = list[list[RecordedEvent]]
+
+
+async def played(path: Path) -> tuple[Appends, Appends]:
+    """Return the rows of the session that warmed up and of the one after it, by append."""
     async with open_log(path) as log:
-        events = [event async for event in log.store.read(STREAM)]
+        return await _appends(log, "warm"), await _appends(log, "bench")
+
+
+async def _appends(log: Log, name: str) -> Appends:
+    events = [event async for event in log.store.read(stream_name("session", name))]
     return [list(rows) for _, rows in groupby(events, lambda event: event.version - event.seq)]
 
 
-def bare(path: Path, batches: list[list[RecordedEvent]]) -> float:
-    """Insert and commit every append, and return the seconds."""
+def bare(path: Path, warm: Appends, appends: Appends) -> float:
+    """Insert and commit every append, first those to warm up; return the seconds of the others."""
     database = sqlite_library().connect(path, isolation_level=None)
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = FULL")
     database.execute(_TABLE)
+    _write(database, warm)
     began = time.perf_counter()
-    for rows in batches:
-        database.execute("BEGIN IMMEDIATE")
-        database.executemany(_INSERT, rows)
-        database.execute("COMMIT")
+    _write(database, appends)
     seconds = time.perf_counter() - began
     database.close()
     return seconds
+
+
+def _write(database: sqlite3.Connection, appends: Appends) -> None:
+    for rows in appends:
+        database.execute("BEGIN IMMEDIATE")
+        database.executemany(_INSERT, rows)
+        database.execute("COMMIT")

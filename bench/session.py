@@ -3,49 +3,59 @@
 A turn is a model call and a call of a trivial tool that runs in the loop; both answer at once,
 so that what is measured is the keeping. Everything is durable.
 Bare are the rows of the one session's appends, inserted and committed by SQLite alone.
+Before each a short session is held, so that all write to a WAL that is warm: a commit that
+makes its file longer takes twice as long.
 Floors: 0.45 × two bare commits a turn; 200 sessions make 3 × the turns of one.
 """
 
 import tempfile
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
-from bench.bare import appends, bare
+from bench.bare import bare, played
 from bench.conversation import AGENT, Talker, hosted
 from bench.table import Row, plain
 from cueline.actors.inbox import ask_start
 from cueline.events.inbox import StartAsked
 from cueline.loop import run
-from cueline.runtime import open_log
+from cueline.runtime import Log, open_log
 
 TURNS = 400
 SESSIONS = 200
 TURNS_EACH = 25
+WARM_TURNS = 250
 ROUNDS = 5
 
 
-async def play(path: Path, sessions: int, turns: int) -> float:
-    """Hold *sessions* sessions of *turns* turns in a new log, and return turns a second."""
-    async with open_log(path) as log, hosted(log, Talker(turns)) as (host, _):
+async def play(path: Path, sessions: int, turns: int, warm: int = WARM_TURNS) -> float:
+    """Hold *sessions* sessions of *turns* turns in a warm log, and return turns a second."""
+    names = ["bench"] if sessions == 1 else [f"bench.{number}" for number in range(sessions)]
+    async with open_log(path) as log:
+        await _hold(log, ["warm"], warm)
+        return sessions * turns / await _hold(log, names, turns)
+
+
+async def _hold(log: Log, names: Sequence[str], turns: int) -> float:
+    """Hold a session of *turns* turns by each of these names, and return the seconds."""
+    async with hosted(log, Talker(turns)) as (host, _):
         streams = []
-        for number in range(sessions):
-            name = "bench" if sessions == 1 else f"bench.{number}"
+        for name in names:
             asked = StartAsked(agent=AGENT, goal="Begin.", asked_at=datetime.now(UTC))
             streams.append(await ask_start(log.journal(), name, asked))
         began = time.perf_counter()
         await host.drive(streams)
         for stream in streams:
             await host.settled(stream)
-        return sessions * turns / (time.perf_counter() - began)
+        return time.perf_counter() - began
 
 
 def one_round(folder: Path) -> tuple[float, float, float]:
     """Return turns a second: of bare commits, of one session, of many."""
     single = run(play(folder / "one.db", 1, TURNS))
-    batches = run(appends(folder / "one.db"))
-    raw = TURNS / bare(folder / "bare.db", batches)
+    raw = TURNS / bare(folder / "bare.db", *run(played(folder / "one.db")))
     many = run(play(folder / "many.db", SESSIONS, TURNS_EACH))
     return raw, single, many
 

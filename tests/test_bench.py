@@ -46,7 +46,7 @@ async def test_the_bench_holds_a_conversation(tmp_path):
 
 
 async def test_the_bench_holds_several_at_once(tmp_path):
-    assert await session.play(tmp_path / "log.db", sessions=2, turns=1) > 0
+    assert await session.play(tmp_path / "log.db", sessions=2, turns=1, warm=1) > 0
 
 
 async def test_the_bench_records_a_conversation_that_can_be_loaded(tmp_path):
