@@ -81,8 +81,8 @@ def result_of(
 ) -> tuple[str, bool] | None:
     """Return what the model is told of the call, and whether it failed; None if it goes on."""
     match event:
-        case ToolReturned(output=output):
-            return output, False
+        case ToolReturned():
+            return event.output, False
         case ToolFailed(retry_at=None, kind=kind, message=message, degraded=True):
             return f"{kind}: {message}\n{GO_ON}", True
         case ToolSkipped(reason=reason, degraded=True):

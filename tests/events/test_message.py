@@ -31,7 +31,8 @@ def test_what_the_model_said_is_written_as_its_message_is(content, calls):
 
 
 @pytest.mark.parametrize("failed", [True, False])
-def test_a_result_is_written_as_its_message_is(failed):
-    message = ToolMessage(call="a", text="é\x00", failed=failed)
+def test_a_result_is_written_as_its_message_is_whatever_is_in_it(failed):
+    every = "".join([chr(point) for point in range(0x11000) if not 0xD800 <= point < 0xE000])
+    message = ToolMessage(call="a", text=every, failed=failed)
 
-    assert message.model_dump_json().encode() == tool_json("a", "é\x00", failed=failed)
+    assert message.model_dump_json().encode() == tool_json("a", every, failed=failed)

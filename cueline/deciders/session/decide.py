@@ -19,6 +19,8 @@ from cueline.events.agent import answering
 from cueline.events.failure import TRANSIENT
 from cueline.events.inbox import ChildEnded, DecisionGiven, RaiseAsked, StartAsked
 from cueline.events.session import (
+    ApprovalRequested,
+    ApprovalResolved,
     MessageReceived,
     MessageRefused,
     ModelFailed,
@@ -31,6 +33,7 @@ from cueline.events.session import (
     ToolInDoubt,
     ToolReconciled,
     ToolReturned,
+    ToolStarted,
 )
 
 __all__ = ["allowing_rule", "command_of", "decide", "step"]
@@ -85,6 +88,9 @@ def _opening(command: SessionEvent, state: SessionState) -> SessionEvent | None:
             return _message(command, state)
         case "OutcomeCameLate" | "SessionForked":
             return command
+        case "ToolStarted" | "ModelStarted" | "ApprovalRequested" | "ApprovalResolved":
+            lives = state.status in LIVE and not state.poisoned
+            return command if lives and _may(command, state) else None
         case "SessionStarted":
             return command if state.status is Status.CREATED else None
         case _ if state.status not in LIVE:
@@ -99,12 +105,10 @@ def _opening(command: SessionEvent, state: SessionState) -> SessionEvent | None:
             return _waiting(command, state)
         case "SessionFailed" | "SessionContinued":
             return command
-        case _ if state.poisoned:
-            return None
         case "ToolReconciled":
-            return _reconciled(command, state)
+            return None if state.poisoned else _reconciled(command, state)
         case _:
-            return command if _may(command, state) else None
+            return None
 
 
 def _waiting(command: SessionWaiting, state: SessionState) -> SessionEvent | None:
@@ -121,7 +125,9 @@ def _waiting(command: SessionWaiting, state: SessionState) -> SessionEvent | Non
             return command
 
 
-def _may(command: SessionEvent, state: SessionState) -> bool:
+def _may(
+    command: ToolStarted | ModelStarted | ApprovalRequested | ApprovalResolved, state: SessionState
+) -> bool:
     """Whether a start, a question or an answer fits the effect it names."""
     match command.type:
         case "ToolStarted":
@@ -139,8 +145,6 @@ def _may(command: SessionEvent, state: SessionState) -> bool:
             if call is None or call.phase not in ("requested", "in_doubt"):
                 return False
             return call.asking or command.verdict == "superseded"
-        case _:
-            return False
 
 
 def _may_ask_model(command: ModelStarted, state: SessionState) -> bool:
