@@ -275,11 +275,8 @@ class Drive:
         again = self._mailbox.again_at
         if again is not None and deadline is not None:
             deadline = max(deadline, again)  # nothing expires before the inbox is read
-        moments = [each for each in (deadline, again, self._graces.until) if each is not None]
-        if not moments:
-            return None
-        moment = min(moments)
-        if moment <= self._clock.now() and not self._hand.empty:
+        moment = min(filter(None, (deadline, again, self._graces.until)), default=None)
+        if moment is not None and moment <= self._clock.now() and not self._hand.empty:
             return again  # what is due by then is being done
         return moment
 

@@ -50,7 +50,7 @@ class Guards:
         self, effect: CallModel | Reserve | RunTool, state: SessionState
     ) -> SessionWaiting | AskProbe | None:
         """Return what is recorded, or done, instead of starting *effect*; None when it may go."""
-        guard = self._before(effect, state)
+        guard = self.before(effect, state)
         if guard is None:
             return None
         admission = self._breakers.admission(guard, self._key(effect.effect))
@@ -79,11 +79,8 @@ class Guards:
         await self._breakers.probe(asked.guard, self._key(asked.effect))
         return ()
 
-    async def hear(self, effect: Effect, state: SessionState, outcome: SessionEvent) -> None:
+    async def hear(self, guard: Guard, outcome: SessionEvent) -> None:
         """Tell the breakers how a call ended."""
-        guard = self._before(effect, state)
-        if guard is None:
-            return
         match outcome:
             case ModelReplied(effect=name) | ToolReturned(effect=name):
                 await self._breakers.well(guard, self._key(name))
@@ -93,12 +90,8 @@ class Guards:
             case _:
                 pass
 
-    def _all(self) -> Iterator[Guard]:
-        for fallback in range(len(self._outfit.agent.fallback) + 1):
-            yield self._model(fallback)
-        yield from self._tools.values()
-
-    def _before(self, effect: Effect, state: SessionState) -> Guard | None:
+    def before(self, effect: Effect, state: SessionState) -> Guard | None:
+        """Return what stands before *effect*, if anything does."""
         match effect:
             case CallModel(fallback=fallback) | Reserve(fallback=fallback):
                 return self._model(fallback)
@@ -106,6 +99,11 @@ class Guards:
                 return self._tool(name, state)
             case _:
                 return None
+
+    def _all(self) -> Iterator[Guard]:
+        for fallback in range(len(self._outfit.agent.fallback) + 1):
+            yield self._model(fallback)
+        yield from self._tools.values()
 
     def _asking(self, state: SessionState) -> Iterator[tuple[str, Guard]]:
         model = state.turn.model

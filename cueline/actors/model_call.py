@@ -110,9 +110,9 @@ class ModelCaller:
             seconds=seconds,
         )
         replied = self._outfit.clean(replied)
-        estimates = await self._estimates(replied)
-        if not estimates:
+        if not self._outfit.estimates:
             return replied
+        estimates = await self._estimates(replied)
         return self._outfit.clean(replied.model_copy(update={"estimates": estimates}))
 
     async def _estimates(self, replied: ModelReplied) -> dict[str, Estimate]:

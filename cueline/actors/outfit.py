@@ -26,6 +26,8 @@ class Outfit:
         self.agent = agent
         self.tools = {tool.name: tool for tool in agent.tools}
         self.gates = gates_of(agent)
+        self.estimates = any(tool.estimates for tool in agent.tools)
+        """Whether there is a tool that says what a call will cost."""
         self.journal = journal
         """The log, cleaned of this agent's secrets."""
         self.redactor = redactor

@@ -150,8 +150,10 @@ class Performer:
 
     async def _heard(self, effect: Effect, outcome: SessionEvent) -> Facts:
         """Tell the breakers of *outcome*; whatever becomes of that, it is not lost."""
-        with suppress(asyncio.CancelledError, CuelineError):
-            await self._guards.hear(effect, self._entity.state, outcome)
+        guard = self._guards.before(effect, self._entity.state)
+        if guard is not None:
+            with suppress(asyncio.CancelledError, CuelineError):
+                await self._guards.hear(guard, outcome)
         return [outcome]
 
     async def _tell(self, effect: TellPeople) -> PeopleTold:

@@ -135,15 +135,17 @@ def suspicious(payload: bytes, redactor: Redactor) -> bool:
 
     Cleaning takes ten times as long as writing, and seldom finds anything.
     """
+    alike = payload.translate(_ALIKE)
     # To search in bytes costs Python six times as much to begin with.
-    alike = payload.translate(_ALIKE).decode()
+    text = alike.decode()
     return (
         # One after the other: a generator costs three times as much here.
-        _NUL in alike
-        or "NaN" in alike
-        or "Infinity" in alike
-        or _LARGE in alike
-        or alike.count("{") > MAX_DEPTH
+        _NUL in text
+        or "NaN" in text
+        or "Infinity" in text
+        or _LARGE in text
+        # `count` looks at each byte, `replace` jumps from one brace to the next.
+        or len(alike) - len(alike.replace(b"{", b"")) > MAX_DEPTH
         or redactor.finds(payload)
     )
 
