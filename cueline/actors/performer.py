@@ -82,8 +82,6 @@ class Performer:
         """
         while True:
             try:
-                if isinstance(effect, AskProbe):
-                    return await self._guards.probe(effect)
                 return await self._bring(effect)
             except FencedError:
                 raise
@@ -95,7 +93,7 @@ class Performer:
                 return await self._given_up(effect, error)
 
     async def _bring(  # noqa: C901, PLR0911 - one case per effect is a table, not a maze
-        self, effect: Effect
+        self, effect: Effect | AskProbe
     ) -> Facts:
         prompt = self._entity.prompt
         match effect:
@@ -103,12 +101,12 @@ class Performer:
                 turn = self._entity.state.turn.number
                 reply = await self._model.call(effect, turn, prompt.messages)
                 return await self._heard(effect, reply)
+            case RunTool():
+                return await self._heard(effect, await self._tools.run(self._order(effect)))
             case Reserve():
                 return await self._payer.reserve(effect, prompt.messages)
             case CloseReservation(bill=bill):
                 return [await self._payer.close(bill)]
-            case RunTool():
-                return await self._heard(effect, await self._tools.run(self._order(effect)))
             case RecoverTool():
                 name = self.name(effect.effect, effect.attempt, effect.runner)
                 return await self._heard(effect, await self._tools.recover(name))
@@ -123,6 +121,8 @@ class Performer:
             case Cancel():
                 await self._tools.cancel(self.name(effect.effect, effect.attempt))
                 return []
+            case AskProbe():
+                return await self._guards.probe(effect)
 
     async def _ask(self, effect: AskApproval) -> Facts:
         ended_by = need_ended_by(self._entity.state, effect.effect)

@@ -21,6 +21,7 @@ from cueline.events.session import (
     ToolStarted,
 )
 
+_ASKED_FIRST = Reserve | AskProbe
 _STARTABLE = CallModel | Reserve | RunTool
 _STARTS = ("ModelStarted", "ToolStarted")
 
@@ -43,7 +44,7 @@ class Starter:
         """Take the starts of what is due into *steps*, and return what they start."""
         started: list[Effect | AskProbe] = []
         for effect in self._let_out(steps):
-            if isinstance(effect, Reserve | AskProbe):
+            if isinstance(effect, _ASKED_FIRST):
                 started.append(effect)  # what comes of it starts the call
                 continue
             fact = self._start_of(effect, steps.state)
