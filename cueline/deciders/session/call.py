@@ -57,30 +57,23 @@ def ordered(
     state: SessionState, call: Call, tool: ToolSpec, arguments: Arguments, estimate: Estimate
 ) -> Call:
     """Return *call* as what runs with *arguments*, and what the rules say of that."""
-    judged = judged_of(state, tool, arguments, estimate)
+    assert state.setup is not None, "a call belongs to a session that was started"
+    setup, agent = state.setup, state.setup.agent
+    judged = judge(
+        agent.policy,
+        tool,
+        arguments,
+        estimate=estimate,
+        workspace=agent.workspace,
+        gate=setup.gates[tool.name],
+        standing=setup.standing,
+    )
     return replace(
         call,
         digest=digest_of(state, call.effect, tool.name, arguments),
         gated=judged.answer == "ask",
         judged=judged,
         problem=denied(judged) if judged.answer == "deny" else None,
-    )
-
-
-def judged_of(
-    state: SessionState, tool: ToolSpec, arguments: Arguments, estimate: Estimate
-) -> Judgement:
-    """Return what the rules say of a call of *tool*."""
-    assert state.setup is not None, "a call belongs to a session that was started"
-    setup = state.setup
-    return judge(
-        setup.agent.policy,
-        tool,
-        arguments,
-        estimate=estimate,
-        workspace=setup.agent.workspace,
-        gate=setup.gates[tool.name],
-        standing=setup.standing,
     )
 
 

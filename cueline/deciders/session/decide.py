@@ -217,7 +217,7 @@ def _model_outcome(command: ModelReplied | ModelFailed, state: SessionState) -> 
 def _tool_outcome(
     command: ToolReturned | ToolFailed | ToolInDoubt, state: SessionState
 ) -> SessionEvent | None:
-    call = None if state.finished else state.call(command.effect)
+    call = state.call(command.effect) if state.status in LIVE else None
     if call is None or call.phase != "started" or call.attempt != command.attempt:
         return None if command.type == "ToolInDoubt" else _late(command)
     if command.type != "ToolFailed":

@@ -11,7 +11,7 @@ from cueline.deciders.approval import AUTO_APPROVER
 from cueline.deciders.session.budget import closings, fact_of_news
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.fallback import asked_next, changed, next_turns
-from cueline.deciders.session.limit import raising, spoken
+from cueline.deciders.session.limit import spoken
 from cueline.deciders.session.permission import on_open
 from cueline.deciders.session.recovery import degrades, lost, told_in_doubt
 from cueline.deciders.session.state import LIVE, MAX_TAKEOVERS, SessionState, Status
@@ -60,8 +60,8 @@ def _next(state: SessionState) -> SessionEvent | None:
         return _stopped(state)
     if (closing := _closing(state) or _failed(state)) is not None:
         return closing
-    if (higher := raising(state)) is not None:
-        return higher
+    if state.meter.asked is not None:
+        return state.meter.asked  # the ledger heard of it before the session did
     if not state.hold and (onward := _onward(state)) is not None:
         return onward
     return _resting(state)

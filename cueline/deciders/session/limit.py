@@ -184,11 +184,6 @@ def raise_asked(state: SessionState, asked: RaiseAsked) -> SessionState:
     return replace(state, meter=replace(state.meter, asked=before.model_copy(update=wanted)))
 
 
-def raising(state: SessionState) -> LimitRaised | None:
-    """Return that; the ledger heard of it before the session did."""
-    return state.meter.asked
-
-
 def raised(state: SessionState, event: LimitRaised) -> SessionState:
     """Have higher limits, and go on if it was for them that the session was held."""
     higher = event.model_dump(exclude={"type"}, exclude_none=True)
