@@ -31,10 +31,7 @@ from cueline.deciders.session.due import (
 from cueline.deciders.session.meter import Bill
 from cueline.deciders.session.permission import need_ended_by
 from cueline.events.agent import AgentSpec
-from cueline.events.session import (
-    SessionContinued,
-    SessionEvent,
-)
+from cueline.events.session import ModelStarted, SessionContinued, SessionEvent
 from cueline.events.store import NO_STREAM
 
 _WITH_A_FACT = Cancel | CallModel | Reserve | RunTool
@@ -194,16 +191,10 @@ class Drive:
         started: list[Effect | AskProbe] = []
         vain: list[SessionEvent] = []
         for fact in facts:
-            if fact.type == "ModelStarted" and self._draining:
-                # Whoever goes on may come late, and others of the tree need the room.
-                started.append(CloseReservation(Bill(fact.effect, fact.attempt, started=False)))
-                continue
-            if fact.type == "ModelStarted" and not gear.starter.still_goes(fact, steps.state):
-                continue  # what is held for it is found again by its key
-            if not steps.take(fact):
+            if fact.type == "ModelStarted":
+                started += self._granted(fact, steps)
+            elif not steps.take(fact):
                 vain.append(fact)
-            elif fact.type == "ModelStarted" and (model := steps.state.turn.model) is not None:
-                started.append(CallModel(fact.effect, fact.attempt, model.fallback))
         if not self._draining:
             started += gear.starter.start(steps)
         reported = [
@@ -221,6 +212,17 @@ class Drive:
         self._withdraw(vain)
         self._do_what_is_due()
         self._end_what_must_end()
+
+    def _granted(self, fact: ModelStarted, steps: Steps) -> list[Effect]:
+        """Take a call that there is room for into *steps*, and return what is to be done."""
+        if self._draining:
+            # Whoever goes on may come late, and others of the tree need the room.
+            return [CloseReservation(Bill(fact.effect, fact.attempt, started=False))]
+        if not self._known().starter.still_goes(fact, steps.state):
+            return []  # what is held for it is found again by its key
+        if not steps.take(fact) or (model := steps.state.turn.model) is None:
+            return []
+        return [CallModel(fact.effect, fact.attempt, model.fallback)]
 
     def _take_up(self, effect: Effect | AskProbe) -> None:
         self._hand.take_up(effect, self._known().performer.carry_out)

@@ -92,9 +92,11 @@ class Hand:
         if self._error is not None:
             raise self._error
         brought, self._brought = self._brought, []
-        for name, _ in brought:
+        taken: list[SessionEvent] = []
+        for name, facts in brought:
             del self._tasks[name]
-        return [fact for _, facts in brought for fact in facts]
+            taken += facts
+        return taken
 
     def ring(self) -> None:
         """Wake whoever waits."""

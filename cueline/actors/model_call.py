@@ -34,7 +34,7 @@ class ModelCaller:
         """Ask once; whatever goes wrong is the failure of this attempt."""
         began = self._parts.clock.now()
         outcome = await self._outcome(effect, turn, messages, began)
-        if isinstance(outcome, ModelFailed):
+        if outcome.type == "ModelFailed":
             return outcome.model_copy(update={"seconds": self._since(began)})
         return outcome
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from cueline.actors.effect import REACH_SECONDS, RUNNER_SECONDS, Collaborators
 from cueline.actors.outfit import Outfit
-from cueline.actors.output import CHARACTERS, Told, told_of
+from cueline.actors.output import CHARACTERS, told_of
 from cueline.actors.runner import CallName, RunnerPort, ToolReport, digest_of_order
 from cueline.actors.tool import ToolOrder
 from cueline.errors import FencedError, RunnerBusyError, RunnerGoneError, StaleOrderError
@@ -73,7 +73,8 @@ class ToolCaller:
         except RunnerGoneError as error:
             return self._unreached(name, str(error))
         happened = finding.outcome == "happened"
-        told = await self._told(finding.output.encode(errors="replace"), None)
+        content = finding.output.encode(errors="replace")
+        told = await told_of(content, None, self._outfit.redactor, self._outfit.journal.put_blob)
         text = (told.text or "It took effect.") if happened else ""
         return ToolReconciled(effect=_effect(name), outcome=finding.outcome, by="tool", output=text)
 
@@ -115,7 +116,10 @@ class ToolCaller:
                 seconds=report.seconds,
                 retry_after=report.retry_after,
             )
-        told = await self._told(report.content, report.truncated_from)
+        outfit = self._outfit
+        told = await told_of(
+            report.content, report.truncated_from, outfit.redactor, outfit.journal.put_blob
+        )
         return ToolReturned(
             effect=_effect(name),
             attempt=name.attempt,
@@ -125,10 +129,6 @@ class ToolCaller:
             cleaned=told.cleaned,
             seconds=round(report.seconds, 3),
         )
-
-    async def _told(self, content: bytes, truncated_from: int | None) -> Told:
-        outfit = self._outfit
-        return await told_of(content, truncated_from, outfit.redactor, outfit.journal.put_blob)
 
     def _port(self, incarnation: str) -> RunnerPort:
         port = self._parts.runners.find(incarnation)
