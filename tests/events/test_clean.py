@@ -4,6 +4,7 @@ import base64
 import json
 import math
 import re
+from contextlib import nullcontext
 from dataclasses import dataclass
 from urllib.parse import quote, quote_plus
 
@@ -14,7 +15,7 @@ from pydantic import SecretStr
 
 from cueline.errors import LeakError
 from cueline.events.agent import AgentSpec
-from cueline.events.clean import MAX_DEPTH, REDACTED, TOO_DEEP, Redactor, clean
+from cueline.events.clean import MAX_DEPTH, REDACTED, TOO_DEEP, Redactor, clean, clean_record
 from cueline.events.codec import Codec
 from cueline.events.message import ToolCall, Usage
 from cueline.events.session import ModelReplied, SessionStarted, ToolReturned
@@ -231,6 +232,15 @@ def test_a_fact_is_refused_exactly_where_cleaning_changes_it(value):
     assert encode(kept, Codec(REDACTOR)).draft.payload
 
 
+@given(ANYTHING)
+def test_a_record_is_cleaned_like_any_value(value):
+    fact = replied({"value": value})
+    kept, changed = clean(fact, REDACTOR)
+
+    assert kept == clean_record(fact, REDACTOR)
+    assert changed or fact is clean_record(fact, REDACTOR)
+
+
 @pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 150, 10_000])
 def test_what_is_nested_too_deeply_is_cut_off(depth):
     value = []
@@ -242,6 +252,19 @@ def test_what_is_nested_too_deeply_is_cut_off(depth):
     assert changed
     assert TOO_DEEP in json.dumps(kept)
     assert encode(replied({"value": sanitised({"v": value})[0]["v"]})).draft.payload
+
+
+@pytest.mark.parametrize(("depth", "refused"), [(MAX_DEPTH - 1, False), (MAX_DEPTH, True)])
+def test_a_fact_that_is_nested_too_deeply_is_refused(depth, refused):
+    value = 1
+    for _ in range(depth):
+        value = [value]
+    nested = replied({"value": value})
+
+    with pytest.raises(LeakError) if refused else nullcontext():
+        encode(nested)
+
+    assert refused is (clean_record(nested, REDACTOR) is not nested)
 
 
 def test_ordinary_values_are_handed_back_as_they_are():
