@@ -129,9 +129,11 @@ def due(state: SessionState) -> list[Effect]:
     """List the effects owed."""
     if state.status not in LIVE:
         return []
-    owed: list[Effect] = [CloseReservation(bill) for bill in closings(state)]
-    if state.poisoned:
-        return owed
+    owed: list[Effect] = []
+    if state.account.bills or state.hold or state.stop:  # else none, and it is not poisoned
+        owed += [CloseReservation(bill) for bill in closings(state)]
+        if state.poisoned:
+            return owed
     model = state.turn.model
     if model is not None and may_ask(state, model):
         ask = Reserve if state.limited else CallModel

@@ -58,7 +58,8 @@ def _next(state: SessionState) -> SessionEvent | None:
         return told
     if state.stop is not None:
         return _stopped(state)
-    if (closing := _closing(state) or _failed(state)) is not None:
+    model = state.turn.model  # while it is open, there are no calls
+    if (closing := _closing(state) if model is None else _failed(state, model)) is not None:
         return closing
     if state.meter.asked is not None:
         return state.meter.asked  # the ledger heard of it before the session did
@@ -133,10 +134,9 @@ def _closed(state: SessionState, call: Call) -> SessionEvent | None:
     return None
 
 
-def _failed(state: SessionState) -> SessionFailed | None:
+def _failed(state: SessionState, model: ModelCall) -> SessionFailed | None:
     """End when nobody can mend the model's failure, held by a person or not."""
-    model = state.turn.model
-    if model is None or model.phase != "given_up" or not model.fatal or state.account.bills:
+    if model.phase != "given_up" or not model.fatal or state.account.bills:
         return None
     return SessionFailed(kind=model.error.partition(":")[0], error=model.error)
 

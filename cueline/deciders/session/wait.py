@@ -43,12 +43,12 @@ def next_deadline(state: SessionState) -> datetime | None:
     Also while a person is waited for: what passes then is recorded, and starts
     nothing. A session that takes its hosts down is left alone altogether.
     """
-    if state.status not in LIVE or state.poisoned:
+    if state.status not in LIVE:
         return None
     times, rung = _times_of_effects(state), next_rung(state)
     if rung is not None:
         times.append(rung)
-    return min(times) if times else None
+    return min(times) if times and not state.poisoned else None
 
 
 def _times_of_effects(state: SessionState) -> list[datetime]:
