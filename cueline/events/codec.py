@@ -57,7 +57,6 @@ _MARK = b'$blob"'
 _WHOLE = "whole"
 """The field that names a blob on its own account."""
 _TYPE = {"type"}
-_NO_BLOBS: Mapping[str, bytes] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ class Encoded(Struct, frozen=True):
     """A fact in bytes, and the long values that have to be put before it."""
 
     draft: Draft
-    blobs: Mapping[str, bytes] = _NO_BLOBS
+    blobs: Mapping[str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +123,7 @@ class Codec:
         type_ = fact.type
         shape = self._shapes[type_]
         payload = self._payload(fact, shape)
-        blobs = _NO_BLOBS
+        blobs: dict[str, bytes] = {}
         if len(payload) > INLINE_LIMIT or _may_name_blobs(payload):
             payload, blobs = _outlined(payload)
         whole = getattr(fact, _WHOLE) if shape.names_blob else None
