@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from msgspec.json import encode
 from pydantic import Field, JsonValue
 from pydantic_core import to_json
 
@@ -132,5 +131,9 @@ def assistant_json(content: Sequence[Block], calls: Sequence[ToolCall]) -> bytes
 
 
 def tool_json(call: str, text: str, *, failed: bool) -> bytes:
-    """Return a `ToolMessage` in canonical JSON, likewise; of text alone msgspec makes the same."""
-    return encode({"role": "tool", "call": call, "text": text, "failed": failed})
+    """Return a `ToolMessage` in canonical JSON, likewise.
+
+    Not with msgspec, which takes half as long: what it returns keeps the room
+    that it wrote in, 200 bytes for each result of a prompt.
+    """
+    return to_json({"role": "tool", "call": call, "text": text, "failed": failed})
