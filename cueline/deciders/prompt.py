@@ -180,5 +180,7 @@ class Prompt:
         self.calls, self._results = {}, {}
         for version in versions:
             self.messages.extend(self._mail.pop(version, ()))
+        if not self._mail:
+            self._mail.clear()  # what was popped leaves its room: 160 bytes a session
         self.messages.extend(self._notes)
         self._notes = ()
