@@ -79,7 +79,7 @@ class Drive:
         self._breakers = breakers
         self._hand = Hand(alarm)
         self._mailbox = Mailbox(entity, parts)
-        self._graces = Graces(parts.clock.now, parts.grace_seconds)
+        self._graces = Graces(parts.clock, parts.grace_seconds)
         self._draining = False
         self._gear: _Gear | None = None
 

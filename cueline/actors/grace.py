@@ -1,9 +1,10 @@
 """How long an effect may go on that a stop or a signal is going to end."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
+from cueline.clock import Clock
 from cueline.deciders.session import SessionState, due
 from cueline.deciders.session.due import Cancel
 
@@ -18,10 +19,10 @@ _UNTIMED: Mapping[Cancel, datetime] = MappingProxyType({})
 class Graces:
     """What is about to be ended, and until when it may still end by itself."""
 
-    __slots__ = ("_ended", "_now", "_seconds", "_until", "until")
+    __slots__ = ("_clock", "_ended", "_seconds", "_until", "until")
 
-    def __init__(self, now: Callable[[], datetime], seconds: float = GRACE_SECONDS) -> None:
-        self._now = now
+    def __init__(self, clock: Clock, seconds: float = GRACE_SECONDS) -> None:
+        self._clock = clock
         self._seconds = seconds
         self._until = _UNTIMED
         self._ended = _NOTHING
@@ -33,7 +34,7 @@ class Graces:
         wanted = _wanted(state)
         if not wanted and not self._until:
             return []
-        now = self._now()
+        now = self._clock.now()
         self._until = {
             cancel: self._until.get(cancel) or now + self._grace(state, cancel) for cancel in wanted
         }

@@ -1,6 +1,7 @@
 """The breakers before the calls of one session."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -18,6 +19,8 @@ from cueline.events.session import (
     ToolReturned,
 )
 from cueline.events.stream import tenant_of
+
+_NONE: Mapping[str, Guard] = MappingProxyType({})
 
 
 class AskProbe(Struct, frozen=True):
@@ -40,7 +43,7 @@ class Guards:
         self._own = breakers.of_model(self._tenant, outfit.agent)
         """Before the agent's own model, which is asked at every turn."""
         guards = ((tool.name, breakers.of_tool(self._tenant, tool)) for tool in outfit.agent.tools)
-        self._tools = {name: guard for name, guard in guards if guard is not None}
+        self._tools = {name: guard for name, guard in guards if guard is not None} or _NONE
 
     async def know(self) -> None:
         """Read every breaker that a call of the session may meet."""
