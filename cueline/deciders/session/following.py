@@ -45,8 +45,6 @@ def settle(state: SessionState) -> tuple[list[SessionEvent], SessionState]:
     while (fact := _next(state)) is not None:
         facts.append(fact)
         state = evolve(state, fact)
-        if fact.type == "ModelRequested":
-            break  # nothing follows it: whatever goes before it went
     return facts, state
 
 
