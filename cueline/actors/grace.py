@@ -19,15 +19,19 @@ _UNTIMED: Mapping[Cancel, datetime] = MappingProxyType({})
 class Graces:
     """What is about to be ended, and until when it may still end by itself."""
 
-    __slots__ = ("_clock", "_ended", "_seconds", "_until", "until")
+    __slots__ = ("_clock", "_ended", "_seconds", "_until")
 
     def __init__(self, clock: Clock, seconds: float = GRACE_SECONDS) -> None:
         self._clock = clock
         self._seconds = seconds
         self._until = _UNTIMED
         self._ended = _NOTHING
-        self.until: datetime | None = None
+
+    @property
+    def until(self) -> datetime | None:
         """When the next grace is over."""
+        left = [moment for cancel, moment in self._until.items() if cancel not in self._ended]
+        return min(left, default=None)
 
     def over(self, state: SessionState) -> list[Cancel]:
         """Return what has to be ended now, each once; who is not to be ended any more is spared."""
@@ -40,8 +44,6 @@ class Graces:
         }
         over = [c for c, moment in self._until.items() if moment <= now and c not in self._ended]
         self._ended = self._ended.intersection(wanted).union(over)
-        left = [moment for c, moment in self._until.items() if c not in self._ended]
-        self.until = min(left, default=None)
         return over
 
     def _grace(self, state: SessionState, cancel: Cancel) -> timedelta:
