@@ -2,6 +2,7 @@
 
 Bare is SQLite on the same file system: the same columns, the same rows,
 `UNIQUE (stream, version)`, `synchronous = FULL`, its WAL as warm as ours.
+Ours appends as sessions do: as the owner of a stream, without a key.
 Floors: 0.5 × bare for one caller, 0.30 × for 256 beside commits of 100.
 """
 

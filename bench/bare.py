@@ -14,8 +14,8 @@ _COLUMNS = RecordedEvent._fields
 _TABLE = f"CREATE TABLE events ({', '.join(_COLUMNS)}, UNIQUE (stream, version))"
 _INSERT = f"INSERT INTO events VALUES ({', '.join('?' * len(_COLUMNS))})"
 
-
 Appends = list[list[RecordedEvent]]
+"""The rows of a session, by append."""
 
 
 async def played(path: Path) -> tuple[Appends, Appends]:

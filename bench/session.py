@@ -3,7 +3,7 @@
 A turn is a model call and a call of a trivial tool that runs in the loop; both answer at once,
 so that what is measured is the keeping. Everything is durable.
 Bare are the rows of the one session's appends, inserted and committed by SQLite alone.
-Before each a short session is held, so that all write to a WAL that is warm: a commit that
+Before each a session of 250 turns is held, so that all write to a WAL that is warm: a commit that
 makes its file longer takes twice as long.
 Floors: 0.45 × two bare commits a turn; 200 sessions make 3 × the turns of one.
 """
