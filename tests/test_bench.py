@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bench import backtest, conversation, memory, session, waiting
+from bench import backtest, conversation, session, waiting
 from bench.__main__ import existing
 from bench.table import Row
-from cueline.loop import run
 
 FOLDER = Path(__file__).parent.parent / "bench"
 
@@ -67,17 +66,6 @@ async def test_the_bench_has_sessions_wait_and_wakes_them(tmp_path, monkeypatch)
     assert after.tasks <= before.tasks
     assert after.files <= before.files
     assert 2 == len(seconds)
-
-
-def test_a_session_that_is_idle_keeps_to_its_floor(monkeypatch, tmp_path):
-    # Here too: bytes that Python holds are the same on a busy machine.
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(memory, "SESSIONS", 40)
-
-    active, prompt, text, _ = run(memory.weighed(in_flight=False))
-
-    assert active < 4_096
-    assert prompt < 1.2 * text
 
 
 def test_the_bench_tries_a_policy_on_a_past(monkeypatch, tmp_path):
