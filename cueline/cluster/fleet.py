@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -52,8 +53,8 @@ class Member:
 class News:
     """Something about a member that others have to know."""
 
-    what: Literal["joined", "lost", "gone"]
-    """Lost: it takes nothing more. Gone: and what it had begun is over."""
+    what: Literal["joined", "lost", "back", "gone"]
+    """Lost: it takes nothing more. Back: and it tells of what it had begun. Gone: that is over."""
     member: Member
     evidence: str = ""
 
@@ -131,13 +132,28 @@ class Fleet:
         return list(self._members.values())
 
     async def look(self) -> None:
-        """Find those that live and say nothing: frozen, or out of reach."""
+        """Find those that live and say nothing, frozen or out of reach; and what became of them."""
         present = await self._board.all()
         now = self._clock.now()
-        for member in self._members.values():
+        for member in (*self._members.values(), *self._astray):
             presence = find(present, member.incarnation)
             if member.presence is not None and presence and death_of(presence, now):
                 member.silent.set()
+        for member in [m for m in self._astray if m.role == "runner" and m.silent.is_set()]:
+            await self._look_for(member, find(present, member.incarnation), now)
+
+    async def _look_for(self, runner: Member, presence: Presence | None, now: datetime) -> None:
+        """Tell whether a silent *runner* speaks again or has ended: calls wait for one of both."""
+        # It has spoken once: what is not on the board has left it.
+        left = f"runner {runner.incarnation} has left"
+        over = left if presence is None else ended(presence)
+        if over is not None:
+            self._astray.remove(runner)
+            await self._bury(runner, over)
+        elif presence and death_of(presence, now) is None:
+            runner.silent.clear()
+            await self._tell_hosts()
+            self._on_news(News("back", runner))
 
     async def leave_nodes(self) -> None:
         """Move what is on nodes that are drained; the log's own stays to the last."""
@@ -278,18 +294,23 @@ class Fleet:
     async def _lose(self, member: Member, evidence: str) -> None:
         """Tell the others that *member* takes nothing more, and what is known of its end."""
         over = await self._is_over(member)
-        if over is None:
-            # Ray ends an actor to which nobody holds a handle.
-            self._astray.append(member)
-        else:
-            evidence = over
-            self._gone[member.incarnation] = evidence
-            if len(self._gone) > _REMEMBERED:
-                del self._gone[next(iter(self._gone))]
-            with suppress(CuelineError):
-                await self._board.leave(member.incarnation)
+        if over is not None:
+            await self._bury(member, over)
+            return
+        # Ray ends an actor to which nobody holds a handle.
+        self._astray.append(member)
         await self._tell_hosts()
-        self._on_news(News("lost" if over is None else "gone", member, evidence))
+        self._on_news(News("lost", member, evidence))
+
+    async def _bury(self, member: Member, evidence: str) -> None:
+        """Tell the others that *member* has ended, and what it had begun with it."""
+        self._gone[member.incarnation] = evidence
+        if len(self._gone) > _REMEMBERED:
+            del self._gone[next(iter(self._gone))]
+        with suppress(CuelineError):
+            await self._board.leave(member.incarnation)
+        await self._tell_hosts()
+        self._on_news(News("gone", member, evidence))
 
     async def _is_over(self, member: Member) -> str | None:
         """Return the evidence that the process has ended; silence is none."""
@@ -306,10 +327,18 @@ class Fleet:
         return None
 
     def _cards(self) -> list[RunnerCard]:
-        runners = [m for m in self._members.values() if m.role == "runner" and not m.leaves]
+        """Return the runners that answer; those that are lost or leave take nothing more."""
+        there = [*self._members.values(), *self._astray]
         return [
-            RunnerCard(m.incarnation, self.site.named(m.incarnation), m.node, self._machine(m))
-            for m in runners
+            RunnerCard(
+                member.incarnation,
+                self.site.named(member.incarnation),
+                member.node,
+                self._machine(member),
+                takes=member not in self._astray and not member.leaves,
+            )
+            for member in there
+            if member.role == "runner" and not member.silent.is_set()
         ]
 
     def _machine(self, member: Member) -> str | None:

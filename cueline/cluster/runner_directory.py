@@ -31,6 +31,8 @@ class RunnerCard:
     """The Ray node where it lives."""
     machine: str | None
     """As workspaces name it; None until it has said so."""
+    takes: bool
+    """Whether it takes calls; one that does not is asked what became of those it has."""
 
 
 class Directory:
@@ -48,9 +50,9 @@ class Directory:
         self._told = asyncio.Event()
 
     def know(self, cards: Sequence[RunnerCard], gone: Mapping[str, str]) -> None:
-        """Take *cards* for all the runners that take calls, and *gone* with the evidence."""
+        """Take *cards* for all the runners that answer, and *gone* with the evidence."""
         self._told.set()
-        self._able = cards
+        self._able = [card for card in cards if card.takes]
         self._cards.update({card.incarnation: card for card in cards})
         self._gone.update(gone)
         for card in cards:

@@ -31,7 +31,7 @@ class Supervisor:
         self._on_trouble = on_trouble
         self._on_news = on_news
         self._look_now = asyncio.Event()
-        self._new_runner = False
+        self._runner_news = False
         self._tasks: list[asyncio.Task[None]] = []
         self.fleet = Fleet(site, board, epoch=epoch, on_trouble=on_trouble, on_news=self._hear_of)
         self._scope = scope
@@ -81,15 +81,15 @@ class Supervisor:
     def _hear_of(self, news: News) -> None:
         # Whatever a lost host had, or waits for this runner, need not wait for the second.
         self._look_now.set()
-        if news.what == "joined" and news.member.role == "runner":
-            self._new_runner = True
+        if news.what != "lost" and news.member.role == "runner":
+            self._runner_news = True
         if self._on_news is not None:
             self._on_news(news)
 
     async def _look(self) -> None:
         await self._dispatcher.tick()
-        if self._new_runner:
-            self._new_runner = False
+        if self._runner_news:
+            self._runner_news = False
             waiting = await self._index.waiting("runner")
             await self.place([s for s in waiting if self._scope is None or s in self._scope])
         try:

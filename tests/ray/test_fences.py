@@ -10,7 +10,7 @@ from cueline.cluster.remote_runner import RemoteRunner
 from cueline.deciders.session import order_digest
 from cueline.errors import FencedError, StaleOrderError
 from cueline.events.journal import FactWrite
-from cueline.events.session import SessionContinued
+from cueline.events.session import SessionContinued, SessionWaiting
 from cueline.testing.wait import await_until
 
 NOTHING = "[[reply]]\ntext = '-'"
@@ -51,6 +51,29 @@ async def test_a_frozen_host_that_thaws_changes_nothing(on_cluster):
         )
 
 
+async def test_a_frozen_runner_that_thaws_is_asked_what_became_of_its_call(on_cluster):
+    async with on_cluster(SCRIPT, tools=["undeclared"]) as world:
+        frozen = await frozen_in_a_call(world)
+        world.let_go()
+        os.kill(frozen.pid, signal.SIGCONT)
+
+        assert "Done." == await world.result()
+        types = await world.types()
+        assert (0, 1) == (types["ToolInDoubt"], types["ToolReturned"])
+        assert 1 == len(world.journal_lines())
+
+
+async def test_the_end_of_a_frozen_runner_is_noticed(on_cluster):
+    async with on_cluster(SCRIPT, tools=["undeclared"], policy={"in_doubt": "tell"}) as world:
+        frozen = await frozen_in_a_call(world)
+        os.kill(frozen.pid, signal.SIGKILL)
+
+        assert "Done." == await world.result()
+        types = await world.types()
+        assert (1, 0) == (types["ToolInDoubt"], types["ToolReturned"])
+        assert 1 == len(world.journal_lines())
+
+
 async def test_a_host_obeys_only_the_newest_dispatcher(on_cluster):
     async with on_cluster(NOTHING, sessions=0) as world:
         [host] = [m for m in world.fleet.members() if m.role == "host"]
@@ -58,6 +81,20 @@ async def test_a_host_obeys_only_the_newest_dispatcher(on_cluster):
 
         with pytest.raises(StaleOrderError):
             await host.handle.drive.remote(1, [])
+
+
+async def frozen_in_a_call(world):
+    """Freeze the runner in a call, have its host die too, and return the runner's presence.
+
+    The next host has never heard of that runner, and waits.
+    """
+    await world.begun()
+    frozen = await world.presence("runner")
+    os.kill(frozen.pid, signal.SIGSTOP)
+    await await_until(lambda: frozen not in world.presences("runner"))
+    await world.kill("host")
+    await world.fact(SessionWaiting)
+    return frozen
 
 
 def late(world):
