@@ -55,8 +55,8 @@ class Graces:
 def _wanted(state: SessionState) -> list[Cancel]:
     if state.stop is not None:
         return [effect for effect in due(state) if isinstance(effect, Cancel)]
-    model = state.turn.model
-    if state.hold == "signal" and model is not None and model.phase == "started":
+    model, signalled = state.turn.model, state.hold is not None and state.hold.why == "signal"
+    if signalled and model is not None and model.phase == "started":
         return [Cancel(model.effect, model.attempt)]
     return []
 

@@ -46,7 +46,14 @@ class Payer:
         if answer.verdict == "closed":
             return [_closed(call, Closing("released"))]
         if answer.verdict == "exhausted":
-            return [SessionWaiting(kind="budget", why=answer.why, exhausted=True)]
+            exhausted = SessionWaiting(
+                kind="budget",
+                why=answer.why,
+                exhausted=True,
+                limit=answer.limit,
+                whose=answer.whose,
+            )
+            return [exhausted]
         until = self._parts.clock.now() + timedelta(seconds=BUSY_SECONDS)
         return [SessionWaiting(kind="budget", why=answer.why, deadline_at=until)]
 

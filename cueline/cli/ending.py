@@ -1,7 +1,6 @@
 """How a driven session was left: its summary, the way to go on, the exit code."""
 
 import json
-import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,6 @@ from cueline.console.text import spoken
 from cueline.deciders.session import SessionState, Status
 from cueline.events.stream import shown
 
-_EXHAUSTED = re.compile(
-    r"^exhausted: (?P<limit>max_\w+) [^,]*?(?: of (?P<whose>\S+))?,"
-    r"|^limit: .*\((?P<time>max_\w+)\)$"
-)
 _OPTIONS = {
     "max_cost": ("--max-cost", "USD"),
     "max_tokens": ("--max-tokens", "N"),
@@ -99,11 +94,11 @@ def way_on(
 
 def _more(state: SessionState, id: str, log: Path) -> str | None:  # noqa: A002 - the word of the log
     """Return the command that raises the limit which holds the session, if one does."""
-    found = _EXHAUSTED.search(state.waiting.why) if state.waiting else None
-    option = _OPTIONS.get(found["limit"] or found["time"]) if found else None
-    if found is None or option is None:
+    wait = state.waiting
+    if wait is None or wait.limit not in _OPTIONS:
         return None
-    return f"  {command(log, 'budget', 'raise', found['whose'] or id, option[0])} {option[1]}"
+    (option, much), whose = _OPTIONS[wait.limit], shown(wait.whose) if wait.whose else id
+    return f"  {command(log, 'budget', 'raise', whose, option)} {much}"
 
 
 def _resume(log: Path, id: str) -> str:  # noqa: A002 - the word of the log
@@ -125,6 +120,8 @@ def _document(watch: Watch, id: str) -> dict[str, Any]:  # noqa: A002 - the word
             "kind": waiting.kind,
             "why": waiting.why,
             "deadline_at": waiting.deadline_at.isoformat() if waiting.deadline_at else None,
+            "limit": waiting.limit or None,
+            "whose": shown(waiting.whose) if waiting.whose else None,
             "approvals": [c.approval.id for c in state.open_calls if c.approval and c.asking],
         },
         "turns": tally.turns,

@@ -251,7 +251,7 @@ def _already(to: Addressed, message: "InboxMessage") -> str | None:
         if to.stopping:
             return "it was asked to stop before"
     if isinstance(message, PauseAsked) and to.paused:
-        return f"it is paused already{f': {to.state.hold}' if to.state.hold else ''}"
+        return f"it is paused already{f': {to.state.hold.why}' if to.state.hold else ''}"
     return None
 
 

@@ -79,14 +79,15 @@ def _is_exhausted(state: SessionState) -> bool:
 
 def _more(shell: ToyShell) -> InboxMessage:
     """Return what ends the hold: more of what is used up, or a resume."""
-    hold, limits = shell.state.hold or "", shell.state.meter.limits
-    if not hold and limits.max_cost is not None:
+    hold, limits = shell.state.hold, shell.state.meter.limits
+    if hold is None and limits.max_cost is not None:
         more = RaiseAsked(max_cost=limits.max_cost + 1)
         shell.ledger.raise_limits(shell.state, limits.max_cost + 1, f"raise of {shell.mail}")
         return more
-    if "max_active_seconds" in hold:
+    if hold is not None and hold.limit == "max_active_seconds":
         return RaiseAsked(max_active_seconds=limits.max_active_seconds + 3600)
-    if "max_wall_seconds" in hold and limits.max_wall_seconds is not None:
+    if hold is not None and hold.limit == "max_wall_seconds":
+        assert limits.max_wall_seconds is not None, "what is used up was limited"
         return RaiseAsked(max_wall_seconds=limits.max_wall_seconds + 86_400)
     return ResumeAsked()
 

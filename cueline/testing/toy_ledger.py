@@ -40,7 +40,13 @@ class ToyLedger:
         if answer.verdict == "closed":
             return self._closed(call)
         if answer.verdict == "exhausted":
-            return SessionWaiting(kind="budget", why=answer.why, exhausted=True)
+            return SessionWaiting(
+                kind="budget",
+                why=answer.why,
+                exhausted=True,
+                limit=answer.limit,
+                whose=answer.whose,
+            )
         until = now + timedelta(seconds=BUSY_SECONDS)
         return SessionWaiting(kind="budget", why=answer.why, deadline_at=until)
 

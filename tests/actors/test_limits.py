@@ -21,7 +21,7 @@ async def test_the_time_since_the_start_is_up_while_a_tool_runs():
     world = await scene.begin()
 
     await scene.clock.advance(101)
-    held = (await scene.state()).hold
+    held = (await scene.state()).hold.why
     valve.opened.set()
     await scene.clock.settle()
 
@@ -81,7 +81,7 @@ async def test_a_session_at_its_time_reads_messages_and_asks_nobody():
 
     assert 1 == (await scene.count())["MessageReceived"]
     assert 1 == (await scene.count())["ModelStarted"]
-    assert "limit" in (await scene.state()).hold
+    assert "limit" in (await scene.state()).hold.why
 
 
 def costing(usd, *replies, **limits):

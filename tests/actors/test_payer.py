@@ -54,6 +54,7 @@ async def test_a_session_without_room_waits_and_goes_on_after_a_raise():
 
     assert 1 == len(place.model.asked)
     assert ("budget", None) == (waits.kind, waits.deadline_at)
+    assert ("max_cost", "") == (waits.limit, waits.whose)
     assert waits.why == "exhausted: max_cost 0.12 USD, 0.04 USD spent, a call may take 0.1 USD"
     await place.say(RaiseAsked(max_cost=Decimal(1)))
     assert Status.COMPLETED == (await place.state()).status

@@ -4,8 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from cueline.deciders.budget import Amount, Raise, Reserve, closing
-from cueline.deciders.budget.room import told_of
+from cueline.deciders.budget import Amount, Raise, Reserve, answer, closing
 from cueline.events.budget import Allowance, BudgetRaised, BudgetWarned, CostSettled, RoomOffered
 from tests.deciders.budget_example import (
     CHILD,
@@ -87,14 +86,17 @@ def test_the_share_is_that_of_the_limit_that_is_reached_first():
 
 
 def test_people_are_told_which_limit_and_whose():
-    past = asked(reserve("0.7"))
+    past, wanted = asked(reserve("0.7")), reserve("0.4", CHILD)
     tokens = (Allowance(session=ROOT, max_tokens=90_000),)
-    only_tokens = asked(Reserve(call(), 1, tokens, Amount(60_000, Decimal(0))))
+    too_many = Reserve(call(), 1, tokens, Amount(90_001, Decimal(0)))
 
-    assert "busy: max_cost 1 USD of root, 0 USD is spent and 0.7 USD is held for others" == told_of(
-        past.when(reserve("0.4", CHILD)).state, CHILD, Amount(10, Decimal("0.4"))
-    )
+    busy = answer(wanted, past.when(wanted).state)
+    spent = answer(too_many, asked(too_many).state)
+
+    assert ("max_cost", ROOT) == (busy.limit, busy.whose)
+    assert "busy: max_cost 1 USD of root, 0 USD is spent and 0.7 USD is held for others" == busy.why
+    assert ("max_tokens", "") == (spent.limit, spent.whose)
     assert (
         "exhausted: max_tokens 90,000 tokens, 0 tokens spent, a call may take 90,001 tokens"
-        == told_of(only_tokens.state, ROOT, Amount(90_001, Decimal(0)))
+        == spent.why
     )

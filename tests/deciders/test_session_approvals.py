@@ -139,7 +139,7 @@ def test_a_call_that_nobody_decided_on_is_rejected_and_the_session_paused():
 
     past.then(ApprovalResolved, ToolSkipped, SessionWaiting)
     assert ["Action rejected: approval timeout"] == told_of_skips(past)
-    assert "approval expired" == past.state.hold
+    assert "approval expired" == past.state.hold.why
     past.when(received(2, ResumeAsked())).then(MessageReceived, ModelRequested)
 
 

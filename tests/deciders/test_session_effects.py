@@ -275,7 +275,7 @@ def test_a_call_that_no_runner_takes_ends_in_a_question_to_the_operator():
 
     past.when(RUNNER).then(SessionWaiting)
 
-    assert "error: unreachable" == past.state.hold
+    assert "error: unreachable" == past.state.hold.why
     past.when(received(2, ResumeAsked()))
     assert ["1.0"] == runs(past)
     assert past.when(RUNNER).state.runner_wait is not None

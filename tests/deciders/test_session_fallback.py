@@ -102,7 +102,7 @@ def test_what_was_refused_for_what_it_says_is_put_to_no_other(kind):
 def test_after_the_last_model_a_person_is_asked(kind):
     past = last_one_failed(kind).then(ModelFailed, SessionWaiting)
 
-    assert f"error: {kind}: no" == past.state.hold
+    assert f"error: {kind}: no" == past.state.hold.why
 
 
 def test_after_the_last_model_a_request_that_is_wrong_ends_the_session():

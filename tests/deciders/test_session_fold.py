@@ -108,7 +108,7 @@ def test_a_second_pause_changes_nothing():
     past = given().when(*up_to_reply("look"), received(2, PauseAsked()))
 
     past.when(received(3, PauseAsked(why="signal"))).then(MessageReceived)
-    assert "asked" == past.state.hold
+    assert "asked" == past.state.hold.why
 
 
 def test_a_call_waits_for_its_runner_whatever_else_goes_on():
@@ -151,7 +151,7 @@ def test_what_only_a_person_can_mend_is_waited_for():
 
     past = given().when(*up_to_reply("look"), error).then(error)
 
-    assert ("error: KeyError: 'script'", []) == (past.state.hold, due(past.state))
+    assert ("error: KeyError: 'script'", []) == (past.state.hold.why, due(past.state))
 
 
 def test_an_edit_of_no_call_that_is_known_changes_nothing_of_what_is_told():

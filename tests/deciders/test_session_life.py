@@ -95,7 +95,7 @@ def test_a_pause_outlasts_a_limit_that_a_message_would_lift():
 
     past.when(received(2, PAUSE), said(3))
 
-    assert "asked" == past.state.hold
+    assert "asked" == past.state.hold.why
 
 
 def test_a_resume_without_a_pause_changes_nothing():

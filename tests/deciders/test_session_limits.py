@@ -114,7 +114,11 @@ def test_the_note_is_the_last_of_what_the_next_model_call_is_told():
 def test_a_session_whose_time_is_used_up_is_held_before_the_next_call():
     past = working(100).then(
         ToolReturned,
-        SessionWaiting(kind="operator", why="limit: 100 s of work (max_active_seconds)"),
+        SessionWaiting(
+            kind="operator",
+            why="limit: 100 s of work (max_active_seconds)",
+            limit="max_active_seconds",
+        ),
     )
 
     assert Status.WAITING is past.state.status
@@ -249,7 +253,7 @@ def test_a_raise_does_not_lift_a_pause():
     past = working(10).when(received(2, PauseAsked()), received(3, RaiseAsked(max_turns=60)))
 
     past.then(MessageReceived, LimitRaised(max_turns=60))
-    assert "asked" == past.state.hold
+    assert "asked" == past.state.hold.why
 
 
 @pytest.mark.parametrize(

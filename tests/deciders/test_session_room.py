@@ -77,6 +77,17 @@ def test_who_is_exhausted_waits_for_a_raise():
     assert [Reserve("1.m", 1)] == owed(past)
 
 
+def test_a_wait_says_what_has_to_be_raised_and_whose_it_is():
+    spent = EXHAUSTED.model_copy(update={"limit": "max_tokens", "whose": "session-default/root"})
+
+    past = asked().when(spent).then(spent)
+
+    assert ("max_tokens", "session-default/root") == (
+        past.state.waiting.limit,
+        past.state.waiting.whose,
+    )
+
+
 def test_a_refusal_counts_only_while_room_is_wanted():
     past = asked().when(received(2, PauseAsked()))
 

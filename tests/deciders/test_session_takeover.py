@@ -53,7 +53,7 @@ def test_a_session_that_took_down_three_hosts_waits_for_an_operator():
     past = poisoned().then(SessionTakenOver, SessionWaiting)
 
     assert ("error: its host died 3 times in it", [], None) == (
-        past.state.hold,
+        past.state.hold.why,
         due(past.state),
         wake_at(past.state),
     )

@@ -5,6 +5,7 @@ import pytest
 from cueline.deciders.session import Status, due, wake_at
 from cueline.deciders.session.due import CallModel
 from cueline.deciders.session.following import STEERED
+from cueline.deciders.session.state import Hold
 from cueline.events.agent import Policy
 from cueline.events.inbox import ResumeAsked
 from cueline.events.session import (
@@ -155,7 +156,7 @@ def test_a_session_at_its_limit_of_turns_waits_for_an_operator():
 
     past.when(returned("1.0")).then(ToolReturned, SessionWaiting)
 
-    assert "limit: 1 turns since the last message" == past.state.hold
+    assert Hold("limit: 1 turns since the last message") == past.state.hold
     assert wake_at(past.state) is None
 
 
@@ -210,7 +211,7 @@ def test_a_model_that_keeps_failing_is_given_up_and_an_operator_asked():
         past.when(SessionContinued(by="deadline", at=NOW))
 
     assert Status.WAITING is past.state.status
-    assert "error: timeout: no" == past.state.hold
+    assert "error: timeout: no" == past.state.hold.why
 
 
 def test_a_failure_that_a_person_can_mend_waits_for_one():

@@ -43,7 +43,8 @@ def test_time_since_the_start_ends_on_a_timer_and_lets_what_is_in_flight_finish(
     assert wake_at(past.state) is None
     past.when(returned("1.0")).then(ToolReturned, SessionWaiting)
 
-    assert "100 s since the start" in past.state.hold
+    assert "100 s since the start" in past.state.hold.why
+    assert "max_wall_seconds" == past.state.waiting.limit
 
 
 def test_time_since_the_start_is_told_of_before_the_next_call():
@@ -86,9 +87,9 @@ def test_a_pause_outlasts_the_time_since_the_start():
     assert wake_at(past.state) is None
 
     past.when(at(150, 3, said(3).message))
-    assert "asked" == past.state.hold
+    assert "asked" == past.state.hold.why
     past.when(at(160, 4, ResumeAsked())).then(MessageReceived, SessionWaiting)
-    assert "100 s since the start" in past.state.hold
+    assert "100 s since the start" in past.state.hold.why
 
 
 def test_a_session_that_stops_is_not_held_by_the_time_since_the_start():

@@ -85,6 +85,10 @@ class Answer(Struct, frozen=True):
     verdict: Literal["granted", "busy", "exhausted", "closed"]
     """Closed: this attempt is over; another one may be made."""
     why: str = ""
+    limit: str = ""
+    """Which limit leaves no room."""
+    whose: str = ""
+    """The session above that has it; empty: it is that of the session which asks."""
 
 
 class Closing(Struct, frozen=True):
@@ -126,8 +130,11 @@ def answer(command: Reserve, state: BudgetState) -> Answer:
     if node.held is not None and node.held.call == command.call:
         return Answer("granted")
     if node.wanted is not None and node.wanted.call == command.call:
-        why = told_of(state, command.call.session, command.amount)
-        return Answer(node.wanted.answer, why)
+        short = shortage(state, command.call.session, command.amount)
+        assert short is not None, "who waits is told of room when it is made"
+        why = told_of(state, command.call.session, command.amount, short)
+        whose = "" if short.whose == command.call.session else short.whose
+        return Answer(node.wanted.answer, why, short.limit, whose)
     return Answer("closed")
 
 

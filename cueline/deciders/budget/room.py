@@ -65,10 +65,8 @@ def shares(state: BudgetState, session: str) -> dict[str, float]:
     return found
 
 
-def told_of(state: BudgetState, session: str, amount: Amount) -> str:
+def told_of(state: BudgetState, session: str, amount: Amount, short: Shortage) -> str:
     """Say for people why a call of *session* waits."""
-    short = shortage(state, session, amount)
-    assert short is not None, "who waits is told of room when it is made"
     node = state.nodes[short.whose]
     need, most = _said(short.limit, amount), _said(short.limit, node.limits[short.limit])
     whose = "" if short.whose == session else f" of {short.whose.partition('/')[2]}"

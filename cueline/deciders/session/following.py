@@ -249,5 +249,7 @@ def _resting(state: SessionState) -> SessionEvent | None:
         why=wait.why,
         deadline_at=wait.deadline_at,
         exhausted=wait.exhausted,
+        limit=wait.limit,
+        whose=wait.whose,
         effects=unreached if wait.kind == "runner" else (),
     )

@@ -15,6 +15,7 @@ from cueline.deciders.session.state import (
     MAX_TAKEOVERS,
     ROOT,
     Family,
+    Hold,
     Mail,
     Marks,
     SessionState,
@@ -120,12 +121,15 @@ def waited(state: SessionState, event: SessionWaiting) -> SessionState:
     rested = replace(
         state,
         status=Status.STOPPING if state.stop else Status.WAITING,
-        waiting=Wait(event.kind, event.why, event.deadline_at, event.exhausted),
+        waiting=Wait(
+            event.kind, event.why, event.deadline_at, event.exhausted, event.limit, event.whose
+        ),
     )
     if event.kind == "budget":
-        return without_room(rested, Room(event.why, None if event.exhausted else event.deadline_at))
+        until = None if event.exhausted else event.deadline_at
+        return without_room(rested, Room(event.why, until, event.limit, event.whose))
     if event.kind == "operator" and not state.stop:
-        return replace(rested, hold=state.hold or event.why)
+        return replace(rested, hold=state.hold or Hold(event.why, event.limit))
     if event.kind == "runner" and event.deadline_at is not None:
         calls = tuple(_unreached(c, event, event.deadline_at) for c in state.turn.calls)
         return replace(rested, turn=replace(state.turn, calls=calls))
@@ -205,7 +209,7 @@ def taken_over(state: SessionState, event: SessionTakenOver) -> SessionState:
     takeovers = state.takeovers + 1
     hold = state.hold
     if takeovers >= MAX_TAKEOVERS and not state.stop:
-        hold = hold or f"error: its host died {takeovers} times in it"
+        hold = hold or Hold(f"error: its host died {takeovers} times in it")
     taken = replace(
         state,
         epoch=event.epoch,

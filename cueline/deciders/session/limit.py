@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from cueline.deciders import prompt
 from cueline.deciders.session.budget import released_first, room_made
 from cueline.deciders.session.meter import Meter
-from cueline.deciders.session.state import SessionState, Status
+from cueline.deciders.session.state import Hold, SessionState, Status
 from cueline.events.agent import Limits
 from cueline.events.inbox import RaiseAsked
 from cueline.events.session import LimitRaised, LimitWarned, SessionWaiting
@@ -63,6 +63,11 @@ class Use(Struct, frozen=True):
                 return f"{self.of:g} s since the start (max_wall_seconds)"
 
     @property
+    def hold(self) -> Hold:
+        """What it makes of the session; one at its turns goes on with the next message."""
+        return Hold(f"{LIMIT}: {self.why}", "" if self.limit == "max_turns" else self.limit)
+
+    @property
     def share(self) -> float:
         """How much of it is used: 1.0 is all."""
         return self.used / self.of
@@ -77,7 +82,7 @@ def spoken(state: SessionState, *, turns: bool) -> SessionWaiting | LimitWarned 
 def _reached(uses: Sequence[Use]) -> SessionWaiting | None:
     for use in uses:
         if use.limit not in _BUDGETS and use.used >= use.of:
-            return SessionWaiting(kind="operator", why=f"{LIMIT}: {use.why}")
+            return SessionWaiting(kind="operator", why=use.hold.why, limit=use.hold.limit)
     return None
 
 
@@ -131,7 +136,7 @@ def seen(state: SessionState, at: datetime | None) -> SessionState:
     over = next((u for u in _uses(state, turns=False) if u.limit == "max_wall_seconds"), None)
     if over is None or over.share < STOP:
         return state
-    return replace(state, hold=f"{LIMIT}: {over.why}")
+    return replace(state, hold=over.hold)
 
 
 def next_rung(state: SessionState) -> datetime | None:
@@ -201,4 +206,4 @@ def raised(state: SessionState, event: LimitRaised) -> SessionState:
 
 def held(state: SessionState) -> bool:
     """Whether it is for a limit that the session is held."""
-    return state.hold is not None and state.hold.startswith(LIMIT)
+    return state.hold is not None and state.hold.why.startswith(LIMIT)

@@ -8,7 +8,7 @@ from cueline.deciders import prompt
 from cueline.deciders.session.budget import released_first, room_made, with_news
 from cueline.deciders.session.limit import held, raise_asked, seen
 from cueline.deciders.session.question import answered
-from cueline.deciders.session.state import Mail, SessionState, Status, Stop
+from cueline.deciders.session.state import Hold, Mail, SessionState, Status, Stop
 from cueline.deciders.session.turn import Call, ModelCall
 from cueline.events.inbox import (
     ChildAsked,
@@ -78,7 +78,7 @@ def _paused(state: SessionState, why: str) -> SessionState:
     """Hold the session; also one at its limit, which the next message would let go on."""
     if state.stop is not None or (state.hold and not held(state)):
         return state
-    return replace(state, hold=why)
+    return replace(state, hold=Hold(why))
 
 
 def _stopped(state: SessionState, reason: str) -> SessionState:

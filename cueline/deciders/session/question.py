@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from cueline.deciders.policy import Standing
 from cueline.deciders.session.call import ordered, with_call
-from cueline.deciders.session.state import SessionState, Status, Stop
+from cueline.deciders.session.state import Hold, SessionState, Status, Stop
 from cueline.deciders.session.turn import Answer, Approval, Call, Ruling
 from cueline.events.message import Estimate
 from cueline.events.session import ApprovalRequested, ApprovalResolved, GateAnswer, PeopleTold
@@ -123,7 +123,7 @@ def _denied(state: SessionState, call: Call, event: ApprovalResolved) -> Session
     told = with_call(state, replace(call, problem=f"{_REJECTED}{note}"))
     match state.agent.policy.on_deny:
         case "pause" if not state.stop:
-            return replace(told, hold=state.hold or CANCELLED)
+            return replace(told, hold=state.hold or Hold(CANCELLED))
         case "cancel" if not state.stop:
             return _ending(told, Stop(event.by, f"{CANCELLED}{note}"))
         case _:
@@ -144,7 +144,7 @@ def _expired(state: SessionState, call: Call, approval: Approval) -> SessionStat
         case "deny_and_continue" if may_it_run:
             return after
         case _:
-            return replace(after, hold=state.hold or EXPIRED)
+            return replace(after, hold=state.hold or Hold(EXPIRED))
 
 
 def people_told(state: SessionState, event: PeopleTold) -> SessionState:

@@ -90,6 +90,14 @@ class Setup(Struct, frozen=True):
     family: Family = ROOT
 
 
+class Hold(Struct, frozen=True):
+    """Why a person has to say that the session goes on."""
+
+    why: str
+    limit: str = ""
+    """What has to be raised before it can."""
+
+
 class Wait(Struct, frozen=True):
     """Why and until when the session rests, as recorded."""
 
@@ -97,6 +105,10 @@ class Wait(Struct, frozen=True):
     why: str
     deadline_at: datetime | None = None
     exhausted: bool = False
+    limit: str = ""
+    """What has to be raised before it can go on."""
+    whose: str = ""
+    """The session above it that has this limit; empty: it is its own."""
 
     @property
     def is_pause(self) -> bool:
@@ -128,8 +140,8 @@ class SessionState(Struct, frozen=True):
     marks: Marks = UNMARKED
     meter: Meter = Meter()
     inbox_read: int = 0
-    hold: str | None = None
-    """Why a person has to say that it goes on; nothing new starts."""
+    hold: Hold | None = None
+    """A person has to say that it goes on; nothing new starts."""
     waiting: Wait | None = None
     stop: Stop | None = None
     takeovers: int = 0

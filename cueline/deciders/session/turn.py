@@ -25,6 +25,10 @@ class Room(Struct, frozen=True):
     why: str
     until: datetime | None
     """When it asks again; None: only a raise helps."""
+    limit: str = ""
+    """What has to be raised then."""
+    whose: str = ""
+    """The session above that has this limit."""
 
 
 class ModelCall(Struct, frozen=True):

@@ -19,10 +19,10 @@ def wait_of(state: SessionState) -> Wait | None:
         return None
     until = next_deadline(state)
     if state.hold:
-        return Wait("operator", state.hold, until)
+        return Wait("operator", state.hold.why, until, limit=state.hold.limit)
     room = state.turn.model.room if state.turn.model is not None else None
     if room is not None:
-        return Wait("budget", room.why, until, exhausted=room.until is None)
+        return Wait("budget", room.why, until, room.until is None, room.limit, room.whose)
     asking = [call.approval.id for call in state.open_calls if call.approval and call.asking]
     if asking:
         return Wait("approval", ", ".join(asking), until)

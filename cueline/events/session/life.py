@@ -72,6 +72,10 @@ class SessionWaiting(Fact):
     effects: tuple[str, ...] = ()
     exhausted: bool = False
     """Of `budget`: what was spent leaves no room, and only a raise makes some."""
+    limit: str = ""
+    """What has to be raised before it can go on, by its name in `Limits`."""
+    whose: str = ""
+    """The session above it that has this limit; empty: it is its own."""
     reserved: bool = False
     """Of `breaker`: room may be held for the model call already; it is released."""
 
