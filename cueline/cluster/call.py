@@ -2,18 +2,20 @@
 
 import asyncio
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import ray
 from ray.exceptions import (
     ActorDiedError,
     ActorHandleNotFoundError,
-    ActorUnavailableError,
     ActorUnschedulableError,
+    RayError,
     RayTaskError,
-    TaskCancelledError,
 )
 
+from cueline.clock import SystemClock
 from cueline.errors import ClusterError, CuelineError
 
 Handle = Any
@@ -21,9 +23,14 @@ Handle = Any
 
 DEAD = (ActorDiedError, ActorUnschedulableError, ActorHandleNotFoundError)
 """The actor is no more, and never will be again."""
-UNCLEAR = (ActorUnavailableError, TimeoutError, TaskCancelledError)
-"""The call may or may not have been executed."""
+UNCLEAR = (RayError, TimeoutError)
+"""The call may or may not have been executed, whatever else Ray says. To be caught after `DEAD`."""
 
+LOOK_SECONDS = 3.0
+"""After so long without an answer, whoever waits looks whether the actor is frozen."""
+ANSWER_SECONDS = 5.0
+"""One that lives answers a ping within that, whatever it does."""
+_ALIVE = 2
 _POLL_SECONDS = (20.0, 40.0)
 _SLACK_SECONDS = 10.0
 
@@ -59,3 +66,39 @@ async def poll(method: Any, *asked: object) -> Any:
     """Return what the long poll *method* brings; its last argument is how long it may hang."""
     seconds = poll_seconds()
     return await call(method.remote(*asked, seconds), seconds + _SLACK_SECONDS)
+
+
+@contextmanager
+def awake(actor: Handle) -> Iterator[None]:
+    """End *actor* if it is frozen while it is waited for in here; it is one that Ray restarts.
+
+    Ray sees that a process has died, and nobody else sees that one is frozen:
+    whoever waits for the only one of its kind would wait for as long as it is.
+    It may be asked everything twice, so to end one that only looked frozen does no harm.
+    """
+    watching: list[asyncio.Task[None]] = []
+    loop = asyncio.get_running_loop()
+    # A timer, not a task: almost every call has its answer long before.
+    timer = loop.call_later(
+        LOOK_SECONDS, lambda: watching.append(loop.create_task(_end_frozen(actor)))
+    )
+    try:
+        yield
+    finally:
+        timer.cancel()
+        for task in watching:
+            task.cancel()
+
+
+async def _end_frozen(actor: Handle) -> None:
+    clock = SystemClock()
+    while True:
+        # One that starts answers nobody, and may take its time. There is no
+        # public way to ask that costs no call; Ray's own libraries ask so.
+        if actor._get_local_state() == _ALIVE:  # noqa: SLF001 - as said
+            try:
+                with suppress(RayError, CuelineError):
+                    await call(actor.__ray_ready__.remote(), ANSWER_SECONDS)
+            except TimeoutError:
+                ray.kill(actor, no_restart=False)
+        await clock.sleep(LOOK_SECONDS)

@@ -14,8 +14,8 @@ import ray
 
 from cueline.actors.presence import BEAT_SECONDS, death_of, find, presence_of
 from cueline.clock import SystemClock
-from cueline.cluster.call import DEAD, UNCLEAR, call
-from cueline.cluster.fleet import Member, News, Role
+from cueline.cluster.call import DEAD, UNCLEAR, awake, call
+from cueline.cluster.fleet import START_SECONDS, Member, News, Role
 from cueline.cluster.log_writer import LogWriterActor
 from cueline.cluster.order import DISPATCHER
 from cueline.cluster.remote_store import RemoteStore
@@ -132,7 +132,8 @@ class DispatcherActor:
         writer = self._site.create(
             LogWriterActor, self._site.named("writer"), self._site.parts, restarts=True
         )
-        await writer.start.remote()
+        with awake(writer):
+            await call(writer.start.remote(), START_SECONDS)
         self._epoch = await self._acquire()
         started = DispatcherStarted(
             incarnation=self.presence.incarnation,
@@ -164,13 +165,12 @@ class DispatcherActor:
 
     async def _start_again(self) -> Started:
         clock = SystemClock()
-        while True:
-            try:
-                return await self._start()
-            except (*DEAD, *UNCLEAR, CuelineError) as error:
-                if isinstance(error, SessionOwnedError):
-                    os._exit(1)
-                await clock.sleep(BEAT_SECONDS)
+        try:
+            return await self._start()
+        except Exception:  # noqa: BLE001 - one that gave up would live, and care for nobody
+            await clock.sleep(BEAT_SECONDS)
+            # With all that it has begun: Ray starts another, and that begins anew.
+            os._exit(1)
 
     async def _acquire(self) -> int:
         """Become the log's dispatcher."""

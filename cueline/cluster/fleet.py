@@ -29,6 +29,7 @@ CALL_SECONDS = 5.0
 REST_SECONDS = 5.0
 """What dies younger, twice in a row, is replaced after so long: it may die of its start."""
 _AGAIN_SECONDS = 0.2
+_ANSWER_SECONDS = 1.0
 _REMEMBERED = 1000
 
 Role = Literal["host", "runner"]
@@ -135,25 +136,43 @@ class Fleet:
         """Find those that live and say nothing, frozen or out of reach; and what became of them."""
         present = await self._board.all()
         now = self._clock.now()
+        unheard = []
         for member in (*self._members.values(), *self._astray):
             presence = find(present, member.incarnation)
             if member.presence is not None and presence and death_of(presence, now):
-                member.silent.set()
-        for member in [m for m in self._astray if m.role == "runner" and m.silent.is_set()]:
+                unheard.append(member)
+        await asyncio.gather(*(self._ask(member) for member in unheard))
+        for member in [m for m in self._astray if m.silent.is_set()]:
             await self._look_for(member, find(present, member.incarnation), now)
 
-    async def _look_for(self, runner: Member, presence: Presence | None, now: datetime) -> None:
-        """Tell whether a silent *runner* speaks again or has ended: calls wait for one of both."""
+    async def _ask(self, member: Member) -> None:
+        """Ask *member* itself whether it is silent: perhaps only its beats do not arrive."""
+        if member.silent.is_set():
+            return
+        try:
+            await call(member.handle.__ray_ready__.remote(), _ANSWER_SECONDS)
+        except (*DEAD, *UNCLEAR):
+            member.silent.set()
+
+    async def _look_for(self, member: Member, presence: Presence | None, now: datetime) -> None:
+        """Find out whether a silent *member* speaks again, or has ended.
+
+        The calls of a runner wait for one of both; a host's sessions are with others.
+        """
         # It has spoken once: what is not on the board has left it.
-        left = f"runner {runner.incarnation} has left"
+        left = f"{member.role} {member.incarnation} has left"
         over = left if presence is None else ended(presence)
-        if over is not None:
-            self._astray.remove(runner)
-            await self._bury(runner, over)
-        elif presence and death_of(presence, now) is None:
-            runner.silent.clear()
+        back = presence is not None and death_of(presence, now) is None
+        if member.role == "host" and (over or back):
+            self._astray.remove(member)
+            await self._end(member)
+        elif over is not None:
+            self._astray.remove(member)
+            await self._bury(member, over)
+        elif back:
+            member.silent.clear()
             await self._tell_hosts()
-            self._on_news(News("back", runner))
+            self._on_news(News("back", member))
 
     async def leave_nodes(self) -> None:
         """Move what is on nodes that are drained; the log's own stays to the last."""
@@ -286,7 +305,7 @@ class Fleet:
                     await poll(member.handle.ping, self._epoch)
             except DEAD:
                 return "Ray reports the exit of its process"
-            except UNCLEAR:
+            except (*UNCLEAR, ClusterError):
                 if member.presence is not None and (evidence := ended(member.presence)):
                     return evidence
                 await self._clock.sleep(_AGAIN_SECONDS)

@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from cueline.clock import SystemClock
-from cueline.cluster.call import DEAD, UNCLEAR, Handle, call
+from cueline.cluster.call import DEAD, UNCLEAR, Handle, awake, call
 from cueline.cluster.remote_store import CALL_SECONDS, PATIENCE_SECONDS
 from cueline.cluster.site import Site
 from cueline.errors import UnknownOutcomeError
@@ -33,7 +33,8 @@ class LoneActor:
         while True:
             try:
                 actor = await self._found()
-                return await call(getattr(actor, method).remote(*asked), CALL_SECONDS)
+                with awake(actor):
+                    return await call(getattr(actor, method).remote(*asked), CALL_SECONDS)
             except (*DEAD, *UNCLEAR) as error:
                 if isinstance(error, DEAD):
                     self._handle = None

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any, cast
 
 from cueline.clock import SystemClock
-from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll_seconds
+from cueline.cluster.call import DEAD, UNCLEAR, Handle, awake, call, poll_seconds
 from cueline.cluster.log_writer import Acquire, Answer, Append, Beat, Leave, Page, PutBlob, Wish
 from cueline.cluster.site import Site
 from cueline.errors import (
@@ -211,7 +211,8 @@ class RemoteStore:
 
     async def _call(self, method: str, *asked: object) -> Any:
         writer = await self._found()
-        return await call(getattr(writer, method).remote(*asked), CALL_SECONDS)
+        with awake(writer):
+            return await call(getattr(writer, method).remote(*asked), CALL_SECONDS)
 
     async def _found(self) -> Handle:
         if self._writer is None:

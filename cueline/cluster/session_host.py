@@ -55,7 +55,7 @@ class SessionHostActor:
                 ledger=RemoteLedger(self._site),
                 on_trouble=self._tell,
             )
-            self._beating = asyncio.create_task(self._beat())
+            self._tasks = [asyncio.create_task(each) for each in (self._beat(), self._watch())]
         self._directory.know(runners, {})
         return self.presence
 
@@ -107,19 +107,24 @@ class SessionHostActor:
 
     async def _beat(self) -> None:
         clock = SystemClock()
-        beat_at = boot_seconds()
         while True:
-            if boot_seconds() - beat_at > SILENCE_SECONDS:
-                # Frozen, or cut off: others count us as dead, and have our sessions.
-                os._exit(1)
-            if self._site.detached and boot_seconds() - self._heard_at > DEAF_SECONDS:
-                # No dispatcher is left, and nobody else ends what is detached.
-                os._exit(1)
             with suppress(CuelineError):
-                began = boot_seconds()
                 await self._store.beat(self.presence)
-                beat_at = began
             await clock.sleep(BEAT_SECONDS)
+
+    async def _watch(self) -> None:
+        clock = SystemClock()
+        awake_at = boot_seconds()
+        # Not by our beats: while the log's writer is away nobody's arrive, and
+        # nobody has taken our sessions.
+        while boot_seconds() - awake_at < SILENCE_SECONDS:
+            awake_at = boot_seconds()
+            if self._site.detached and awake_at - self._heard_at > DEAF_SECONDS:
+                # No dispatcher is left, and nobody else ends what is detached.
+                break
+            await clock.sleep(LOOK_SECONDS)
+        # Or we were frozen: others count us as dead, and have our sessions.
+        os._exit(1)
 
 
 class RemoteHost:

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from cueline.actors.presence import machine_name
 from cueline.clock import SystemClock
-from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
+from cueline.cluster.call import DEAD, UNCLEAR, Handle, awake, call, poll
 from cueline.cluster.connection import Connection
 from cueline.cluster.dispatcher import DispatcherActor, Started, Wanted, end_actors
 from cueline.cluster.site import Parts, Site
@@ -58,7 +58,8 @@ class Up:
         """
         clock = SystemClock()
         try:
-            told: list[str] = await poll(self._dispatcher.alive)
+            with awake(self._dispatcher):
+                told: list[str] = await poll(self._dispatcher.alive)
         except DEAD as error:
             raise ClusterError("the dispatcher", "it has ended") from error
         except UNCLEAR:

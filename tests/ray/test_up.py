@@ -119,6 +119,23 @@ async def test_a_dispatcher_that_died_comes_back_and_keeps_its_hosts(world):
     assert 1 == len(world.journal_lines())
 
 
+async def test_a_frozen_dispatcher_is_replaced(world):
+    async with up(world) as (kept, first):
+        watching = asyncio.create_task(watch(kept))
+        os.kill(first.presence.pid, signal.SIGSTOP)
+        world.let_go()
+        await world.ask(SCRIPT, 1, tools=["repeatable"])
+
+        assert "Done." == await world.result()
+        watching.cancel()
+
+
+async def watch(kept):
+    """Do what the process that keeps `up` does."""
+    while True:
+        await kept.watch()
+
+
 async def pids(world):
     """Return the processes of hosts and runners, once there are both on the board."""
     clock = SystemClock()

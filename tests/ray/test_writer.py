@@ -48,6 +48,18 @@ async def test_a_session_goes_on_when_the_writer_dies(on_cluster):
         assert [] == world.troubles
 
 
+async def test_a_frozen_writer_is_replaced_and_nobody_counts_as_dead_for_it(on_cluster):
+    async with on_cluster(SCRIPT, tools=["repeatable"]) as world:
+        await world.begun()
+        members = world.fleet.members()
+        os.kill(await world.pid_of("writer"), signal.SIGSTOP)
+        world.let_go()
+
+        assert "Done." == await world.result()
+        assert members == world.fleet.members()
+        assert 0 == (await world.types())["SessionTakenOver"]
+
+
 async def test_a_decision_counts_though_the_gate_died_after_it_asked(on_cluster):
     async with on_cluster(SCRIPT.replace("repeatable", "guarded"), tools=["guarded"]) as world:
         world.let_go()

@@ -1,0 +1,69 @@
+"""What becomes of an actor that answers nobody, and of one that only takes its time (I14)."""
+
+from concurrent.futures import Future
+from types import SimpleNamespace
+
+import pytest
+import ray
+
+from cueline.clock import SystemClock
+from cueline.cluster import call
+from cueline.cluster.call import awake
+
+ALIVE, RESTARTING = 2, 3
+
+
+@pytest.fixture
+def killed(monkeypatch):
+    killed = []
+    monkeypatch.setattr(call, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(call, "ANSWER_SECONDS", 0.0)
+    monkeypatch.setattr(ray, "cancel", lambda _: None)
+    monkeypatch.setattr(ray, "kill", lambda actor, no_restart: killed.append((actor, no_restart)))
+    return killed
+
+
+def actor(state, ping):
+    asked = SimpleNamespace(remote=lambda: SimpleNamespace(future=lambda: ping))
+    return SimpleNamespace(_get_local_state=lambda: state, __ray_ready__=asked)
+
+
+def answered():
+    ping = Future()
+    ping.set_result(True)
+    return ping
+
+
+async def wait_in(awaited):
+    clock = SystemClock()
+    with awake(awaited):
+        for _ in range(20):
+            await clock.sleep(0)
+
+
+async def test_who_waits_for_a_frozen_actor_ends_it_and_ray_restarts_it(killed):
+    frozen = actor(ALIVE, Future())
+
+    await wait_in(frozen)
+
+    assert (frozen, False) == killed[0]
+
+
+@pytest.mark.parametrize(
+    "awaited", [actor(ALIVE, answered()), actor(RESTARTING, Future())], ids=["busy", "starting"]
+)
+async def test_an_actor_that_answers_or_starts_is_waited_for(killed, monkeypatch, awaited):
+    monkeypatch.setattr(call, "ANSWER_SECONDS", 1.0)
+
+    await wait_in(awaited)
+
+    assert [] == killed
+
+
+async def test_nobody_looks_at_an_actor_that_was_quick(killed, monkeypatch):
+    monkeypatch.setattr(call, "LOOK_SECONDS", 1.0)
+    frozen = actor(ALIVE, Future())
+
+    await wait_in(frozen)
+
+    assert [] == killed
