@@ -52,7 +52,7 @@ class Parts:
         """See `cluster.site.Parts`."""
         clock = SystemClock()
         store = SqliteStore.open(self.path, clock, must_exist=True)
-        return store, SqlitePresence.open(f"{self.path}.presence", clock), store.log_id
+        return store, SqlitePresence.beside(self.path, clock), store.log_id
 
     def reader(self) -> EventStore | None:
         """See `cluster.site.Parts`."""
@@ -259,8 +259,8 @@ class UpRecord:
 
 
 def record_path(log: Path) -> Path:
-    """Return where the note of *log* is."""
-    return log.with_name(f"{log.name}-up.json")
+    """Return where the note of *log* is, by whatever link the log is reached."""
+    return Path(f"{os.path.realpath(log)}-up.json")
 
 
 @asynccontextmanager

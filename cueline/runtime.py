@@ -177,7 +177,7 @@ async def open_log(path: Path = DEFAULT_LOG, *, must_exist: bool = False) -> Asy
     store = SqliteStore.open(path, clock, must_exist=must_exist)
     try:
         # Never in the log's own file: presence is volatile, and thrown away when damaged.
-        board = SqlitePresence.open(path.with_name(f"{path.name}.presence"), clock)
+        board = SqlitePresence.beside(path, clock)
         try:
             yield Log(path=path, store=store, board=board, clock=clock, id=store.log_id)
         finally:

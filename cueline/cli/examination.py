@@ -24,6 +24,8 @@ _FAST_MS = 0.02
 """A disk that syncs faster than this very likely does not sync at all."""
 _SLOW_MS = 30.0
 _ROOM = 1_000_000_000
+_MAKE_ROOM_FOR_RAY = "make room, or point TMPDIR elsewhere: Ray needs it"
+_MAKE_ROOM = "make room: a log on a full disk takes nothing more"
 _CHECKED = 100_000
 """So many events are checked in a few seconds."""
 _KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
@@ -72,9 +74,12 @@ def disk(log: Path) -> Iterator[Finding]:
     if not os.access(folder, os.W_OK):
         yield Finding("disk", "bad", f"{found}, not writable", "mend its permissions, or use --log")
         return
-    advice = "make room: a log on a full disk takes nothing more" if free < _ROOM else ""
+    advice = _MAKE_ROOM if free < _ROOM else ""
     yield Finding("disk", "warn" if advice else "good", found, advice)
-    yield _sync_time(folder)
+    try:
+        yield _sync_time(folder)
+    except OSError as error:
+        yield Finding("fsync", "bad", f"nothing can be written: {error.strerror}", _MAKE_ROOM)
 
 
 def _sync_time(folder: Path) -> Finding:
@@ -126,11 +131,14 @@ async def _checked(path: Path) -> tuple[int, list[Bad]]:
 
 def temporary() -> Finding:
     """Look at the folder for temporary files, which Ray fills."""
-    folder = Path(tempfile.gettempdir())
+    try:
+        folder = Path(tempfile.gettempdir())
+    except OSError:  # it tries them out
+        return Finding("tmp", "bad", "no folder takes a file", _MAKE_ROOM_FOR_RAY)
     free = shutil.disk_usage(folder).free
     found = f"{folder}, {free / 1e9:,.1f} GB free"
     if free < _ROOM:
-        return Finding("tmp", "warn", found, "make room, or point TMPDIR elsewhere: Ray needs it")
+        return Finding("tmp", "warn", found, _MAKE_ROOM_FOR_RAY)
     return Finding("tmp", "good", found)
 
 

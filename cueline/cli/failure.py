@@ -7,12 +7,14 @@ import errno
 import sys
 import traceback
 from enum import IntEnum
+from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
 from cueline.cli.hiding import hidden
+from cueline.cli.option import DEFAULT_LOG, named_log, naming
 from cueline.cli.outside import Outside, take
 from cueline.errors import (
     ClusterError,
@@ -48,15 +50,15 @@ class Exit(IntEnum):
 _HINTS: tuple[tuple[type[CuelineError], str], ...] = (
     (
         UnknownSessionError,
-        "`cueline list` shows the sessions of this log; --log names another log",
+        "`cueline list{1}` shows the sessions of this log; --log names another log",
     ),
     (
         SessionFinishedError,
-        "go on from its past with `cueline fork {0} --at VERSION`, or start another",
+        "go on from its past with `cueline fork {0} --at VERSION{1}`, or start another",
     ),
     (
         SessionOwnedError,
-        "watch it with `cueline tail -f {0}`, or have it rest with `cueline pause {0}`",
+        "watch it with `cueline tail -f {0}{1}`, or have it rest with `cueline pause {0}{1}`",
     ),
     (CorruptEventError, "restore the log from a backup; what is before this event still loads"),
     (MissingBlobError, "restore the log from a backup; what is before this event still loads"),
@@ -75,18 +77,18 @@ def exit_of(error: CuelineError) -> Exit:
     return Exit.REFUSED if isinstance(error, _REFUSALS) else Exit.FAILED
 
 
-def hint_of(error: CuelineError) -> str | None:
-    """Return what to do about *error*, where its own message does not say it."""
+def hint_of(error: CuelineError, log: Path = DEFAULT_LOG) -> str | None:
+    """Return what to do about *error* on *log*, where its own message does not say it."""
     if isinstance(error, LogUnavailableError) and error.reason.startswith("there is no log"):
         return _NO_LOG
-    subject = error.args[0] if error.args else ""
-    return next((hint.format(subject) for kind, hint in _HINTS if isinstance(error, kind)), None)
+    told = (error.args[0] if error.args else "", naming(log))
+    return next((hint.format(*told) for kind, hint in _HINTS if isinstance(error, kind)), None)
 
 
-def tell(error: CuelineError, outside: Outside | None = None) -> None:
+def tell(error: CuelineError, outside: Outside | None = None, log: Path = DEFAULT_LOG) -> None:
     """Say on stderr what went wrong, and what to do."""
     typer.echo(hidden(f"error: {error}", outside), err=True)
-    if (hint := hint_of(error)) is not None:
+    if (hint := hint_of(error, log)) is not None:
         typer.echo(hidden(f"hint: {hint}", outside), err=True)
 
 
@@ -103,7 +105,7 @@ class Commands(TyperGroup):
             take(ctx, ctx.args)
             return super().invoke(ctx)
         except CuelineError as error:
-            tell(error, ctx.obj)
+            tell(error, ctx.obj, named_log(ctx))
             raise typer.Exit(exit_of(error)) from error
         except KeyboardInterrupt:
             raise typer.Exit(Exit.LEFT) from None

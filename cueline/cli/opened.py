@@ -79,7 +79,7 @@ async def board_of(path: Path) -> AsyncIterator["PresenceBoard"]:
 
     clock = SystemClock()
     try:
-        board = SqlitePresence.open(path.with_name(f"{path.name}.presence"), clock)
+        board = SqlitePresence.beside(path, clock)
     except LogUnavailableError:
         yield MemoryPresence(clock)
         return

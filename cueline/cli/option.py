@@ -1,6 +1,7 @@
 """The options that several commands share."""
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -9,8 +10,30 @@ from cueline.cli.naming import complete_session
 
 DEFAULT_LOG = Path(".cueline/log.db")
 
+_NAMED_LOG = "cueline.log"
+
+
+def _note(ctx: typer.Context, log: Path) -> Path:
+    ctx.meta[_NAMED_LOG] = log
+    return log
+
+
+def named_log(ctx: typer.Context) -> Path:
+    """Return the log that the command below *ctx* is about, as far as it was told."""
+    log: Path = ctx.meta.get(_NAMED_LOG, DEFAULT_LOG)
+    return log
+
+
+def naming(log: Path) -> str:
+    """Return what a command has to say to be about *log*, with a blank before it."""
+    return "" if log == DEFAULT_LOG else f" --log {quote(str(log))}"
+
+
 LogOption = Annotated[
-    Path, typer.Option("--log", envvar="CUELINE_LOG", help="The log's file.", metavar="FILE")
+    Path,
+    typer.Option(
+        "--log", envvar="CUELINE_LOG", help="The log's file.", metavar="FILE", callback=_note
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 SessionArgument = Annotated[

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from cueline.cli.failure import Exit
-from cueline.cli.option import DEFAULT_LOG
+from cueline.cli.option import naming
 
 if TYPE_CHECKING:
     from cueline.events.store import EventStore, Presence, PresenceBoard
@@ -42,8 +42,7 @@ def is_up(path: Path) -> bool:
 
 def command(log: Path, *words: str) -> str:
     """Return a command on this log, to be typed or pasted."""
-    named = () if log == DEFAULT_LOG else ("--log", str(log))
-    return " ".join(quote(word) for word in ("cueline", *words, *named))
+    return " ".join(quote(word) for word in ("cueline", *words)) + naming(log)
 
 
 def when_it_counts(log: Path, id: str, *, driven: bool) -> str:  # noqa: A002 - the word of the log

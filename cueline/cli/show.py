@@ -126,7 +126,8 @@ def _course(
 
     id = shown(state.stream)  # noqa: A001 - the word of the log
     if state.status == "created":
-        return ["it was asked for, and nobody has taken it up yet"]
+        way = command(log, "resume", id)
+        return ["it was asked for, and nobody has taken it up yet; go on with", f"  {way}"]
     if state.status in ("running", "stopping"):
         if owner is not None:
             return [f"driven by process {owner.pid} on {owner.machine}"]

@@ -94,6 +94,16 @@ class SqlitePresence:
         """
         return cls(Path(path), clock, patience_seconds)
 
+    @classmethod
+    def beside(cls, log: str | os.PathLike[str], clock: Clock) -> Self:
+        """Open the board of *log*, which is one by whatever link the log is reached.
+
+        Raises:
+            LogUnavailableError: see `open`.
+        """
+        # Two boards of one log would each take the living of the other for dead.
+        return cls.open(f"{os.path.realpath(log)}.presence", clock)
+
     async def beat(self, presence: Presence) -> None:
         """See `PresenceBoard.beat`."""
         beat = replace(presence, beat_us=to_us(self._clock.now()))

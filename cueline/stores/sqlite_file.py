@@ -1,5 +1,6 @@
 """The log's file: whether it can be used, and connections to it."""
 
+import os
 import sqlite3
 import uuid
 from contextlib import suppress
@@ -94,6 +95,11 @@ def connect(path: Path, mode: str, timeout: float) -> sqlite3.Connection:
     return db
 
 
+def real(path: Path) -> Path:
+    """Return the file that *path* leads to; `Path.resolve` fails where links go in a circle."""
+    return Path(os.path.realpath(path))
+
+
 def make_private(path: Path) -> None:
     """Make an empty file that its owner alone can read and write, if none is there.
 
@@ -102,7 +108,7 @@ def make_private(path: Path) -> None:
     # Never opened when it is there: to close it would drop every lock that
     # this process has on it.
     with suppress(FileExistsError):
-        path.resolve().touch(0o600, exist_ok=False)
+        real(path).touch(0o600, exist_ok=False)
 
 
 def patiently(db: sqlite3.Connection, statement: str) -> None:
@@ -139,6 +145,9 @@ class LogFile:
         there = self._is_there()
         if self.path.is_dir():
             raise self.unavailable("it is a folder; name a file in it")
+        if there and not self.path.is_file():
+            # SQLite would wait for a writer of a pipe, for ever.
+            raise self.unavailable("it is a device or a pipe; name a file")
         if not there and (must_exist or read_only):
             raise self.unavailable("there is no log; name one that exists")
         refuse_network(self.path)
@@ -197,8 +206,7 @@ class LogFile:
 
     def _beside(self, suffix: str) -> Path:
         # SQLite puts them beside the file, not beside a link to it.
-        real = self.path.resolve()
-        return real.with_name(real.name + suffix)
+        return Path(f"{real(self.path)}{suffix}")
 
     def _has_wal(self) -> bool:
         wal = self._beside("-wal")

@@ -133,6 +133,17 @@ def test_this_machine_is_examined(shell, monkeypatch):
     assert "sk-ant" not in shell("doctor").stdout
 
 
+def test_a_disk_that_takes_nothing_is_told_by_the_doctor(shell):
+    (shell.folder / "doctor.sh").write_text('ulimit -f 0 && exec "$@"')
+    words = ["sh", "doctor.sh", sys.executable, "-m", "cueline.cli", "doctor"]
+
+    said = subprocess.run(words, cwd=shell.folder, capture_output=True, text=True, check=False)
+
+    assert "✗ fsync: nothing can be written: " in said.stdout
+    assert "✗ tmp: no folder takes a file\n    make room" in said.stdout
+    assert "" == said.stderr
+
+
 def test_what_has_to_be_mended_is_told(finished):
     finished.change("UPDATE meta SET format = 99")
 

@@ -183,6 +183,18 @@ def test_a_session_with_a_living_owner_is_not_taken_over(shell):
     assert "cueline tail -f one" in refused.stderr
 
 
+def test_a_link_to_the_log_shows_who_drives_its_sessions(shell):
+    """000-034: and what to type names the log as it was named."""
+    process = running(shell)
+    (shell.folder / "link.db").symlink_to(shell.log)
+
+    refused = shell("resume", "one", "--inline", "--log", "link.db")
+
+    assert f"one: driven by process {process.pid} on " in refused.stderr
+    assert "`cueline tail -f one --log link.db`" in refused.stderr
+    assert "`cueline pause one --log link.db`" in refused.stderr
+
+
 def test_a_crashed_session_is_left_alone_by_another_run(shell):
     process = running(shell)
     process.kill()

@@ -108,6 +108,14 @@ def test_a_paused_session_says_how_it_goes_on(asking):
     assert "  cueline resume one\n" in shown
 
 
+def test_a_session_that_nobody_has_taken_up_says_how_it_goes_on(shell):
+    shell("run", "Hi", "--agent", shell.agent(shell.hello), "--detach", "--id", "one")
+
+    shown = shell("show", "one").stdout
+
+    assert "nobody has taken it up yet; go on with\n  cueline resume one\n" in shown
+
+
 def test_a_session_that_waits_says_what_to_answer(asking):
     shown = asking("show", "one").stdout
 

@@ -39,6 +39,20 @@ async def test_every_process_sees_the_same_board(path):
     await two.close()
 
 
+async def test_a_log_has_one_board_by_whatever_link_it_is_reached(tmp_path):
+    """000-034: whoever reaches a log by a link sees who drives its sessions."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "link.db").symlink_to("elsewhere/log.db")
+    paths = (tmp_path / "elsewhere" / "log.db", tmp_path / "link.db")
+    one, two = (SqlitePresence.beside(path, SetClock()) for path in paths)
+
+    await one.beat(HOST)
+
+    assert await one.all() == await two.all() != []
+    await one.close()
+    await two.close()
+
+
 async def test_a_beat_waits_for_another_processs_beat(path):
     board = SqlitePresence.open(path, SetClock())
     other = sqlite_library().connect(path, isolation_level=None)

@@ -154,6 +154,21 @@ async def test_a_folder_is_no_log(path):
         SqliteStore.open(path, SetClock())
 
 
+@pytest.mark.parametrize("how", [{}, {"read_only": True}])
+async def test_a_pipe_is_no_log_and_is_not_waited_for(path, how):
+    os.mkfifo(path)
+
+    with pytest.raises(LogUnavailableError, match="a device or a pipe; name a file"):
+        SqliteStore.open(path, SetClock(), **how)
+
+
+async def test_a_link_to_itself_is_no_log(path):
+    path.symlink_to(path.name)
+
+    with pytest.raises(LogUnavailableError, match="it cannot be opened"):
+        SqliteStore.open(path, SetClock())
+
+
 async def test_somebody_elses_database_is_refused_untouched(path):
     ask(path, "CREATE TABLE letters (text TEXT)")
     before = path.read_bytes()
