@@ -21,7 +21,7 @@ from cueline.cluster.order import DISPATCHER
 from cueline.cluster.remote_store import RemoteStore
 from cueline.cluster.site import Site
 from cueline.cluster.supervisor import Supervisor
-from cueline.errors import CuelineError, FencedError, SessionOwnedError
+from cueline.errors import ClusterError, CuelineError, FencedError, SessionOwnedError
 from cueline.events.dispatcher import (
     DispatcherEvent,
     DispatcherStarted,
@@ -34,7 +34,8 @@ from cueline.events.journal import FactWrite
 from cueline.events.store import NO_STREAM, Presence
 from cueline.events.stream import sibling
 
-ADOPT_SECONDS = 2.0
+ADOPT_SECONDS = 5.0
+"""What lives answers within that; what does not is lost, and perhaps alive."""
 _KEPT = 100
 """So many troubles are kept for whoever asks."""
 
@@ -197,18 +198,18 @@ class DispatcherActor:
     async def _adopted(self) -> Sequence[Member]:
         """Return the hosts and runners that a former incarnation of ours has left."""
         prefix, suffix = self._site.named("|").split("|")
-        members = []
+        present = await self._store.all()
+        adopting = []
         for actor in ray.util.list_named_actors(all_namespaces=True):
             name = actor["name"]
             if actor["namespace"] != self._site.namespace or not name.startswith(prefix):
                 continue
             incarnation = name.removeprefix(prefix).removesuffix(suffix)
             if incarnation.startswith(("host-", "runner-")):
-                member = await self._adopt(name, incarnation)
-                members += [member] if member else []
-        return members
+                adopting.append(self._adopt(name, incarnation, find(present, incarnation)))
+        return [member for member in await asyncio.gather(*adopting) if member is not None]
 
-    async def _adopt(self, name: str, incarnation: str) -> Member | None:
+    async def _adopt(self, name: str, incarnation: str, presence: Presence | None) -> Member | None:
         role: Role = "host" if incarnation.startswith("host-") else "runner"
         arguments: list[object] = [[]] if role == "host" else []
         try:
@@ -218,9 +219,15 @@ class DispatcherActor:
                 ray.kill(handle)
                 return None
             presence = await call(handle.start.remote(self._epoch, *arguments), ADOPT_SECONDS)
-        except (*DEAD, *UNCLEAR, CuelineError):
+            node: str = await call(handle.__ray_call__.remote(_node_of), ADOPT_SECONDS)
+        except (*DEAD, ClusterError):
             return None
-        node = self._site.node if presence.machine == self._site.machine else ""
+        except (*UNCLEAR, CuelineError):
+            # Frozen perhaps: sessions may wait for a runner, and a host has some.
+            here = presence is not None and presence.machine == self._site.machine
+            member = Member(role, incarnation, self._site.node if here else "", handle, presence)
+            member.silent.set()
+            return member
         return Member(role, incarnation, node, handle, presence)
 
     def _trouble(self, stream: str, error: CuelineError) -> None:
@@ -286,6 +293,11 @@ class DispatcherActor:
             if stream in scope.left and self._supervisor is not None:
                 scope.left.discard(stream)
                 await self._supervisor.place([stream])
+
+
+def _node_of(_actor: object) -> str:
+    """Return the Ray node where an actor lives."""
+    return str(ray.get_runtime_context().get_node_id())
 
 
 def end_actors(namespace: str, owner: str) -> int:

@@ -106,18 +106,21 @@ class Fleet:
             raise ClusterError("the cluster", reason)
 
     async def start(self, hosts: int, runners: int, adopted: Sequence[Member] = ()) -> None:
-        """Start what *adopted* lacks, and wait until a host drives.
+        """Start what *adopted* lacks, and wait until a host drives; who is silent is lost.
 
         Raises:
             ClusterError: none starts.
         """
         nodes = await self._nodes()
+        self._astray += [member for member in adopted if member.silent.is_set()]
         wanted_of: dict[Role, int] = {"host": hosts, "runner": runners}
         for role, wanted in wanted_of.items():
-            there = [member for member in adopted if member.role == role]
-            for number in range(max(wanted, len(there))):
+            there = [m for m in adopted if m.role == role and not m.silent.is_set()]
+            for number in range(wanted):
                 known = there[number] if number < len(there) else None
                 self._spawn(self._keep(role, nodes[number % len(nodes)], known))
+            for member in there[wanted:]:
+                self._spawn(self._use_up(member))
         await self._ready
 
     async def hosts(self) -> dict[str, HostPort]:
@@ -142,7 +145,7 @@ class Fleet:
             if member.presence is not None and presence and death_of(presence, now):
                 unheard.append(member)
         await asyncio.gather(*(self._ask(member) for member in unheard))
-        for member in [m for m in self._astray if m.silent.is_set()]:
+        for member in [m for m in self._astray if m.silent.is_set() or m.presence is None]:
             await self._look_for(member, find(present, member.incarnation), now)
 
     async def _ask(self, member: Member) -> None:
@@ -155,14 +158,21 @@ class Fleet:
             member.silent.set()
 
     async def _look_for(self, member: Member, presence: Presence | None, now: datetime) -> None:
-        """Find out whether a silent *member* speaks again, or has ended.
+        """Find out whether a lost *member* speaks again, or has ended.
 
         The calls of a runner wait for one of both; a host's sessions are with others.
         """
-        # It has spoken once: what is not on the board has left it.
-        left = f"{member.role} {member.incarnation} has left"
-        over = left if presence is None else ended(presence)
-        back = presence is not None and death_of(presence, now) is None
+        back = False
+        member.presence = member.presence or presence
+        if member.presence is None:
+            # It has not started: it was ended for that, or nobody waited so long.
+            over = await self._is_over(member)
+        elif presence is None:
+            # It has spoken once: what is not on the board has left it.
+            over = f"{member.role} {member.incarnation} has left"
+        else:
+            over = ended(presence)
+            back = over is None and death_of(presence, now) is None
         if member.role == "host" and (over or back):
             self._astray.remove(member)
             await self._end(member)
@@ -251,6 +261,12 @@ class Fleet:
                 member = self._create(role, await self._settle(node))
                 await self._lose(lost, evidence)
 
+    async def _use_up(self, member: Member) -> None:
+        """Have one more than are wanted, for as long as it lives."""
+        evidence = await self._live(self._join(member))
+        del self._members[member.incarnation]
+        await self._lose(member, evidence)
+
     def _create(self, role: Role, node: str) -> Member:
         incarnation = f"{role}-{uuid4().hex[:12]}"
         actor = SessionHostActor if role == "host" else RunnerActor
@@ -275,6 +291,8 @@ class Fleet:
             if member.role == "host" and not self._ready.done():
                 reason = f"no session host starts: {error}"
                 self._ready.set_exception(ClusterError("the cluster", reason))
+            # It has begun nothing, and never may: others count on that.
+            ray.kill(member.handle)
             return f"it did not start: {type(error).__name__}"
         if member.role == "host" and not self._ready.done():
             self._ready.set_result(None)

@@ -31,7 +31,8 @@ class Supervisor:
         self._on_trouble = on_trouble
         self._on_news = on_news
         self._look_now = asyncio.Event()
-        self._runner_news = False
+        self._may_go_on = False
+        """Whether what waits for a runner has to be tried again."""
         self._tasks: list[asyncio.Task[None]] = []
         self.fleet = Fleet(site, board, epoch=epoch, on_trouble=on_trouble, on_news=self._hear_of)
         self._scope = scope
@@ -81,23 +82,31 @@ class Supervisor:
     def _hear_of(self, news: News) -> None:
         # Whatever a lost host had, or waits for this runner, need not wait for the second.
         self._look_now.set()
-        if news.what != "lost" and news.member.role == "runner":
-            self._runner_news = True
+        if news.what != "lost" or news.member.role == "host":
+            # Of a host too: one that is lost may have been told to try, in vain.
+            self._may_go_on = True
         if self._on_news is not None:
             self._on_news(news)
 
     async def _look(self) -> None:
         await self._dispatcher.tick()
-        if self._runner_news:
-            self._runner_news = False
-            waiting = await self._index.waiting("runner")
-            await self.place([s for s in waiting if self._scope is None or s in self._scope])
+        if self._may_go_on:
+            await self._try_again()
         try:
             async with asyncio.timeout(TICK_SECONDS):
                 await self._look_now.wait()
         except TimeoutError:
             pass
         self._look_now.clear()
+
+    async def _try_again(self) -> None:
+        self._may_go_on = False
+        try:
+            waiting = await self._index.waiting("runner")
+            await self.place([s for s in waiting if self._scope is None or s in self._scope])
+        except Exception:
+            self._may_go_on = True
+            raise
 
     async def _watch(self) -> None:
         await self.fleet.look()
