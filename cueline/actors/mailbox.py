@@ -11,7 +11,7 @@ from typing import cast
 from cueline.actors.approval_gate import ApprovalName
 from cueline.actors.effect import Collaborators
 from cueline.actors.entity import RETRY_SECONDS, Entity
-from cueline.deciders.approval import Vote, valid_until
+from cueline.deciders.approval import Vote, valid_until, vote_of
 from cueline.deciders.budget import Raise
 from cueline.deciders.session.budget import budget_of, path_of
 from cueline.deciders.session.call import digest_of
@@ -147,17 +147,7 @@ class Mailbox:
         digest = ""
         if message.edit is not None and call is not None:
             digest = digest_of(state, call.effect, call.tool, message.edit)
-        return Vote(
-            message.verdict,
-            message.digest,
-            message.by,
-            message.note,
-            name,
-            at,
-            edit=message.edit,
-            edit_digest=digest,
-            always=message.always,
-        )
+        return vote_of(message, name, at, digest)
 
 
 def _is_of(session: str, approval: str) -> bool:

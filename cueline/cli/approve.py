@@ -119,7 +119,7 @@ async def _decide(path: Path, name: str, word: "Word", *, as_json: bool) -> Exit
         asked = pending_or_refused(name, state)
         agent = await asked_agent(log, asked.session)
         decision = await decision_of(name, state, word, agent)
-        if not await was_given(log.journal(), asked, decision):
+        if not await was_given(log.journal(), state, decision):
             kept, _ = clean(decision, log.redactor(agent))
             await post(log.journal(agent), asked.session, kept, by=f"user:{who()}")
         driven = await is_taken_up(log, path, asked.session)

@@ -7,12 +7,13 @@ from typing import Final, Literal
 from cueline.actors.fold import fold
 from cueline.cli.editing import always_of, checked_edit
 from cueline.cli.terminal import who
-from cueline.deciders.approval import APPROVAL, ApprovalState, Vote, refusal
+from cueline.deciders.approval import APPROVAL, ApprovalState, Vote, refusal, vote_of
 from cueline.errors import InvalidNameError, NotPendingError
 from cueline.events.agent import AgentSpec
 from cueline.events.approval import ApprovalOpened
 from cueline.events.inbox import DecisionGiven
 from cueline.events.journal import Journal
+from cueline.events.store import RecordedEvent, from_us
 from cueline.events.stream import sibling, stream_name
 
 DONE: Final = {"grant": "granted", "deny": "denied"}
@@ -101,38 +102,34 @@ async def decision_of(
         always=always,
         channel="cli",
     )
-    vote = Vote(
-        decision.verdict,
-        decision.digest,
-        decision.by,
-        decision.note,
-        "",
-        datetime.now(UTC),
-        edit=edit,
-        always=always,
-    )
-    if (reason := refusal(state, vote)) is not None:
+    if (reason := refusal(state, vote_of(decision, "", datetime.now(UTC)))) is not None:
         raise NotPendingError(name, reason)
     return decision
 
 
-async def was_given(journal: Journal, asked: ApprovalOpened, decision: DecisionGiven) -> bool:
+def read_on(state: ApprovalState, recorded: RecordedEvent, said: DecisionGiven) -> ApprovalState:
+    """Return what the gate makes of its approval when *said* is handed over to it."""
+    message = f"{recorded.stream}@{recorded.version}"
+    vote = vote_of(said, message, from_us(recorded.recorded_us))
+    return APPROVAL.replay(APPROVAL.decide(vote, state), state)
+
+
+async def was_given(journal: Journal, state: ApprovalState, decision: DecisionGiven) -> bool:
     """Whether the same decision waits in the inbox already.
 
     Raises:
         NotPendingError: another one does, and will count first.
     """
-    async for _, said in journal.read(sibling(asked.session, "inbox")):
+    assert state.opened is not None, "only what was opened is decided"
+    async for recorded, said in journal.read(sibling(state.opened.session, "inbox")):
         if not isinstance(said, DecisionGiven) or said.approval != decision.approval:
             continue
-        if said.digest != decision.digest:
-            continue
+        before, state = state, read_on(state, recorded, said)
         same_word = (said.verdict, said.edit) == (decision.verdict, decision.edit)
-        if same_word and (asked.votes == 1 or said.by == decision.by):
+        enough = state.verdict is not None or said.by == decision.by
+        if state != before and same_word and enough:
             return True
-        if asked.votes == 1 or said.verdict == "deny":
-            reason = f"it was {DONE[said.verdict]} by {said.by} before"
-            raise NotPendingError(
-                decision.approval, f"{reason}, which counts when it is next driven"
-            )
+    if state.verdict is not None:
+        reason = f"it was {state.verdict} by {state.by} before"
+        raise NotPendingError(decision.approval, f"{reason}, which counts when it is next driven")
     return False

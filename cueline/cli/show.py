@@ -113,7 +113,7 @@ async def _stands(followed: "Followed", owner: "Presence | None", log: Path) -> 
     unread = await unread_of(followed)
     if (said := told(unread)) and suffices(followed.state, unread):
         return [*said, "go on with", f"  {command(log, 'resume', shown(followed.stream))}"]
-    return [*said, *_course(followed.state, owner, log, decided(followed.state, unread))]
+    return [*said, *_course(followed.state, owner, log, await decided(followed, unread))]
 
 
 def _course(

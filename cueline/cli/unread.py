@@ -1,19 +1,23 @@
 """What waits in the inbox of a session that nobody drives: it counts, and is not read yet."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cueline.cli.deciding import DONE
+from cueline.cli.deciding import DONE, approval_of, read_on
 from cueline.cli.following import Followed
 from cueline.cli.reading import journal_of
 from cueline.console.text import one_line
+from cueline.events.codec import Emptied
+from cueline.events.fact import Fact
 from cueline.events.inbox import DecisionGiven, MessageSent, RaiseAsked, StopAsked
-from cueline.events.stream import sibling
+from cueline.events.store import RecordedEvent
+from cueline.events.stream import sibling, tenant_of
 
 if TYPE_CHECKING:
+    from cueline.deciders.approval import ApprovalState
     from cueline.deciders.session import SessionState
-    from cueline.events.codec import Emptied
-    from cueline.events.fact import Fact
+
+Unread = list[tuple[RecordedEvent, Fact | Emptied]]
+"""Messages in order."""
 
 _WIDTH = 60
 _ASKED = {
@@ -22,46 +26,43 @@ _ASKED = {
 }
 
 
-async def unread_of(followed: Followed) -> "list[Fact | Emptied]":
+async def unread_of(followed: Followed) -> Unread:
     """Return the messages that the session has not read."""
     inbox = sibling(followed.stream, "inbox")
     read = max(followed.state.inbox_read, 1)  # the first is the wish for the session itself
-    return [said async for _, said in journal_of(followed.store).read(inbox, read)]
+    return [pair async for pair in journal_of(followed.store).read(inbox, read)]
 
 
-def decided(state: "SessionState", unread: "Sequence[Fact | Emptied]") -> set[str]:
+async def decided(followed: Followed, unread: Unread) -> set[str]:
     """Return the questions that need no further word when *unread* is read."""
-    found = set()
-    for call in state.open_calls:
-        asked = call.approval
-        if asked is None or not call.asking:
-            continue
-        given = [
-            each
-            for each in unread
-            if isinstance(each, DecisionGiven)
-            and (each.approval, each.digest) == (asked.id, asked.digest)
-        ]
-        people = {each.by for each in given if each.verdict == "grant"}
-        needed = call.judged.votes if asked.question == "may_it_run" else 1
-        if len(people) >= needed or any(each.verdict == "deny" for each in given):
-            found.add(asked.id)
-    return found
+    journal, tenant = journal_of(followed.store), tenant_of(followed.stream)
+    calls = followed.state.open_calls
+    asked = {call.approval.id for call in calls if call.approval and call.asking}
+    approvals = {name: await approval_of(journal, f"{tenant}/{name}") for name in asked}
+    return {name for name in asked if is_decided(name, approvals[name], unread)}
 
 
-def suffices(state: "SessionState", unread: "Sequence[Fact | Emptied]") -> bool:
+def is_decided(name: str, approval: "ApprovalState", unread: Unread) -> bool:
+    """Whether *approval* has a verdict when *unread* is read."""
+    for recorded, said in unread:
+        if isinstance(said, DecisionGiven) and said.approval == name:
+            approval = read_on(approval, recorded, said)
+    return approval.verdict is not None
+
+
+def suffices(state: "SessionState", unread: Unread) -> bool:
     """Whether nobody need say more: it was idle until something came, is to end, or got more."""
     enough = (StopAsked, RaiseAsked)
-    return state.status == "idle" or any(isinstance(each, enough) for each in unread)
+    return state.status == "idle" or any(isinstance(said, enough) for _, said in unread)
 
 
-def told(unread: "Sequence[Fact | Emptied]") -> list[str]:
+def told(unread: Unread) -> list[str]:
     """Say what people put into an inbox; of what other sessions do, nothing."""
-    lines = [f"  {line}" for each in unread if (line := _line(each))]
+    lines = [f"  {line}" for _, said in unread if (line := _line(said))]
     return ["not read yet, for nobody drives it:", *lines] if lines else []
 
 
-def _line(said: "Fact | Emptied") -> str:
+def _line(said: Fact | Emptied) -> str:
     match said:
         case DecisionGiven(approval=approval, verdict=verdict, by=by):
             return f"{approval} {DONE[verdict]} by {one_line(by, _WIDTH)}"

@@ -12,7 +12,7 @@ from cueline.cli.asking import as_it_stands, changed, decision_of, question_of
 from cueline.cli.deciding import approval_of
 from cueline.cli.following import Followed
 from cueline.cli.terminal import who
-from cueline.cli.unread import decided, unread_of
+from cueline.cli.unread import is_decided, unread_of
 from cueline.console.entry import Entry
 from cueline.console.prompt import Answered, Prompts
 from cueline.console.question import Question
@@ -214,9 +214,10 @@ class Watch:
         """
         name = f"{tenant_of(self._stream)}/{question.approval}"
         async with self._asking:  # what was asked first comes first
-            if question.approval in decided(self.state, await unread_of(self._followed)):
-                return
+            unread = await unread_of(self._followed)
             approval = await approval_of(self._journal, name)
+            if is_decided(question.approval, approval, unread):
+                return
             question = as_it_stands(question, approval, self._log.clock.now())
             if question.approval in self._questions:
                 self._prompts.ask(question)

@@ -18,6 +18,7 @@ from cueline.events.approval import (
     ApprovalSuperseded,
     VoteGiven,
 )
+from cueline.events.inbox import DecisionGiven
 from cueline.events.message import Arguments, canonical_json
 from cueline.events.session import Verdict
 
@@ -54,6 +55,23 @@ class Vote(Struct, frozen=True):
     """Of what runs then."""
     always: tuple[str, ...] | None = None
     """What else of the tool they allow."""
+
+
+def vote_of(
+    given: DecisionGiven, message: str, recorded_at: datetime, edit_digest: str = ""
+) -> Vote:
+    """Return the decision that *message* brought as the gate takes it."""
+    return Vote(
+        given.verdict,
+        given.digest,
+        given.by,
+        given.note,
+        message,
+        recorded_at,
+        edit=given.edit,
+        edit_digest=edit_digest,
+        always=given.always,
+    )
 
 
 class Expire(Struct, frozen=True):

@@ -8,9 +8,9 @@ from cueline.deciders.approval import (
     Expire,
     Open,
     Supersede,
-    Vote,
     news_of,
     valid_until,
+    vote_of,
 )
 from cueline.deciders.session import SessionState
 from cueline.deciders.session.call import digest_of
@@ -46,17 +46,7 @@ class ToyGate:
         digest = ""
         if call is not None and given.edit is not None:
             digest = digest_of(session, call.effect, call.tool, given.edit)
-        vote = Vote(
-            given.verdict,
-            given.digest,
-            given.by,
-            given.note,
-            message,
-            recorded_at,
-            edit=given.edit,
-            edit_digest=digest,
-            always=given.always,
-        )
+        vote = vote_of(given, message, recorded_at, digest)
         events = APPROVAL.decide(vote, state)
         state = self._states[given.approval] = APPROVAL.replay(events, state)
         late = None

@@ -116,11 +116,30 @@ async def test_what_was_decided_elsewhere_is_asked_only_if_that_is_refused(askin
         assert await asks_at_the_prompt(log, refused)
 
 
-async def test_a_decision_on_something_else_leaves_the_question_open(asking):
+REFUSED = [{"digest": "of another call"}, {"by": "agent:robot"}]
+refused = pytest.mark.parametrize("changes", REFUSED, ids=["something else", "nobody"])
+
+
+@refused
+async def test_a_decision_that_the_gate_will_refuse_leaves_the_question_open(asking, changes):
     async with open_log(asking.log) as log:
-        await decide_elsewhere(log, digest="of another call")
+        await decide_elsewhere(log, **changes)
 
         assert await asks_at_the_prompt(log)
+
+
+@refused
+def test_a_decision_that_the_gate_will_refuse_keeps_nobody_from_deciding(asking, changes):
+    async def elsewhere():
+        async with open_log(asking.log) as log:
+            await decide_elsewhere(log, **changes)
+
+    asyncio.run(elsewhere())
+
+    assert "  cueline approve one.1.0.1\n  cueline resume one\n" in asking("show", "one").stdout
+    assert 0 == asking("approve", "one.1.0.1").exit_code
+    assert "decided; go on with\n  cueline resume one\n" in asking("show", "one").stdout
+    assert 0 == asking("resume", "one", "--inline").exit_code
 
 
 async def test_what_goes_wrong_beside_the_watching_is_not_kept_quiet(asking):
