@@ -122,6 +122,7 @@ def test_a_file_says_who_is_asked_next_and_how_often(tmp_path):
             "key 'parameters': nan and inf are no",
         ),
         ("max_retries = 7", "max = 7", r"known in \[tool_settings.read_file.retry\] are base_s"),
+        ("max_retries = 7", "max_retries = true", r"read_file.retry.max_retries': true is no num"),
         ("max_retries = 7", "max_retries = 99", "tool_settings.read_file.retry.max_retries"),
     ],
 )

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cache
 from typing import Annotated, Any, TypeGuard, get_args, get_origin
 
@@ -16,7 +15,6 @@ from cueline.config.settings import Settings
 from cueline.events.agent import LONGEST_SECONDS
 
 _RENAMED = {"limits.max_active_seconds": "CUELINE_TIME_BUDGET"}
-_NUMBERS = frozenset({int, float, Decimal})
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
@@ -59,8 +57,6 @@ class Leaf:
         Raises:
             ValueError: it is not one that this can have.
         """
-        if isinstance(value, bool) and not _NUMBERS.isdisjoint(self.kinds):
-            raise ValueError(f"{told(value)} is no number")  # it would be taken for 1 or 0
         if self._is_time and isinstance(value, str):
             value = _seconds(value)
         return self._adapter.validate_python(value)

@@ -7,7 +7,15 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from cueline.config.pattern import MEANINGS, URL, VARIABLE
-from cueline.events.agent import BreakerPolicy, Fallback, Limits, Policy, Price, RetryPolicy
+from cueline.events.agent import (
+    BreakerPolicy,
+    Fallback,
+    Limits,
+    Number,
+    Policy,
+    Price,
+    RetryPolicy,
+)
 
 Variable = Annotated[str, Field(pattern=VARIABLE)]
 
@@ -29,9 +37,9 @@ class Approval(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    attached_seconds: float = Field(default=300.0, gt=0)
+    attached_seconds: Number = Field(default=300.0, gt=0)
     """For the person at the terminal."""
-    detached_seconds: float = Field(default=86_400.0, gt=0)
+    detached_seconds: Number = Field(default=86_400.0, gt=0)
     """For anybody, where nobody watches."""
 
 
@@ -44,7 +52,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     log: Path = Path(".cueline/log.db")
-    grace_seconds: float = Field(default=5.0, ge=0, le=3600)
+    grace_seconds: Number = Field(default=5.0, ge=0, le=3600)
     """What is in flight may finish for so long, after a signal or a stop."""
     provider: str | None = Field(default=None, min_length=1)
     model: str | None = Field(default=None, min_length=1)

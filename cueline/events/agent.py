@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
+from pydantic_core import PydanticKnownError
 
 Declared = Literal["read_only", "idempotent", "reconcile", "nothing"]
 """What a tool says of doing it twice; `nothing` is the default for what writes."""
@@ -17,6 +18,19 @@ LONGEST_SECONDS: Final = 10 * 366 * 86_400.0
 
 Preset = Literal["choragen", "trigger", "polyhedra"]
 """The name of a retry policy."""
+
+
+def _no_truth(value: object) -> object:
+    """Refuse a truth value, which would be taken for 1 or 0."""
+    if isinstance(value, bool):
+        raise PydanticKnownError("float_type")
+    return value
+
+
+NUMBER: Final = BeforeValidator(_no_truth)
+"""Of what a person sets: `true` is no number."""
+Whole = Annotated[int, NUMBER]
+Number = Annotated[float, NUMBER]
 
 
 class Part(BaseModel):
@@ -33,13 +47,13 @@ class RetryPolicy(Part):
     the spread is a hash of key and attempt (I10).
     """
 
-    max_retries: int = Field(default=3, ge=0, le=20)
+    max_retries: Whole = Field(default=3, ge=0, le=20)
     """Retries, not attempts: the first attempt is none of them."""
-    base_seconds: float = Field(default=1.0, ge=0)
-    factor: float = Field(default=2.0, ge=1)
-    cap_seconds: float = Field(default=60.0, ge=0)
-    jitter: float = Field(default=0.25, ge=0, le=1)
-    deadline_seconds: float | None = Field(default=None, gt=0)
+    base_seconds: Number = Field(default=1.0, ge=0)
+    factor: Number = Field(default=2.0, ge=1)
+    cap_seconds: Number = Field(default=60.0, ge=0)
+    jitter: Number = Field(default=0.25, ge=0, le=1)
+    deadline_seconds: Annotated[float | None, NUMBER] = Field(default=None, gt=0)
     """From the first failure on: no retry begins later; None: only their number counts."""
 
     @model_validator(mode="before")
@@ -72,14 +86,14 @@ RETRY_PRESETS: Final[dict[Preset, dict[str, float]]] = {
 class BreakerPolicy(Part):
     """When a dependency that keeps failing is left alone for a while."""
 
-    threshold: int = Field(default=5, ge=0, le=1000)
+    threshold: Whole = Field(default=5, ge=0, le=1000)
     """So many failures that may pass, within the window, open the breaker; 0: it never opens."""
-    window_seconds: float = Field(default=60.0, gt=0, le=86_400)
-    timeout_seconds: float = Field(default=60.0, gt=0, le=86_400)
+    window_seconds: Number = Field(default=60.0, gt=0, le=86_400)
+    timeout_seconds: Number = Field(default=60.0, gt=0, le=86_400)
     """How long it stays open before a probe; doubled each time that one fails."""
-    failure_rate: float = Field(default=0.0, ge=0, le=1)
+    failure_rate: Number = Field(default=0.0, ge=0, le=1)
     """And so large a share of the calls in the window has to have failed."""
-    min_calls: int = Field(default=0, ge=0)
+    min_calls: Whole = Field(default=0, ge=0)
     """And there have to be so many calls in the window."""
     on_open: Literal["wait", "fallback", "pause"] = "wait"
     """What a session does meanwhile: wait, use what it has instead, or ask a person."""
@@ -125,23 +139,25 @@ class ToolSpec(Part):
 class Limits(Part):
     """What a session may use."""
 
-    max_turns: int = Field(default=50, ge=1)
+    max_turns: Whole = Field(default=50, ge=1)
     """Model calls since the last message of a user."""
-    max_tool_calls_per_turn: int = Field(default=100, ge=1)
+    max_tool_calls_per_turn: Whole = Field(default=100, ge=1)
     """What the model asks for beyond it in one turn is not run, and it is told so."""
-    max_output_tokens: int = Field(default=8192, ge=1)
+    max_output_tokens: Whole = Field(default=8192, ge=1)
     """Of one model call."""
-    max_tokens: int | None = Field(default=None, ge=1)
+    max_tokens: Annotated[int | None, NUMBER] = Field(default=None, ge=1)
     """Of the session and all its descendants, sent and answered."""
     max_cost: Decimal | None = Field(default=None, gt=0)
     """In US dollars, likewise."""
-    max_active_seconds: float = Field(default=14_400.0, gt=0)
+    max_active_seconds: Number = Field(default=14_400.0, gt=0)
     """Of work: what its model calls and tool calls take, each counted, also side by side."""
-    max_wall_seconds: float | None = Field(default=None, gt=0, le=LONGEST_SECONDS)
+    max_wall_seconds: Annotated[float | None, NUMBER] = Field(
+        default=None, gt=0, le=LONGEST_SECONDS
+    )
     """Since the start, whatever the session does or waits for."""
-    max_depth: int = Field(default=4, ge=0)
+    max_depth: Whole = Field(default=4, ge=0)
     """How many sessions may be above a child that it asks for."""
-    max_descendants: int = Field(default=100, ge=0)
+    max_descendants: Whole = Field(default=100, ge=0)
     """Of a session without a parent: how many may ever be below it, at any depth."""
 
 
@@ -172,15 +188,15 @@ class Rule(Part):
     """Globs: one of its paths lies there. `**` crosses folders."""
     commands: tuple[str, ...] = ()
     """Globs: one of its texts, or a command in it, reads like this."""
-    items_over: int | None = Field(default=None, ge=0, strict=True)
+    items_over: Annotated[int | None, NUMBER] = Field(default=None, ge=0)
     """One of its lists is longer: a batch."""
-    bytes_over: int | None = Field(default=None, ge=0, strict=True)
+    bytes_over: Annotated[int | None, NUMBER] = Field(default=None, ge=0)
     """Its arguments take more than this, in JSON."""
     usd_from: Decimal | None = Field(default=None, ge=0)
     """It is estimated to cost this or more."""
     may_grant: tuple[str, ...] = ()
     """Who may allow it; empty: anybody. `*` stands for anything."""
-    votes: int = Field(default=1, ge=1, le=9, strict=True)
+    votes: Whole = Field(default=1, ge=1, le=9)
     """So many people have to allow it."""
     exclude_requester: bool = False
     """Whoever asked for the session may not allow it."""
@@ -195,7 +211,7 @@ class Hook(Part):
     """Run with the question as JSON on its standard input."""
     url: str | None = None
     """Sent the question as JSON; `$NAME` is that of a variable that holds it, if it is secret."""
-    after_seconds: float = Field(default=0.0, ge=0, strict=True)
+    after_seconds: Number = Field(default=0.0, ge=0)
     """Of a reminder: so long after the question."""
 
 
@@ -221,9 +237,9 @@ class Policy(Part):
     """A call whose outcome is unknown: a person is asked, or the model is told."""
     auto_approve: bool = False
     """Requests are granted at once, and recorded as such."""
-    auto_approve_after: float | None = Field(default=None, gt=0)
+    auto_approve_after: Annotated[float | None, NUMBER] = Field(default=None, gt=0)
     """Requests are granted after so many seconds in which nobody denied them."""
-    approval_seconds: float = Field(default=86_400.0, gt=0)
+    approval_seconds: Number = Field(default=86_400.0, gt=0)
     on_deny: Literal["inform", "pause", "cancel"] = "inform"
     """The agent is told and goes on; the session pauses; or it is stopped."""
     on_expiry: Literal["pause", "deny_and_continue", "fail", "escalate"] = "pause"

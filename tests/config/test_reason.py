@@ -63,7 +63,7 @@ def test_a_value_that_is_refused_is_named_with_what_would_be_right(key, typed, t
         *[
             (
                 {"policy": {"rules": [{"name": "a", "answer": "ask", key: True}]}},
-                f"key 'policy.rules.0.{key}': true is no whole number",
+                f"key 'policy.rules.0.{key}': true is no number",
             )
             for key in ("votes", "items_over", "bytes_over")
         ],

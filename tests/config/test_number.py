@@ -1,0 +1,63 @@
+"""Every number of an agent file and of the settings is one, however deep in its tables."""
+
+from decimal import Decimal
+from typing import get_args, get_origin
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from cueline.agent import Agent
+from cueline.config.settings import Settings
+
+
+def numbers_of(kind, path=()):
+    """Tell where a value of *kind* has numbers; a name or 0 stands for each entry."""
+    if kind in (int, float, Decimal):
+        yield path
+    elif isinstance(kind, type) and issubclass(kind, BaseModel):
+        for name, field in kind.model_fields.items():
+            yield from numbers_of(field.annotation, (*path, name))
+    elif get_origin(kind) is dict:
+        yield from numbers_of(get_args(kind)[1], (*path, "any"))
+    elif get_origin(kind) is tuple:
+        yield from numbers_of(get_args(kind)[0], (*path, 0))
+    else:
+        for each in get_args(kind):
+            yield from numbers_of(each, path)
+
+
+def table(path, value):
+    for part in reversed(path):
+        value = [value] if part == 0 else {part: value}
+    return value
+
+
+PLACES = [(shape, path) for shape in (Agent, Settings) for path in numbers_of(shape)]
+
+
+@pytest.mark.parametrize("value", [True, False])
+@pytest.mark.parametrize(
+    ("shape", "path"),
+    PLACES,
+    ids=[".".join(map(str, (shape.__name__, *path))) for shape, path in PLACES],
+)
+def test_a_truth_value_is_no_number(shape, path, value):
+    with pytest.raises(ValidationError) as refused:
+        shape.model_validate(table(path, value))
+
+    (found,) = [each for each in refused.value.errors() if each["loc"] == path]
+    assert found["type"] in ("float_type", "decimal_type")
+
+
+def test_numbers_are_looked_for_in_every_table():
+    found = {".".join(map(str, path)) for _, path in PLACES}
+
+    assert {
+        "limits.max_turns",
+        "tool_retry.factor",
+        "fallback.0.retry.jitter",
+        "tool_settings.any.retry.max_retries",
+        "tool_settings.any.breaker.threshold",
+        "policy.hooks.0.after_seconds",
+        "prices.any.cache_read",
+    } <= found
