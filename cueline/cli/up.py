@@ -47,6 +47,8 @@ Example:
 READY_SECONDS = 120.0
 DOWN_SECONDS = 40.0
 """And the grace of what is in flight."""
+ORPHAN_SECONDS = 10.0
+"""What a keeper that was killed takes along has ended by then."""
 _LOOK_SECONDS = 0.1
 
 
@@ -220,22 +222,24 @@ def down(ctx: typer.Context, *, log: LogOption = DEFAULT_LOG, as_json: JsonOptio
     if record is None:
         typer.echo(json.dumps(None) if as_json else "nothing is up for this log")
         return
-    if record.lives:
-        _end_keeper(record, outside_of(ctx).held().settings.grace_seconds)
-    else:
+    grace_seconds = outside_of(ctx).held().settings.grace_seconds
+    if not (record.lives and _takes_it_down(record, grace_seconds)):
         opened.run(_end_orphans(log, record))
     record_path(absolute(log)).unlink(missing_ok=True)
     _say(record, "down", as_json=as_json)
 
 
-def _end_keeper(record: "UpRecord", grace_seconds: float) -> None:
-    """Have the process that keeps it take it down; if it will not, end it."""
+def _takes_it_down(record: "UpRecord", grace_seconds: float) -> bool:
+    """Have the process that keeps it take it down; if it will not, end it, and return False."""
+    keeper = record.keeper.pid
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
-            os.kill(record.keeper.pid, number)
+            os.kill(keeper, number)
+            # Ctrl-Z stopped it and its Ray: else it would hear nothing.
+            os.killpg(os.getpgid(keeper), signal.SIGCONT)
         if opened.run(_ended(record, DOWN_SECONDS + grace_seconds)):
-            return
-    raise ClusterError("`cueline up`", f"process {record.keeper.pid} does not end")
+            return number is signal.SIGTERM
+    raise ClusterError("`cueline up`", f"process {keeper} does not end")
 
 
 async def _ended(record: "UpRecord", seconds: float) -> bool:
@@ -251,12 +255,23 @@ async def _end_orphans(log: Path, record: "UpRecord") -> None:
     from cueline.actors.presence import death_of
     from cueline.on_ray import end_left_behind
 
-    now = SystemClock().now()
+    clock = SystemClock()
+    deadline = time.monotonic() + ORPHAN_SECONDS
     with suppress(LogUnavailableError):
         async with opened.board_of(log) as board:
-            living = [p for p in await board.all() if p.role == "dispatcher"]
-            if any(death_of(each, now) is None for each in living):
-                end_left_behind(record)
+            while any(
+                p.role == "dispatcher" and death_of(p, clock.now()) is None
+                for p in await board.all()
+            ):
+                try:
+                    end_left_behind(record)
+                except ClusterError:
+                    # A cluster of its own is about to end with it.
+                    if time.monotonic() > deadline:
+                        raise
+                    await clock.sleep(_LOOK_SECONDS)
+                else:
+                    return
 
 
 def place_of(record: "UpRecord") -> str:

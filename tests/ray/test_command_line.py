@@ -94,6 +94,8 @@ def test_what_runs_is_attached_to_shown_and_taken_down(cueline, up, tmp_path):
     ran = cueline("run", "Greet.", "--agent", str(tmp_path / "agent.toml"), "--json")
     again = cueline("up")
     wait_until(lambda: {"dispatcher", "host", "runner"} == roles(cueline))
+    # As Ctrl-Z does: it still takes everything down, and itself.
+    os.kill(find_up(tmp_path / "log.db").keeper.pid, signal.SIGSTOP)
     downs = [cueline("down").returncode for _ in range(2)]
     wait_until(lambda: not roles(cueline))
     after = json.loads(cueline("status", "--json").stdout)
