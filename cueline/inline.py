@@ -26,6 +26,8 @@ class OneRunner:
         self._runner = runner
         self._presence = presence
         self._board = board
+        self._out_of_reach: set[str] = set()
+        """Those that were asked after and live: frozen, or of another process."""
 
     def choose(self, tool: ToolSpec, workspace: Workspace | None) -> str | None:
         """See `RunnerDirectory.choose`."""
@@ -42,9 +44,16 @@ class OneRunner:
         if incarnation == self._runner.incarnation:
             return None
         presence = find(await self._board.all(), incarnation)
-        if presence is None:
-            return f"runner {incarnation} has left"
-        return ended(presence)
+        over = f"runner {incarnation} has left" if presence is None else ended(presence)
+        if over is None:
+            self._out_of_reach.add(incarnation)
+        else:
+            self._out_of_reach.discard(incarnation)
+        return over
+
+    async def has_lost_one(self) -> bool:
+        """Whether one that was out of reach has ended since."""
+        return any([await self.gone(each) is not None for each in tuple(self._out_of_reach)])
 
 
 class OneHost:
@@ -74,7 +83,9 @@ class Inline:
         self.log = log
         loop_time = asyncio.get_running_loop().time
         self._runner = Runner(self.presence.incarnation, executor, loop_time)
-        runners = OneRunner(self._runner, self.presence, log.board)
+        self._runners = runners = OneRunner(self._runner, self.presence, log.board)
+        self._index = index
+        self._scope = scope
         gate = ApprovalGate(log.journal())
         ledger = CostLedger(log.journal())
         self.host = SessionHost(
@@ -96,7 +107,7 @@ class Inline:
     async def start(self) -> None:
         """Say that this process lives, and begin to look for work."""
         await self.log.board.beat(self.presence)
-        work = (self._beat(), self.dispatcher.follow(), self.dispatcher.run())
+        work = (self._beat(), self._look(), self.dispatcher.follow(), self.dispatcher.run())
         self._tasks = [asyncio.create_task(each) for each in work]
 
     async def place(self, streams: Collection[str]) -> None:
@@ -120,6 +131,19 @@ class Inline:
             with suppress(CuelineError):
                 await self.log.board.beat(self.presence)
             await self.log.clock.sleep(BEAT_SECONDS)
+
+    async def _look(self) -> None:
+        """Wake who waits for a runner that has ended: the deadline of the wait is far."""
+        while True:
+            await self.log.clock.sleep(BEAT_SECONDS)
+            # What cannot be seen now is seen at the next look, or at the deadline.
+            with suppress(CuelineError):
+                if await self._runners.has_lost_one():
+                    waiting = await self._index.waiting("runner")
+                    await self.place([s for s in waiting if self._cares(s)])
+
+    def _cares(self, stream: str) -> bool:
+        return self._scope is None or stream in self._scope
 
 
 @asynccontextmanager

@@ -1,5 +1,6 @@
 """An inline run beside a disk that fails for a while."""
 
+import asyncio
 from dataclasses import replace
 
 import cueline
@@ -7,8 +8,8 @@ from cueline.actors.inbox import ask_start
 from cueline.errors import LogUnavailableError
 from cueline.events.inbox import StartAsked
 from cueline.inline import inline
-from cueline.runtime import open_log
-from cueline.stores import MemoryPresence
+from cueline.runtime import Log, open_log, recorded
+from cueline.stores import MemoryPresence, MemoryStore
 from cueline.testing.clock import FakeClock
 from cueline.testing.wait import await_until
 
@@ -25,12 +26,32 @@ async def fill() -> str:
     return "x" * 15_000
 
 
+HELD = []
+
+
+@cueline.tool
+async def hold() -> str:
+    """Never come back."""
+    HELD.append(1)
+    await asyncio.Event().wait()
+    return ""
+
+
 AGENT = cueline.Agent(
     name="filler",
     provider="scripted",
     model="fill",
     parameters={"script": SCRIPT},
     tools=[fill],
+)
+
+HOLDER = cueline.Agent(
+    name="holder",
+    provider="scripted",
+    model="hold",
+    parameters={"script": SCRIPT.replace("fill", "hold")},
+    tools=[hold],
+    policy=cueline.Policy(in_doubt="tell"),
 )
 
 
@@ -79,6 +100,42 @@ async def test_a_beat_that_fails_is_not_the_last(tmp_path):
             await clock.advance(3)
 
             assert board.beats > 2
+
+
+async def seconds_until(type_, log):
+    """Let time pass until such a fact is there, and return how much."""
+    for seconds in range(60):
+        if type_ in [fact.type async for _, fact in log.journal().read("session-default/one")]:
+            return seconds
+        await log.clock.advance(1)
+    raise AssertionError(f"no {type_}")
+
+
+async def left_in_a_call(log, clock):
+    """Leave session `one` in a call that another process of this machine still has."""
+    async with inline(log, scope=None, on_trouble=no_trouble) as former:
+        asked = StartAsked(agent=recorded(HOLDER), goal="Go", asked_at=clock.now())
+        stream = await ask_start(log.journal(), "one", asked)
+        await former.place([stream])
+        await await_until(lambda: HELD)
+    await log.board.beat(former.presence)
+    return former.presence.incarnation
+
+
+async def test_a_call_is_waited_for_until_the_process_that_has_it_ends(tmp_path):
+    """I5, I14: a frozen process that was taken over from is not waited for once it is gone."""
+    clock = FakeClock()
+    store, board = MemoryStore(clock), MemoryPresence(clock)
+    log = Log(path=tmp_path / "log.db", store=store, board=board, clock=clock)
+    former = await left_in_a_call(log, clock)
+    await clock.advance(11)
+    async with inline(log, scope=None, on_trouble=no_trouble):
+        await seconds_until("SessionWaiting", log)
+
+        await board.leave(former)
+
+        assert 3 > await seconds_until("ToolInDoubt", log)
+        assert 3 > await seconds_until("SessionCompleted", log)
 
 
 async def test_trouble_of_the_dispatcher_is_told(tmp_path):

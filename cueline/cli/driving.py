@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from cueline.cli.signals import Interrupts
 from cueline.cli.watching import Watch
 from cueline.console.screen import Screen
 from cueline.console.telling import Line
-from cueline.errors import ClusterError
+from cueline.errors import ClusterError, CuelineError
 from cueline.events.stream import shown
 from cueline.inline import inline
 from cueline.runtime import Log, Place
@@ -72,7 +72,11 @@ async def placed(log: Log, stream: str, where: Where, watch: Watch) -> AsyncIter
     """
     if where.inline:
         async with inline(log, scope={stream}, on_trouble=watch.stuck) as here:
-            yield here
+            giving_way = asyncio.create_task(_give_way(log, here.presence.incarnation, watch))
+            try:
+                yield here
+            finally:
+                giving_way.cancel()
         return
     if is_up(where.log):
         elsewhere = Elsewhere(log, where.log, watch.leave)
@@ -92,6 +96,22 @@ async def placed(log: Log, stream: str, where: Where, watch: Watch) -> AsyncIter
         grace_seconds=log.grace_seconds,
     ) as there:
         yield there
+
+
+async def _give_way(log: Log, ours: str, watch: Watch) -> None:
+    """Leave where another process has the session, and a call of it is still with us.
+
+    It was frozen here until it was taken over. The other waits for the end of the
+    call, which it cannot ask us about, and that comes with our own.
+    """
+    while True:
+        await log.clock.sleep(LOOK_SECONDS)
+        with suppress(CuelineError):  # looked at again
+            owner = (await log.store.head(watch.state.stream)).owner
+            held = any(call.runner == ours for call in watch.state.open_calls)
+            if held and owner not in (None, ours):
+                watch.give_way()
+                return
 
 
 class Beginning:

@@ -50,6 +50,9 @@ def report(watch: Watch, screen: Screen, log: Path, *, rested: bool, as_json: bo
         return exit_of_state(state)
     screen.show([Line("dim", ""), *summary(id, shown_status(state), watch.telling.tally)])
     left = ["left while something was in flight; go on with", _resume(log, id)]
+    if watch.gave_way:
+        watching = command(log, "tail", "-f", id)
+        left = ["another process drives it now; watch it with", f"  {watching}"]
     lines = way_on(state, id, log) if rested else left
     screen.show(Line("note", line) for line in lines)
     return exit_of_state(state)

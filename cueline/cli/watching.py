@@ -51,6 +51,8 @@ class Watch:
         """What the agent said last, when it was done."""
         self.error: dict[str, Any] | None = None
         """Why it failed."""
+        self.gave_way = False
+        """Whether another process has the session now."""
         self._log = log
         self._journal = log.journal()
         self._stream = stream
@@ -125,6 +127,11 @@ class Watch:
     def leave(self) -> None:
         """Leave the session as it is."""
         self._leaving.set()
+
+    def give_way(self) -> None:
+        """Leave the session to another process."""
+        self.gave_way = True
+        self.leave()
 
     def let_go(self) -> None:
         """Give the terminal back as it was."""

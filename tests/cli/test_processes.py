@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from cueline.clock import SystemClock
+from cueline.stores import SqliteStore
 from cueline.testing.wait import PATIENCE_SECONDS, wait_until
 
 CUELINE = [sys.executable, "-m", "cueline.cli"]
@@ -181,6 +183,19 @@ def test_a_session_with_a_living_owner_is_not_taken_over(shell):
     assert refused.exit_code == 2
     assert f"one: driven by process {process.pid} on " in refused.stderr
     assert "cueline tail -f one" in refused.stderr
+
+
+async def test_who_was_taken_over_from_in_a_call_ends_and_the_call_with_it(shell):
+    """I5: whoever has the session now cannot ask after the call, and need not wait for it."""
+    process = busy(shell)
+    store = SqliteStore.open(shell.log, SystemClock())
+    await store.acquire("session-default/one", "inline-other", seen_epoch=1)
+    await store.close()
+
+    said, _ = process.communicate(timeout=PATIENCE_SECONDS)
+
+    assert process.returncode == 3
+    assert said.endswith("another process drives it now; watch it with\n  cueline tail -f one\n")
 
 
 def test_a_link_to_the_log_shows_who_drives_its_sessions(shell):
