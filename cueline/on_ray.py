@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol, Self, cast
+from typing import Any, Self, cast
 
 from cueline.actors.approval_gate import ApprovalGate, GatePort
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
@@ -108,14 +108,6 @@ class Parts:
         )
 
 
-class OnRay(Place, Protocol):
-    """Where sessions are driven: a cluster of Ray."""
-
-    def describe(self) -> str:
-        """Say in a few words where that is."""
-        ...
-
-
 @asynccontextmanager
 async def on_ray(
     log_path: Path,
@@ -124,7 +116,7 @@ async def on_ray(
     address: str | None = None,
     on_trouble: Trouble,
     grace_seconds: float = GRACE_SECONDS,
-) -> AsyncIterator[OnRay]:
+) -> AsyncIterator[Place]:
     """Drive the sessions of *scope* on a Ray cluster.
 
     Raises:
@@ -166,15 +158,8 @@ async def on_ray(
 class Attached:
     """A running `cueline up`. It sees by itself what is put into an inbox."""
 
-    def __init__(self, record: "UpRecord") -> None:
-        self._record = record
-
     async def place(self, streams: Collection[str]) -> None:
         """See `runtime.Place`."""
-
-    def describe(self) -> str:
-        """See `OnRay`."""
-        return f"`cueline up` (process {self._record.keeper.pid}), Ray at {self._record.address}"
 
 
 async def attached(log: Log, record: "UpRecord", address: str | None) -> Attached:
@@ -192,7 +177,7 @@ async def attached(log: Log, record: "UpRecord", address: str | None) -> Attache
     while log.clock.now() < until:
         now = log.clock.now()
         if any(p.role == "dispatcher" and not death_of(p, now) for p in await log.board.all()):
-            return Attached(record)
+            return Attached()
         await log.clock.sleep(POLL_SECONDS)
     reason = f"`cueline up` (process {record.keeper.pid}) does not answer: `cueline down` ends it"
     raise ClusterError(record.address, reason)

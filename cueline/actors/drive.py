@@ -9,7 +9,7 @@ from cueline.actors.breakers import Breakers
 from cueline.actors.effect import Collaborators
 from cueline.actors.entity import Entity, Steps
 from cueline.actors.family import asked_for
-from cueline.actors.grace import Graces, is_model_call
+from cueline.actors.grace import Graces
 from cueline.actors.guard import AskProbe, Guards
 from cueline.actors.hand import Hand
 from cueline.actors.mailbox import Mailbox
@@ -33,6 +33,7 @@ from cueline.deciders.session.permission import need_ended_by
 from cueline.events.agent import AgentSpec
 from cueline.events.session import ModelStarted, SessionContinued, SessionEvent
 from cueline.events.store import NO_STREAM
+from cueline.events.stream import is_model_call
 
 _WITH_A_FACT = Cancel | CallModel | Reserve | RunTool
 """What begins with a fact of its own, or is not begun but ended."""

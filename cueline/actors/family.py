@@ -117,9 +117,7 @@ def _spent(fact: Fact, *, limited: bool) -> tuple[int, Decimal]:
         case ReservationClosed(tokens=tokens, usd=usd):
             return tokens, usd
         case ModelReplied() | ModelFailed() if not limited and fact.usage is not None:
-            usage, cost = fact.usage, fact.cost
-            tokens = usage.input + usage.output + usage.cache_read + usage.cache_write
-            return tokens, Decimal(0) if cost is None else cost.usd
+            return fact.usage.total, Decimal(0) if fact.cost is None else fact.cost.usd
         case _:
             return 0, Decimal(0)
 

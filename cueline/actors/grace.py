@@ -7,6 +7,7 @@ from types import MappingProxyType
 from cueline.clock import Clock
 from cueline.deciders.session import SessionState, due
 from cueline.deciders.session.due import Cancel
+from cueline.events.stream import is_model_call
 
 GRACE_SECONDS = 5.0
 """What is in flight may finish, before it is cancelled."""
@@ -59,8 +60,3 @@ def _wanted(state: SessionState) -> list[Cancel]:
     if signalled and model is not None and model.phase == "started":
         return [Cancel(model.effect, model.attempt)]
     return []
-
-
-def is_model_call(effect: str) -> bool:
-    """Whether the effect is a model call, `<turn>.m`."""
-    return effect.endswith(".m")

@@ -97,9 +97,7 @@ class Payer:
         """Return what the call cost, as far as anybody knows."""
         if bill.usage is None:
             return None
-        used = bill.usage
-        tokens = used.input + used.output + used.cache_read + used.cache_write
-        return _amount(tokens, None if bill.cost is None else bill.cost.usd)
+        return _amount(bill.usage.total, None if bill.cost is None else bill.cost.usd)
 
 
 def _amount(tokens: int, usd: Decimal | None) -> Amount:

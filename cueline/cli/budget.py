@@ -201,9 +201,8 @@ def _money(state: "SessionState", tally: "Tally", budget: "BudgetState") -> Iter
 
     assert state.setup is not None, "a session that has limits was started"
     node = budget.nodes.get(state.stream)
-    usage = tally.usage
-    tokens = usage.input + usage.output + usage.cache_read + usage.cache_write
-    own = {"max_tokens": Decimal(tokens), "max_cost": tally.cost + tally.children_cost}
+    tokens = Decimal(tally.usage.total)
+    own = {"max_tokens": tokens, "max_cost": tally.cost + tally.children_cost}
     names: tuple[LimitName, ...] = ("max_tokens", "max_cost")
     for name in names:
         most = getattr(state.meter.limits, name)

@@ -16,9 +16,8 @@ from cueline.events.store import EventStore, PresenceBoard
 class Command:
     """Drives the sessions of one command, by actors of its own."""
 
-    def __init__(self, supervisor: Supervisor, address: str) -> None:
+    def __init__(self, supervisor: Supervisor) -> None:
         self._supervisor = supervisor
-        self._address = address
 
     async def place(self, streams: Collection[str]) -> None:
         """Give sessions to a host, or have those that live look into their inbox."""
@@ -27,13 +26,6 @@ class Command:
     def members(self) -> Sequence[Member]:
         """Return the hosts and runners of the command."""
         return self._supervisor.fleet.members()
-
-    def describe(self) -> str:
-        """Say in a few words where sessions are driven."""
-        members = self.members()
-        hosts = sum(member.role == "host" for member in members)
-        runners = len(members) - hosts
-        return f"Ray at {self._address}: {_counted(hosts, 'host')}, {_counted(runners, 'runner')}"
 
 
 @asynccontextmanager
@@ -72,12 +64,8 @@ async def command(
             await starting
         finally:
             starting.cancel()
-        yield Command(supervisor, connection.address)
+        yield Command(supervisor)
         await supervisor.drain(0.0)
     finally:
         await supervisor.close()
         supervisor.fleet.close_log()
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

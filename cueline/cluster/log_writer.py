@@ -8,7 +8,6 @@ from typing import assert_never
 from cueline.cluster.site import Parts
 from cueline.errors import CuelineError
 from cueline.events.store import (
-    NO_STREAM,
     PAGE_BYTES,
     EventStore,
     Head,
@@ -172,7 +171,7 @@ class LogWriterActor:
 async def page_of(events: AsyncIterator[RecordedEvent]) -> Page:
     """Return the first of *events*, about `PAGE_BYTES` of them."""
     page: list[RecordedEvent] = []
-    size = NO_STREAM
+    size = 0
     async for event in events:
         page.append(event)
         size += len(event.payload or b"")

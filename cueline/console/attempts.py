@@ -16,6 +16,7 @@ from cueline.events.session import (
     SessionStarted,
     ToolFailed,
 )
+from cueline.events.stream import is_model_call
 
 
 class Attempts:
@@ -39,7 +40,7 @@ class Attempts:
             case ModelReplied():
                 self._retries.clear()
             case MessageReceived(message=ResumeAsked()):
-                self._retries = {e: n for e, n in self._retries.items() if not e.endswith(".m")}
+                self._retries = {e: n for e, n in self._retries.items() if not is_model_call(e)}
             case ModelFailed() | ToolFailed() if fact.retry_at is not None:
                 self._retries[fact.effect] = self._retries.get(fact.effect, 0) + 1
 

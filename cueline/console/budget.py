@@ -53,11 +53,9 @@ class Budget:
 
     def share(self, tally: Tally) -> float | None:
         """Return how much is used of the limit that is nearest; None where there is none."""
-        usage = tally.usage
-        tokens = usage.input + usage.output + usage.cache_read + usage.cache_write
         shares = [*self._shares.values()]
         if self.limits is not None and self.limits.max_tokens is not None:
-            shares.append(tokens / self.limits.max_tokens)
+            shares.append(tally.usage.total / self.limits.max_tokens)
         if self.limits is not None and self.limits.max_cost is not None:
             shares.append(float((tally.cost + tally.children_cost) / self.limits.max_cost))
         return max(shares, default=None)

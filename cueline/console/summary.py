@@ -17,12 +17,11 @@ _TONES: dict[str, Tone] = {
 def summary(id: str, status: str, tally: Tally) -> Iterator[Line]:  # noqa: A002 - the word of the log
     """Tell status, turns, calls, tokens, cost, and what was recovered."""
     usage = tally.usage
-    sent = usage.input + usage.cache_read + usage.cache_write
     parts = [
         f"session {id}: {status}{', partial' * tally.partial}",
         count(tally.turns, "turn"),
         count(tally.tool_calls, "tool call"),
-        f"{sent:,} in + {usage.output:,} out tokens",
+        f"{usage.sent:,} in + {usage.output:,} out tokens",
         cost_of(tally),
     ]
     if tally.began_at and tally.updated_at:

@@ -15,8 +15,6 @@ from cueline.events.session import (
     SessionTakenOver,
     ToolFailed,
     ToolInDoubt,
-    ToolReconciled,
-    ToolSkipped,
 )
 
 
@@ -38,8 +36,6 @@ class Tally:
     unpriced: int = 0
     """Model calls whose price nobody knows."""
     retries: int = 0
-    failed_calls: int = 0
-    skipped_calls: int = 0
     degraded_calls: int = 0
     """Calls of tools that are not critical, and that failed."""
     partial: bool = False
@@ -48,7 +44,6 @@ class Tally:
     lost_attempts: int = 0
     in_doubt: int = 0
     """Calls that were ever in doubt."""
-    reconciled: int = 0
     began_at: datetime | None = None
     updated_at: datetime | None = None
     inherited: "Tally | None" = None
@@ -73,13 +68,8 @@ class Tally:
                 self._failed(fact)
             case ToolFailed():
                 self.retries += fact.retry_at is not None
-                self.failed_calls += fact.retry_at is None
-            case ToolSkipped():
-                self.skipped_calls += 1
             case ToolInDoubt():
                 self.in_doubt += 1
-            case ToolReconciled():
-                self.reconciled += 1
             case ReservationClosed(outcome="estimated", usd=usd):
                 self.cost += usd
                 self.estimated += usd

@@ -160,13 +160,12 @@ class Telling:
     def _cost_line(self, fact: ModelReplied) -> str:
         usage = fact.usage
         cached = f" ({usage.cache_read:,} cached)" if usage.cache_read else ""
-        sent = usage.input + usage.cache_read + usage.cache_write
         cost = money(fact.cost.usd) if fact.cost else "price unknown"
         if fact.cost and fact.cost.prices.startswith("assumed"):
             cost += " (assumed price)"
         parts = [
             f"turn {fact.effect.partition('.')[0]}",
-            f"{sent:,} in{cached} + {usage.output:,} out tokens",
+            f"{usage.sent:,} in{cached} + {usage.output:,} out tokens",
             f"{cost}, {money(self.tally.cost)} so far",
             duration(fact.seconds),
         ]

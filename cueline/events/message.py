@@ -62,6 +62,16 @@ class Usage(Part):
     cache_read: int = Field(default=0, ge=0)
     cache_write: int = Field(default=0, ge=0)
 
+    @property
+    def sent(self) -> int:
+        """What was sent, however much of it the cache had."""
+        return self.input + self.cache_read + self.cache_write
+
+    @property
+    def total(self) -> int:
+        """What was sent and answered."""
+        return self.sent + self.output
+
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
             input=self.input + other.input,

@@ -67,6 +67,11 @@ def shown(stream: str) -> str:
     return rest.removeprefix(f"{DEFAULT_TENANT}/")
 
 
+def is_model_call(effect: str) -> bool:
+    """Whether an effect is a model call, `<turn>.m`; a tool call is `<turn>.<index>`."""
+    return effect.endswith(".m")
+
+
 def effect_of(approval: str) -> str:
     """Return the effect that an approval, `<session>.<turn>.<index>.<n>`, is about."""
     _, turn, index, _ = approval.rsplit(".", 3)

@@ -19,6 +19,7 @@ from cueline.events.session import (
     calls_of,
 )
 from cueline.events.store import RecordedEvent
+from cueline.events.stream import is_model_call
 from cueline.projections.effect import Effect
 from cueline.projections.row import Row, Rows, row_of
 from cueline.projections.spending import spend, spend_estimate
@@ -150,7 +151,7 @@ class EffectFold:
         self, session: Row, recorded: RecordedEvent, attempts: tuple[LostAttempt, ...]
     ) -> None:
         for attempt in attempts:
-            kind = "model" if attempt.effect.endswith(".m") else "tool"
+            kind = "model" if is_model_call(attempt.effect) else "tool"
             row = self._row(session, recorded, attempt.effect, kind)
             row["lost"] += 1
             row["status"] = "retry"

@@ -142,7 +142,7 @@ def _listed_cost(provider: str, model: str, usage: Usage) -> Cost | None:
 
     # Theirs counts what came from the cache, ours does not.
     counts = genai_prices.Usage(
-        input_tokens=usage.input + usage.cache_read + usage.cache_write,
+        input_tokens=usage.sent,
         output_tokens=usage.output,
         cache_read_tokens=usage.cache_read,
         cache_write_tokens=usage.cache_write,
