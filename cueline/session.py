@@ -8,7 +8,7 @@ from typing import Protocol, cast
 from cueline.actors.inbox import post
 from cueline.clock import Clock
 from cueline.deciders.session import SESSION, SessionState, Status, session_of
-from cueline.errors import UnknownSessionError
+from cueline.errors import SessionFinishedError, UnknownSessionError
 from cueline.events.agent import AgentSpec
 from cueline.events.clean import Redactor, clean
 from cueline.events.codec import Emptied
@@ -85,7 +85,15 @@ class Session:
 
         Raises:
             UnknownSessionError: there is no such session.
+            SessionFinishedError: it has ended; nothing was recorded.
         """
+        # Else whoever asks for the result next takes the last one for an answer.
+        state = session_of(self.stream)
+        async for _, fact in self._journal.read(self.stream):
+            if not isinstance(fact, Emptied):
+                state = SESSION.evolve(state, cast("SessionEvent", fact))
+        if state.finished:
+            raise SessionFinishedError(self.id, f"the session has ended: {state.status}")
         await self._post(MessageSent(lane=lane, text=text))
 
     async def pause(self) -> None:

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import cueline
 from cueline.cli import app
-from cueline.errors import ConfigError
+from cueline.errors import ConfigError, SessionFinishedError
 from cueline.events.agent import Limits
 from cueline.session import Session
 
@@ -95,6 +95,16 @@ async def test_an_open_session_says_what_it_says_to_the_next_message(log):
         await session.send("And again")
 
         assert "Again." == (await session.result()).text
+
+
+async def test_a_session_that_has_ended_takes_no_more_messages(log):
+    """Its last answer is no answer to them."""
+    async with runtime(log) as here:
+        session = await here.start(agent(approval="off"), "Ring", id="one")
+        assert "Done." == (await session.result()).text
+
+        with pytest.raises(SessionFinishedError, match="one: the session has ended: completed"):
+            await session.send("And again")
 
 
 async def test_a_question_that_nobody_answers_in_time_pauses_the_session(log):
