@@ -22,7 +22,7 @@ class Graces:
 
     __slots__ = ("_clock", "_ended", "_seconds", "_until")
 
-    def __init__(self, clock: Clock, seconds: float = GRACE_SECONDS) -> None:
+    def __init__(self, clock: Clock, seconds: float) -> None:
         self._clock = clock
         self._seconds = seconds
         self._until = _UNTIMED

@@ -25,16 +25,16 @@ def machine_name() -> str:
         return socket.gethostname()
 
 
-def presence_of(role: str, pid: int | None = None) -> Presence:
-    """Return a new incarnation's presence: of process *pid* on this machine, or of this one."""
-    number = os.getpid() if pid is None else pid
+def presence_of(role: str) -> Presence:
+    """Return the presence of a new incarnation, in this process."""
+    pid = os.getpid()
     return Presence(
         incarnation=f"{role}-{uuid4().hex[:12]}",
         role=role,
         machine=machine_name(),
         boot_id=_boot_id(),
-        pid=number,
-        process_started=_started(number) or 0,
+        pid=pid,
+        process_started=_started(pid) or 0,
         pid_namespace=_pid_namespace(),
     )
 

@@ -47,7 +47,6 @@ class SessionHost:
         parts: Collaborators,
         *,
         on_trouble: Callable[[str, CuelineError], None],
-        most: int = ACTIVE,
     ) -> None:
         self.incarnation = incarnation
         self._parts = parts
@@ -65,7 +64,7 @@ class SessionHost:
         self._set_aside: set[str] = set()
         """Sessions that this code cannot drive; each fails alone."""
         self._on_trouble = on_trouble
-        self._most = most
+        self._most = ACTIVE
         self._draining = False
 
     async def drive(self, streams: list[str]) -> None:

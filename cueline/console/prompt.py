@@ -19,7 +19,7 @@ from cueline.console.entry import ENTER, ERASERS, Entry, Keys
 from cueline.console.question import Question, box, objection, time_left, wording
 from cueline.console.screen import Screen
 from cueline.console.telling import Line
-from cueline.console.text import count, visible
+from cueline.console.text import visible
 from cueline.errors import ConfigError
 
 Verdict = Literal["grant", "deny"]
@@ -43,7 +43,7 @@ Edit = Callable[[Question, str], Question]
 class Prompts:
     """The questions that wait, asked one after another beneath what is shown.
 
-    Between them the keyboard is for the *entry*, where there is one; a message
+    Between them the keyboard is for the *entry*, where it is open; a message
     that was begun when a question came is finished first.
     """
 
@@ -52,8 +52,8 @@ class Prompts:
         screen: Screen,
         now: Callable[[], datetime],
         answer: Answer,
-        entry: Entry | None = None,
-        edit: Edit | None = None,
+        entry: Entry,
+        edit: Edit,
     ) -> None:
         self._screen = screen
         self._now = now
@@ -151,7 +151,7 @@ class Prompts:
         if (edit or always) and question.fixed:
             self._screen.show([Line("bad", question.fixed)])
             return
-        if edit and self._edit is not None:
+        if edit:
             self._editing = True
             return
         del self._waiting[question.approval]
@@ -168,7 +168,6 @@ class Prompts:
         if not typed:
             self._editing = False
             return
-        assert self._edit is not None, "only what can be edited is"
         try:
             changed = self._edit(question, typed)
         except ConfigError as error:
@@ -186,9 +185,8 @@ class Prompts:
     def _writing(self) -> Entry | None:
         """The entry, while keys are for it."""
         entry = self._entry
-        if entry is None or not entry.open:
-            return None
-        return entry if entry.begun or self._current is None else None
+        free = entry.begun or self._current is None
+        return entry if entry.open and free else None
 
     def _refresh(self) -> None:
         question = self._current
@@ -208,13 +206,14 @@ class Prompts:
         if entry is not None:
             self._screen.keep_last(entry.line)
             return
-        left = (question.deadline_at - self._now()).total_seconds()
-        others = len(self._waiting) - 1
-        more = f" ({count(others, 'more')} after this)" if others else ""
-        asks = f"{wording(question)} (timeout: {time_left(left)}){more}"
-        if question.auto_at is not None:
-            wait = (question.auto_at - self._now()).total_seconds()
-            asks = f"{wording(question)} (granted in {time_left(wait)} unless you say no){more}"
+        self._screen.keep_last(f"{self._asks(question)} {visible(self._typed)}")
+
+    def _asks(self, question: Question) -> str:
+        """Return what stands in front of what is typed."""
         if self._editing:
-            asks = "Change (NAME=VALUE, or all of it in JSON; Enter: leave it)"
-        self._screen.keep_last(f"{asks} {visible(self._typed)}")
+            return "Change (NAME=VALUE, or all of it in JSON; Enter: leave it)"
+        until = question.auto_at or question.deadline_at
+        left = time_left((until - self._now()).total_seconds())
+        ends = f"granted in {left} unless you say no" if question.auto_at else f"timeout: {left}"
+        others = len(self._waiting) - 1
+        return f"{wording(question)} ({ends}){f' ({others} more after this)' if others else ''}"

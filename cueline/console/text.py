@@ -37,7 +37,7 @@ def capped(text: str, lines: int, width: int) -> list[str]:
     every = visible(text).rstrip("\n").split("\n")
     shown = [line if len(line) <= width else line[: width - 1] + "…" for line in every[:lines]]
     left = len(every) - lines
-    return [*shown, f"… {left:,} more line{'s' if left > 1 else ''}"] if left > 0 else shown
+    return [*shown, f"… {count(left, 'more line')}"] if left > 0 else shown
 
 
 def folded(line: str, width: int) -> list[str]:

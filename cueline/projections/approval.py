@@ -7,7 +7,7 @@ from typing import ClassVar
 from sqlite_utils import Database
 
 from cueline.events.store import from_us
-from cueline.projections.row import Names, matching, select
+from cueline.projections.row import Names, select
 from cueline.projections.session import TERMINAL
 
 
@@ -55,11 +55,11 @@ class Approval:
         return from_us(self.deadline_us)
 
 
-def pending_approvals(db: Database, session: str | None = None) -> list[Approval]:
+def pending_approvals(db: Database) -> list[Approval]:
     """Return the questions that wait for a person, the most urgent first.
 
     Not those of sessions that ended: one that crashed while it asked does not know what it asked.
     """
-    where, values = matching([("status = ?", "pending"), ("session = ?", session)])
-    where += f" AND session NOT IN (SELECT stream FROM sessions WHERE status IN {TERMINAL})"  # noqa: S608 - words of ours
-    return select(db, Approval, f"{where} ORDER BY deadline_us, stream", values)
+    over = f"SELECT stream FROM sessions WHERE status IN {TERMINAL}"  # noqa: S608 - words of ours
+    where = f"WHERE status = 'pending' AND session NOT IN ({over})"
+    return select(db, Approval, f"{where} ORDER BY deadline_us, stream")

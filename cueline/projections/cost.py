@@ -71,7 +71,6 @@ def spent(
     by: By = "session",
     *,
     stream: str | None = None,
-    tree: str | None = None,
     since: str | None = None,
     until: str | None = None,
 ) -> list[Spent]:
@@ -79,7 +78,6 @@ def spent(
     where, values = matching(
         [
             ("usage.stream = ?", stream),
-            ("sessions.root = ?", tree),
             ("day >= ?", since),
             ("day <= ?", until),
         ]

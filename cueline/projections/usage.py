@@ -1,12 +1,9 @@
 """The read model `usage`: tokens and cost by session, model and day."""
 
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import ClassVar
 
-from sqlite_utils import Database
-
-from cueline.projections.row import Names, matching, select
+from cueline.projections.row import Names
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +31,3 @@ class DayUsage:
     estimated_cost: str = "0"
     """The part of it that nobody knows: all that was reserved for calls that were lost."""
     unpriced: int = 0
-
-    @property
-    def usd(self) -> Decimal:
-        """What it cost."""
-        return Decimal(self.cost)
-
-
-def usage(
-    db: Database,
-    *,
-    stream: str | None = None,
-    model: str | None = None,
-    since: str | None = None,
-    until: str | None = None,
-) -> list[DayUsage]:
-    """Return what was used; days are `2026-01-31`, and both ends are in."""
-    where, values = matching(
-        [("stream = ?", stream), ("model = ?", model), ("day >= ?", since), ("day <= ?", until)]
-    )
-    return select(db, DayUsage, f"{where} ORDER BY day, stream, provider, model", values)

@@ -61,6 +61,26 @@ def person():
     return Person()
 
 
+class Terminal(io.StringIO):
+    """Somewhere that a line can be written over."""
+
+    def isatty(self):
+        return True
+
+
+def test_how_many_questions_wait_behind_this_one_is_told():
+    terminal = Terminal()
+    screen = Screen(terminal)
+    prompts = Prompts(screen, lambda: NOW, None, Entry(screen, None, None), None)
+
+    for name in ("one.1.0.1", "one.1.1.1", "one.1.2.1"):
+        prompts.ask(replace(question(), approval=name))
+
+    told = terminal.getvalue()
+    assert "(timeout: 5m) (1 more after this)" in told
+    assert "(timeout: 5m) (2 more after this)" in told
+
+
 def test_the_box_shows_action_path_and_session():
     """000-053."""
     page = Console(file=io.StringIO(), width=80)

@@ -84,8 +84,6 @@ async def test_tokens_and_answers_without_a_price_are_counted(log_of_three):
         ({"since": "2026-03-02"}, 3),
         ({"since": "2026-03-03"}, 0),
         ({"until": "2026-03-01"}, 0),
-        ({"tree": "session-default/a"}, 3),
-        ({"tree": "session-default/b"}, 0),
     ],
 )
 async def test_it_is_told_by_what_is_asked(asked, rows, log_of_three):
