@@ -97,8 +97,10 @@ def _print(waiting: list["Approval"]) -> None:
         if each.votes_needed > 1:
             asked = f"{asked} ({each.votes} of {each.votes_needed} said yes)"
         if each.given:
-            # It waits for the session, not for a person; who asks again is refused.
-            asked = f"{DONE[each.given]} by {one_line(each.given_by, 20)}, not read yet"
+            said = f"{DONE[each.given]} by {one_line(each.given_by, 20)}, not read yet"
+            # It waits for the session, not for a person; but of several people one is not all.
+            others = each.given == "grant" and each.votes_needed > 1
+            asked = f"{asked}; {said}" if others else said
         given = arguments(json.loads(each.arguments_json), 80)
         cost = f", about ${each.usd}" if each.usd else ""
         rows.append((each.id, shown(each.session), asked, time, f"{each.tool} {given}{cost}"))

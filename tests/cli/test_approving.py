@@ -146,6 +146,8 @@ def test_a_person_counts_once(shell, monkeypatch):
     monkeypatch.setenv("LOGNAME", "ann")
     told = shell("approve", "one.1.0.1").stdout
     assert "granted by ann, and it takes 2 people" in told
+    waiting = "may it run? (0 of 2 said yes); granted by ann, not read yet"
+    assert waiting in shell("pending").stdout
     shell("resume", "one", "--inline")
 
     again = shell("approve", "one.1.0.1")
