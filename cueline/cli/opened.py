@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import typer
+
 from cueline import loop
 from cueline.clock import SystemClock
 from cueline.errors import LogUnavailableError
@@ -74,16 +76,23 @@ async def _caught_up(place: str | Path, store: "EventStore") -> "Views":
 
 @asynccontextmanager
 async def board_of(path: Path) -> AsyncIterator["PresenceBoard"]:
-    """Open the board of who lives; an empty one where its file cannot be used."""
+    """Open the board of who lives; an empty one where its file cannot be used, and say so."""
     from cueline.stores.presence import MemoryPresence, SqlitePresence
 
     clock = SystemClock()
     try:
         board = SqlitePresence.beside(path, clock)
-    except LogUnavailableError:
+    except LogUnavailableError as error:
+        _warn_of(error)
         yield MemoryPresence(clock)
         return
     try:
         yield board
     finally:
         await board.close()
+
+
+def _warn_of(error: LogUnavailableError) -> None:
+    """Say that who lives is not known, unless there is no board, as beside a backup."""
+    if Path(error.path).exists():
+        typer.echo(f"warning: {error}; whether anybody drives a session is not known", err=True)

@@ -108,6 +108,18 @@ def test_a_paused_session_says_how_it_goes_on(asking):
     assert "  cueline resume one\n" in shown
 
 
+@pytest.mark.parametrize("words", [["list"], ["show", "one"]])
+def test_a_board_that_cannot_be_read_is_not_taken_for_an_empty_one(finished, words):
+    board = finished.log.with_name("log.db.presence")
+    board.unlink(missing_ok=True)
+    board.mkdir()
+
+    done = finished(*words)
+
+    assert done.exit_code == 0
+    assert "whether anybody drives a session is not known\n" in done.stderr
+
+
 def test_a_session_that_nobody_has_taken_up_says_how_it_goes_on(shell):
     shell("run", "Hi", "--agent", shell.agent(shell.hello), "--detach", "--id", "one")
 
