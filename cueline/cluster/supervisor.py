@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher
 from cueline.clock import SystemClock
 from cueline.cluster.fleet import Fleet, Member, News
+from cueline.cluster.runner_directory import living_nodes
 from cueline.cluster.site import Site, Trouble
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import EventStore, PresenceBoard
@@ -27,6 +28,7 @@ class Supervisor:
         on_trouble: Trouble,
         on_news: Callable[[News], None] | None = None,
     ) -> None:
+        self._site = site
         self._clock = SystemClock()
         self._on_trouble = on_trouble
         self._on_news = on_news
@@ -111,6 +113,10 @@ class Supervisor:
     async def _watch(self) -> None:
         await self.fleet.look()
         await self.fleet.leave_nodes()
+        if self._scope is not None and self._site.node not in await living_nodes():
+            # Nothing can be started again: whoever waits for these may stop waiting.
+            for stream in self._scope:
+                self._on_trouble(stream, ClusterError("Ray", "it has ended on this machine"))
         await self._clock.sleep(TICK_SECONDS)
 
     async def _always(self, what: str, step: Callable[[], Awaitable[None]]) -> None:

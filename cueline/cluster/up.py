@@ -3,17 +3,21 @@
 import asyncio
 from contextlib import suppress
 
+from ray.exceptions import RayError
+
 from cueline.actors.presence import machine_name
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, awake, call, poll
 from cueline.cluster.connection import Connection
 from cueline.cluster.dispatcher import DispatcherActor, Started, Wanted, end_actors
+from cueline.cluster.runner_directory import living_nodes
 from cueline.cluster.site import Parts, Site
 from cueline.errors import ClusterError, CuelineError
 
 OWNER = "up"
 START_SECONDS = 90.0
 STOP_SECONDS = 15.0
+RAY_SECONDS = 5.0
 _AGAIN_SECONDS = 0.5
 
 
@@ -63,9 +67,18 @@ class Up:
         except DEAD as error:
             raise ClusterError("the dispatcher", "it has ended") from error
         except UNCLEAR:
+            await self._look_for_ray()
             await clock.sleep(_AGAIN_SECONDS)
             return []
         return told
+
+    async def _look_for_ray(self) -> None:
+        """Raise a `ClusterError` when Ray here is no more: nothing can be started again."""
+        with suppress(RayError, TimeoutError):  # while its head is away, nobody knows
+            async with asyncio.timeout(RAY_SECONDS):
+                if self._site.node not in await living_nodes():
+                    reason = "it has ended on this machine; `cueline up` starts it again"
+                    raise ClusterError("Ray", reason)
 
     async def stop(self) -> None:
         """Have everything rest, and take it all down."""

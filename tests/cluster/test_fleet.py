@@ -11,6 +11,7 @@ from ray.exceptions import ActorDiedError
 from cueline.actors.presence import presence_of
 from cueline.clock import SystemClock
 from cueline.cluster import fleet as fleets
+from cueline.cluster import supervisor as supervisors
 from cueline.cluster.fleet import Fleet, Member, News
 from cueline.cluster.supervisor import Supervisor
 from cueline.events.store import to_us
@@ -160,8 +161,7 @@ async def test_what_waits_for_a_runner_is_tried_again_when_there_is_a_host_to_do
         async def waiting(self, kind):
             return [f"waits for a {kind}"]
 
-    site = SimpleNamespace(parts=SimpleNamespace(index=lambda _: Index()), node="here")
-    supervisor = Supervisor(site, None, there.board, scope=None, on_trouble=print)
+    supervisor = supervisor_of(there, Index(), scope=None, on_trouble=print)
 
     async def place(streams):
         placed.append(list(streams))
@@ -172,6 +172,36 @@ async def test_what_waits_for_a_runner_is_tried_again_when_there_is_a_host_to_do
         await supervisor._look()
 
     assert [["waits for a runner"]] * 2 == placed
+
+
+async def test_who_waits_is_told_when_ray_has_ended_where_the_log_is(there, monkeypatch):
+    # I14: nothing can be started there again.
+    troubles = []
+
+    async def nodes():
+        return {"elsewhere"} if troubles == [] else {"here"}
+
+    async def nothing():
+        return set()
+
+    monkeypatch.setattr(supervisors, "living_nodes", nodes)
+    monkeypatch.setattr(fleets, "leaving_nodes", nothing)
+    monkeypatch.setattr(supervisors, "TICK_SECONDS", 0.0)
+    scope = ["session-default/7f3a"]
+
+    def tell(stream, error):
+        troubles.append((stream, str(error)))
+
+    supervisor = supervisor_of(there, None, scope=scope, on_trouble=tell)
+    await supervisor._watch()
+    await supervisor._watch()
+
+    assert [(*scope, "Ray: it has ended on this machine")] == troubles
+
+
+def supervisor_of(there, index, **settings):
+    site = SimpleNamespace(parts=SimpleNamespace(index=lambda _: index), node="here")
+    return Supervisor(site, None, there.board, **settings)
 
 
 async def fleet_of(fleet, *members, runners=0):
