@@ -167,9 +167,13 @@ async def _keep(plan: Plan, outside: Outside, *, as_json: bool) -> None:
         await asyncio.wait({ended, watching}, return_when=asyncio.FIRST_COMPLETED)
         ended.cancel()
         watching.cancel()
+        error = watching.exception() if watching.done() else None
+        if error is not None:
+            # Now: where its Ray has died, Ray may end this process before the last word.
+            typer.echo(hidden(str(error), outside), err=True)
         typer.echo("going down; a second Ctrl-C leaves at once", err=True)
-        if watching.done() and not watching.cancelled():
-            watching.result()
+        if error is not None:
+            raise error
 
 
 def _end(over: asyncio.Event) -> None:
