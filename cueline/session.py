@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol, cast
 
+from cueline.actors.fold import fold
 from cueline.actors.inbox import post
 from cueline.clock import Clock
 from cueline.deciders.session import SESSION, SessionState, Status, session_of
@@ -88,10 +89,7 @@ class Session:
             SessionFinishedError: it has ended; nothing was recorded.
         """
         # Else whoever asks for the result next takes the last one for an answer.
-        state = session_of(self.stream)
-        async for _, fact in self._journal.read(self.stream):
-            if not isinstance(fact, Emptied):
-                state = SESSION.evolve(state, cast("SessionEvent", fact))
+        state, _ = await fold(self._journal, self.stream, SESSION, session_of(self.stream))
         if state.finished:
             raise SessionFinishedError(self.id, f"the session has ended: {state.status}")
         await self._post(MessageSent(lane=lane, text=text))

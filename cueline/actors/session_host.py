@@ -64,7 +64,6 @@ class SessionHost:
         self._set_aside: set[str] = set()
         """Sessions that this code cannot drive; each fails alone."""
         self._on_trouble = on_trouble
-        self._most = ACTIVE
         self._draining = False
 
     async def drive(self, streams: list[str]) -> None:
@@ -86,7 +85,7 @@ class SessionHost:
             if stream in self._drives:
                 self._drives[stream].nudge()
             return
-        full = len(self._tasks) >= self._most
+        full = len(self._tasks) >= ACTIVE
         if self._draining or full or stream in self._set_aside:
             return
         live = self._live(stream)

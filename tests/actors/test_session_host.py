@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from cueline.actors import session_host
 from cueline.actors.outfit import UNUSED, Outfits
 from cueline.actors.session_host import ACTIVATIONS
 from cueline.deciders.session import Status
@@ -165,10 +166,10 @@ async def test_few_sessions_are_brought_to_life_at_a_time():
     assert ACTIVATIONS == len(waiting)
 
 
-async def test_a_full_host_takes_nothing_on():
+async def test_a_full_host_takes_nothing_on(monkeypatch):
+    monkeypatch.setattr(session_host, "ACTIVE", 2)
     scene = Scene([Valve()])
     world = World(scene.outside)
-    world.host._most = 2
     streams = [await scene.outside.start(f"s{number}", scene.agent) for number in range(4)]
 
     await world.host.drive(streams)
