@@ -84,8 +84,6 @@ class Inline:
         loop_time = asyncio.get_running_loop().time
         self._runner = Runner(self.presence.incarnation, executor, loop_time)
         self._runners = runners = OneRunner(self._runner, self.presence, log.board)
-        self._index = index
-        self._scope = scope
         gate = ApprovalGate(log.journal())
         ledger = CostLedger(log.journal())
         self.host = SessionHost(
@@ -139,11 +137,7 @@ class Inline:
             # What cannot be seen now is seen at the next look, or at the deadline.
             with suppress(CuelineError):
                 if await self._runners.has_lost_one():
-                    waiting = await self._index.waiting("runner")
-                    await self.place([s for s in waiting if self._cares(s)])
-
-    def _cares(self, stream: str) -> bool:
-        return self._scope is None or stream in self._scope
+                    await self.dispatcher.wake("runner")
 
 
 @asynccontextmanager

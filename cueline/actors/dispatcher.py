@@ -107,6 +107,11 @@ class Dispatcher:
         for incarnation, batch in batches.items():
             await hosts[incarnation].drive(batch)
 
+    async def wake(self, kind: WaitKind) -> None:
+        """Have the sessions try again that rest for want of something: it may be there now."""
+        waiting = await self._index.waiting(kind)
+        await self.place([stream for stream in waiting if self._cares(stream)])
+
     async def _follow(self) -> None:
         after = await self._store.last_position()
         # What happened to breakers while nobody followed is told by looking once.
@@ -124,8 +129,7 @@ class Dispatcher:
             return
         await self._look_at_breakers()
         if happened == "BreakerClosed":
-            waiting = await self._index.waiting("breaker")
-            await self.place([stream for stream in waiting if self._cares(stream)])
+            await self.wake("breaker")
 
     async def _look_at_breakers(self) -> None:
         for host in (await self._fleet.hosts()).values():

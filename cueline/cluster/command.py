@@ -2,14 +2,18 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from uuid import uuid4
 
+from cueline.actors.dispatcher import TICK_SECONDS
 from cueline.actors.presence import machine_name
+from cueline.clock import SystemClock
 from cueline.cluster.connection import Connection
-from cueline.cluster.fleet import Member
+from cueline.cluster.member import Member
+from cueline.cluster.runner_directory import living_nodes
 from cueline.cluster.site import Parts, Site, Trouble
 from cueline.cluster.supervisor import Supervisor
+from cueline.errors import ClusterError
 from cueline.events.store import EventStore, PresenceBoard
 
 
@@ -64,8 +68,23 @@ async def command(
             await starting
         finally:
             starting.cancel()
-        yield Command(supervisor)
+        watching = asyncio.create_task(_watch_ray(site, scope or (), on_trouble))
+        try:
+            yield Command(supervisor)
+        finally:
+            watching.cancel()
         await supervisor.drain(0.0)
     finally:
         await supervisor.close()
         supervisor.fleet.close_log()
+
+
+async def _watch_ray(site: Site, scope: Collection[str], on_trouble: Trouble) -> None:
+    """Tell whoever waits for *scope* when Ray has ended here: nothing can be started again."""
+    clock, lives = SystemClock(), True
+    while True:
+        with suppress(Exception):  # while its head is away, nobody knows
+            lives = site.node in await living_nodes()
+        for stream in () if lives else tuple(scope):
+            on_trouble(stream, ClusterError("Ray", "it has ended on this machine"))
+        await clock.sleep(TICK_SECONDS)

@@ -15,8 +15,9 @@ import ray
 from cueline.actors.presence import BEAT_SECONDS, death_of, find, presence_of
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, awake, call
-from cueline.cluster.fleet import START_SECONDS, Member, News, Role
+from cueline.cluster.fleet import START_SECONDS
 from cueline.cluster.log_writer import LogWriterActor
+from cueline.cluster.member import Member, News, Role
 from cueline.cluster.order import DISPATCHER
 from cueline.cluster.remote_store import RemoteStore
 from cueline.cluster.site import Site

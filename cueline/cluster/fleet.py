@@ -5,9 +5,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 from uuid import uuid4
 
 import ray
@@ -17,6 +16,7 @@ from cueline.actors.session_host import HostPort
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
 from cueline.cluster.log_writer import LogWriterActor
+from cueline.cluster.member import CALL_SECONDS, Member, News, Role, attempt
 from cueline.cluster.runner import RunnerActor
 from cueline.cluster.runner_directory import RunnerCard, leaving_nodes, living_nodes
 from cueline.cluster.session_host import RemoteHost, SessionHostActor
@@ -25,39 +25,10 @@ from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import Presence, PresenceBoard
 
 START_SECONDS = 60.0
-CALL_SECONDS = 5.0
 REST_SECONDS = 5.0
 """What dies younger, twice in a row, is replaced after so long: it may die of its start."""
 _AGAIN_SECONDS = 0.2
-_ANSWER_SECONDS = 1.0
 _REMEMBERED = 1000
-
-Role = Literal["host", "runner"]
-
-
-@dataclass(slots=True, eq=False)
-class Member:
-    """A host or runner of the fleet."""
-
-    role: Role
-    incarnation: str
-    node: str
-    handle: Handle
-    presence: Presence | None = None
-    """None until it has started."""
-    silent: asyncio.Event = field(default_factory=asyncio.Event)
-    leaves: bool = False
-    """Its node is being drained: it takes nothing more."""
-
-
-@dataclass(frozen=True, slots=True)
-class News:
-    """Something about a member that others have to know."""
-
-    what: Literal["joined", "lost", "back", "gone"]
-    """Lost: it takes nothing more. Back: and it tells of what it had begun. Gone: that is over."""
-    member: Member
-    evidence: str = ""
 
 
 class Fleet:
@@ -144,18 +115,9 @@ class Fleet:
             presence = find(present, member.incarnation)
             if member.presence is not None and presence and death_of(presence, now):
                 unheard.append(member)
-        await asyncio.gather(*(self._ask(member) for member in unheard))
+        await asyncio.gather(*(member.ask() for member in unheard))
         for member in [m for m in self._astray if m.silent.is_set() or m.presence is None]:
             await self._look_for(member, find(present, member.incarnation), now)
-
-    async def _ask(self, member: Member) -> None:
-        """Ask *member* itself whether it is silent: perhaps only its beats do not arrive."""
-        if member.silent.is_set():
-            return
-        try:
-            await call(member.handle.__ray_ready__.remote(), _ANSWER_SECONDS)
-        except (*DEAD, *UNCLEAR):
-            member.silent.set()
 
     async def _look_for(self, member: Member, presence: Presence | None, now: datetime) -> None:
         """Find out whether a lost *member* speaks again, or has ended.
@@ -166,7 +128,7 @@ class Fleet:
         member.presence = member.presence or presence
         if member.presence is None:
             # It has not started: it was ended for that, or nobody waited so long.
-            over = await self._is_over(member)
+            over = await member.is_over()
         elif presence is None:
             # It has spoken once: what is not on the board has left it.
             over = f"{member.role} {member.incarnation} has left"
@@ -330,7 +292,7 @@ class Fleet:
 
     async def _lose(self, member: Member, evidence: str) -> None:
         """Tell the others that *member* takes nothing more, and what is known of its end."""
-        over = await self._is_over(member)
+        over = await member.is_over()
         if over is not None:
             await self._bury(member, over)
             return
@@ -349,48 +311,20 @@ class Fleet:
         await self._tell_hosts()
         self._on_news(News("gone", member, evidence))
 
-    async def _is_over(self, member: Member) -> str | None:
-        """Return the evidence that the process has ended; silence is none."""
-        if member.presence is not None and (evidence := ended(member.presence)):
-            return evidence
-        try:
-            await call(member.handle.__ray_ready__.remote(), _AGAIN_SECONDS)
-        except DEAD:
-            with suppress(Exception):  # as in `_nodes`: then nobody knows
-                if member.node in await living_nodes():
-                    return "Ray reports the exit of its process"
-        except UNCLEAR:
-            pass
-        return None
-
     def _cards(self) -> list[RunnerCard]:
         """Return the runners that answer; those that are lost or leave take nothing more."""
         there = [*self._members.values(), *self._astray]
-        return [
-            RunnerCard(
-                member.incarnation,
-                self.site.named(member.incarnation),
-                member.node,
-                self._machine(member),
-                takes=member not in self._astray and not member.leaves,
-            )
-            for member in there
-            if member.role == "runner" and not member.silent.is_set()
-        ]
-
-    def _machine(self, member: Member) -> str | None:
-        if member.presence is not None:
-            return member.presence.machine
-        return self.site.machine if member.node == self.site.node else None
+        runners = [m for m in there if m.role == "runner" and not m.silent.is_set()]
+        return [m.card(self.site, lost=m in self._astray) for m in runners]
 
     async def _tell_hosts(self) -> None:
         cards, gone = self._cards(), dict(self._gone)
         hosts = [m for m in self._members.values() if m.role == "host" and m.presence]
         told = (m.handle.know.remote(self._epoch, cards, gone) for m in hosts)
-        await asyncio.gather(*(self._try(ref) for ref in told))
+        await asyncio.gather(*(attempt(ref) for ref in told))
 
     async def _drain(self, member: Member, seconds: float) -> None:
-        await self._try(member.handle.drain.remote(self._epoch, seconds), seconds + CALL_SECONDS)
+        await attempt(member.handle.drain.remote(self._epoch, seconds), seconds + CALL_SECONDS)
 
     async def _end(self, member: Member) -> None:
         if member.role == "host":
@@ -399,9 +333,5 @@ class Fleet:
         elif member.presence is not None:
             # It says itself that it has left. In the name of one that is frozen
             # nobody may: its calls would count as lost, and it may yet thaw.
-            await self._try(member.handle.close.remote(self._epoch))
+            await attempt(member.handle.close.remote(self._epoch))
         ray.kill(member.handle)
-
-    async def _try(self, ref: object, seconds: float = CALL_SECONDS) -> None:
-        with suppress(*DEAD, *UNCLEAR, CuelineError):
-            await call(ref, seconds)

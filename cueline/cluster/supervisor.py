@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher
 from cueline.clock import SystemClock
-from cueline.cluster.fleet import Fleet, Member, News
-from cueline.cluster.runner_directory import living_nodes
+from cueline.cluster.fleet import Fleet
+from cueline.cluster.member import Member, News
 from cueline.cluster.site import Site, Trouble
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import EventStore, PresenceBoard
@@ -28,7 +28,6 @@ class Supervisor:
         on_trouble: Trouble,
         on_news: Callable[[News], None] | None = None,
     ) -> None:
-        self._site = site
         self._clock = SystemClock()
         self._on_trouble = on_trouble
         self._on_news = on_news
@@ -104,8 +103,7 @@ class Supervisor:
     async def _try_again(self) -> None:
         self._may_go_on = False
         try:
-            waiting = await self._index.waiting("runner")
-            await self.place([s for s in waiting if self._scope is None or s in self._scope])
+            await self._dispatcher.wake("runner")
         except Exception:
             self._may_go_on = True
             raise
@@ -113,10 +111,6 @@ class Supervisor:
     async def _watch(self) -> None:
         await self.fleet.look()
         await self.fleet.leave_nodes()
-        if self._scope is not None and self._site.node not in await living_nodes():
-            # Nothing can be started again: whoever waits for these may stop waiting.
-            for stream in self._scope:
-                self._on_trouble(stream, ClusterError("Ray", "it has ended on this machine"))
         await self._clock.sleep(TICK_SECONDS)
 
     async def _always(self, what: str, step: Callable[[], Awaitable[None]]) -> None:

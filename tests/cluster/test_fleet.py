@@ -1,23 +1,29 @@
 """What a fleet does about members that say nothing, and while Ray cannot be asked."""
 
+import asyncio
 from concurrent.futures import Future
-from dataclasses import replace
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
 import ray
-from ray.exceptions import ActorDiedError
+from ray.exceptions import ActorDiedError, RaySystemError
 
 from cueline.actors.presence import presence_of
 from cueline.clock import SystemClock
+from cueline.cluster import command as commands
 from cueline.cluster import fleet as fleets
-from cueline.cluster import supervisor as supervisors
-from cueline.cluster.fleet import Fleet, Member, News
+from cueline.cluster import member as members
+from cueline.cluster.command import _watch_ray
+from cueline.cluster.fleet import Fleet
+from cueline.cluster.member import Member, News
 from cueline.cluster.supervisor import Supervisor
-from cueline.events.store import to_us
+from cueline.stores.presence import MemoryPresence
+from cueline.testing.clock import FakeClock
 from cueline.testing.wait import await_until
 
 NEVER = None
+QUIET = timedelta(seconds=60)
 
 
 class Actor:
@@ -39,17 +45,6 @@ class Actor:
         return SimpleNamespace(future=lambda: future)
 
 
-class Board:
-    def __init__(self):
-        self.present = []
-
-    async def all(self):
-        return self.present
-
-    async def leave(self, incarnation):
-        self.present = [p for p in self.present if p.incarnation != incarnation]
-
-
 @pytest.fixture
 def there(monkeypatch):
     """Stand for Ray: one node, and actors that are killed at once."""
@@ -57,13 +52,16 @@ def there(monkeypatch):
     async def nodes():
         return {"here"}
 
+    monkeypatch.setattr(members, "living_nodes", nodes)
     monkeypatch.setattr(fleets, "living_nodes", nodes)
     monkeypatch.setattr(fleets, "START_SECONDS", 0.0)
     monkeypatch.setattr(fleets, "_AGAIN_SECONDS", 0.02)
-    monkeypatch.setattr(fleets, "_ANSWER_SECONDS", 0.02)
+    monkeypatch.setattr(members, "_LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(members, "_ANSWER_SECONDS", 0.02)
     monkeypatch.setattr(ray, "kill", lambda actor: setattr(actor, "killed", True))
     monkeypatch.setattr(ray, "cancel", lambda _: None)
-    return SimpleNamespace(board=Board(), news=[], made=[])
+    ago = FakeClock(SystemClock().now() - QUIET)
+    return SimpleNamespace(ago=ago, board=MemoryPresence(ago), news=[], made=[])
 
 
 @pytest.fixture
@@ -78,10 +76,10 @@ async def fleet(there):
     await fleet.close()
 
 
-def quiet(there, role, answer):
+async def quiet(there, role, answer):
     """Return a member whose beats have not arrived for a while."""
-    presence = replace(presence_of(role), beat_us=to_us(SystemClock().now()) - 60_000_000)
-    there.board.present.append(presence)
+    presence = presence_of(role)
+    await there.board.beat(presence)
     return Member(role, presence.incarnation, "here", Actor(answer), presence)
 
 
@@ -94,8 +92,8 @@ async def test_a_lost_member_is_replaced_beside_the_log_while_ray_does_not_answe
 
 
 async def test_a_member_that_answers_is_not_lost_though_its_beats_do_not_arrive(fleet, there):
-    lives = fleet._join(quiet(there, "host", "here I am"))
-    frozen = fleet._join(quiet(there, "host", NEVER))
+    lives = fleet._join(await quiet(there, "host", "here I am"))
+    frozen = fleet._join(await quiet(there, "host", NEVER))
 
     await fleet.look()
 
@@ -125,11 +123,12 @@ async def test_a_runner_that_never_started_is_followed_to_its_end(fleet, there):
 
 
 async def test_a_host_that_thaws_after_its_sessions_went_to_others_is_ended(fleet, there):
-    [thaws, frozen] = [quiet(there, "host", NEVER), quiet(there, "host", NEVER)]
+    [thaws, frozen] = [await quiet(there, "host", NEVER), await quiet(there, "host", NEVER)]
     thaws.silent.set()
     frozen.silent.set()
     await fleet_of(fleet, thaws, frozen)
-    there.board.present[0] = replace(thaws.presence, beat_us=to_us(SystemClock().now()))
+    await there.ago.advance(QUIET.total_seconds())
+    await there.board.beat(thaws.presence)
 
     await fleet.look()
 
@@ -137,7 +136,7 @@ async def test_a_host_that_thaws_after_its_sessions_went_to_others_is_ended(flee
 
 
 async def test_one_more_than_are_wanted_is_not_replaced(fleet, there):
-    members = [quiet(there, "runner", "started") for _ in range(2)]
+    members = [await quiet(there, "runner", "started") for _ in range(2)]
     for member in members:
         member.handle.killed = True
 
@@ -164,39 +163,39 @@ async def test_what_waits_for_a_runner_is_tried_again_when_there_is_a_host_to_do
     supervisor = supervisor_of(there, Index(), scope=None, on_trouble=print)
 
     async def place(streams):
-        placed.append(list(streams))
+        placed.extend(streams)
 
-    supervisor.place = place
+    supervisor._dispatcher.place = place
     for role, what in [("runner", "back"), ("runner", "lost"), ("host", "joined")]:
-        supervisor._hear_of(News(what, quiet(there, role, NEVER)))
+        supervisor._hear_of(News(what, await quiet(there, role, NEVER)))
         await supervisor._look()
 
-    assert [["waits for a runner"]] * 2 == placed
+    assert ["waits for a runner"] * 2 == placed
 
 
-async def test_who_waits_is_told_when_ray_has_ended_where_the_log_is(there, monkeypatch):
-    # I14: nothing can be started there again.
-    troubles = []
+async def test_who_waits_is_told_when_ray_has_ended_where_the_log_is(monkeypatch):
+    # I14: nothing can be started there again; while Ray does not answer, nobody knows.
+    answers = iter([{"here"}, RaySystemError("away"), {"elsewhere"}])
+    asked, troubles = [], []
 
     async def nodes():
-        return {"elsewhere"} if troubles == [] else {"here"}
-
-    async def nothing():
-        return set()
-
-    monkeypatch.setattr(supervisors, "living_nodes", nodes)
-    monkeypatch.setattr(fleets, "leaving_nodes", nothing)
-    monkeypatch.setattr(supervisors, "TICK_SECONDS", 0.0)
-    scope = ["session-default/7f3a"]
+        asked.append(next(answers))
+        if isinstance(asked[-1], Exception):
+            raise asked[-1]
+        return asked[-1]
 
     def tell(stream, error):
-        troubles.append((stream, str(error)))
+        troubles.append((len(asked), stream, str(error)))
 
-    supervisor = supervisor_of(there, None, scope=scope, on_trouble=tell)
-    await supervisor._watch()
-    await supervisor._watch()
+    monkeypatch.setattr(commands, "living_nodes", nodes)
+    monkeypatch.setattr(commands, "TICK_SECONDS", 0.0)
+    watching = asyncio.create_task(
+        _watch_ray(SimpleNamespace(node="here"), ["session-default/7f3a"], tell)
+    )
+    await await_until(lambda: troubles)
+    watching.cancel()
 
-    assert [(*scope, "Ray: it has ended on this machine")] == troubles
+    assert (3, "session-default/7f3a", "Ray: it has ended on this machine") == troubles[0]
 
 
 def supervisor_of(there, index, **settings):
