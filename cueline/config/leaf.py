@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, TypeGuard, get_args, get_origin
 
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 
 from cueline.config.place import PREFIX
 from cueline.config.reason import told
 from cueline.config.settings import Settings
-from cueline.events.agent import LONGEST_SECONDS
 
 _RENAMED = {"limits.max_active_seconds": "CUELINE_TIME_BUDGET"}
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -82,12 +81,7 @@ class Leaf:
     @property
     def _adapter(self) -> TypeAdapter[Any]:
         kind: Any = self.kind
-        checks = list(self.field.metadata)
-        if float in self.kinds:
-            checks.append(Field(allow_inf_nan=False))
-        if self._is_time and not any(hasattr(each, "le") for each in checks):
-            checks.append(Field(le=LONGEST_SECONDS))
-        for check in checks:
+        for check in self.field.metadata:
             kind = Annotated[kind, check]
         return TypeAdapter(kind)
 

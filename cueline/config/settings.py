@@ -15,6 +15,7 @@ from cueline.events.agent import (
     Policy,
     Price,
     RetryPolicy,
+    Seconds,
 )
 
 Variable = Annotated[str, Field(pattern=VARIABLE)]
@@ -37,9 +38,9 @@ class Approval(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    attached_seconds: Number = Field(default=300.0, gt=0)
+    attached_seconds: Seconds = Field(default=300.0, gt=0)
     """For the person at the terminal."""
-    detached_seconds: Number = Field(default=86_400.0, gt=0)
+    detached_seconds: Seconds = Field(default=86_400.0, gt=0)
     """For anybody, where nobody watches."""
 
 

@@ -29,8 +29,14 @@ def _no_truth(value: object) -> object:
 
 NUMBER: Final = BeforeValidator(_no_truth)
 """Of what a person sets: `true` is no number."""
+COUNTABLE: Final = Field(allow_inf_nan=False)
+"""Neither is what no sum comes to."""
+LASTING: Final = Field(allow_inf_nan=False, le=LONGEST_SECONDS)
+"""And what is added to a moment comes to one. Of an annotation these are to be the first: what
+stands after `NUMBER` would be asked of None, too."""
 Whole = Annotated[int, NUMBER]
-Number = Annotated[float, NUMBER]
+Number = Annotated[float, COUNTABLE, NUMBER]
+Seconds = Annotated[float, LASTING, NUMBER]
 
 
 class Part(BaseModel):
@@ -49,11 +55,11 @@ class RetryPolicy(Part):
 
     max_retries: Whole = Field(default=3, ge=0, le=20)
     """Retries, not attempts: the first attempt is none of them."""
-    base_seconds: Number = Field(default=1.0, ge=0)
+    base_seconds: Seconds = Field(default=1.0, ge=0)
     factor: Number = Field(default=2.0, ge=1)
-    cap_seconds: Number = Field(default=60.0, ge=0)
+    cap_seconds: Seconds = Field(default=60.0, ge=0)
     jitter: Number = Field(default=0.25, ge=0, le=1)
-    deadline_seconds: Annotated[float | None, NUMBER] = Field(default=None, gt=0)
+    deadline_seconds: Annotated[float | None, LASTING, NUMBER] = Field(default=None, gt=0)
     """From the first failure on: no retry begins later; None: only their number counts."""
 
     @model_validator(mode="before")
@@ -149,11 +155,9 @@ class Limits(Part):
     """Of the session and all its descendants, sent and answered."""
     max_cost: Decimal | None = Field(default=None, gt=0)
     """In US dollars, likewise."""
-    max_active_seconds: Number = Field(default=14_400.0, gt=0)
+    max_active_seconds: Seconds = Field(default=14_400.0, gt=0)
     """Of work: what its model calls and tool calls take, each counted, also side by side."""
-    max_wall_seconds: Annotated[float | None, NUMBER] = Field(
-        default=None, gt=0, le=LONGEST_SECONDS
-    )
+    max_wall_seconds: Annotated[float | None, LASTING, NUMBER] = Field(default=None, gt=0)
     """Since the start, whatever the session does or waits for."""
     max_depth: Whole = Field(default=4, ge=0)
     """How many sessions may be above a child that it asks for."""
@@ -211,7 +215,7 @@ class Hook(Part):
     """Run with the question as JSON on its standard input."""
     url: str | None = None
     """Sent the question as JSON; `$NAME` is that of a variable that holds it, if it is secret."""
-    after_seconds: Number = Field(default=0.0, ge=0)
+    after_seconds: Seconds = Field(default=0.0, ge=0)
     """Of a reminder: so long after the question."""
 
 
@@ -237,9 +241,9 @@ class Policy(Part):
     """A call whose outcome is unknown: a person is asked, or the model is told."""
     auto_approve: bool = False
     """Requests are granted at once, and recorded as such."""
-    auto_approve_after: Annotated[float | None, NUMBER] = Field(default=None, gt=0)
+    auto_approve_after: Annotated[float | None, LASTING, NUMBER] = Field(default=None, gt=0)
     """Requests are granted after so many seconds in which nobody denied them."""
-    approval_seconds: Number = Field(default=86_400.0, gt=0)
+    approval_seconds: Seconds = Field(default=86_400.0, gt=0)
     on_deny: Literal["inform", "pause", "cancel"] = "inform"
     """The agent is told and goes on; the session pauses; or it is stopped."""
     on_expiry: Literal["pause", "deny_and_continue", "fail", "escalate"] = "pause"

@@ -1,6 +1,7 @@
 """Every number of an agent file and of the settings is one, however deep in its tables."""
 
 from decimal import Decimal
+from math import inf, nan
 from typing import get_args, get_origin
 
 import pytest
@@ -35,18 +36,40 @@ def table(path, value):
 PLACES = [(shape, path) for shape in (Agent, Settings) for path in numbers_of(shape)]
 
 
-@pytest.mark.parametrize("value", [True, False])
-@pytest.mark.parametrize(
+each_number = pytest.mark.parametrize(
     ("shape", "path"),
     PLACES,
     ids=[".".join(map(str, (shape.__name__, *path))) for shape, path in PLACES],
 )
-def test_a_truth_value_is_no_number(shape, path, value):
+
+
+def refused_for(shape, path, value):
+    """Tell why *value* is none that *shape* can have at *path*."""
     with pytest.raises(ValidationError) as refused:
         shape.model_validate(table(path, value))
+    return [each["type"] for each in refused.value.errors() if each["loc"] == path]
 
-    (found,) = [each for each in refused.value.errors() if each["loc"] == path]
-    assert found["type"] in ("float_type", "decimal_type")
+
+@pytest.mark.parametrize("value", [True, False])
+@each_number
+def test_a_truth_value_is_no_number(shape, path, value):
+    (why,) = refused_for(shape, path, value)
+
+    assert why in ("float_type", "decimal_type")
+
+
+@pytest.mark.parametrize("value", [nan, inf, -inf])
+@each_number
+def test_a_number_that_nothing_can_be_counted_with_is_refused(shape, path, value):
+    assert len(refused_for(shape, path, value)) == 1
+
+
+@pytest.mark.parametrize(
+    ("shape", "path"),
+    [place for place in PLACES if str(place[1][-1]).endswith(("_seconds", "_after"))],
+)
+def test_no_time_is_longer_than_a_calendar_holds(shape, path):
+    assert refused_for(shape, path, 1e300) == ["less_than_equal"]
 
 
 def test_numbers_are_looked_for_in_every_table():

@@ -25,7 +25,7 @@ PLAIN = {
     str: TEXTS,
     int: SMALL,
     bool: st.booleans(),
-    float: st.floats(0, 1e9),
+    float: st.floats(0, 1e8),
     AwareDatetime: TIMES,
     JsonValue: JSON,
     Decimal: st.decimals(0, 1000, places=6),
