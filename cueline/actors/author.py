@@ -1,6 +1,6 @@
 """Who is behind each fact of a session, as the audit tells it."""
 
-from cueline.deciders.approval import AUTO_APPROVER, AUTO_IN_TIME
+from cueline.deciders.approval import is_person
 from cueline.events.fact import Fact
 from cueline.events.inbox import ChildAsked, ChildEnded, DecisionGiven, RoomMade
 from cueline.events.session import (
@@ -26,8 +26,6 @@ _BY_TYPE: dict[type[Fact], str] = {
 }
 _TOLD_INSIDE = frozenset({MessageReceived, MessageRefused, ToolReconciled, ApprovalResolved})
 """Of these more than the type has to be asked, which takes longer."""
-_NOT_PEOPLE = frozenset({"", AUTO_APPROVER, AUTO_IN_TIME})
-"""By whom something is decided, and yet by no person."""
 
 
 def author_of(fact: Fact) -> str:
@@ -35,8 +33,8 @@ def author_of(fact: Fact) -> str:
     if type(fact) not in _TOLD_INSIDE:
         return _BY_TYPE.get(type(fact), "system")
     match fact:
-        case MessageReceived(message=DecisionGiven(by=by)) if by:
-            return f"user:{by}"
+        case MessageReceived(message=DecisionGiven(by=by)):
+            return f"user:{by}" if is_person(by) else "system"
         case (
             MessageReceived(message=RoomMade() | ChildAsked() | ChildEnded())
             | MessageRefused(message=RoomMade() | ChildAsked() | ChildEnded())
@@ -47,7 +45,7 @@ def author_of(fact: Fact) -> str:
         case (
             ToolReconciled(outcome="happened" | "did_not_happen", by=by)
             | ApprovalResolved(verdict="granted" | "denied", by=by)
-        ) if by not in _NOT_PEOPLE:
+        ) if is_person(by):
             return f"user:{by}"
         case _:
             return _BY_TYPE.get(type(fact), "system")

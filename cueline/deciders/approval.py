@@ -30,6 +30,7 @@ READ_LATE_SECONDS = 300.0
 """How long a grant counts that was read after its deadline, from the reading on: time for the
 calls that go before it, and no longer than a question waits at a terminal."""
 _NOT_PEOPLE = ("auto:", "agent:", "session:")
+"""So begin the names by which something is decided, and yet by no person."""
 
 
 class Open(Struct, frozen=True):
@@ -141,10 +142,15 @@ def _objection(state: ApprovalState, opened: ApprovalOpened, vote: Vote) -> str 
     return None
 
 
+def is_person(name: str) -> bool:
+    """Whether somebody of that *name* is one who can allow something, and answer for it."""
+    return name != "" and not name.startswith(_NOT_PEOPLE)
+
+
 def may_not(opened: ApprovalOpened, person: str) -> str | None:
     """Say why *person* may not allow it; None when they may (C17)."""
-    if person.startswith(_NOT_PEOPLE):
-        return f"{person} is no person"
+    if not is_person(person):
+        return f"{person or 'one without a name'} is no person"
     if person in opened.excluded:
         return f"{person} asked for the session, and may not allow it"
     for group in opened.may_grant:

@@ -4,8 +4,10 @@ import pytest
 
 from cueline.actors.author import author_of
 from cueline.deciders.approval import AUTO_APPROVER, AUTO_IN_TIME
-from cueline.events.session import ApprovalResolved, ToolReconciled
+from cueline.events.inbox import DecisionGiven
+from cueline.events.session import ApprovalResolved, MessageReceived, ToolReconciled
 from cueline.testing.fakes import asks_for, says
+from cueline.testing.session_example import NOW
 from tests.actors.scene import SESSION, Scene
 
 
@@ -49,10 +51,21 @@ def test_whoever_settles_a_doubt_is_behind_it(outcome, by, author):
         ("granted", AUTO_APPROVER),
         ("granted", AUTO_IN_TIME),
         ("denied", ""),
+        ("denied", "agent:7f3a"),
+        ("denied", "session:7f3a"),
     ],
 )
 def test_nobody_is_made_responsible_for_what_no_person_decided(verdict, by):
     assert "system" == author_of(ApprovalResolved(approval="a", verdict=verdict, by=by))
+
+
+@pytest.mark.parametrize(("by", "author"), [("ann", "user:ann"), ("agent:7f3a", "system")])
+def test_a_decision_is_a_users_only_where_a_person_gave_it(by, author):
+    given = DecisionGiven(approval="a", digest="d", verdict="deny", by=by)
+
+    received = MessageReceived(inbox_version=2, recorded_at=NOW, message=given)
+
+    assert author == author_of(received)
 
 
 @pytest.mark.parametrize("by", ["stop", "change", "clock"])

@@ -162,6 +162,7 @@ def test_who_allowed_it_may_still_deny_it():
         ({}, "agent:7f3a", "agent:7f3a is no person"),
         ({}, "session:7f3a", "session:7f3a is no person"),
         ({}, "auto:mine", "auto:mine is no person"),
+        ({}, "", "one without a name is no person"),
     ],
 )
 def test_a_grant_of_somebody_who_may_not_give_it_changes_nothing(opened, by, reason):
