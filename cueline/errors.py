@@ -7,6 +7,7 @@ CuelineError
 │   ├── UnknownSessionError      names a session that exists
 │   ├── SessionFinishedError     forks, or starts another
 │   ├── SessionOwnedError        waits for the living owner, or asks it through the inbox
+│   ├── SessionUndrivenError     resumes it, or starts `cueline up`
 │   ├── NotPendingError          looks at what became of the approval
 │   ├── InvalidNameError         chooses another name
 │   ├── ToolImportError          makes the tool importable
@@ -78,6 +79,19 @@ class SessionOwnedError(RejectedError):
         self.args = (subject, machine, pid)
         self.machine = machine
         self.pid = pid
+
+
+class SessionUndrivenError(RejectedError):
+    """Nobody drives the session, and it does not rest: resume it, or start `cueline up`."""
+
+    def __init__(self, subject: str, why: str) -> None:
+        super().__init__(
+            subject,
+            f"nobody drives it now ({why}); it goes on with `await runtime.resume({subject!r})`, "
+            f"`cueline resume {subject}` or `cueline up`",
+        )
+        self.args = (subject, why)
+        self.why = why
 
 
 class NotPendingError(RejectedError):

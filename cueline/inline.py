@@ -70,6 +70,8 @@ class OneHost:
 class Inline:
     """All actors in this process."""
 
+    lasts = True
+
     def __init__(
         self,
         log: Log,
@@ -111,6 +113,10 @@ class Inline:
     async def place(self, streams: Collection[str]) -> None:
         """See `Place.place`."""
         await self.dispatcher.place(streams)
+
+    def has(self, incarnation: str | None) -> bool:
+        """See `KnownPlace.has`."""
+        return incarnation == self.presence.incarnation
 
     async def close(self) -> None:
         """Let go of everything; what was in flight is found again by its key."""

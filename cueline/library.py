@@ -3,28 +3,83 @@
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from cueline.actors.family import child_of
-from cueline.actors.inbox import ask_start, new_id
+from cueline.actors.fold import fold
+from cueline.actors.inbox import ask_start, asked_agent, new_id
+from cueline.actors.owner import check_takeover, owner_of
 from cueline.agent import Agent
+from cueline.deciders.session import SESSION, session_of
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.clean import clean
 from cueline.events.inbox import StartAsked
 from cueline.events.stream import stream_name
 from cueline.inline import inline
-from cueline.runtime import DEFAULT_LOG, Log, Place, check_limits, open_log, recorded
+from cueline.runtime import (
+    DEFAULT_LOG,
+    KnownPlace,
+    Log,
+    check_limits,
+    check_recorded,
+    open_log,
+    recorded,
+)
 from cueline.session import Session
+
+
+class Troubles:
+    """What goes wrong with the sessions of a runtime: told to its user, and to who waits."""
+
+    def __init__(self, tell: Callable[[str, CuelineError], None]) -> None:
+        self._tell = tell
+        self._lasting: dict[str, CuelineError] = {}
+
+    def hear(self, stream: str, error: CuelineError) -> None:
+        """Pass on what is new."""
+        if str(error) == str(self.of(stream)):
+            return
+        if not error.retryable:
+            self._lasting[stream] = error
+        self._tell(stream, error)
+
+    def of(self, stream: str) -> CuelineError | None:
+        """Return why a session cannot be driven, where that does not pass by itself."""
+        return self._lasting.get(stream)
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """See `session.Home`."""
+
+    log: Path
+    place: KnownPlace
+    troubles: Troubles
+    scope: set[str]
+
+    def trouble(self, stream: str) -> CuelineError | None:
+        """See `session.Home`."""
+        return self.troubles.of(stream)
+
+    def takes_up(self, stream: str) -> bool:
+        """See `session.Home`."""
+        from cueline.on_ray import find_up  # noqa: PLC0415 - most look at what they drive themselves
+
+        return (self.place.lasts and stream in self.scope) or find_up(self.log) is not None
+
+    def has(self, incarnation: str | None) -> bool:
+        """See `session.Home`."""
+        return self.place.has(incarnation)
 
 
 class Runtime:
     """A log, and a place where the sessions that are started here are driven."""
 
-    def __init__(self, log: Log, place: Place, scope: set[str]) -> None:
+    def __init__(self, log: Log, here: Here) -> None:
         self._log = log
-        self._place = place
-        self._scope = scope
+        self._here = here
 
     async def start(
         self,
@@ -63,10 +118,10 @@ class Runtime:
             check_limits(spec, asked.allowances)
         asked = clean(asked, self._log.redactor(spec))[0]
         stream = await ask_start(self._log.journal(spec), id or new_id(), asked)
-        self._scope.add(stream)
+        self._here.scope.add(stream)
         # A parent that somebody else drives hears of it through its inbox.
-        above = [asked.parent] if asked.parent in self._scope else []
-        await self._place.place([stream, *filter(None, above)])
+        above = [asked.parent] if asked.parent in self._here.scope else []
+        await self._here.place.place([stream, *filter(None, above)])
         return self._session(stream)
 
     async def resume(self, id: str) -> Session:  # noqa: A002 - the word of the log
@@ -74,12 +129,24 @@ class Runtime:
 
         Raises:
             UnknownSessionError: there is no such session.
+            SessionFinishedError: it has ended; fork it, or start another.
+            SessionOwnedError: another living process drives it; ask that one, with
+                `session(id)`.
+            ConfigError: mend the setting or variable that it names; nothing was recorded.
+            ToolImportError: make the tool importable again; nothing was recorded.
         """
         stream = stream_name("session", id)
         session = self._session(stream)
+        journal = self._log.journal()
+        agent = await asked_agent(journal, stream)
+        state, _ = await fold(journal, stream, SESSION, session_of(stream))
+        owner = await owner_of(self._log.store, self._log.board, stream, self._log.clock.now())
+        ours = owner is not None and self._here.has(owner.incarnation)
+        check_takeover(state, None if ours else owner)
+        check_recorded(agent if state.setup is None else state.agent)
         await session.resume()
-        self._scope.add(stream)
-        await self._place.place([stream])
+        self._here.scope.add(stream)
+        await self._here.place.place([stream])
         return session
 
     def session(self, id: str) -> Session:  # noqa: A002 - the word of the log
@@ -87,7 +154,7 @@ class Runtime:
         return self._session(stream_name("session", id))
 
     def _session(self, stream: str) -> Session:
-        return Session(stream, self._log)
+        return Session(stream, self._log, self._here)
 
 
 def _print_trouble(stream: str, error: CuelineError) -> None:
@@ -119,14 +186,15 @@ async def open_runtime(
     if on not in ("ray", "inline"):
         raise ConfigError("on", f"{on!r} is neither 'ray' nor 'inline'")
     scope: set[str] = set()
+    troubles = Troubles(on_trouble)
     async with open_log(Path(path)) as log:
         if on == "inline":
-            async with inline(log, scope=scope, on_trouble=on_trouble) as here:
-                yield Runtime(log, here, scope)
+            async with inline(log, scope=scope, on_trouble=troubles.hear) as here:
+                yield Runtime(log, Here(log.path, here, troubles, scope))
         else:
             from cueline.on_ray import on_ray  # noqa: PLC0415 - Ray takes its time, and not everybody needs it
 
             async with on_ray(
-                log.path, scope=scope, address=address, on_trouble=on_trouble
+                log.path, scope=scope, address=address, on_trouble=troubles.hear
             ) as there:
-                yield Runtime(log, there, scope)
+                yield Runtime(log, Here(log.path, there, troubles, scope))

@@ -25,7 +25,7 @@ from cueline.errors import ClusterError, CuelineError
 from cueline.events.journal import Journal
 from cueline.events.store import EventStore, Presence, PresenceBoard
 from cueline.projections.views import Views, views_path
-from cueline.runtime import Log, Place, ViewsIndex, collaborators, open_log
+from cueline.runtime import KnownPlace, Log, ViewsIndex, collaborators, open_log
 from cueline.stores import MemoryPresence, SqlitePresence, SqliteStore
 from cueline.tools.executor import ProcessToolExecutor
 
@@ -116,7 +116,7 @@ async def on_ray(
     address: str | None = None,
     on_trouble: Trouble,
     grace_seconds: float = GRACE_SECONDS,
-) -> AsyncIterator[Place]:
+) -> AsyncIterator[KnownPlace]:
     """Drive the sessions of *scope* on a Ray cluster.
 
     Raises:
@@ -158,8 +158,14 @@ async def on_ray(
 class Attached:
     """A running `cueline up`. It sees by itself what is put into an inbox."""
 
+    lasts = False
+
     async def place(self, streams: Collection[str]) -> None:
         """See `runtime.Place`."""
+
+    def has(self, incarnation: str | None) -> bool:  # noqa: ARG002 - all that it has are theirs
+        """See `runtime.KnownPlace`."""
+        return False
 
 
 async def attached(log: Log, record: "UpRecord", address: str | None) -> Attached:

@@ -73,6 +73,21 @@ def recorded(agent: Agent, environ: Mapping[str, str] = HERE) -> AgentSpec:
     return spec
 
 
+def check_recorded(agent: AgentSpec) -> None:
+    """Refuse to go on with an agent that cannot run here (any more).
+
+    Raises:
+        ConfigError: mend the setting or variable that it names.
+        ToolImportError: make the tool importable again.
+    """
+    from cueline.providers.factory import check_recorded_agent
+    from cueline.tools.tool import load_recorded
+
+    check_recorded_agent(agent, HERE)
+    for tool in agent.tools:
+        load_recorded(tool)
+
+
 def check_limits(spec: AgentSpec, allowances: Sequence[Allowance]) -> None:
     """Check that the limits of *spec*, and those of the sessions above it, can be kept.
 
@@ -159,6 +174,19 @@ class Place(Protocol):
 
     async def place(self, streams: Collection[str]) -> None:
         """Give sessions to a host, or have those that live look into their inbox."""
+        ...
+
+
+class KnownPlace(Place, Protocol):
+    """A place of which is known what belongs to it."""
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it goes on with its sessions as long as whoever opened it lives."""
+        ...
+
+    def has(self, incarnation: str | None) -> bool:
+        """Whether this is one of its hosts or runners."""
         ...
 
 

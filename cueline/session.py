@@ -1,15 +1,25 @@
 """A session as its user holds it: a name in the log, and whoever drives it."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Protocol, cast
+from functools import partial
+from typing import Any, Protocol, cast
 
 from cueline.actors.fold import fold
-from cueline.actors.inbox import post
+from cueline.actors.inbox import asked_agent, check_asked_for, post
+from cueline.actors.owner import LOOK_SECONDS, Vigil, owner_of
 from cueline.clock import Clock
-from cueline.deciders.session import SESSION, SessionState, Status, session_of
-from cueline.errors import SessionFinishedError, UnknownSessionError
+from cueline.deciders.session import SESSION, SessionState, Status, rests, session_of
+from cueline.errors import (
+    CuelineError,
+    LogUnavailableError,
+    SessionFinishedError,
+    SessionOwnedError,
+    SessionUndrivenError,
+)
 from cueline.events.agent import AgentSpec
 from cueline.events.clean import Redactor, clean
 from cueline.events.codec import Emptied
@@ -21,7 +31,6 @@ from cueline.events.inbox import (
     PauseAsked,
     RaiseAsked,
     ResumeAsked,
-    StartAsked,
     StopAsked,
 )
 from cueline.events.journal import Journal, Unread
@@ -32,7 +41,7 @@ from cueline.events.session import (
     SessionFailed,
     SessionIdle,
 )
-from cueline.events.store import NO_STREAM
+from cueline.events.store import NO_STREAM, PresenceBoard
 from cueline.events.stream import shown, sibling
 
 
@@ -44,12 +53,33 @@ class OpenLog(Protocol):
         """The clock of this process."""
         ...
 
+    @property
+    def board(self) -> PresenceBoard:
+        """Where processes say that they live."""
+        ...
+
     def journal(self, agent: AgentSpec | None = None) -> Journal:
         """Return the log in facts."""
         ...
 
     def redactor(self, agent: AgentSpec | None) -> Redactor:
         """Return what takes the secrets of *agent* out."""
+        ...
+
+
+class Home(Protocol):
+    """What a runtime knows of the sessions that it drives."""
+
+    def trouble(self, stream: str) -> CuelineError | None:
+        """Return why a session cannot be driven here."""
+        ...
+
+    def takes_up(self, stream: str) -> bool:
+        """Whether it, or a running `cueline up`, goes on with a session for certain."""
+        ...
+
+    def has(self, incarnation: str | None) -> bool:
+        """Whether this is one of its own hosts or runners."""
         ...
 
 
@@ -71,9 +101,10 @@ class Session:
     nothing is running; whoever drives the session next reads it.
     """
 
-    def __init__(self, stream: str, log: OpenLog) -> None:
+    def __init__(self, stream: str, log: OpenLog, home: Home) -> None:
         self.stream = stream
         self._log = log
+        self._home = home
         self._journal = log.journal()
 
     @property
@@ -175,9 +206,8 @@ class Session:
 
     async def _post(self, message: InboxMessage, by: str = "user") -> None:
         """Put *message* into the inbox, without the secrets of the session's agent (I11)."""
-        async for _, asked in self._journal.read(sibling(self.stream, "inbox"), until=1):
-            if isinstance(asked, StartAsked):
-                message = clean(message, self._log.redactor(asked.agent))[0]
+        agent = await asked_agent(self._journal, self.stream)
+        message = clean(message, self._log.redactor(agent))[0]
         await post(self._journal, self.stream, message, by=by)
 
     async def events(self, after: int = NO_STREAM) -> AsyncIterator[SessionEvent]:
@@ -187,70 +217,151 @@ class Session:
 
         Raises:
             UnknownSessionError: nobody has asked for such a session.
+            SessionUndrivenError: nobody drives it, so nothing more would come; resume it.
+            SessionOwnedError: it was taken over from here in the middle of a call,
+                which the other waits for: leave the runtime, and the call ends with it.
+            CuelineError: it cannot be driven here; the message says why.
         """
-        async for version, fact, state in self.follow():
-            if version > after:
-                yield fact
-                if await self._rests(version, state):
-                    return
+        async with aclosing(self._until_it_rests()) as happening:
+            async for version, fact, _ in happening:
+                if version > after:
+                    yield fact
 
     async def follow(self) -> AsyncIterator[tuple[int, SessionEvent, SessionState]]:
-        """Follow version, fact and state for ever, from the start."""
-        inbox = sibling(self.stream, "inbox")
-        if (await self._journal.store.head(inbox)).version == NO_STREAM:
-            raise UnknownSessionError(self.id, "there is no such session in this log")
-        position = await self._journal.store.last_position()
-        state = session_of(self.stream)
-        version = NO_STREAM
-        async for recorded, fact in self._journal.read(self.stream):
-            version = recorded.version
-            if not isinstance(fact, Emptied):
-                event = cast("SessionEvent", fact)
-                state = SESSION.evolve(state, event)
-                yield version, event, state
-        async for recorded, told in self._journal.follow(position, {"session"}):
-            if recorded.stream != self.stream or recorded.version <= version:
-                continue
-            if isinstance(told, Unread):
-                raise told.error
-            if not isinstance(told, Emptied):
-                event = cast("SessionEvent", told)
-                state = SESSION.evolve(state, event)
-                yield recorded.version, event, state
+        """Follow version, fact and state for ever, from the start, whoever drives it.
+
+        Raises:
+            UnknownSessionError: nobody has asked for such a session.
+        """
+        reading = _Reading(self.stream, self._journal)
+        async for told in reading.past():
+            yield told
+        async for told in reading.onward():
+            yield told
 
     async def result(self) -> Result:
-        """Wait until nothing more happens by itself, and return how the session stands."""
-        text, lacks = "", False
-        async for version, fact, state in self.follow():
-            match fact:
-                case SessionCompleted() | SessionIdle():
-                    text, lacks = fact.result, fact.partial
-                case SessionFailed(error=error):
-                    text = error
-                case _:
-                    pass
-            if await self._rests(version, state):
-                why = state.waiting.why if state.waiting else text
-                return Result(state.status, why, lacks)
-        raise AssertionError("following never ends by itself")
+        """Wait until nothing more happens by itself, and return how the session stands.
+
+        Raises:
+            UnknownSessionError: nobody has asked for such a session.
+            SessionUndrivenError: nobody drives it, so there is nothing to wait for; resume it.
+            SessionOwnedError: it was taken over from here in the middle of a call,
+                which the other waits for: leave the runtime, and the call ends with it.
+            CuelineError: it cannot be driven here; the message says why.
+        """
+        text, lacks, state = "", False, session_of(self.stream)
+        async with aclosing(self._until_it_rests()) as happening:
+            async for _, fact, state in happening:  # noqa: B007 - the last one counts
+                match fact:
+                    case SessionCompleted() | SessionIdle():
+                        text, lacks = fact.result, fact.partial
+                    case SessionFailed(error=error):
+                        text = error
+                    case _:
+                        pass
+        return Result(state.status, state.waiting.why if state.waiting else text, lacks)
+
+    async def _until_it_rests(self) -> AsyncGenerator[tuple[int, SessionEvent, SessionState]]:
+        """Follow as `follow` does, as long as there is anything to wait for; see `events`."""
+        reading = _Reading(self.stream, self._journal)
+        async for told in reading.past():
+            yield told
+        log, taken_up = self._log, partial(self._home.takes_up, self.stream)
+        vigil = Vigil(self.stream, self._journal.store, log.board, log.clock, taken_up=taken_up)
+        if not await self._rests(reading.version, reading.state):
+            await self._check(reading.state, vigil)
+        async with aclosing(reading.onward()) as onward:
+            while not await self._rests(reading.version, reading.state):
+                coming = asyncio.ensure_future(anext(onward))
+                try:
+                    await self._look_until(coming, reading, vigil)
+                    yield coming.result()
+                finally:
+                    coming.cancel()
+                    await asyncio.wait([coming])
+
+    async def _look_until(
+        self, coming: asyncio.Future[Any], reading: "_Reading", vigil: Vigil
+    ) -> None:
+        """Return when the next fact has come; raise where it would be waited for in vain."""
+        while not coming.done():
+            looking = asyncio.ensure_future(self._log.clock.sleep(LOOK_SECONDS))
+            await asyncio.wait([coming, looking], return_when=asyncio.FIRST_COMPLETED)
+            if looking.done():
+                await self._check(reading.state, vigil)
+            looking.cancel()
+
+    async def _check(self, state: SessionState, vigil: Vigil) -> None:
+        """Raise where nobody goes on with the session, or not as long as it is waited for here."""
+        if (trouble := self._home.trouble(self.stream)) is not None:
+            raise trouble
+        # Who cannot read the log or the board now looks again.
+        with suppress(LogUnavailableError):
+            await self._check_owner(state)
+            if not state.finished and (why := await vigil.why_left()) is not None:
+                raise SessionUndrivenError(self.id, why)
+
+    async def _check_owner(self, state: SessionState) -> None:
+        """Raise where the session was taken over, and a call of it is still here.
+
+        It was frozen here until then: the other waits for the end of the call,
+        which it cannot ask us about, and that comes with our own.
+        """
+        if not any(self._home.has(call.runner) for call in state.open_calls):
+            return
+        log, store = self._log, self._journal.store
+        owner = await owner_of(store, log.board, self.stream, log.clock.now())
+        if owner is not None and not self._home.has(owner.incarnation):
+            raise SessionOwnedError(self.id, owner.machine, owner.pid)
 
     async def _rests(self, version: int, state: SessionState) -> bool:
         """Whether only a person, or nobody, can make it go on; nothing more is recorded yet."""
-        wait = state.waiting
-        waits = wait is not None and (wait.is_pause or wait.kind == "approval")
-        if not (waits or state.finished or state.status is Status.IDLE):
+        if not rests(state, self._log.clock.now()):
             return False
-        if not state.finished and (self._is_overdue(state) or await self._unread(state)):
+        if not state.finished and await self._unread(state):
             return False
         return (await self._journal.store.head(self.stream)).version == version
-
-    def _is_overdue(self, state: SessionState) -> bool:
-        """Whether a question to a person has expired, which the session has yet to learn."""
-        wait = state.waiting
-        until = wait.deadline_at if wait is not None and wait.kind == "approval" else None
-        return until is not None and until <= self._log.clock.now()
 
     async def _unread(self, state: SessionState) -> bool:
         """Whether its inbox holds messages that it has not read."""
         inbox = await self._journal.store.head(sibling(self.stream, "inbox"))
         return inbox.version > max(state.inbox_read, 1)
+
+
+class _Reading:
+    """One session, read from the log by somebody who does not own it."""
+
+    def __init__(self, stream: str, journal: Journal) -> None:
+        self.stream = stream
+        self.version = NO_STREAM
+        self.state = session_of(stream)
+        self._journal = journal
+        self._position = 0
+
+    async def past(self) -> AsyncIterator[tuple[int, SessionEvent, SessionState]]:
+        """Read what has happened.
+
+        Raises:
+            UnknownSessionError: nobody has asked for such a session.
+        """
+        await check_asked_for(self._journal.store, self.stream)
+        self._position = await self._journal.store.last_position()
+        async for recorded, fact in self._journal.read(self.stream):
+            self.version = recorded.version
+            if not isinstance(fact, Emptied):
+                yield self._told(cast("SessionEvent", fact))
+
+    async def onward(self) -> AsyncGenerator[tuple[int, SessionEvent, SessionState]]:
+        """Read what comes after, for ever."""
+        async for recorded, fact in self._journal.follow(self._position, {"session"}):
+            if recorded.stream != self.stream or recorded.version <= self.version:
+                continue
+            if isinstance(fact, Unread):
+                raise fact.error
+            self.version = recorded.version
+            if not isinstance(fact, Emptied):
+                yield self._told(cast("SessionEvent", fact))
+
+    def _told(self, event: SessionEvent) -> tuple[int, SessionEvent, SessionState]:
+        self.state = SESSION.evolve(self.state, event)
+        return self.version, event, self.state

@@ -9,9 +9,10 @@ from cueline.errors import (
     UnknownSessionError,
     WrongExpectedVersionError,
 )
+from cueline.events.agent import AgentSpec
 from cueline.events.inbox import InboxMessage, StartAsked
 from cueline.events.journal import FactWrite, Journal
-from cueline.events.store import ANY, NO_STREAM, Appended
+from cueline.events.store import ANY, NO_STREAM, Appended, EventStore
 from cueline.events.stream import shown, sibling, stream_name
 
 
@@ -47,6 +48,28 @@ async def ask_start(journal: Journal, id: str, asked: StartAsked, by: str = "use
             return stream
 
 
+async def check_asked_for(store: EventStore, stream: str) -> None:
+    """Refuse the name of a session that nobody has asked for.
+
+    Raises:
+        UnknownSessionError: there is no such session.
+    """
+    if (await store.head(sibling(stream, "inbox"))).version == NO_STREAM:
+        raise _unknown(stream)
+
+
+async def asked_agent(journal: Journal, stream: str) -> AgentSpec:
+    """Return the agent that a session was asked for with; its secrets are never recorded.
+
+    Raises:
+        UnknownSessionError: there is no such session.
+    """
+    async for _, asked in journal.read(sibling(stream, "inbox"), until=1):
+        assert isinstance(asked, StartAsked), "an inbox begins with the wish for its session"
+        return asked.agent
+    raise _unknown(stream)
+
+
 async def post(
     journal: Journal,
     stream: str,
@@ -60,8 +83,11 @@ async def post(
     Raises:
         UnknownSessionError: there is no such session.
     """
+    await check_asked_for(journal.store, stream)
     inbox = sibling(stream, "inbox")
-    if (await journal.store.head(inbox)).version == NO_STREAM:
-        raise UnknownSessionError(shown(stream), "there is no such session in this log")
     write = FactWrite(stream=inbox, steps=[[message]], expected_version=ANY, actor=by)
     return await journal.append([write], key=key or uuid4().hex)
+
+
+def _unknown(stream: str) -> UnknownSessionError:
+    return UnknownSessionError(shown(stream), "there is no such session in this log")

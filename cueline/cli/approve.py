@@ -106,9 +106,8 @@ def deny(
 
 
 async def _decide(path: Path, name: str, word: "Word", *, as_json: bool) -> Exit:
-    from cueline.actors.inbox import post
+    from cueline.actors.inbox import asked_agent, post
     from cueline.cli.deciding import approval_of, decision_of, pending_or_refused, was_given
-    from cueline.cli.reading import asked_agent
     from cueline.cli.running import is_taken_up
     from cueline.events.clean import clean
     from cueline.events.stream import shown
@@ -117,7 +116,7 @@ async def _decide(path: Path, name: str, word: "Word", *, as_json: bool) -> Exit
     async with open_log(path, must_exist=True) as log:
         state = await approval_of(log.journal(), name)
         asked = pending_or_refused(name, state)
-        agent = await asked_agent(log, asked.session)
+        agent = await asked_agent(log.journal(), asked.session)
         decision = await decision_of(name, state, word, agent)
         if not await was_given(log.journal(), state, decision):
             kept, _ = clean(decision, log.redactor(agent))

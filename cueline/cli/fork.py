@@ -96,7 +96,6 @@ async def _fork(name: str, at: int, goal: str | None, wish: "Wish", outside: "Ou
     from cueline.cli.starting import (
         carry_on,
         check_channel,
-        check_recorded,
         record,
         refuse_taken,
         with_time_to_answer,
@@ -104,7 +103,7 @@ async def _fork(name: str, at: int, goal: str | None, wish: "Wish", outside: "Ou
     from cueline.config.settings import APPROVAL_SECONDS
     from cueline.events.inbox import StartAsked
     from cueline.events.stream import stream_name
-    from cueline.runtime import open_log
+    from cueline.runtime import check_recorded, open_log
 
     past = await _past(wish.log, name, at)
     check_recorded(past.agent)

@@ -12,7 +12,6 @@ import typer
 from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
-from cueline.cli.running import owner_of
 
 if TYPE_CHECKING:
     from cueline.projections.session import Session
@@ -81,8 +80,11 @@ async def _find(
     log: Path, status: str | None, agent: str | None, limit: int
 ) -> tuple[list["Session"], set[str]]:
     """Return the sessions, and which of them nobody drives although somebody should."""
+    from cueline.actors.owner import owner_of
+    from cueline.clock import SystemClock
     from cueline.projections.session import DRIVEN, list_sessions
 
+    now = SystemClock().now()
     async with (
         opened.looking(log) as store,
         opened.views_of(log, store) as views,
@@ -90,7 +92,7 @@ async def _find(
     ):
         sessions = list_sessions(views.db, status=status, agent=agent, limit=limit)
         driven = [each.stream for each in sessions if each.status in DRIVEN]
-        return sessions, {s for s in driven if await owner_of(store, board, s) is None}
+        return sessions, {s for s in driven if await owner_of(store, board, s, now) is None}
 
 
 def _document(session: "Session", abandoned: set[str]) -> dict[str, Any]:

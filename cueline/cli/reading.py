@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cueline.cli import opened
 from cueline.cli.failure import Exit, tell
@@ -14,17 +13,10 @@ from cueline.errors import (
     CorruptEventError,
     MissingBlobError,
     UnknownEventTypeError,
-    UnknownSessionError,
 )
-from cueline.events.agent import AgentSpec
 from cueline.events.codec import Codec
-from cueline.events.inbox import StartAsked
 from cueline.events.journal import Journal
-from cueline.events.store import NO_STREAM, EventStore
-from cueline.events.stream import shown, sibling
-
-if TYPE_CHECKING:
-    from cueline.runtime import Log
+from cueline.events.store import EventStore
 
 UNREADABLE = (CorruptEventError, MissingBlobError, UnknownEventTypeError)
 
@@ -57,11 +49,3 @@ async def past_of(followed: Followed, until: int | None = None) -> tuple[Past, E
         tell(error)
         return past, Exit.FAILED
     return past, Exit.DONE
-
-
-async def asked_agent(log: "Log", stream: str) -> AgentSpec:
-    """Return the agent that a session was asked for with; its secrets are never recorded."""
-    async for _, asked in log.journal().read(sibling(stream, "inbox"), NO_STREAM, 1):
-        assert isinstance(asked, StartAsked), "an inbox begins with the wish for its session"
-        return asked.agent
-    raise UnknownSessionError(shown(stream), "there is no such session in this log")

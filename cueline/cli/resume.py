@@ -19,8 +19,6 @@ from cueline.cli.terminal import who
 
 if TYPE_CHECKING:
     from cueline.cli.starting import Wish
-    from cueline.deciders.session import SessionState
-    from cueline.events.store import Presence
 
 _HELP = """Go on with a session that crashed, was paused, or was interrupted.
 
@@ -61,15 +59,15 @@ def resume(
 
 async def _resume(wish: "Wish") -> Exit:
     from cueline.actors.inbox import post
+    from cueline.actors.owner import check_takeover, owner_of
     from cueline.cli.message import addressed
-    from cueline.cli.running import owner_of
-    from cueline.cli.starting import carry_on, check_channel, check_recorded
+    from cueline.cli.starting import carry_on, check_channel
     from cueline.events.inbox import ResumeAsked
-    from cueline.events.stream import shown
+    from cueline.runtime import check_recorded
 
     async with addressed(wish.log, wish.id) as to:
-        owner = await owner_of(to.log.store, to.log.board, to.stream)
-        _check(shown(to.stream), to.state, owner)
+        owner = await owner_of(to.log.store, to.log.board, to.stream, to.log.clock.now())
+        check_takeover(to.state, owner)
         check_recorded(to.agent)
         if to.attached:  # any other was started where people answer from elsewhere (D36)
             check_channel(to.agent, wish)
@@ -82,18 +80,3 @@ async def _resume(wish: "Wish") -> Exit:
                 await post(to.log.journal(), to.stream, ResumeAsked(), by=f"user:{who()}")
 
         return await carry_on(to.log, to.stream, wish, record_it, show_past=False)
-
-
-def _check(id: str, state: "SessionState", owner: "Presence | None") -> None:  # noqa: A002 - the word of the log
-    """Refuse what cannot be taken over.
-
-    Raises:
-        SessionFinishedError: it has ended; fork it.
-        SessionOwnedError: a living process drives it; ask that one.
-    """
-    from cueline.errors import SessionFinishedError, SessionOwnedError
-
-    if state.finished:
-        raise SessionFinishedError(id, f"the session has ended: {state.status}")
-    if state.status in ("running", "stopping") and owner is not None:
-        raise SessionOwnedError(id, owner.machine, owner.pid)

@@ -11,24 +11,14 @@ from cueline.cli.failure import Exit
 from cueline.cli.option import naming
 
 if TYPE_CHECKING:
-    from cueline.events.store import EventStore, Presence, PresenceBoard
     from cueline.runtime import Log
-
-
-async def owner_of(store: "EventStore", board: "PresenceBoard", stream: str) -> "Presence | None":
-    """Return the living process that acquired *stream* last."""
-    from cueline.actors.presence import death_of, find
-    from cueline.clock import SystemClock
-
-    presence = find(await board.all(), (await store.head(stream)).owner)
-    if presence is None or death_of(presence, SystemClock().now()) is not None:
-        return None
-    return presence
 
 
 async def is_taken_up(log: "Log", path: Path, stream: str) -> bool:
     """Whether somebody reads the session's inbox now."""
-    if await owner_of(log.store, log.board, stream) is not None:
+    from cueline.actors.owner import owner_of
+
+    if await owner_of(log.store, log.board, stream, log.clock.now()) is not None:
         return True
     return is_up(path)
 

@@ -46,16 +46,17 @@ def show(
 
 
 async def _show(log: Path, name: str, *, full: bool, as_json: bool) -> Exit:
+    from cueline.actors.owner import owner_of
     from cueline.cli.document import document
     from cueline.cli.reading import past_of, session_in
-    from cueline.cli.running import owner_of
+    from cueline.clock import SystemClock
 
     async with session_in(log, name) as followed, opened.board_of(log) as board:
         past, code = await past_of(followed)
         if as_json:
             typer.echo(json.dumps(document(followed, past), indent=2, ensure_ascii=False))
             return code
-        owner = await owner_of(followed.store, board, followed.stream)
+        owner = await owner_of(followed.store, board, followed.stream, SystemClock().now())
         if code is Exit.DONE:
             lines = await _stands(followed, owner, log)
         else:

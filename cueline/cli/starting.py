@@ -19,7 +19,6 @@ from cueline.config.layer import Flags, from_flags
 from cueline.config.settings import APPROVAL_SECONDS, Approval
 from cueline.console.screen import Screen
 from cueline.deciders.policy import asked_about
-from cueline.environment import HERE
 from cueline.errors import ConfigError, RejectedError
 from cueline.events.agent import AgentSpec, Policy
 from cueline.events.clean import clean
@@ -177,21 +176,6 @@ def check_channel(agent: AgentSpec, wish: Wish) -> None:
             "run it in a terminal, or with --detach and answer with `cueline approve`, "
             "or name a hook in its [policy], or start it with --auto-approve",
         )
-
-
-def check_recorded(agent: AgentSpec) -> None:
-    """Refuse to go on with an agent that cannot run here (any more).
-
-    Raises:
-        ConfigError: mend the setting or variable that it names.
-        ToolImportError: make the tool importable again.
-    """
-    from cueline.providers.factory import check_recorded_agent
-    from cueline.tools.tool import load_recorded
-
-    check_recorded_agent(agent, HERE)
-    for tool in agent.tools:
-        load_recorded(tool)
 
 
 def labels_of(given: Iterable[str]) -> dict[str, str]:

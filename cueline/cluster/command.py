@@ -20,12 +20,18 @@ from cueline.events.store import EventStore, PresenceBoard
 class Command:
     """Drives the sessions of one command, by actors of its own."""
 
+    lasts = True
+
     def __init__(self, supervisor: Supervisor) -> None:
         self._supervisor = supervisor
 
     async def place(self, streams: Collection[str]) -> None:
         """Give sessions to a host, or have those that live look into their inbox."""
         await self._supervisor.place(streams)
+
+    def has(self, incarnation: str | None) -> bool:
+        """Whether this is one of the command's hosts or runners."""
+        return any(member.incarnation == incarnation for member in self.members())
 
     def members(self) -> Sequence[Member]:
         """Return the hosts and runners of the command."""

@@ -16,6 +16,7 @@ from cueline.agent import Agent
 from cueline.cluster.command import command
 from cueline.cluster.connection import connected
 from cueline.events.inbox import StartAsked
+from cueline.library import Here, Troubles
 from cueline.on_ray import namespace_of, parts_of
 from cueline.runtime import open_log, recorded
 from cueline.session import Session
@@ -82,6 +83,7 @@ class World:
         self.cluster = cluster
         self.streams = []
         self.scope = set()
+        self.place = None
         self.troubles = []
 
     async def ask(self, script, sessions, *, tools=(), **settings):
@@ -116,8 +118,13 @@ class World:
             yield
 
     @property
+    def here(self):
+        """Return what a runtime knows that has these sessions."""
+        return Here(self.log.path, self.place, Troubles(print), self.scope)
+
+    @property
     def session(self):
-        return Session(self.streams[0], self.log)
+        return Session(self.streams[0], self.log, self.here)
 
     @property
     def fleet(self):
@@ -158,13 +165,13 @@ class World:
 
     async def fact(self, kind, stream=None):
         """Wait for the first fact of that kind, and return it."""
-        session = Session(stream or self.streams[0], self.log)
+        session = Session(stream or self.streams[0], self.log, self.here)
         async with asyncio.timeout(PATIENCE_SECONDS):
             return await anext(f async for _, f, _ in session.follow() if isinstance(f, kind))
 
     async def result(self, stream=None):
         """Wait for the end, whatever it waits for until then."""
-        session = Session(stream or self.streams[0], self.log)
+        session = Session(stream or self.streams[0], self.log, self.here)
         facts = (fact async for _, fact, _ in session.follow())
         async with asyncio.timeout(PATIENCE_SECONDS):
             return await anext(f.result async for f in facts if f.type == "SessionCompleted")

@@ -24,7 +24,7 @@ async def test_a_child_spends_its_parents_budget_whoever_dies(on_cluster):
     # I8, I7: its host dies in the middle; what it spent is told once, and was paid by the root.
     limits = Limits(max_cost=Decimal("1.00"))
     async with on_cluster(READY, sessions=0) as world:
-        runtime = Runtime(world.log, world.place, world.scope)
+        runtime = Runtime(world.log, world.here)
         parent = await runtime.start(
             world.agent(READY, limits=limits, prices=PRICES), "go", open=True
         )

@@ -13,6 +13,7 @@ from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.following import following
 from cueline.deciders.session.permission import allowing_rule
 from cueline.deciders.session.state import DRIVEN, TERMINAL, SessionState, Status, session_of
+from cueline.deciders.session.wait import rests
 from cueline.events.session import SessionEvent
 
 SESSION: Decider[SessionEvent, SessionState, SessionEvent] = Decider(SessionState(), decide, evolve)
@@ -31,6 +32,7 @@ __all__ = [
     "evolve",
     "following",
     "order_digest",
+    "rests",
     "session_of",
     "step",
     "wake_at",

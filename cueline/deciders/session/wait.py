@@ -6,8 +6,20 @@ from cueline.deciders.session.budget import closings
 from cueline.deciders.session.limit import next_rung
 from cueline.deciders.session.permission import startable
 from cueline.deciders.session.reminder import untold
-from cueline.deciders.session.state import LIVE, SessionState, Wait
+from cueline.deciders.session.state import LIVE, SessionState, Status, Wait
 from cueline.deciders.session.turn import Call, ModelCall
+
+
+def rests(state: SessionState, now: datetime) -> bool:
+    """Whether nothing more happens until somebody says something; nobody need drive it then.
+
+    A question that has expired is not for people any more.
+    """
+    wait = state.waiting
+    if wait is None or state.finished:
+        return state.finished or state.status is Status.IDLE
+    asked = wait.kind == "approval" and (wait.deadline_at is None or wait.deadline_at > now)
+    return wait.is_pause or asked
 
 
 def wait_of(state: SessionState) -> Wait | None:
