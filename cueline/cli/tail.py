@@ -1,6 +1,9 @@
 """`cueline tail`: a session's events, one a line."""
 
+import asyncio
 import json
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,13 +14,17 @@ from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
 
 if TYPE_CHECKING:
+    from cueline.actors.owner import Vigil
+    from cueline.cli.following import Followed
+    from cueline.clock import Clock
     from cueline.events.session import SessionEvent
     from cueline.events.store import RecordedEvent
 
 _HELP = """Print a session's last events, one a line, and with -f those that come.
 
 To look is not to own: it disturbs nobody. With -f it ends when the session
-has ended, with that session's exit code; Ctrl-C ends it before.
+has ended, with that session's exit code; Ctrl-C ends it before. Where nobody
+drives the session any more it says so on stderr, and goes on looking.
 
 \b
 Examples:
@@ -59,12 +66,47 @@ async def _tail(log: Path, name: str, last: int, *, follow: bool, as_json: bool)
         if not follow or code is not Exit.DONE:
             return code
         if not followed.state.finished:
-            async for batch in followed.onward():
-                for recorded, fact in batch:
-                    _print(recorded, fact, as_json=as_json)
-                if followed.state.finished:
-                    break
+            telling = asyncio.create_task(_tell_when_left(log, followed))
+            try:
+                async for batch in followed.onward():
+                    for recorded, fact in batch:
+                        _print(recorded, fact, as_json=as_json)
+                    if followed.state.finished:
+                        break
+            finally:
+                telling.cancel()
         return exit_of_state(followed.state)
+
+
+async def _tell_when_left(log: Path, followed: "Followed") -> None:
+    from cueline.actors.owner import Vigil
+    from cueline.cli.running import is_up
+    from cueline.clock import SystemClock
+
+    clock, up = SystemClock(), partial(is_up, log)
+    async with opened.board_of(log) as board:
+        vigil = Vigil(followed.stream, followed.store, board, clock, taken_up=up)
+        await tell_when_left(log, followed, vigil, clock)
+
+
+async def tell_when_left(log: Path, followed: "Followed", vigil: "Vigil", clock: "Clock") -> None:
+    """Say on stderr, each time it comes about, that nobody drives a session which does not rest."""
+    from cueline.actors.owner import LOOK_SECONDS
+    from cueline.cli.running import command
+    from cueline.deciders.session import rests
+    from cueline.errors import LogUnavailableError
+    from cueline.events.stream import shown
+
+    id, told = shown(followed.stream), False  # noqa: A001 - the word of the log
+    while True:
+        with suppress(LogUnavailableError):  # looked at again
+            idle = rests(followed.state, clock.now()) and not await followed.unread()
+            why = None if idle else await vigil.why_left()
+            if why is not None and not told:
+                way = command(log, "resume", id)
+                typer.echo(f"{id}: nobody drives it now ({why}); go on with\n  {way}", err=True)
+            told = why is not None
+        await clock.sleep(LOOK_SECONDS)
 
 
 def _print(recorded: "RecordedEvent", fact: "SessionEvent | None", *, as_json: bool) -> None:
