@@ -39,6 +39,10 @@ class OneRunner:
         """See `RunnerDirectory.find`."""
         return self._runner if incarnation == self._runner.incarnation else None
 
+    async def answers(self, incarnation: str) -> bool:
+        """See `RunnerDirectory.answers`."""
+        return self.find(incarnation) is not None
+
     async def gone(self, incarnation: str) -> str | None:
         """See `RunnerDirectory.gone`."""
         if incarnation == self._runner.incarnation:

@@ -35,6 +35,10 @@ class RunnerDirectory(Protocol):
         """Return the runner of that incarnation, if it can be reached."""
         ...
 
+    async def answers(self, incarnation: str) -> bool:
+        """Ask the runner of that incarnation for a sign of life."""
+        ...
+
     async def gone(self, incarnation: str) -> str | None:
         """Return the evidence that the incarnation is gone; None while it may live."""
         ...

@@ -77,7 +77,7 @@ async def _reachable(state: SessionState, parts: Collaborators) -> bool:
     """Whether more is known of a runner that the session waits for."""
     for call in state.open_calls:
         if call.unreached and call.runner is not None:
-            if parts.runners.find(call.runner) is not None:
+            if await parts.runners.answers(call.runner):
                 return True
             if await parts.runners.gone(call.runner) is not None:
                 return True

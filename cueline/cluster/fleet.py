@@ -116,7 +116,7 @@ class Fleet:
             if member.presence is not None and presence and death_of(presence, now):
                 unheard.append(member)
         await asyncio.gather(*(member.ask() for member in unheard))
-        for member in [m for m in self._astray if m.silent.is_set() or m.presence is None]:
+        for member in tuple(self._astray):
             await self._look_for(member, find(present, member.incarnation), now)
 
     async def _look_for(self, member: Member, presence: Presence | None, now: datetime) -> None:
@@ -124,6 +124,7 @@ class Fleet:
 
         The calls of a runner wait for one of both; a host's sessions are with others.
         """
+        lost = member.silent.is_set() or member.presence is None
         back = False
         member.presence = member.presence or presence
         if member.presence is None:
@@ -133,8 +134,8 @@ class Fleet:
             # It has spoken once: what is not on the board has left it.
             over = f"{member.role} {member.incarnation} has left"
         else:
-            over = ended(presence)
-            back = over is None and death_of(presence, now) is None
+            over = await member.is_over() if lost else ended(presence)
+            back = lost and over is None and death_of(presence, now) is None
         if member.role == "host" and (over or back):
             self._astray.remove(member)
             await self._end(member)

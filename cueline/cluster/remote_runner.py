@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Literal, cast
 
+from cueline.actors.effect import REACH_SECONDS
 from cueline.actors.runner import CallName, ToolReport
 from cueline.actors.tool import Finding, ToolOrder
 from cueline.clock import SystemClock
@@ -40,6 +41,7 @@ class RemoteRunner:
         self._received: list[int] = []
         self._sending: asyncio.Task[None] | None = None
         self._listening: asyncio.Task[None] | None = None
+        self._knocking: asyncio.Task[bool] | None = None
         self._tidying: asyncio.TimerHandle | None = None
 
     @property
@@ -70,6 +72,12 @@ class RemoteRunner:
     async def reconcile(self, order: ToolOrder) -> Finding:
         """See `RunnerPort.reconcile`."""
         return cast("Finding", await self._ask("reconcile", order))
+
+    async def answers(self) -> bool:
+        """Ask for a sign of life; who asks meanwhile is told the same."""
+        if self._knocking is None or self._knocking.done():
+            self._knocking = asyncio.create_task(self._knock())
+        return await asyncio.shield(self._knocking)
 
     def lose(self, reason: str) -> None:
         """Tell everybody who waits that the runner cannot be reached."""
@@ -155,6 +163,21 @@ class RemoteRunner:
     def _die(self) -> None:
         self.died = True
         self.lose("its process has ended")
+
+    async def _knock(self) -> bool:
+        try:
+            await self._call_up()
+        except DEAD:
+            self._die()
+        except (*UNCLEAR, ClusterError):
+            pass
+        else:
+            return True
+        return False
+
+    async def _call_up(self) -> None:
+        runner = await self._found()
+        await call(runner.__ray_ready__.remote(), REACH_SECONDS)
 
     async def _take(self, errands: Sequence[Errand]) -> None:
         runner = await self._found()

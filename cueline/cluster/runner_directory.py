@@ -78,8 +78,12 @@ class Directory:
 
     def find(self, incarnation: str) -> RunnerPort | None:
         """See `RunnerDirectory.find`."""
-        port = self._ports.get(incarnation)
-        return None if port is None or port.died else port
+        return self._port(incarnation)
+
+    async def answers(self, incarnation: str) -> bool:
+        """See `RunnerDirectory.answers`."""
+        port = self._port(incarnation)
+        return port is not None and await port.answers()
 
     async def gone(self, incarnation: str) -> str | None:
         """See `RunnerDirectory.gone`."""
@@ -88,10 +92,15 @@ class Directory:
         if await self._is_news(incarnation):
             return self._gone.get(incarnation)
         presence = find(await self._board.all(), incarnation)
-        if presence is None:
-            # One of ours may not have beaten yet.
-            return None if incarnation in self._ports else f"runner {incarnation} has left"
-        return ended(presence) or await self._reported(incarnation) or _silent(presence)
+        if presence is not None:
+            return ended(presence) or await self._reported(incarnation) or _silent(presence)
+        # One of ours may not have beaten yet, or may have left since.
+        known = incarnation in self._ports
+        return await self._reported(incarnation) if known else f"runner {incarnation} has left"
+
+    def _port(self, incarnation: str) -> RemoteRunner | None:
+        port = self._ports.get(incarnation)
+        return None if port is None or port.died else port
 
     async def _is_news(self, incarnation: str) -> bool:
         """Wait a moment for the dispatcher's word of a death that only we have seen yet.

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from time import monotonic
 
 from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher
 from cueline.clock import SystemClock
@@ -12,6 +13,9 @@ from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import EventStore, PresenceBoard
 
 AGAIN_SECONDS = 0.5
+UNREACHED_SECONDS = 15.0
+"""What waits for a runner is tried again so often: a host may have failed to reach one
+that answers the fleet, of which there is no news."""
 
 
 class Supervisor:
@@ -34,6 +38,7 @@ class Supervisor:
         self._look_now = asyncio.Event()
         self._may_go_on = False
         """Whether what waits for a runner has to be tried again."""
+        self._tried_at = monotonic()
         self._tasks: list[asyncio.Task[None]] = []
         self.fleet = Fleet(site, board, epoch=epoch, on_trouble=on_trouble, on_news=self._hear_of)
         self._scope = scope
@@ -91,7 +96,7 @@ class Supervisor:
 
     async def _look(self) -> None:
         await self._dispatcher.tick()
-        if self._may_go_on:
+        if self._may_go_on or monotonic() - self._tried_at > UNREACHED_SECONDS:
             await self._try_again()
         try:
             async with asyncio.timeout(TICK_SECONDS):
@@ -102,6 +107,7 @@ class Supervisor:
 
     async def _try_again(self) -> None:
         self._may_go_on = False
+        self._tried_at = monotonic()
         try:
             await self._dispatcher.wake("runner")
         except Exception:

@@ -137,6 +137,8 @@ class Runners:
     ports: dict[str, RunnerPort] = field(default_factory=dict)
     dead: dict[str, str] = field(default_factory=dict)
     """Incarnations that are gone, with the evidence."""
+    silent: set[str] = field(default_factory=set)
+    """Incarnations that are there, and do not answer."""
     reach: bool = True
     """Whether a workspace can be reached."""
 
@@ -149,6 +151,10 @@ class Runners:
     def find(self, incarnation: str) -> RunnerPort | None:
         """See `RunnerDirectory.find`."""
         return self.ports.get(incarnation)
+
+    async def answers(self, incarnation: str) -> bool:
+        """See `RunnerDirectory.answers`."""
+        return incarnation in self.ports and incarnation not in self.silent
 
     async def gone(self, incarnation: str) -> str | None:
         """See `RunnerDirectory.gone`."""

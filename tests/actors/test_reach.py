@@ -106,6 +106,21 @@ async def test_a_runner_that_is_back_is_asked_what_became_of_the_call():
     assert "SessionCompleted" == (await scene.types())[-1]
 
 
+async def test_nothing_is_recorded_while_it_still_cannot_be_reached():
+    # It is tried every few seconds, perhaps for ten minutes.
+    scene = Scene([asks_for(("pay", {})), says("done")], act=Valve())
+    far, world = await unreachable(scene)
+    scene.outside.runners.ports["far"] = far
+    scene.outside.runners.silent.add("far")
+    before = await scene.types()
+
+    await world.dispatcher.wake("runner")
+    await scene.clock.settle()
+
+    assert before == await scene.types()
+    assert [] == await world.host.active()
+
+
 @pytest.mark.parametrize(("tool", "fact"), [("pay", ToolInDoubt), ("read", ToolFailed)])
 async def test_the_evidence_that_a_runner_is_gone_is_recorded(tool, fact):
     scene = Scene([asks_for((tool, {})), says("done")], act=Valve())

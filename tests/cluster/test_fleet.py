@@ -2,6 +2,7 @@
 
 import asyncio
 from concurrent.futures import Future
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ from cueline.clock import SystemClock
 from cueline.cluster import command as commands
 from cueline.cluster import fleet as fleets
 from cueline.cluster import member as members
+from cueline.cluster import supervisor as supervisors
 from cueline.cluster.command import _watch_ray
 from cueline.cluster.fleet import Fleet
 from cueline.cluster.member import Member, News
@@ -122,6 +124,37 @@ async def test_a_runner_that_never_started_is_followed_to_its_end(fleet, there):
     assert ([], ["gone"]) == (before, [news.what for news in there.news])
 
 
+async def test_a_runner_that_ends_after_it_was_back_is_buried(fleet, there):
+    # I14: nobody speaks to it any more but sessions that wait for it.
+    lost = await quiet(there, "runner", "here I am")
+    lost.silent.set()
+    await fleet_of(fleet, lost)
+    await there.ago.advance(QUIET.total_seconds())
+    await there.board.beat(lost.presence)
+
+    await fleet.look()
+    await fleet.look()
+    await there.board.leave(lost.incarnation)
+    await fleet.look()
+
+    assert ["back", "gone"] == [news.what for news in there.news]
+
+
+async def test_a_lost_runner_of_another_machine_is_buried_when_ray_reports_its_end(fleet, there):
+    lost = await quiet(there, "runner", NEVER)
+    lost.presence = replace(lost.presence, boot_id="elsewhere")
+    await there.board.beat(lost.presence)
+    lost.silent.set()
+    await fleet_of(fleet, lost)
+
+    await fleet.look()
+    before = list(there.news)
+    lost.handle.killed = True
+    await fleet.look()
+
+    assert ([], ["gone"]) == (before, [news.what for news in there.news])
+
+
 async def test_a_host_that_thaws_after_its_sessions_went_to_others_is_ended(fleet, there):
     [thaws, frozen] = [await quiet(there, "host", NEVER), await quiet(there, "host", NEVER)]
     thaws.silent.set()
@@ -149,28 +182,27 @@ async def test_one_more_than_are_wanted_is_not_replaced(fleet, there):
 async def test_what_waits_for_a_runner_is_tried_again_when_there_is_a_host_to_do_so(there):
     # The news of the runner may come while the only host is being replaced.
     placed = []
-
-    class Index:
-        async def due(self, now):
-            return []
-
-        async def driven(self):
-            return []
-
-        async def waiting(self, kind):
-            return [f"waits for a {kind}"]
-
-    supervisor = supervisor_of(there, Index(), scope=None, on_trouble=print)
-
-    async def place(streams):
-        placed.extend(streams)
-
-    supervisor._dispatcher.place = place
+    supervisor = waited_for(there, placed)
     for role, what in [("runner", "back"), ("runner", "lost"), ("host", "joined")]:
         supervisor._hear_of(News(what, await quiet(there, role, NEVER)))
         await supervisor._look()
 
     assert ["waits for a runner"] * 2 == placed
+
+
+async def test_what_waits_for_a_runner_is_tried_again_without_any_news(there, monkeypatch):
+    # I14: a host may have failed to reach one that answers the fleet.
+    placed = []
+    supervisor = waited_for(there, placed)
+    supervisor._look_now.set()
+    await supervisor._look()
+    before = list(placed)
+
+    monkeypatch.setattr(supervisors, "UNREACHED_SECONDS", 0.0)
+    supervisor._look_now.set()
+    await supervisor._look()
+
+    assert ([], ["waits for a runner"]) == (before, placed)
 
 
 async def test_who_waits_is_told_when_ray_has_ended_where_the_log_is(monkeypatch):
@@ -198,9 +230,26 @@ async def test_who_waits_is_told_when_ray_has_ended_where_the_log_is(monkeypatch
     assert (3, "session-default/7f3a", "Ray: it has ended on this machine") == troubles[0]
 
 
-def supervisor_of(there, index, **settings):
-    site = SimpleNamespace(parts=SimpleNamespace(index=lambda _: index), node="here")
-    return Supervisor(site, None, there.board, **settings)
+def waited_for(there, placed):
+    """Return a supervisor with a session that waits, and whose hosts take what is *placed*."""
+
+    class Index:
+        async def due(self, now):
+            return []
+
+        async def driven(self):
+            return []
+
+        async def waiting(self, kind):
+            return [f"waits for a {kind}"]
+
+    async def place(streams):
+        placed.extend(streams)
+
+    site = SimpleNamespace(parts=SimpleNamespace(index=lambda _: Index()), node="here")
+    supervisor = Supervisor(site, None, there.board, scope=None, on_trouble=print)
+    supervisor._dispatcher.place = place
+    return supervisor
 
 
 async def fleet_of(fleet, *members, runners=0):

@@ -39,6 +39,11 @@ class InProcess(RemoteRunner):
     async def _fetch(self, received):
         return await self._ask_actor("reports", received, 5.0)
 
+    async def _call_up(self):
+        self.calls.append("ready")
+        if "ready" in self.breaks:
+            raise self.breaks["ready"]
+
     async def _ask_actor(self, method, *asked):
         self.calls.append(method)
         if method in self.breaks:
@@ -80,6 +85,21 @@ async def test_an_order_that_may_not_have_arrived_is_not_waited_for(runner):
     with pytest.raises(RunnerGoneError):
         await runner.outcome(NAME)
     assert not runner.died
+
+
+async def test_a_sign_of_life_is_asked_for_once_for_all_who_wait(runner):
+    assert [True] * 9 == await asyncio.gather(*(runner.answers() for _ in range(9)))
+    assert ["ready"] == runner.calls
+
+
+@pytest.mark.parametrize(
+    ("error", "died"), [(ActorUnavailableError("away", None), False), (ActorDiedError(), True)]
+)
+async def test_one_that_cannot_be_called_gives_no_sign_of_life(runner, error, died):
+    runner.breaks["ready"] = error
+
+    assert not await runner.answers()
+    assert died == runner.died
 
 
 async def test_what_was_received_is_not_kept(runner):

@@ -1,0 +1,46 @@
+"""What a host knows of runners: which answer, and which are gone."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from cueline.clock import SystemClock
+from cueline.cluster import runner_directory
+from cueline.cluster.runner_directory import Directory, RunnerCard
+from cueline.stores.presence import MemoryPresence
+
+
+@pytest.fixture
+def directory(monkeypatch):
+    """Return a host's directory, with a runner on the node `there`."""
+
+    async def nodes():
+        return {"there"}
+
+    monkeypatch.setattr(runner_directory, "living_nodes", nodes)
+    monkeypatch.setattr(runner_directory, "NEWS_SECONDS", 0.0)
+    found = Directory(SimpleNamespace(), "host-1", MemoryPresence(SystemClock()))
+    found.know([RunnerCard("runner-1", "up/runner-1", "there", None, takes=True)], {})
+    return found
+
+
+async def test_a_runner_that_is_not_on_the_board_yet_is_not_gone(directory):
+    assert await directory.gone("runner-1") is None
+
+
+async def test_one_that_has_left_the_board_is_gone_when_ray_reports_its_exit(directory):
+    # I14: its dispatcher may have lost sight of it before.
+    directory.find("runner-1").died = True
+
+    evidence = "Ray reports that the process of runner runner-1 has exited"
+    assert evidence == await directory.gone("runner-1")
+
+
+async def test_one_that_nobody_heard_of_and_that_is_not_there_has_left(directory):
+    assert "runner runner-9 has left" == await directory.gone("runner-9")
+
+
+async def test_one_that_has_ended_answers_nobody(directory):
+    directory.find("runner-1").died = True
+
+    assert not await directory.answers("runner-1")
