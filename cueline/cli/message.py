@@ -257,10 +257,16 @@ def _already(to: Addressed, message: "InboxMessage") -> str | None:
 
 def _unraisable(to: Addressed, message: "RaiseAsked") -> str | None:
     """Say why the session would refuse; it decides again when it reads the message."""
-    from cueline.deciders.session.limit import refusal
+    from cueline.deciders.session.limit import refusal, with_raise
+    from cueline.events.inbox import RaiseAsked
 
-    limits = to.state.meter.limits if to.state.setup else to.agent.limits
-    return refusal(limits, message)
+    limits = now = to.state.meter.limits if to.state.setup else to.agent.limits
+    for asked in to.waiting:
+        if isinstance(asked, RaiseAsked):
+            limits = with_raise(limits, asked)
+    why = refusal(limits, message)
+    unread = why is not None and refusal(now, message) != why
+    return f"{why} (asked for before, and not read yet)" if unread else why
 
 
 def _what_happens(message: "InboxMessage") -> str:

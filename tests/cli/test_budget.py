@@ -70,6 +70,19 @@ def test_what_cannot_be_raised_is_refused_at_once(words, why, limited):
     assert "RaiseAsked" not in limited("audit", "--session", "one").stdout
 
 
+def test_a_raise_is_compared_with_one_that_is_not_read_yet(limited):
+    limited("budget", "raise", "one", "--max-turns", "10")
+
+    lower = limited("budget", "raise", "one", "--max-turns", "5")
+    higher = limited("budget", "raise", "one", "--max-turns", "20")
+
+    assert lower.exit_code == 2
+    assert "max_turns is 10 already: it can only be raised (asked for before" in lower.stderr
+    assert higher.exit_code == 0
+    limited("resume", "one", "--inline")
+    assert "20" == limited.json("budget", "show", "one")["rows"][0]["of"]
+
+
 def test_a_session_that_was_not_taken_up_has_its_agents_limits(shell):
     agent = shell.agent(shell.hello, more="[limits]\nmax_cost = '1.00'\n")
     shell("run", "Hi", "--agent", agent, "--detach", "--id", "one")

@@ -182,6 +182,13 @@ def refusal(limits: Limits, asked: RaiseAsked) -> str | None:
     return None
 
 
+def with_raise(limits: Limits, asked: RaiseAsked) -> Limits:
+    """Return *limits* as they are when *asked* is read: as before, where it is refused."""
+    if refusal(limits, asked) is not None:
+        return limits
+    return limits.model_copy(update=asked.model_dump(exclude={"type"}, exclude_none=True))
+
+
 def raise_asked(state: SessionState, asked: RaiseAsked) -> SessionState:
     """Remember what is to be higher; of two wishes for one limit the later counts."""
     before = state.meter.asked or LimitRaised()
