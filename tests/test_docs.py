@@ -36,7 +36,7 @@ TYPED = [DOCS / "tutorial.md", DOCS / "guides/sql.md"]
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 VARIES = (
-    (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?", "DATE"),
+    (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d([+-]\d\d:\d\d)?)?", "DATE"),
     (r"\d\d:\d\d:\d\d", "TIME"),
     (r"(\b\d+(\.\d+)? ?(ms|s|m|h|d)\b ?)+", "DURATION "),
     (r"[\d,]+ in \+ [\d,]+ out", "TOKENS"),

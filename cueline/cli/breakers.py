@@ -67,12 +67,12 @@ def _document(each: "Breaker", now: datetime) -> dict[str, Any]:
 
 def _print(found: list["Breaker"], now: datetime) -> None:
     from cueline.console.table import print_table
-    from cueline.console.text import clock_time, duration
+    from cueline.console.text import date_time, duration
 
     rows = []
     for each in found:
         until = each.until(now)
         since = duration((now - each.since).total_seconds())
-        at = clock_time(until) if until else ""
+        at = date_time(until) if until else ""
         rows.append((each.id, each.shown_state(now), since, at, each.kind, str(each.failures)))
     print_table(("breaker", "state", "for", "until", "last failure", "counted"), rows)

@@ -7,6 +7,7 @@ from typing import Final, Literal
 from cueline.actors.fold import fold
 from cueline.cli.editing import always_of, checked_edit
 from cueline.cli.terminal import who
+from cueline.console.text import date_time
 from cueline.deciders.approval import APPROVAL, ApprovalState, Vote, refusal, vote_of
 from cueline.errors import InvalidNameError, NotPendingError
 from cueline.events.agent import AgentSpec
@@ -72,7 +73,7 @@ def pending_or_refused(name: str, state: ApprovalState) -> ApprovalOpened:
         by = f" by {state.by}" if state.by else ""
         raise NotPendingError(name, f"it does not wait any more: {state.verdict}{by}")
     if state.opened.deadline_at < datetime.now(UTC):
-        passed = f"{state.opened.deadline_at:%Y-%m-%d %H:%M:%S} UTC"
+        passed = date_time(state.opened.deadline_at)
         raise NotPendingError(name, f"its deadline passed at {passed}")
     return state.opened
 

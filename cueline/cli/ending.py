@@ -13,7 +13,7 @@ from cueline.cli.watching import Watch
 from cueline.console.screen import Screen
 from cueline.console.summary import summary
 from cueline.console.telling import Line
-from cueline.console.text import spoken
+from cueline.console.text import date_time, spoken
 from cueline.deciders.session import SessionState, Status
 from cueline.events.stream import shown
 
@@ -80,7 +80,8 @@ def way_on(
     if asking and state.waiting.kind == "approval":
         then = [] if owned or is_up(log) else [resume]
         left = [f"  {command(log, 'approve', each)}" for each in asking if each not in decided]
-        until = f" (until {state.waiting.deadline_at:%Y-%m-%d %H:%M} UTC)"
+        deadline_at = state.waiting.deadline_at
+        until = f" (until {date_time(deadline_at)})" if deadline_at else ""
         told = f"a person has to decide{until}: approve, or deny likewise"
         told = f"{told}, then resume" if then else told
         return [told if left else "decided; go on with", *left, *then]

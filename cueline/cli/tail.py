@@ -111,13 +111,13 @@ async def tell_when_left(log: Path, followed: "Followed", vigil: "Vigil", clock:
 
 def _print(recorded: "RecordedEvent", fact: "SessionEvent | None", *, as_json: bool) -> None:
     from cueline.cli.document import event_document
-    from cueline.console.text import clock_time, one_line
+    from cueline.console.text import date_time, one_line
 
     if as_json:
         typer.echo(json.dumps(event_document(recorded, fact), ensure_ascii=False))
         return
     what = "emptied" if fact is None else _fields(fact)
-    when = clock_time(recorded.recorded_at)
+    when = date_time(recorded.recorded_at)
     typer.echo(f"{recorded.version:>5}  {when}  {recorded.type:<18} {one_line(what, 200)}")
 
 

@@ -10,7 +10,6 @@ from cueline.console.tally import Tally
 from cueline.console.text import (
     arguments,
     capped,
-    clock_time,
     count,
     date_time,
     duration,
@@ -276,7 +275,7 @@ def _child(fact: ChildSpawned | ChildSettled) -> Line:
 def _course(fact: Fact) -> Iterator[Line]:
     match fact:
         case SessionWaiting(kind="breaker", why=why, deadline_at=datetime() as opens_at):
-            open_until = f"breaker open until {clock_time(opens_at)}"
+            open_until = f"breaker open until {date_time(opens_at)}"
             yield Line("note", f"{open_until}: {one_line(why, WIDTH)}")
         case SessionWaiting(kind=kind, why=why, deadline_at=deadline_at):
             until = f" until {date_time(deadline_at)}" if deadline_at else ""

@@ -81,14 +81,9 @@ def money(usd: Decimal) -> str:
     return f"${usd:.2f}" if usd >= _CENT * 100 else f"${usd:.4f}"
 
 
-def clock_time(moment: datetime) -> str:
-    """Return the time of day where the reader is."""
-    return moment.astimezone().strftime("%H:%M:%S")
-
-
 def date_time(moment: datetime) -> str:
-    """Return date and time where the reader is."""
-    return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    """Return *moment* where the reader is, and how far that is from UTC; `--since` takes it."""
+    return moment.astimezone().isoformat(" ", "seconds")
 
 
 def spoken(why: str, width: int = 400) -> str:

@@ -2,6 +2,8 @@
 
 from datetime import datetime
 
+from cueline.console.text import date_time
+
 
 def test_the_end_of_a_wait_is_shown_with_its_day(shell):
     agent = shell.agent(shell.deletes, tools=("delete_file",), more=shell.reachable)
@@ -9,8 +11,8 @@ def test_the_end_of_a_wait_is_shown_with_its_day(shell):
     asked = shell("run", "Tidy up", "--agent", agent, "--inline", "--id", "one")
 
     (pending,) = shell.json("pending")
-    until = datetime.fromisoformat(pending["deadline_at"]).astimezone()
-    assert 2 == asked.stdout.count(f"until {until:%Y-%m-%d %H:%M:%S}")
+    until = date_time(datetime.fromisoformat(pending["deadline_at"]))
+    assert 3 == asked.stdout.count(f"until {until}")
 
 
 def test_a_question_that_expired_is_not_waited_for_again(shell):

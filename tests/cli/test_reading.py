@@ -186,7 +186,7 @@ def test_a_question_that_takes_two_people_is_shown_until_both_have_decided(shell
 def test_events_are_printed_one_a_line(finished):
     lines = finished("tail", "one", "-n", "2").stdout.splitlines()
 
-    assert ["ModelReplied", "SessionCompleted"] == [line.split()[2] for line in lines]
+    assert ["ModelReplied", "SessionCompleted"] == [line.split()[3] for line in lines]
 
 
 def test_following_ends_with_the_session(finished):

@@ -9,6 +9,7 @@ import pytest
 from cueline.console.summary import cost_of, summary
 from cueline.console.tally import Tally
 from cueline.console.telling import Telling
+from cueline.console.text import date_time
 from cueline.events.agent import AgentSpec, Limits, RetryPolicy
 from cueline.events.inbox import MessageSent, PauseAsked
 from cueline.events.message import Cost, TextBlock, ToolCall, Usage
@@ -303,8 +304,8 @@ def test_the_summary_says_how_sure_the_cost_is():
 def test_a_breaker_is_told_with_its_time(telling):
     waiting = SessionWaiting(kind="breaker", why="it keeps failing (timeout)", deadline_at=NOW)
 
-    time = NOW.astimezone().strftime("%H:%M:%S")
-    assert [f"breaker open until {time}: it keeps failing (timeout)"] == told(telling, waiting)
+    said = f"breaker open until {date_time(NOW)}: it keeps failing (timeout)"
+    assert [said] == told(telling, waiting)
 
 
 def test_a_call_that_was_edited_is_told_as_it_runs(telling):

@@ -1,12 +1,16 @@
 """What a terminal shows of words and numbers."""
 
+import time
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
 
+from cueline.cli.moment import moment
 from cueline.console.text import (
     arguments,
     capped,
+    date_time,
     duration,
     folded,
     money,
@@ -14,6 +18,8 @@ from cueline.console.text import (
     spoken,
     visible,
 )
+
+NIGHT = datetime(2026, 7, 1, 22, 30, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -85,3 +91,23 @@ def test_one_turn_is_one():
     assert "limit: 11 turns since the last message" == spoken(
         "limit: 11 turns since the last message"
     )
+
+
+@pytest.mark.parametrize(
+    ("zone", "read"),
+    [
+        ("UTC", "2026-07-01 22:30:00+00:00"),
+        ("Asia/Kolkata", "2026-07-02 04:00:00+05:30"),
+        ("America/New_York", "2026-07-01 18:30:00-04:00"),
+    ],
+)
+def test_a_moment_is_told_where_the_reader_is_and_with_its_offset(monkeypatch, zone, read):
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+
+    told = date_time(NIGHT)
+
+    monkeypatch.undo()
+    time.tzset()
+    assert read == told
+    assert moment("--since", told) == NIGHT
