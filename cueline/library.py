@@ -144,7 +144,8 @@ class Runtime:
         ours = owner is not None and self._here.has(owner.incarnation)
         check_takeover(state, None if ours else owner)
         check_recorded(agent if state.setup is None else state.agent)
-        await session.resume()
+        if state.stop is None:  # else it is driven to its end, and nothing else
+            await session.resume()
         self._here.scope.add(stream)
         await self._here.place.place([stream])
         return session

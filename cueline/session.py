@@ -13,9 +13,12 @@ from cueline.actors.inbox import asked_agent, check_asked_for, post
 from cueline.actors.owner import LOOK_SECONDS, Vigil, owner_of
 from cueline.clock import Clock
 from cueline.deciders.session import SESSION, SessionState, Status, rests, session_of
+from cueline.deciders.session.limit import refusal
 from cueline.errors import (
     CuelineError,
     LogUnavailableError,
+    NotPendingError,
+    RejectedError,
     SessionFinishedError,
     SessionOwnedError,
     SessionUndrivenError,
@@ -112,25 +115,38 @@ class Session:
         """What a user calls it."""
         return shown(self.stream)
 
-    async def send(self, text: str, lane: Lane = "note") -> None:
-        """Say *text*: with the next model call, instead of what is left of the turn, or after it.
+    async def send(self, text: str, lane: Lane = "note", *, key: str | None = None) -> None:
+        """Say *text* to the agent.
+
+        Args:
+            text: what is said.
+            lane: when it counts: a `note` with the next model call, a `steer` instead of
+                what is left of the turn, a `followup` when the session would be done.
+            key: names this message, so that sending it twice is sending it once.
 
         Raises:
             UnknownSessionError: there is no such session.
             SessionFinishedError: it has ended; nothing was recorded.
+            RejectedError: it was asked to stop; nothing was recorded.
+            KeyReusedError: something else was said with this key.
+            UnknownOutcomeError: send it again, with the same key if it had one.
         """
         # Else whoever asks for the result next takes the last one for an answer.
-        state, _ = await fold(self._journal, self.stream, SESSION, session_of(self.stream))
-        if state.finished:
-            raise SessionFinishedError(self.id, f"the session has ended: {state.status}")
-        await self._post(MessageSent(lane=lane, text=text))
+        await self._listening()
+        message = MessageSent(lane=lane, text=text)
+        await self._post(message, key=None if key is None else f"send.{key}")
 
     async def pause(self) -> None:
-        """Start nothing new; what is in flight finishes."""
+        """Start nothing new; what is in flight finishes. Raises what `send` raises."""
+        await self._listening()
         await self._post(PauseAsked())
 
     async def resume(self) -> None:
-        """Go on after a pause."""
+        """Go on after a pause, where it is driven; `Runtime.resume` drives it, too.
+
+        Raises what `send` raises.
+        """
+        await self._listening()
         await self._post(ResumeAsked())
 
     async def raise_limits(
@@ -142,7 +158,12 @@ class Session:
         max_active_seconds: float | None = None,
         max_wall_seconds: float | None = None,
     ) -> None:
-        """Let it have more; what it is to have no more of, or never had, it refuses."""
+        """Let it have more, and go on if it was held for that.
+
+        Raises:
+            RejectedError: it has as much already, or no such limit; and what `send` raises.
+            ValidationError: a value is no limit (pydantic's).
+        """
         asked = {
             "max_cost": max_cost,
             "max_tokens": max_tokens,
@@ -150,11 +171,24 @@ class Session:
             "max_active_seconds": max_active_seconds,
             "max_wall_seconds": max_wall_seconds,
         }
-        await self._post(RaiseAsked.model_validate(asked))
+        message = RaiseAsked.model_validate(asked)
+        state = await self._listening()
+        begun = state.setup is not None
+        agent = state.agent if begun else await asked_agent(self._journal, self.stream)
+        limits = state.meter.limits if begun else agent.limits
+        if (why := refusal(limits, message)) is not None:
+            raise RejectedError(self.id, why)
+        await self._post(message)
 
     async def stop(self, reason: str = "Session was manually stopped") -> None:
-        """End it: tools get 5 s, are terminated, and killed 5 s later."""
-        await self._post(StopAsked(reason=reason))
+        """End it: tools get 5 s, are terminated, and killed 5 s later.
+
+        Raises:
+            UnknownSessionError: there is no such session.
+        """
+        state = await self._state()
+        if state.stop is None and not state.finished:
+            await self._post(StopAsked(reason=reason))
 
     async def approve(
         self,
@@ -173,11 +207,18 @@ class Session:
             note: told to the agent.
             edit: the arguments with which it may run instead, all of them.
             always: globs of the paths where the tool needs no more asking in this session.
+
+        Raises:
+            NotPendingError: it does not wait (any more); and what `send` raises.
+                What the rules refuse is a `MessageRefused` among the events.
         """
         await self._decide(request, "grant", by, note, edit=edit, always=always)
 
     async def deny(self, request: ApprovalRequested, by: str = "user", note: str = "") -> None:
-        """Refuse what *request* shows; the agent is told, with the note."""
+        """Refuse what *request* shows; the agent is told, with the note.
+
+        Raises what `approve` raises.
+        """
         await self._decide(request, "deny", by, note)
 
     async def _decide(
@@ -202,13 +243,37 @@ class Session:
                 "channel": "api",
             }
         )
+        state = await self._listening()
+        asked = [call.approval.id for call in state.open_calls if call.approval and call.asking]
+        if request.approval not in asked:
+            raise NotPendingError(request.approval, "it does not wait any more")
         await self._post(decision, by=f"user:{by}")
 
-    async def _post(self, message: InboxMessage, by: str = "user") -> None:
+    async def _state(self) -> SessionState:
+        state, _ = await fold(self._journal, self.stream, SESSION, session_of(self.stream))
+        return state
+
+    async def _listening(self) -> SessionState:
+        """Return the state of a session that reads its messages still.
+
+        Raises:
+            SessionFinishedError: it has ended.
+            RejectedError: it was asked to stop.
+        """
+        state = await self._state()
+        if state.finished:
+            raise SessionFinishedError(self.id, f"the session has ended: {state.status}")
+        if state.stop is not None:
+            raise RejectedError(self.id, "it was asked to stop, and takes no more messages")
+        return state
+
+    async def _post(
+        self, message: InboxMessage, by: str = "user", *, key: str | None = None
+    ) -> None:
         """Put *message* into the inbox, without the secrets of the session's agent (I11)."""
         agent = await asked_agent(self._journal, self.stream)
         message = clean(message, self._log.redactor(agent))[0]
-        await post(self._journal, self.stream, message, by=by)
+        await post(self._journal, self.stream, message, by=by, key=key)
 
     async def events(self, after: int = NO_STREAM) -> AsyncIterator[SessionEvent]:
         """Follow what happens, from the start or after a version, until nothing more does.

@@ -12,6 +12,8 @@ from cueline.actors.presence import presence_of
 from cueline.errors import (
     ClusterError,
     LogUnavailableError,
+    NotPendingError,
+    RejectedError,
     SessionFinishedError,
     SessionOwnedError,
     SessionUndrivenError,
@@ -252,3 +254,64 @@ async def test_a_session_whose_tools_are_gone_is_not_resumed(log):
     async with runtime(log) as here:
         with pytest.raises(ToolImportError):
             await here.resume("one")
+
+
+# I7: what is sent again because nobody knows whether it arrived is there once.
+async def test_what_is_said_twice_with_a_key_is_said_once(log):
+    async with runtime(log) as here:
+        session = await here.start(HELLO, "Go", id="one", open=True)
+        await session.result()
+        for _ in range(2):
+            await session.send("And?", key="start")
+
+    inbox = [fact.type async for _, fact in log.journal().read("inbox-default/one")]
+    assert ["StartAsked", "MessageSent"] == inbox
+
+
+async def test_a_session_that_has_ended_takes_no_wishes_and_may_be_stopped_all_the_same(log):
+    async with runtime(log) as here:
+        session = await here.start(HELLO, "Go", id="one")
+        await session.result()
+
+        for wish in (session.pause, session.resume, lambda: session.raise_limits(max_turns=99)):
+            with pytest.raises(SessionFinishedError):
+                await wish()
+        await session.stop()
+
+    inbox = [fact.type async for _, fact in log.journal().read("inbox-default/one")]
+    assert ["StartAsked"] == inbox
+
+
+async def test_a_session_that_stops_takes_no_messages(log):
+    HELD.clear()
+    async with runtime(log) as here:
+        session = await here.start(agent(), "Go", id="one")
+        await await_until(lambda: HELD)
+        await session.stop()
+        await anext(fact async for _, _, fact in session.follow() if fact.stop)
+
+        with pytest.raises(RejectedError, match="one: it was asked to stop"):
+            await session.send("Wait")
+
+
+async def test_a_limit_that_cannot_be_raised_is_refused_at_once(log):
+    async with runtime(log) as here:
+        session = await here.start(HELLO, "Go", id="one", open=True)
+        await session.result()
+
+        with pytest.raises(RejectedError, match="no max_cost: a limit can be raised, not"):
+            await session.raise_limits(max_cost="1.00")
+        with pytest.raises(RejectedError, match="max_turns is 50 already"):
+            await session.raise_limits(max_turns=2)
+
+
+async def test_a_question_that_was_answered_takes_no_other_answer(log):
+    sensitive = agent(approval="all_writes")
+    async with runtime(log) as here:
+        session = await here.start(sensitive, "Go", id="one", open=True)
+        (asked,) = [f async for f in session.events() if f.type == "ApprovalRequested"]
+        await session.deny(asked)
+        await session.result()
+
+        with pytest.raises(NotPendingError, match="one.1.0.1: it does not wait any more"):
+            await session.approve(asked)

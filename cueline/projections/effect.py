@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sqlite_utils import Database
-
-from cueline.projections.row import Names, select
+from cueline.projections.row import Names
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +44,3 @@ class Effect:
     estimated_cost: str = "0"
     unpriced: int = 0
     seconds: float = 0.0
-
-
-def effects_of(db: Database, stream: str) -> list[Effect]:
-    """Return the effects of a session, in the order in which they were requested."""
-    return select(db, Effect, "WHERE stream = ? ORDER BY requested_version, rowid", [stream])

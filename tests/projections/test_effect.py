@@ -15,7 +15,8 @@ from cueline.events.session import (
     ToolSkipped,
     ToolStarted,
 )
-from cueline.projections.effect import effects_of
+from cueline.projections.effect import Effect
+from cueline.projections.row import select
 from cueline.projections.session import find_session, list_sessions
 
 A = "session-default/a"
@@ -35,6 +36,10 @@ def failed(retry_at=None, kind="tool_error"):
 
 def reconciled(outcome, output=""):
     return ToolReconciled(effect="1.0", outcome=outcome, by="ann", output=output)
+
+
+def effects_of(db, stream):
+    return select(db, Effect, "WHERE stream = ? ORDER BY requested_version, rowid", [stream])
 
 
 @pytest.fixture

@@ -29,7 +29,6 @@ from cueline.events.session import (
     ToolReturned,
 )
 from cueline.projections.cost import spent, total
-from cueline.projections.effect import effects_of
 from cueline.projections.session import (
     find_session,
     list_sessions,
@@ -195,7 +194,7 @@ async def test_a_failed_attempt_may_have_used_something(log, facts):
 
     assert (0, 5, Decimal("0.02")) == (session.turns, session.input_tokens, session.usd)
     assert Decimal("0.02") == total(spent(db)).usd
-    assert "0.02" == effects_of(db, "session-default/a")[0].cost
+    assert "0.02" == next(db.query("SELECT cost FROM effects"))["cost"]
 
 
 async def test_what_was_recovered_is_counted(log, facts):
