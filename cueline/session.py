@@ -13,7 +13,7 @@ from cueline.actors.inbox import asked_agent, check_asked_for, post
 from cueline.actors.owner import LOOK_SECONDS, Vigil, owner_of
 from cueline.clock import Clock
 from cueline.deciders.session import SESSION, SessionState, Status, rests, session_of
-from cueline.deciders.session.limit import refusal
+from cueline.deciders.session.limit import unraisable
 from cueline.errors import (
     CuelineError,
     LogUnavailableError,
@@ -176,7 +176,8 @@ class Session:
         begun = state.setup is not None
         agent = state.agent if begun else await asked_agent(self._journal, self.stream)
         limits = state.meter.limits if begun else agent.limits
-        if (why := refusal(limits, message)) is not None:
+        unread = await self._inbox(state)
+        if (why := unraisable(limits, unread, message)) is not None:
             raise RejectedError(self.id, why)
         await self._post(message)
 
@@ -253,6 +254,12 @@ class Session:
         state, _ = await fold(self._journal, self.stream, SESSION, session_of(self.stream))
         return state
 
+    async def _inbox(self, state: SessionState) -> list[InboxMessage]:
+        """Return the messages that it has not read."""
+        inbox = sibling(self.stream, "inbox")
+        reading = self._journal.read(inbox, max(state.inbox_read, 1))
+        return [cast("InboxMessage", message) async for _, message in reading]
+
     async def _listening(self) -> SessionState:
         """Return the state of a session that reads its messages still.
 
@@ -263,7 +270,8 @@ class Session:
         state = await self._state()
         if state.finished:
             raise SessionFinishedError(self.id, f"the session has ended: {state.status}")
-        if state.stop is not None:
+        unread = await self._inbox(state)
+        if state.stop is not None or any(isinstance(each, StopAsked) for each in unread):
             raise RejectedError(self.id, "it was asked to stop, and takes no more messages")
         return state
 

@@ -257,16 +257,10 @@ def _already(to: Addressed, message: "InboxMessage") -> str | None:
 
 def _unraisable(to: Addressed, message: "RaiseAsked") -> str | None:
     """Say why the session would refuse; it decides again when it reads the message."""
-    from cueline.deciders.session.limit import refusal, with_raise
-    from cueline.events.inbox import RaiseAsked
+    from cueline.deciders.session.limit import unraisable
 
-    limits = now = to.state.meter.limits if to.state.setup else to.agent.limits
-    for asked in to.waiting:
-        if isinstance(asked, RaiseAsked):
-            limits = with_raise(limits, asked)
-    why = refusal(limits, message)
-    unread = why is not None and refusal(now, message) != why
-    return f"{why} (asked for before, and not read yet)" if unread else why
+    limits = to.state.meter.limits if to.state.setup else to.agent.limits
+    return unraisable(limits, to.waiting, message)
 
 
 def _what_happens(message: "InboxMessage") -> str:

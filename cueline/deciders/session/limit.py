@@ -14,7 +14,7 @@ took. Wall time is everything since the start. What a person takes to answer
 is neither: it is waiting time, and each question has a deadline of its own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from msgspec import Struct
@@ -25,7 +25,7 @@ from cueline.deciders.session.budget import released_first, room_made
 from cueline.deciders.session.meter import Meter
 from cueline.deciders.session.state import Hold, SessionState, Status
 from cueline.events.agent import Limits
-from cueline.events.inbox import RaiseAsked
+from cueline.events.inbox import InboxMessage, RaiseAsked
 from cueline.events.session import LimitRaised, LimitWarned, SessionWaiting
 
 LIMIT = "limit"
@@ -180,6 +180,18 @@ def refusal(limits: Limits, asked: RaiseAsked) -> str | None:
         if higher <= present:
             return f"{name} is {present} already: it can only be raised"
     return None
+
+
+def unraisable(limits: Limits, unread: Iterable[InboxMessage], asked: RaiseAsked) -> str | None:
+    """Say why a session would refuse *asked*, which it reads after what is *unread*."""
+    then = limits
+    for message in unread:
+        if isinstance(message, RaiseAsked):
+            then = with_raise(then, message)
+    why = refusal(then, asked)
+    if why is None or refusal(limits, asked) == why:
+        return why
+    return f"{why} (asked for before, and not read yet)"
 
 
 def with_raise(limits: Limits, asked: RaiseAsked) -> Limits:
