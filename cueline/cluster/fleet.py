@@ -18,7 +18,7 @@ from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
 from cueline.cluster.log_writer import LogWriterActor
 from cueline.cluster.member import CALL_SECONDS, Member, News, Role, attempt
 from cueline.cluster.runner import RunnerActor
-from cueline.cluster.runner_directory import RunnerCard, leaving_nodes, living_nodes
+from cueline.cluster.runner_directory import RunnerCard, leaving_nodes, living_nodes, removal
 from cueline.cluster.session_host import RemoteHost, SessionHostActor
 from cueline.cluster.site import Site, Trouble
 from cueline.errors import ClusterError, CuelineError
@@ -134,7 +134,7 @@ class Fleet:
             # It has spoken once: what is not on the board has left it.
             over = f"{member.role} {member.incarnation} has left"
         else:
-            over = await member.is_over() if lost else ended(presence)
+            over = (await member.is_over() or removal(presence)) if lost else ended(presence)
             back = lost and over is None and death_of(presence, now) is None
         if member.role == "host" and (over or back):
             self._astray.remove(member)

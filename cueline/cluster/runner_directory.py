@@ -93,7 +93,7 @@ class Directory:
             return self._gone.get(incarnation)
         presence = find(await self._board.all(), incarnation)
         if presence is not None:
-            return ended(presence) or await self._reported(incarnation) or _silent(presence)
+            return ended(presence) or await self._reported(incarnation) or removal(presence)
         # One of ours may not have beaten yet, or may have left since.
         known = incarnation in self._ports
         return await self._reported(incarnation) if known else f"runner {incarnation} has left"
@@ -140,7 +140,8 @@ async def leaving_nodes() -> set[str]:
     return set(await asyncio.to_thread(state.get_draining_nodes))
 
 
-def _silent(presence: Presence) -> str | None:
+def removal(presence: Presence) -> str | None:
+    """Return the evidence that a process out of reach is gone: so long a silence."""
     seconds = (to_us(SystemClock().now()) - presence.beat_us) / 1_000_000
     if seconds < RUNNER_SECONDS:
         return None

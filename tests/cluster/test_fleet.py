@@ -10,6 +10,7 @@ import pytest
 import ray
 from ray.exceptions import ActorDiedError, RaySystemError
 
+from cueline.actors.effect import RUNNER_SECONDS
 from cueline.actors.presence import presence_of
 from cueline.clock import SystemClock
 from cueline.cluster import command as commands
@@ -153,6 +154,21 @@ async def test_a_lost_runner_of_another_machine_is_buried_when_ray_reports_its_e
     await fleet.look()
 
     assert ([], ["gone"]) == (before, [news.what for news in there.news])
+
+
+async def test_what_is_out_of_reach_for_the_removal_time_is_buried(fleet, there):
+    # I14: of a node that Ray has lost, nobody will ever report an exit.
+    there.board = fleet._board = MemoryPresence(
+        FakeClock(SystemClock().now() - timedelta(seconds=RUNNER_SECONDS + 1))
+    )
+    lost = await quiet(there, "runner", NEVER)
+    lost.silent.set()
+    await fleet_of(fleet, lost)
+
+    await fleet.look()
+
+    assert ["gone"] == [news.what for news in there.news]
+    assert [] == await there.board.all()
 
 
 async def test_a_host_that_thaws_after_its_sessions_went_to_others_is_ended(fleet, there):
