@@ -1,6 +1,6 @@
 """The dispatcher: finds sessions with work and no living owner, gives them to a host."""
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Container, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Protocol
@@ -55,7 +55,7 @@ class Dispatcher:
         fleet: Fleet,
         board: PresenceBoard,
         clock: Clock,
-        scope: Collection[str] | None = None,
+        scope: Container[str] | None = None,
         on_trouble: Callable[[CuelineError], None] | None = None,
     ) -> None:
         self._store = store

@@ -6,14 +6,17 @@ finds its hosts and runners by their names, and goes on.
 
 import asyncio
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import ray
 
+from cueline.actors.left_alone import AllBut, left_running
 from cueline.actors.presence import BEAT_SECONDS, death_of, find, presence_of
 from cueline.clock import SystemClock
+from cueline.cluster.again import Step, always
 from cueline.cluster.call import DEAD, UNCLEAR, awake, call
 from cueline.cluster.fleet import START_SECONDS
 from cueline.cluster.log_writer import LogWriterActor
@@ -33,7 +36,6 @@ from cueline.events.dispatcher import (
 )
 from cueline.events.journal import FactWrite
 from cueline.events.store import NO_STREAM, Presence
-from cueline.events.stream import sibling
 
 ADOPT_SECONDS = 5.0
 """What lives answers within that; what does not is lost, and perhaps alive."""
@@ -61,33 +63,19 @@ class Started:
     """So many sessions were running, and nobody drove them."""
 
 
-class AllBut(Collection[str]):
-    """Every session but a few that were left alone."""
-
-    def __init__(self, left: Collection[str]) -> None:
-        self.left = set(left)
-
-    def __contains__(self, stream: object) -> bool:
-        return stream not in self.left
-
-    def __iter__(self) -> Iterator[str]:
-        raise TypeError
-
-    def __len__(self) -> int:
-        raise TypeError
-
-
 class DispatcherActor:
     """A process with a `Supervisor` in it, that owns the log's dispatcher stream."""
 
-    def __init__(self, site: Site, wanted: Wanted) -> None:
+    def __init__(self, site: Site, wanted: Wanted, up: str) -> None:
         self._site = site
         self._wanted = wanted
+        self._up = up
         self._store = RemoteStore(site)
         self._journal = site.parts.journal(self._store)
         self._starting: asyncio.Task[Started] | None = None
         self._supervisor: Supervisor | None = None
         self._facts: asyncio.Queue[DispatcherEvent] = asyncio.Queue()
+        self._unwritten: list[DispatcherEvent] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._troubles: list[str] = []
         self._epoch = 0
@@ -143,11 +131,20 @@ class DispatcherActor:
             pid=self.presence.pid,
             epoch=self._epoch,
             recover=self._wanted.recover,
+            up=self._up,
             at=clock.now(),
         )
         await self._record([started])
-        left = await self._left()
-        scope = None if self._wanted.recover else AllBut(left)
+        # First: what is said from here on is followed, what was said before is looked up.
+        after = await self._store.last_position()
+        left = await left_running(
+            self._store,
+            self._site.parts.index(self._store),
+            self._store,
+            now=clock.now(),
+            since=await self._began(),
+        )
+        scope = None if self._wanted.recover else AllBut(left, after)
         self._supervisor = Supervisor(
             self._site,
             self._store,
@@ -159,9 +156,14 @@ class DispatcherActor:
         )
         adopted = await self._adopted()
         await self._supervisor.start(self._wanted.hosts, self._wanted.runners, adopted)
-        loops = [self._beat(), self._write()]
-        if isinstance(scope, AllBut):
-            loops.append(self._take_up(scope))
+        steps: dict[str, Step] = {"beating": self._beat, "recording the fleet": self._write}
+        if scope is not None:
+            place = self._supervisor.place
+            steps["following what was left alone"] = partial(scope.follow, self._store, place)
+        loops = (
+            always(what, step, clock=clock, on_trouble=self._trouble)
+            for what, step in steps.items()
+        )
         self._tasks = [asyncio.create_task(loop) for loop in loops]
         return Started(presence=self.presence, epoch=self._epoch, found=len(left))
 
@@ -185,16 +187,12 @@ class DispatcherActor:
         self._version = head.version
         return await self._store.acquire(DISPATCHER, self.presence.incarnation, head.epoch)
 
-    async def _left(self) -> list[str]:
-        """Return the sessions that run, as their last facts say, and that nobody drives."""
-        present = await self._store.all()
-        now = SystemClock().now()
-        left = []
-        for stream in await self._site.parts.index(self._store).driven():
-            owner = find(present, (await self._store.head(stream)).owner)
-            if owner is None or death_of(owner, now):
-                left.append(stream)
-        return left
+    async def _began(self) -> int:
+        """Return where in the log this `up` began: Ray may have started us again since."""
+        async for recorded, fact in self._journal.read(DISPATCHER):
+            if isinstance(fact, DispatcherStarted) and fact.up == self._up:
+                return recorded.position
+        raise AssertionError("it was recorded")
 
     async def _adopted(self) -> Sequence[Member]:
         """Return the hosts and runners that a former incarnation of ours has left."""
@@ -254,8 +252,10 @@ class DispatcherActor:
         self._facts.put_nowait(fact)
 
     async def _write(self) -> None:
-        while True:
-            await self._record([await self._facts.get()])
+        if not self._unwritten:
+            self._unwritten = [await self._facts.get()]
+        await self._record(self._unwritten)
+        self._unwritten = []
 
     async def _record(self, facts: Sequence[DispatcherEvent]) -> None:
         """Append *facts*; a dispatcher that another has succeeded ends here."""
@@ -281,19 +281,9 @@ class DispatcherActor:
 
     async def _beat(self) -> None:
         clock = SystemClock()
-        while True:
-            with suppress(CuelineError):
-                await self._store.beat(self.presence)
-            await clock.sleep(BEAT_SECONDS)
-
-    async def _take_up(self, scope: AllBut) -> None:
-        """Care for a session that was left alone once somebody has a word for it."""
-        after = await self._store.last_position()
-        async for recorded in self._store.follow(after, {"inbox"}):
-            stream = sibling(recorded.stream, "session")
-            if stream in scope.left and self._supervisor is not None:
-                scope.left.discard(stream)
-                await self._supervisor.place([stream])
+        with suppress(CuelineError):
+            await self._store.beat(self.presence)
+        await clock.sleep(BEAT_SECONDS)
 
 
 def _node_of(_actor: object) -> str:

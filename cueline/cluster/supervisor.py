@@ -1,18 +1,17 @@
 """What a dispatcher does on a cluster, wherever it runs: look, follow, replace."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from time import monotonic
 
 from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher
 from cueline.clock import SystemClock
+from cueline.cluster.again import always
 from cueline.cluster.fleet import Fleet
 from cueline.cluster.member import Member, News
 from cueline.cluster.site import Site, Trouble
-from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import EventStore, PresenceBoard
 
-AGAIN_SECONDS = 0.5
 UNREACHED_SECONDS = 15.0
 """What waits for a runner is tried again so often: a host may have failed to reach one
 that answers the fleet, of which there is no news."""
@@ -28,7 +27,7 @@ class Supervisor:
         board: PresenceBoard,
         *,
         epoch: int = 0,
-        scope: Collection[str] | None,
+        scope: Container[str] | None,
         on_trouble: Trouble,
         on_news: Callable[[News], None] | None = None,
     ) -> None:
@@ -59,10 +58,14 @@ class Supervisor:
             ClusterError: nothing starts; the message says what.
         """
         await self.fleet.start(hosts, runners, adopted)
+        steps = {
+            "looking for work": self._look,
+            "following the log": self._dispatcher.follow,
+            "watching the fleet": self._watch,
+        }
         loops = (
-            self._always("looking for work", self._look),
-            self._always("following the log", self._dispatcher.follow),
-            self._always("watching the fleet", self._watch),
+            always(what, step, clock=self._clock, on_trouble=self._on_trouble)
+            for what, step in steps.items()
         )
         self._tasks = [asyncio.create_task(loop) for loop in loops]
 
@@ -118,20 +121,3 @@ class Supervisor:
         await self.fleet.look()
         await self.fleet.leave_nodes()
         await self._clock.sleep(TICK_SECONDS)
-
-    async def _always(self, what: str, step: Callable[[], Awaitable[None]]) -> None:
-        """Do *step* again and again, whatever becomes of it; tell the first failure of a row."""
-        failed = False
-        while True:
-            try:
-                await step()
-                failed = False
-                continue
-            except CuelineError as error:
-                trouble = error
-            except Exception as error:  # noqa: BLE001 - a loop that ended would take nobody over
-                trouble = ClusterError(what, f"{type(error).__name__}: {error}")
-            if not failed:
-                self._on_trouble(what, trouble)
-            failed = True
-            await self._clock.sleep(AGAIN_SECONDS)

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from uuid import uuid4
 
 from ray.exceptions import RayError
 
@@ -45,7 +46,12 @@ class Up:
             LogUnavailableError: the cluster cannot open the log.
         """
         self._dispatcher = self._site.create(
-            DispatcherActor, self._site.named("dispatcher"), self._site, wanted, restarts=True
+            DispatcherActor,
+            self._site.named("dispatcher"),
+            self._site,
+            wanted,
+            uuid4().hex,
+            restarts=True,
         )
         try:
             started: Started = await call(self._dispatcher.start.remote(), START_SECONDS)

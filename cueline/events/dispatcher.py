@@ -21,6 +21,8 @@ class DispatcherStarted(Fact):
     epoch: int
     recover: bool
     """Whether it takes the sessions that others left."""
+    up: str = ""
+    """Of one `up` the same, however often its dispatcher is started again."""
     at: AwareDatetime
 
 

@@ -82,6 +82,18 @@ async def test_what_is_left_alone_is_taken_up_when_somebody_has_a_word_for_it(wo
         assert "Done." == await world.result()
 
 
+async def test_a_session_is_not_left_alone_whose_host_and_dispatcher_died_together(world):
+    async with up(world, recover=False) as (kept, first):
+        await world.ask(SCRIPT, 1, tools=["repeatable"])
+        await world.begun()
+        for pid in [first.presence.pid, *await pids(world, "host")]:
+            os.kill(pid, signal.SIGKILL)
+        world.let_go()
+
+        await started_again(kept, first.epoch)
+        assert "Done." == await world.result()
+
+
 async def test_a_session_that_somebody_drives_is_left_to_them(world):
     await world.ask(SCRIPT, 1, tools=["repeatable"])
     async with here(world, [*world.streams]):
@@ -97,7 +109,7 @@ async def test_a_session_that_somebody_drives_is_left_to_them(world):
 async def test_a_second_dispatcher_is_refused_while_the_first_lives(world):
     async with up(world) as (kept, _):
         site = kept._site
-        second = site.create(DispatcherActor, "second", site, Wanted())
+        second = site.create(DispatcherActor, "second", site, Wanted(), "another")
 
         with pytest.raises(SessionOwnedError):
             await call(second.start.remote(), 60)
@@ -136,13 +148,14 @@ async def watch(kept):
         await kept.watch()
 
 
-async def pids(world):
-    """Return the processes of hosts and runners, once there are both on the board."""
+async def pids(world, *roles):
+    """Return the processes of those *roles*, once all of them are on the board."""
+    roles = set(roles or ("host", "runner"))
     clock = SystemClock()
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
-            there = [p for p in await world.log.board.all() if p.role in {"host", "runner"}]
-            if len({each.role for each in there}) == 2:
+            there = [p for p in await world.log.board.all() if p.role in roles]
+            if {each.role for each in there} == roles:
                 return {each.pid for each in there}
             await clock.sleep(0.05)
 

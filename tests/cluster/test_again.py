@@ -1,0 +1,39 @@
+"""What is done for ever goes on, whatever becomes of it."""
+
+import asyncio
+
+import pytest
+
+from cueline.cluster.again import AGAIN_SECONDS, always
+from cueline.errors import LogUnavailableError
+from cueline.testing.clock import FakeClock
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (LogUnavailableError("log.db", "it is locked"), "log.db: it is locked"),
+        (ValueError("a bug"), "following: ValueError: a bug"),
+    ],
+)
+async def test_a_row_of_failures_is_told_once_and_ends_nothing(error, said):
+    clock, told, done = FakeClock(), [], []
+    failing = [True, True, False, True]
+
+    async def step():
+        if not failing:
+            await clock.sleep(3600)
+        elif failing.pop(0):
+            raise error
+        done.append(clock.now())
+
+    def tell(what, why):
+        told.append((what, str(why)))
+
+    loop = asyncio.create_task(always("following", step, clock=clock, on_trouble=tell))
+    await clock.advance(5 * AGAIN_SECONDS)
+
+    assert [("following", said)] * 2 == told
+    assert 1 == len(done)
+    assert not loop.done()
+    loop.cancel()
