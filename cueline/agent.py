@@ -10,6 +10,7 @@ from typing import Annotated, Literal, NamedTuple, Protocol
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     JsonValue,
@@ -54,6 +55,17 @@ def _sayable(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return parameters
 
 
+def _made_tool(given: object) -> object:
+    """Refuse what is neither a tool nor the name of one."""
+    if isinstance(given, Tool | str):
+        return given
+    why = "it is neither a tool nor the name of one"
+    if callable(given):
+        name = getattr(given, "__name__", repr(given))
+        why = f"{name} is a function, not a tool: decorate it with `@cueline.tool`"
+    raise ValueError(why)
+
+
 class KeepsSecrets(Protocol):
     """An agent, as its author writes it or as it is recorded."""
 
@@ -93,7 +105,9 @@ class Agent(BaseModel):
 
     `tools` are `Tool`s made by `@tool`, names of shipped tools, or
     `module:name`. `workspace` is the folder of its files. `secrets` names
-    environment variables whose values are never recorded (I11).
+    environment variables whose values are never recorded (I11). All fields are
+    keys of the agent file, and mean what they mean there. A value that one
+    cannot have is pydantic's `ValidationError`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
@@ -103,7 +117,7 @@ class Agent(BaseModel):
     model: str
     parameters: Annotated[dict[str, JsonValue], AfterValidator(_sayable)] = {}
     instructions: str = ""
-    tools: Sequence[Tool | str] = ()
+    tools: Sequence[Annotated[Tool | str, BeforeValidator(_made_tool)]] = ()
     limits: Limits = Limits()
     retry: RetryPolicy = RetryPolicy()
     breaker: BreakerPolicy = BreakerPolicy()

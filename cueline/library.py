@@ -91,15 +91,24 @@ class Runtime:
         labels: Mapping[str, str] | None = None,
         parent: str | None = None,
     ) -> Session:
-        """Start a session of *agent*; with *open* it stays for more messages after its goal.
+        """Start a session of *agent*, and drive it as long as this runtime is open.
 
-        With the id of a *parent* it is a child of that session: what it spends
-        counts for the limits of all sessions above it, and the parent's log says
-        when it was asked for, how it ended and what it spent.
+        Args:
+            agent: who works.
+            goal: what the agent is told first; without one the session is idle
+                until the first message.
+            open: it stays for more messages after its goal, instead of ending.
+            id: what it is called, in letters a-z, digits, `.` and `-`; chosen
+                where none is given.
+            labels: words of your own, which `cueline list` shows.
+            parent: the id of the session whose child it is: what it spends counts
+                for the limits of all sessions above it, and the parent's log says
+                when it was asked for, how it ended and what it spent.
 
         Raises:
             ConfigError: mend the setting, file or variable it names; nothing was recorded.
             ToolImportError: make the tool importable where it will run.
+            InvalidNameError: the id has another form.
             RejectedError: there is a session of that id, or the tree is too deep or too large.
             UnknownSessionError: there is no such parent.
             SessionFinishedError: the parent has ended.
@@ -151,7 +160,13 @@ class Runtime:
         return session
 
     def session(self, id: str) -> Session:  # noqa: A002 - the word of the log
-        """Return the session of that id, to look at or to send messages to."""
+        """Return the session of that id, to look at or to send messages to.
+
+        Nothing is read yet: whether there is one is seen when it is used.
+
+        Raises:
+            InvalidNameError: no id has this form.
+        """
         return self._session(stream_name("session", id))
 
     def _session(self, stream: str) -> Session:
@@ -182,10 +197,12 @@ async def open_runtime(
     Raises:
         LogUnavailableError: the log cannot be used; the message says what to do.
         ClusterError: there is no usable cluster; the message says what to do.
-        ConfigError: *on* is neither; nothing was made.
+        ConfigError: *on* is neither, or an *address* goes with `inline`; nothing was made.
     """
     if on not in ("ray", "inline"):
         raise ConfigError("on", f"{on!r} is neither 'ray' nor 'inline'")
+    if on == "inline" and address is not None:
+        raise ConfigError("address", f"{address} is Ray's, and 'inline' drives all in this process")
     scope: set[str] = set()
     troubles = Troubles(on_trouble)
     async with open_log(Path(path)) as log:

@@ -91,6 +91,7 @@ class Result:
     """How a session stands when nothing more happens by itself."""
 
     status: Status
+    """`completed`, `failed`, `stopped`; `idle`, or `waiting` for a person."""
     text: str
     """What the agent said last, or why the session failed or waits."""
     partial: bool = False
@@ -109,6 +110,9 @@ class Session:
         self._log = log
         self._home = home
         self._journal = log.journal()
+
+    def __repr__(self) -> str:
+        return f"<Session {self.id}>"
 
     @property
     def id(self) -> str:

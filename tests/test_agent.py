@@ -1,7 +1,9 @@
 """An agent file, and what its author is told."""
 
+import re
+
 import pytest
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 from cueline.agent import Agent, secret_names, secret_values
 from cueline.errors import ConfigError
@@ -164,3 +166,20 @@ def test_a_file_gives_a_tool_a_breaker(tmp_path):
     spec = Agent.from_file(written(tmp_path, text)).spec()
 
     assert BreakerPolicy(threshold=2) == spec.tools[0].breaker
+
+
+def shout(text: str) -> str:
+    """Say it loudly."""
+    return text.upper()
+
+
+@pytest.mark.parametrize(
+    ("tool", "told"),
+    [
+        (shout, "shout is a function, not a tool: decorate it with `@cueline.tool`"),
+        ({"name": "shout"}, "it is neither a tool nor the name of one"),
+    ],
+)
+def test_what_is_no_tool_is_refused_with_what_to_do(tool, told):
+    with pytest.raises(ValidationError, match=re.escape(told)):
+        Agent(name="a", provider="scripted", model="m", tools=[tool])

@@ -227,3 +227,18 @@ async def test_a_place_that_there_is_not_is_refused_before_a_log_is_made(tmp_pat
             pass
 
     assert [] == [*tmp_path.iterdir()]
+
+
+async def test_an_address_of_a_cluster_is_refused_where_there_is_none(tmp_path):
+    with pytest.raises(ConfigError, match=r"10\.0\.0\.7:6379 is Ray's"):
+        async with cueline.open_runtime(tmp_path / "log.db", on="inline", address="10.0.0.7:6379"):
+            pass
+
+
+async def test_a_session_without_a_goal_waits_for_its_first_message(log):
+    async with runtime(log) as here:
+        session = await here.start(agent(approval="off"))
+        assert ("idle", "") == ((await session.result()).status, (await session.result()).text)
+        await session.send("Ring")
+
+        assert "Done." == (await session.result()).text
