@@ -21,6 +21,7 @@ CuelineError
 │   ├── BlobTooLargeError        make it smaller
 │   ├── UnknownOutcomeError      ask again with the same key
 │   ├── LogUnavailableError      the operator mends disk, lock or permissions
+│   ├── LogLostError             stop: the log's file is not there any more
 │   ├── LogFormatError           the operator upgrades cueline
 │   └── CorruptEventError        the operator restores; what is before it still loads
 ├── UnknownEventTypeError        the operator upgrades cueline
@@ -216,6 +217,21 @@ class LogUnavailableError(StoreError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}"
+
+
+class LogLostError(StoreError):
+    """The log's file was removed or replaced while in use: stop, nothing is kept any more."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path = path
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: {self.reason} while it was in use; "
+            "what was recorded in it is lost, and nothing more is done"
+        )
 
 
 class LogFormatError(StoreError):

@@ -293,7 +293,7 @@ async def keep_up(
                 )
                 record.write(log.path)
                 try:
-                    yield Kept(record, started.found, actors.watch)
+                    yield Kept(record, started.found, actors.watch, log.store.last_position)
                 finally:
                     record_path(log.path).unlink(missing_ok=True)
             finally:
@@ -309,6 +309,8 @@ class Kept:
     """So many sessions were running, and nobody drove them."""
     watch: Callable[[], Awaitable[list[str]]]
     """Returns what went wrong lately; raises `ClusterError` when it is over."""
+    look: Callable[[], Awaitable[int]]
+    """Looks at the log; raises `LogLostError` when its file is not there any more."""
 
 
 def end_left_behind(record: UpRecord) -> int:

@@ -50,6 +50,7 @@ DOWN_SECONDS = 40.0
 ORPHAN_SECONDS = 10.0
 """What a keeper that was killed takes along has ended by then."""
 _LOOK_SECONDS = 0.1
+_LOG_SECONDS = 1.0
 
 
 def register(app: typer.Typer) -> None:
@@ -164,10 +165,13 @@ async def _keep(plan: Plan, outside: Outside, *, as_json: bool) -> None:
         typer.echo(_found(kept.found, recovers=plan.recover == "all"), err=as_json)
         ended = asyncio.create_task(over.wait())
         watching = asyncio.create_task(_watch(kept, outside))
-        await asyncio.wait({ended, watching}, return_when=asyncio.FIRST_COMPLETED)
-        ended.cancel()
-        watching.cancel()
-        error = watching.exception() if watching.done() else None
+        looking = asyncio.create_task(_look(kept))
+        tasks = (ended, watching, looking)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+        failed = [task for task in (watching, looking) if task.done()]
+        error = failed[0].exception() if failed else None
         if error is not None:
             # Now: where its Ray has died, Ray may end this process before the last word.
             typer.echo(hidden(str(error), outside), err=True)
@@ -187,6 +191,15 @@ async def _watch(kept: "Kept", outside: Outside) -> None:
     while True:
         for line in await kept.watch():
             typer.echo(hidden(line, outside), err=True)
+
+
+async def _look(kept: "Kept") -> None:
+    """See that the log is there: a cluster that has lost it does nothing that lasts."""
+    clock = SystemClock()
+    while True:
+        with suppress(LogUnavailableError):  # whoever works with it says so
+            await kept.look()
+        await clock.sleep(_LOG_SECONDS)
 
 
 def _detach(plan: Plan, config: Path | None) -> "tuple[UpRecord, Path]":

@@ -25,7 +25,7 @@ from cueline.cluster.order import DISPATCHER
 from cueline.cluster.remote_store import RemoteStore
 from cueline.cluster.site import Site
 from cueline.cluster.supervisor import Supervisor
-from cueline.errors import ClusterError, CuelineError, FencedError, SessionOwnedError
+from cueline.errors import ClusterError, CuelineError, FencedError, LogLostError, SessionOwnedError
 from cueline.events.dispatcher import (
     DispatcherEvent,
     DispatcherStarted,
@@ -273,6 +273,8 @@ class DispatcherActor:
             except FencedError:
                 # The other has our fleet already; nothing of it is ours to end.
                 os._exit(1)
+            except LogLostError:
+                raise
             except CuelineError:
                 await clock.sleep(BEAT_SECONDS)
             else:

@@ -161,6 +161,7 @@ class EventStore(Protocol):
             FencedError: the epoch is not *seen_epoch* any more; look again.
             UnknownOutcomeError: look at the head, which says whose the stream is.
             LogUnavailableError: it did not take place; mend the disk, ask again.
+            LogLostError: the log is not where it was any more; stop.
         """
         ...
 
@@ -178,6 +179,7 @@ class EventStore(Protocol):
             MissingBlobError: a blob is not there; put it, then ask again.
             UnknownOutcomeError: it may have taken place; ask again, same key.
             LogUnavailableError: it did not take place; mend the disk, ask again.
+            LogLostError: the log is not where it was any more; stop.
         """
         ...
 

@@ -19,6 +19,7 @@ from cueline.events.store import Presence, to_us
 from cueline.stores.sqlite_file import (
     RETRY_SECONDS,
     connect,
+    identity,
     is_broken,
     is_busy,
     make_private,
@@ -107,6 +108,7 @@ class SqlitePresence:
     async def beat(self, presence: Presence) -> None:
         """See `PresenceBoard.beat`."""
         beat = replace(presence, beat_us=to_us(self._clock.now()))
+        self._find_again()
         await self._write(_BEAT, astuple(beat))
 
     async def leave(self, incarnation: str) -> None:
@@ -116,6 +118,7 @@ class SqlitePresence:
     async def all(self) -> Sequence[Presence]:
         """See `PresenceBoard.all`."""
         names = [field.name for field in fields(Presence)]
+        self._find_again()
         try:
             rows = self._db.execute(_ALL).fetchall()
         except sqlite_library().Error as error:
@@ -140,6 +143,19 @@ class SqlitePresence:
                 await pause(RETRY_SECONDS)
             else:
                 return
+
+    def _find_again(self) -> None:
+        """Open the board that others find, where ours was removed or replaced.
+
+        Not where its folder is gone: the log is gone with it, and nothing comes back.
+        """
+        try:
+            found = identity(self._path)
+        except OSError:
+            return  # it cannot be seen now, which says nothing of what is there
+        if (found is None or found != self._identity) and self._path.parent.is_dir():
+            self._db.close()
+            self._db = self._open()
 
     def _mend(self, error: Exception) -> None:
         """Begin with an empty board where this one is damaged."""
@@ -173,6 +189,7 @@ class SqlitePresence:
         except sqlite_library().Error:
             db.close()
             raise
+        self._identity = identity(self._path)
         return db
 
     def _set_aside(self) -> None:

@@ -3,13 +3,14 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import suppress
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Self
 
 from cueline.clock import Clock
-from cueline.errors import BlobTooLargeError, MissingBlobError
+from cueline.errors import BlobTooLargeError, MissingBlobError, StoreError
 from cueline.events.store import (
     BLOB_LIMIT,
     NO_STREAM,
@@ -49,6 +50,7 @@ class SqliteStore:
         self._writer = writer
         self._bell = bell
         self._reader = SqliteReader(file)
+        file.hold(wal=writer is not None)
         self._seen_version = self._reader.data_version()
         self._watch: asyncio.Task[None] | None = None
         self._followers = 0
@@ -183,6 +185,7 @@ class SqliteStore:
             self._watch.cancel()
         if self._writer is not None:
             await self._writer.finish()
+        self._file.let_go()
         self._reader.close()
         if self._writer is not None:
             # Last: who only reads cannot put the WAL back into the file.
@@ -211,7 +214,7 @@ class SqliteStore:
         if self._grew():
             return
         self._followers += 1
-        if self._watch is None:
+        if self._watch is None or self._watch.done():
             self._watch = asyncio.get_running_loop().create_task(self._watch_others())
         try:
             await self._bell.wait()
@@ -222,9 +225,12 @@ class SqliteStore:
                 self._watch = None
 
     async def _watch_others(self) -> None:
-        while True:
-            await self._clock.sleep(POLL_SECONDS)
-            self._grew()
+        with suppress(StoreError):
+            while True:
+                await self._clock.sleep(POLL_SECONDS)
+                self._grew()
+        # Who waits looks again, and is told what is wrong.
+        self._bell.ring()
 
     def _grew(self) -> bool:
         """Wake all who wait if anybody has committed since the last look."""

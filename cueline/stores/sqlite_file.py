@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Event
 from time import monotonic
 
-from cueline.errors import LogFormatError, LogUnavailableError
+from cueline.errors import LogFormatError, LogLostError, LogUnavailableError
 from cueline.stores.file_system import refuse_network
 from cueline.stores.lock_holder import lock_holder
 from cueline.stores.sqlite_library import sqlite_library
@@ -111,6 +111,19 @@ def make_private(path: Path) -> None:
         real(path).touch(0o600, exist_ok=False)
 
 
+def identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells the file at *path* from one that takes its place; None where none is.
+
+    Raises:
+        OSError: nobody can tell.
+    """
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_dev, found.st_ino
+
+
 def patiently(db: sqlite3.Connection, statement: str) -> None:
     """Run what SQLite refuses at once, instead of waiting, while others are busy."""
     deadline = monotonic() + PATIENCE_SECONDS
@@ -134,6 +147,7 @@ class LogFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._held: dict[Path, tuple[int, int] | None] = {}
 
     def open(self, *, must_exist: bool, read_only: bool, now_us: int) -> str:
         """Make the log if it is not there, and return its id.
@@ -158,6 +172,40 @@ class LogFile:
         if read_only:
             raise self.unavailable(_NOT_OURS)
         return self._create(now_us)
+
+    def hold(self, *, wal: bool) -> None:
+        """Remember which file is open by now, and its *wal* where one connection writes.
+
+        SQLite deletes a WAL with the last connection only, so while one is open
+        it stays the same.
+        """
+        # Not the path as it was named: that may be a link, or relative.
+        files = [real(self.path), self._beside("-wal")] if wal else [real(self.path)]
+        with suppress(OSError):
+            self._held = {path: identity(path) for path in files}
+
+    def let_go(self) -> None:
+        """Have `check` find nothing wrong any more: what is closed is nobody's."""
+        self._held = {}
+
+    def check(self) -> None:
+        """See that the file which is open is the one that others find at its path.
+
+        SQLite goes on writing to a file that was removed, and all of it is gone
+        when that is closed.
+
+        Raises:
+            LogLostError: it is not; stop.
+        """
+        for path, held in self._held.items():
+            try:
+                found = identity(path)
+            except OSError:
+                continue  # it cannot be seen now, which says nothing of what is there
+            if found != held:
+                what = path.name if path.name.endswith("-wal") else "the log"
+                became = "was removed" if found is None else "was replaced by another file"
+                raise LogLostError(str(self.path), f"{what} {became}")
 
     def writer(self, *, create: bool = False) -> sqlite3.Connection:
         """Return a connection that writes, and that never waits for a lock."""

@@ -70,12 +70,22 @@ class SqliteReader:
         return Head(*row) if row else Head()
 
     def last_position(self) -> int:
-        """See `EventStore.last_position`."""
+        """See `EventStore.last_position`.
+
+        Raises:
+            LogLostError: what could be read here is not what others find.
+        """
+        self._file.check()
         row = self._one("SELECT max(position) FROM events")
         return int(row[0] or 0) if row else 0
 
     def data_version(self) -> int:
-        """Return a number that changes when anybody else commits."""
+        """Return a number that changes when anybody else commits.
+
+        Raises:
+            LogLostError: see `last_position`.
+        """
+        self._file.check()
         row = self._one("PRAGMA data_version")
         return int(row[0]) if row else 0
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from cueline.clock import Clock
-from cueline.errors import CuelineError, StoreError, UnknownOutcomeError
+from cueline.errors import CuelineError, LogLostError, StoreError, UnknownOutcomeError
 from cueline.events.store import to_us
 from cueline.stores.batch import Batch
 from cueline.stores.sqlite_file import (
@@ -99,6 +99,7 @@ class SqliteWriter:
         Raises:
             LogUnavailableError: nothing was written; mend the disk, ask again.
             UnknownOutcomeError: it may have been written; ask again, same key.
+            LogLostError: it was written to a file that nobody else finds; stop.
         """
         if self._closed:
             raise self._file.unavailable("it was closed")
@@ -160,6 +161,12 @@ class SqliteWriter:
             for job in jobs:
                 job.fail(self._after_commit(job, error))
             return
+        try:
+            self._file.check()
+        except LogLostError as error:
+            for job in jobs:
+                job.fail(error)
+            return
         for job, (result, refused) in zip(jobs, answers, strict=True):
             if refused is None:
                 job.succeed(result)
@@ -184,6 +191,7 @@ class SqliteWriter:
         deadline = monotonic() + self._patience_seconds
         while True:
             if self._db is None:
+                self._file.check()  # what took its place is not ours to write to
                 self._db = self._connect()
             try:
                 # Not plain BEGIN: two writers could both pass the checks, and

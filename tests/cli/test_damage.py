@@ -17,6 +17,29 @@ FLIP = (
     "AS BLOB) WHERE type = 'ModelReplied'"
 )
 
+SABOTAGE = """
+import pathlib, shutil
+from cueline import tool
+
+@tool(idempotent=True)
+async def remove_log() -> None:
+    shutil.rmtree({folder!r})
+
+@tool(idempotent=True)
+async def leave_a_mark() -> None:
+    pathlib.Path({mark!r}).touch()
+"""
+SABOTAGES = """
+[[reply]]
+calls = [{ name = "remove_log", arguments = {} }]
+
+[[reply]]
+calls = [{ name = "leave_a_mark", arguments = {} }]
+
+[[reply]]
+text = "Done."
+"""
+
 
 @pytest.fixture
 def damaged(finished):
@@ -167,3 +190,18 @@ async def test_a_decision_that_the_rules_would_not_make_is_named(shell):
     assert "one@2: decided anew, this step differs" in done.stdout
     assert "recorded: SessionCompleted" in done.stdout
     assert "decided:  ModelRequested" in done.stdout
+
+
+def test_a_session_whose_log_is_removed_ends_at_once_and_says_so(shell):
+    mark = shell.folder / "mark"
+    tools = SABOTAGE.format(folder=str(shell.log.parent), mark=str(mark))
+    (shell.folder / "sabotage.py").write_text(tools)
+    agent = shell.agent(SABOTAGES, tools=("sabotage.py:remove_log", "sabotage.py:leave_a_mark"))
+
+    done = shell("run", "Go", "--agent", agent, "--inline")
+
+    assert done.exit_code == 1
+    assert ".cueline/log.db: the log was removed while it was in use" in done.stderr
+    assert "hint: put it back if it was moved" in done.stderr
+    assert not mark.exists()
+    assert not shell.log.parent.exists()

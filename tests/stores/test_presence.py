@@ -1,4 +1,5 @@
 import asyncio
+import shutil
 
 import pytest
 
@@ -88,6 +89,32 @@ async def test_a_damaged_board_is_begun_anew(path):
 
     assert 1 == len(await board.all())
     assert path.with_name("presence.db.damaged").exists()
+    await board.close()
+
+
+@pytest.mark.parametrize("parts", ["presence.db", "presence.db*"])
+async def test_a_board_that_is_removed_is_made_again_for_all(path, parts):
+    one, two = (SqlitePresence.open(path, SetClock()) for _ in "ab")
+    await two.beat(RUNNER)
+    for part in path.parent.glob(parts):
+        part.unlink()
+
+    await one.beat(HOST)
+    await two.beat(RUNNER)
+
+    assert 2 == len(await one.all()) == len(await two.all())
+    await one.close()
+    await two.close()
+
+
+async def test_a_board_does_not_come_back_without_its_folder(path):
+    board = SqlitePresence.open(path, SetClock())
+    shutil.rmtree(path.parent)
+
+    await board.beat(HOST)
+    await board.leave(HOST.incarnation)
+
+    assert not path.parent.exists()
     await board.close()
 
 

@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from cueline.errors import (
+    LogLostError,
     LogUnavailableError,
     MissingBlobError,
     UnknownOutcomeError,
@@ -244,7 +245,7 @@ async def test_a_log_that_was_moved_away_does_not_come_back_empty(tmp_path):
     with pytest.raises(UnknownOutcomeError):
         await begin(store, OTHER)
 
-    with pytest.raises(LogUnavailableError):
+    with pytest.raises(LogLostError, match="was removed while it was in use"):
         await begin(store, OTHER)
 
     assert not store.path.exists()
