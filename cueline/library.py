@@ -65,9 +65,9 @@ class Here:
 
     def takes_up(self, stream: str) -> bool:
         """See `session.Home`."""
-        from cueline.on_ray import find_up  # noqa: PLC0415 - most look at what they drive themselves
+        from cueline.on_ray import recovers  # noqa: PLC0415 - most look at what they drive themselves
 
-        return (self.place.lasts and stream in self.scope) or find_up(self.log) is not None
+        return (self.place.lasts and stream in self.scope) or recovers(self.log)
 
     def has(self, incarnation: str | None) -> bool:
         """See `session.Home`."""

@@ -211,6 +211,12 @@ def find_up(log_path: Path) -> "UpRecord | None":
     return record if record is not None and record.lives else None
 
 
+def recovers(log_path: Path) -> bool:
+    """Whether a `cueline up` goes on with whatever of the log nobody drives."""
+    record = find_up(log_path)
+    return record is not None and record.recover
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpRecord:
     """The note beside a log that says where a running `cueline up` of it is.
@@ -223,6 +229,8 @@ class UpRecord:
     version: str
     keeper: Presence
     """The process that was started by `cueline up`; the cluster may end with it."""
+    recover: bool = True
+    """Whether it goes on with what nobody drives, without being told to."""
 
     @classmethod
     def read(cls, log: Path) -> Self | None:
@@ -290,6 +298,7 @@ async def keep_up(
                     namespace=namespace,
                     version=version("cueline"),
                     keeper=presence_of("up"),
+                    recover=recover,
                 )
                 record.write(log.path)
                 try:

@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -104,6 +105,11 @@ class Waiter:
         return await asyncio.wait_for(self._task, 0)
 
 
+async def keep(seen, events):
+    async for event in events:
+        seen.append(event)
+
+
 async def test_who_waits_for_a_session_that_nobody_drives_any_more_is_told_so(log, clock):
     await left_in_a_call(log)
     async with runtime(log) as here:
@@ -120,14 +126,30 @@ async def test_who_waits_for_a_session_that_nobody_drives_any_more_is_told_so(lo
             await waiter.result()
 
 
-async def test_a_session_that_was_left_long_ago_is_not_waited_for(log, clock):
+async def test_the_events_of_a_session_that_nobody_drives_end_with_that(log, clock):
     await left_in_a_call(log)
     await clock.advance(3600)
     async with runtime(log) as here:
+        seen = []
+        reading = asyncio.create_task(keep(seen, here.session("one").events()))
+        await clock.advance(14)
+
         with pytest.raises(SessionUndrivenError, match=r"has ended.* `cueline resume one`"):
-            await here.session("one").result()
-        with pytest.raises(SessionUndrivenError):
-            _ = [fact async for fact in here.session("one").events()]
+            await reading
+    assert "ToolStarted" == seen[-1].type
+
+
+async def test_a_machine_that_slept_is_no_news_to_who_waits(log, clock):
+    HELD.clear()
+    async with runtime(log) as watching, runtime(log) as driving:
+        await driving.start(agent(), "Go", id="one")
+        await await_until(lambda: HELD)
+        waiter = Waiter(watching.session("one"))
+        await clock.advance(4)
+        clock._now += timedelta(hours=1)
+        await clock.advance(14)
+
+        assert waiter.waits
 
 
 async def test_a_session_that_nobody_takes_up_is_not_waited_for(log, clock):

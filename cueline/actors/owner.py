@@ -7,7 +7,7 @@ from cueline.actors.presence import SILENCE_SECONDS, death_of, find
 from cueline.clock import Clock
 from cueline.deciders.session import DRIVEN, SessionState
 from cueline.errors import SessionFinishedError, SessionOwnedError
-from cueline.events.store import EventStore, Presence, PresenceBoard, from_us
+from cueline.events.store import EventStore, Presence, PresenceBoard
 from cueline.events.stream import shown
 
 LOOK_SECONDS = 2.0
@@ -38,9 +38,9 @@ def check_takeover(state: SessionState, owner: Presence | None) -> None:
 class Vigil:
     """Watches whether anybody goes on with one session.
 
-    Between the death of who drove it and a takeover there is a while, which is
-    no news: nobody drives a session that nobody has driven for as long as it
-    takes to count as dead.
+    A takeover takes a while, and so does waking up, for a machine that slept:
+    nobody drives a session of which that was seen for as long as it takes a
+    silent process to count as dead.
     """
 
     def __init__(
@@ -58,26 +58,21 @@ class Vigil:
         self._clock = clock
         self._taken_up = taken_up
         """Whether somebody takes it up for certain."""
-        self._met = False
-        """Whether somebody was seen to drive it."""
         self._left_since: datetime | None = None
 
     async def why_left(self) -> str | None:
         """Return why nobody drives the session any more; None while somebody does, or may soon."""
-        if self._taken_up():
-            self._met, self._left_since = True, None
+        why = None if self._taken_up() else await self._why_now()
+        if why is None:
+            self._left_since = None
             return None
         now = self._clock.now()
+        self._left_since = self._left_since or now
+        return None if now - self._left_since < timedelta(seconds=SILENCE_SECONDS) else why
+
+    async def _why_now(self) -> str | None:
         name = (await self._store.head(self._stream)).owner
+        if name is None:
+            return "nobody has taken it up yet"
         owner = find(await self._board.all(), name)
-        end = None if owner is None else death_of(owner, now)
-        if owner is not None and end is None:
-            self._met, self._left_since = True, None
-            return None
-        if self._left_since is None:
-            self._left_since = now if owner is None else from_us(owner.beat_us)
-            if self._met:
-                return None  # the machine may have slept: who lives beats first
-        if now - self._left_since < timedelta(seconds=SILENCE_SECONDS):
-            return None
-        return end or ("nobody has taken it up yet" if name is None else f"{name} has left it")
+        return f"{name} has left it" if owner is None else death_of(owner, self._clock.now())

@@ -80,10 +80,10 @@ async def _tail(log: Path, name: str, last: int, *, follow: bool, as_json: bool)
 
 async def _tell_when_left(log: Path, followed: "Followed") -> None:
     from cueline.actors.owner import Vigil
-    from cueline.cli.running import is_up
     from cueline.clock import SystemClock
+    from cueline.on_ray import recovers
 
-    clock, up = SystemClock(), partial(is_up, log)
+    clock, up = SystemClock(), partial(recovers, log)
     async with opened.board_of(log) as board:
         vigil = Vigil(followed.stream, followed.store, board, clock, taken_up=up)
         await tell_when_left(log, followed, vigil, clock)

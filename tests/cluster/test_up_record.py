@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from cueline.actors.presence import presence_of
-from cueline.on_ray import UpRecord, find_up, record_path
+from cueline.on_ray import UpRecord, find_up, record_path, recovers
 
 
 @pytest.fixture
@@ -41,3 +41,13 @@ def test_a_note_that_cannot_be_read_is_no_note(log, text):
     record_path(log).write_text(text)
 
     assert find_up(log) is None
+
+
+def test_an_up_that_leaves_what_it_finds_goes_on_with_nothing(log, record):
+    assert not recovers(log)
+    record.write(log)
+    assert recovers(log)
+
+    replace(record, recover=False).write(log)
+
+    assert not recovers(log)
