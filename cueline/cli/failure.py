@@ -31,6 +31,7 @@ from cueline.errors import (
     UnknownOutcomeError,
     UnknownSessionError,
 )
+from cueline.open_files import limit_reached, ran_out
 
 
 class Exit(IntEnum):
@@ -107,6 +108,8 @@ class Commands(TyperGroup):
             take(ctx, ctx.args)
             return super().invoke(ctx)
         except CuelineError as error:
+            if ran_out(error):
+                raise _out_of_files() from error
             tell(error, ctx.obj, named_log(ctx))
             raise typer.Exit(exit_of(error)) from error
         except KeyboardInterrupt:
@@ -125,8 +128,15 @@ class Commands(TyperGroup):
                 sys.stdout = None  # else it is tried once more at the end
                 typer.echo(f"error: the output cannot be written: {error.strerror}", err=True)
                 raise typer.Exit(Exit.FAILED) from None
+            if ran_out(error):
+                raise _out_of_files() from None
             typer.echo(hidden(traceback.format_exc(), ctx.obj), err=True)
             raise typer.Exit(Exit.FAILED) from None
+
+
+def _out_of_files() -> typer.Exit:
+    typer.echo(f"error: {limit_reached()}; what was recorded is kept", err=True)
+    return typer.Exit(Exit.FAILED)
 
 
 def _say_in_our_words(typed: Any) -> None:

@@ -20,6 +20,7 @@ from sqlite_utils.db import sqlite3  # type: ignore[attr-defined]  # the library
 
 from cueline.errors import CorruptEventError, LogUnavailableError
 from cueline.events.store import EventStore, RecordedEvent, from_us
+from cueline.open_files import are_spent, limit_reached
 from cueline.projections.approval import Approval
 from cueline.projections.audit import Facets
 from cueline.projections.breaker import Breaker
@@ -45,6 +46,7 @@ MODELS: tuple[type[ReadModel], ...] = (
     Line,
     Facets,
 )
+_CANNOT_OPEN = 14
 _BUSY = frozenset({5, 6})
 _DAMAGED = frozenset({11, 26})
 """SQLite's primary result codes; they never change."""
@@ -216,7 +218,9 @@ class Views:
         try:
             yield
         except sqlite3.OperationalError as error:
-            raise LogUnavailableError(str(self.path), str(error)) from error
+            spent = _code_of(error) == _CANNOT_OPEN and are_spent()
+            reason = limit_reached() if spent else str(error)
+            raise LogUnavailableError(str(self.path), reason) from error
 
 
 def _code_of(error: Exception) -> int:

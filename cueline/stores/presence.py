@@ -24,6 +24,7 @@ from cueline.stores.sqlite_file import (
     is_busy,
     make_private,
     patiently,
+    reason_of,
 )
 from cueline.stores.sqlite_library import sqlite_library
 from cueline.stores.waiting import pause
@@ -200,4 +201,4 @@ class SqlitePresence:
                 part.replace(part.with_name(part.name + ".damaged"))
 
     def _unavailable(self, error: Exception) -> LogUnavailableError:
-        return LogUnavailableError(str(self._path), str(error))
+        return LogUnavailableError(str(self._path), reason_of(error))

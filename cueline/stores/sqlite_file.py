@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import Event
 from time import monotonic
 
+from cueline import open_files
 from cueline.errors import LogFormatError, LogLostError, LogUnavailableError
 from cueline.stores.file_system import refuse_network
 from cueline.stores.lock_holder import lock_holder
@@ -31,6 +32,7 @@ _REASONS = {
     14: "it cannot be opened; see that its folder is there and may be written",
     26: _NOT_OURS,
 }
+_CANNOT_OPEN = 14
 _BUSY = frozenset({5, 6})
 _FULL = 13
 _BROKEN = frozenset({11, 26})
@@ -80,6 +82,13 @@ def is_full(error: Exception) -> bool:
 def is_unusable(error: Exception) -> bool:
     """Tell whether the file, and not what was asked of it, is to blame."""
     return is_busy(error) or code_of(error) in _REASONS
+
+
+def reason_of(error: Exception) -> str:
+    """Return what the operator is told of SQLite's *error*."""
+    if code_of(error) == _CANNOT_OPEN and open_files.are_spent():
+        return open_files.limit_reached()
+    return _REASONS.get(code_of(error), str(error))
 
 
 def connect(path: Path, mode: str, timeout: float) -> sqlite3.Connection:
@@ -240,7 +249,7 @@ class LogFile:
             holder = lock_holder(self._beside("-shm"))
             who = f"process {holder}" if holder else "another process"
             return self.unavailable(f"{who} keeps it locked; end that one, or try again")
-        return self.unavailable(_REASONS.get(code_of(error), str(error)))
+        return self.unavailable(reason_of(error))
 
     def unavailable(self, reason: str) -> LogUnavailableError:
         """Return the error that says why this log cannot be used."""
