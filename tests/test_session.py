@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import cueline
 from cueline.cli import app
-from cueline.errors import ConfigError, SessionFinishedError
+from cueline.errors import ConfigError, LogUnavailableError, SessionFinishedError
 from cueline.events.agent import Limits
 from cueline.session import Session
 
@@ -242,3 +242,20 @@ async def test_a_session_without_a_goal_waits_for_its_first_message(log):
         await session.send("Ring")
 
         assert "Done." == (await session.result()).text
+
+
+async def test_who_waits_when_the_runtime_ends_is_told_so(log):
+    async with runtime(log) as here:
+        session = await here.start(agent(), "Ring", open=True)
+        await session.pause()
+        waiting = asyncio.create_task(keep_following(session))
+        await session.result()
+
+    for told in (waiting, session.result(), session.send("More")):
+        with pytest.raises(LogUnavailableError, match=r"log\.db: it was closed"):
+            await told
+
+
+async def keep_following(session: Session):
+    async for _ in session.follow():
+        pass

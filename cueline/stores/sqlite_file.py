@@ -157,6 +157,7 @@ class LogFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._held: dict[Path, tuple[int, int] | None] = {}
+        self._closed = False
 
     def open(self, *, must_exist: bool, read_only: bool, now_us: int) -> str:
         """Make the log if it is not there, and return its id.
@@ -196,6 +197,7 @@ class LogFile:
     def let_go(self) -> None:
         """Have `check` find nothing wrong any more: what is closed is nobody's."""
         self._held = {}
+        self._closed = True
 
     def check(self) -> None:
         """See that the file which is open is the one that others find at its path.
@@ -245,6 +247,8 @@ class LogFile:
 
     def error(self, error: Exception) -> LogUnavailableError:
         """Return what the operator is told of SQLite's *error*."""
+        if self._closed:
+            return self.unavailable("it was closed")
         if is_busy(error):
             holder = lock_holder(self._beside("-shm"))
             who = f"process {holder}" if holder else "another process"
