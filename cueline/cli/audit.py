@@ -119,7 +119,7 @@ async def _find(log: Path, session: str | None, wanted: dict[str, Any]) -> list[
     from cueline.projections.audit import audit as events
 
     async with opened.looking(log) as store, opened.views_of(log, store) as views:
-        stream = await find_session(store, log, session) if session else None
+        stream = None if session is None else await find_session(store, log, session)
         return events(views.db, session=stream, **wanted)
 
 

@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 from cueline.actors.fold import fold
 from cueline.cli.editing import always_of, checked_edit
+from cueline.cli.naming import as_typed
 from cueline.cli.terminal import who
 from cueline.console.text import date_time
 from cueline.deciders.approval import APPROVAL, ApprovalState, Vote, refusal, vote_of
@@ -68,7 +69,8 @@ def pending_or_refused(name: str, state: ApprovalState) -> ApprovalOpened:
         NotPendingError: nothing is, any more; the message says what became of it.
     """
     if state.opened is None:
-        raise NotPendingError(name, "there is no such approval; `cueline pending` lists what waits")
+        why = "there is no such approval; `cueline pending` lists what waits"
+        raise NotPendingError(as_typed(name), why)
     if state.verdict is not None:
         by = f" by {state.by}" if state.by else ""
         raise NotPendingError(name, f"it does not wait any more: {state.verdict}{by}")

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 from cueline.cli.hiding import hidden
 from cueline.cli.option import DEFAULT_LOG, named_log, naming
 from cueline.cli.outside import Outside, take
+from cueline.console.text import visible
 from cueline.errors import (
     ClusterError,
     CorruptEventError,
@@ -90,9 +91,9 @@ def hint_of(error: CuelineError, log: Path = DEFAULT_LOG) -> str | None:
 
 def tell(error: CuelineError, outside: Outside | None = None, log: Path = DEFAULT_LOG) -> None:
     """Say on stderr what went wrong, and what to do."""
-    typer.echo(hidden(f"error: {error}", outside), err=True)
+    typer.echo(visible(hidden(f"error: {error}", outside)), err=True)
     if (hint := hint_of(error, log)) is not None:
-        typer.echo(hidden(f"hint: {hint}", outside), err=True)
+        typer.echo(visible(hidden(f"hint: {hint}", outside)), err=True)
 
 
 class Commands(TyperGroup):
@@ -124,14 +125,22 @@ class Commands(TyperGroup):
         except (typer.Exit, typer.Abort):
             raise
         except Exception as error:  # noqa: BLE001 - a bug, whose traceback may quote anything
-            if isinstance(error, OSError) and error.errno in _NO_OUTPUT and not error.filename:
-                sys.stdout = None  # else it is tried once more at the end
-                typer.echo(f"error: the output cannot be written: {error.strerror}", err=True)
-                raise typer.Exit(Exit.FAILED) from None
-            if ran_out(error):
-                raise _out_of_files() from None
-            typer.echo(hidden(traceback.format_exc(), ctx.obj), err=True)
-            raise typer.Exit(Exit.FAILED) from None
+            raise _unforeseen(error, ctx.obj) from None
+
+
+def _unforeseen(error: Exception, outside: Outside | None) -> typer.Exit:
+    """Say what none of our errors says: of the system its own word, of a bug all there is."""
+    if isinstance(error, OSError) and error.errno in _NO_OUTPUT and not error.filename:
+        sys.stdout = None  # else it is tried once more at the end
+        typer.echo(f"error: the output cannot be written: {error.strerror}", err=True)
+        return typer.Exit(Exit.FAILED)
+    if ran_out(error):
+        return _out_of_files()
+    if isinstance(error, OSError) and isinstance(error.filename, str):
+        tell(CuelineError(f"{error.filename}: {error.strerror}"), outside)
+        return typer.Exit(Exit.REFUSED)
+    typer.echo(hidden(traceback.format_exc(), outside), err=True)
+    return typer.Exit(Exit.FAILED)
 
 
 def _out_of_files() -> typer.Exit:

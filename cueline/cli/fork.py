@@ -87,7 +87,7 @@ def fork(
     from cueline.actors.inbox import new_id
     from cueline.cli.starting import wish_of
 
-    id = name or new_id()  # noqa: A001 - the word of the log
+    id = new_id() if name is None else name  # noqa: A001 - the word of the log
     wish = wish_of(ctx, log, id, inline=inline, detach=detach, address=address, as_json=as_json)
     raise typer.Exit(opened.run(_fork(session, at, goal, wish, outside_of(ctx))))
 

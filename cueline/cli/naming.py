@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from cueline.console.text import one_line
 from cueline.errors import CuelineError, InvalidNameError, UnknownSessionError
 from cueline.events.stream import category_of, check_stream, shown, sibling, stream_name
 
 if TYPE_CHECKING:
     from cueline.events.store import EventStore
 
+_WIDTH = 200
 _MOST = 8
 """So many ids are named in a message, and no more."""
 
@@ -28,6 +30,11 @@ def stream_of(name: str) -> str:
     full = name if category_of(name) in ("session", "inbox") else f"session-{name}"
     check_stream(full)
     return sibling(full, "session")
+
+
+def as_typed(name: str) -> str:
+    """Return *name* as a message tells it: an empty one would not be seen."""
+    return one_line(name, _WIDTH) if name.strip() else repr(name)
 
 
 async def find_session(store: "EventStore", log: Path, name: str) -> str:
@@ -52,7 +59,7 @@ async def find_session(store: "EventStore", log: Path, name: str) -> str:
     near = get_close_matches(name.lower(), [*known, *beginnings], n=3, cutoff=0.6)
     close = list(dict.fromkeys(beginnings.get(each, each) for each in near))
     meant = f"; did you mean {_some(close)}?" if close else ""
-    raise UnknownSessionError(name, f"there is no such session in {log}{meant}")
+    raise UnknownSessionError(as_typed(name), f"there is no such session in {log}{meant}")
 
 
 async def known_sessions(store: "EventStore", log: Path) -> list[str]:

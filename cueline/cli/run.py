@@ -100,7 +100,7 @@ def run(
     from cueline.actors.inbox import new_id
     from cueline.cli.starting import Ask, labels_of, prepared, start, wish_of
 
-    id = name or new_id()  # noqa: A001 - the word of the log
+    id = new_id() if name is None else name  # noqa: A001 - the word of the log
     wish = wish_of(ctx, log, id, inline=inline, detach=detach, address=address, as_json=as_json)
     ask = Ask(
         goal=text_or_stdin(goal),

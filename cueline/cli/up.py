@@ -49,6 +49,8 @@ DOWN_SECONDS = 40.0
 """And the grace of what is in flight."""
 ORPHAN_SECONDS = 10.0
 """What a keeper that was killed takes along has ended by then."""
+_MOST = 1000
+"""Of each kind; more is a typing mistake, which would take the machine down."""
 _LOOK_SECONDS = 0.1
 _LOG_SECONDS = 1.0
 
@@ -90,9 +92,11 @@ def up(
         ),
     ] = None,
     hosts: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Processes that drive sessions.")
+        int, typer.Option(min=1, max=_MOST, metavar="N", help="Processes that drive sessions.")
     ] = 1,
-    runners: Annotated[int, typer.Option(min=1, metavar="N", help="Processes that run tools.")] = 1,
+    runners: Annotated[
+        int, typer.Option(min=1, max=_MOST, metavar="N", help="Processes that run tools.")
+    ] = 1,
     recover: Annotated[
         str,
         typer.Option(

@@ -53,6 +53,10 @@ def typed_fields(model: type[ReadModel]) -> Iterator[tuple[str, object]]:
     return ((field.name, field.type) for field in fields(model))
 
 
+_LARGEST = 2**63 - 1
+"""SQLite counts no further."""
+
+
 def select(
     db: Database, model: type[M], where: str, parameters: Sequence[object] = (), limit: int = -1
 ) -> list[M]:
@@ -65,7 +69,7 @@ def select(
     sql = f"SELECT {wanted} FROM {model.TABLE} {where} LIMIT ?"  # noqa: S608 - no word of it comes from outside
     flags = [n for n, (_, kind) in enumerate(typed_fields(model)) if kind is bool]
     try:
-        found = db.execute(sql, [*parameters, limit]).fetchall()
+        found = db.execute(sql, [*parameters, min(limit, _LARGEST)]).fetchall()
     except sqlite3.DatabaseError as error:
         reason = f"{error}; delete their file beside the log, it is filled again"
         raise LogUnavailableError(f"the {model.TABLE} read model", reason) from error

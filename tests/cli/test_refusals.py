@@ -1,0 +1,45 @@
+"""What makes no sense is refused in a line that names it, and never with a traceback."""
+
+import pytest
+
+LONG = "x" * 5000
+HUGE = "9" * 40
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "Hi", "--agent", "agent.toml", "--workspace", LONG], "File name too long"),
+        (["doctor", "--log", LONG], "File name too long"),
+        (["status", "--log", LONG], "File name too long"),
+        (["run", "Hi", "--agent", "agent.toml", "--id", ""], "an id is letters a-z and digits"),
+        (["fork", "one", "--at", "2", "--id", ""], "an id is letters a-z and digits"),
+        (["show", ""], "error: '': there is no such session"),
+        (["approve", ""], "error: '': there is no such approval"),
+        (["audit", "--session", ""], "error: '': there is no such session"),
+        (["up", "--hosts", HUGE], "is more than 1000"),
+        (["up", "--runners", "1001"], "1001 is more than 1000"),
+    ],
+)
+def test_what_was_typed_wrong_is_named(finished, words, said):
+    done = finished(*words)
+
+    assert done.exit_code == 2, done.output
+    assert said in done.stderr
+    assert "Traceback" not in done.output
+
+
+@pytest.mark.parametrize("command", ["list", "audit", "costs"])
+def test_a_limit_may_be_larger_than_the_database_counts(finished, command):
+    done = finished(command, "--limit", HUGE)
+
+    assert done.exit_code == 0, done.output
+    assert "one" in done.stdout
+
+
+def test_an_error_moves_no_cursor_and_is_not_endless(finished):
+    named = finished("show", "\x1b]0;owned\x07\u202e")
+    long = finished("show", LONG)
+
+    assert named.stderr.startswith("error: \\x1b]0;owned\\x07\\x202e: there is no such session")
+    assert len(long.stderr) < 500
