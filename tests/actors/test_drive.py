@@ -97,7 +97,7 @@ async def test_a_message_after_the_end_is_refused_and_changes_nothing():
 
 
 async def test_a_session_at_rest_leaves_nothing_in_its_host():
-    # I12
+    # 003-002, 003-006, I12
     scene = Scene([says("done")])
 
     world = await scene.begin(open=True)

@@ -55,7 +55,7 @@ def all_end_with(shell, names, type_):
     return all(shell.types(name)[-1:] == [type_] for name in names)
 
 
-# 000-026, 003-017, 003-019, 003-021, I12, I14
+# 000-026, 003-002, 003-006, 003-016, 003-017, 003-019, 003-021, I12, I14
 def test_those_that_were_answered_go_on_and_the_others_wait_on(shell, drive):
     ask(shell)
     first = drive()

@@ -31,6 +31,7 @@ def test_active_is_what_calls_took_each_counted():
     assert 36 == clocks((0, started()), *timed).active_seconds
 
 
+# 003-007: each is told for itself.
 def test_waiting_is_the_time_at_rest_and_goes_on():
     read = clocks(
         (0, started()),
