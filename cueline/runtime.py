@@ -186,7 +186,7 @@ class KnownPlace(Place, Protocol):
         ...
 
     def has(self, incarnation: str | None) -> bool:
-        """Whether this is one of its hosts or runners."""
+        """Whether this is one of its hosts."""
         ...
 
 

@@ -82,7 +82,7 @@ class Home(Protocol):
         ...
 
     def has(self, incarnation: str | None) -> bool:
-        """Whether this is one of its own hosts or runners."""
+        """Whether this is one of its own hosts."""
         ...
 
 
@@ -381,8 +381,9 @@ class Session:
     async def _check_owner(self, state: SessionState) -> None:
         """Raise where the session was taken over, and a call of it is still here.
 
-        It was frozen here until then: the other waits for the end of the call,
-        which it cannot ask us about, and that comes with our own.
+        Inline, host and runner are one process, which was frozen until then: the
+        other waits for the end of the call, which it cannot ask us about, and
+        that comes with our own.
         """
         if not any(self._home.has(call.runner) for call in state.open_calls):
             return

@@ -30,8 +30,8 @@ class Command:
         await self._supervisor.place(streams)
 
     def has(self, incarnation: str | None) -> bool:
-        """Whether this is one of the command's hosts or runners."""
-        return any(member.incarnation == incarnation for member in self.members())
+        """Whether this is one of the command's hosts."""
+        return any(m.role == "host" and m.incarnation == incarnation for m in self.members())
 
     def members(self) -> Sequence[Member]:
         """Return the hosts and runners of the command."""
