@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from cueline.cli.failure import Exit
-from cueline.cli.running import command, is_up
+from cueline.cli.running import is_up, resuming
 from cueline.cli.signals import Interrupts
 from cueline.cli.watching import Watch
 from cueline.console.screen import Screen
@@ -164,7 +164,7 @@ async def drive(
 
     def leave() -> str:
         watch.let_go()
-        way = command(where.log, "resume", shown(stream))
+        way = resuming(where.log, shown(stream), inline=where.inline)
         left = f"left at once; what was recorded stays, and goes on with\n  {way}"
         return left if beginning.recorded else _NOTHING
 
@@ -187,7 +187,7 @@ def _telling_whether(beginning: Beginning, where: Where, stream: str) -> Iterato
     try:
         yield
     except ClusterError:
-        way = command(where.log, "resume", shown(stream))
+        way = resuming(where.log, shown(stream), inline=where.inline)
         recorded = f"it is recorded; once Ray can be used, `{way}` goes on"
         nothing = "nothing was recorded; with --inline it needs no Ray"
         typer.echo(recorded if beginning.recorded else nothing, err=True)

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from cueline.cli.failure import Exit
-from cueline.cli.running import command, is_up
+from cueline.cli.running import command, is_up, resuming
 from cueline.cli.watching import Watch
 from cueline.console.screen import Screen
 from cueline.console.summary import summary
@@ -42,18 +42,20 @@ def shown_status(state: SessionState) -> str:
     return "paused" if paused else str(state.status)
 
 
-def report(watch: Watch, screen: Screen, log: Path, *, rested: bool, as_json: bool) -> Exit:
+def report(
+    watch: Watch, screen: Screen, log: Path, *, rested: bool, as_json: bool, inline: bool = False
+) -> Exit:
     """Say how the session was left, and return the exit code."""
     state, id = watch.state, shown(watch.state.stream)  # noqa: A001 - the word of the log
     if as_json:
         typer.echo(json.dumps(_document(watch, id), indent=2, ensure_ascii=False))
         return exit_of_state(state)
     screen.show([Line("dim", ""), *summary(id, shown_status(state), watch.telling.tally)])
-    left = ["left while something was in flight; go on with", _resume(log, id)]
+    left = ["left while something was in flight; go on with", _resume(log, id, inline=inline)]
     if watch.gave_way:
         watching = command(log, "tail", "-f", id)
         left = ["another process drives it now; watch it with", f"  {watching}"]
-    lines = way_on(state, id, log) if rested else left
+    lines = way_on(state, id, log, inline=inline) if rested else left
     screen.show(Line("note", line) for line in lines)
     return exit_of_state(state)
 
@@ -65,13 +67,15 @@ def way_on(
     *,
     owned: bool = False,
     decided: Collection[str] = (),
+    inline: bool = False,
 ) -> list[str]:
     """Say how a session that rests goes on; nothing of one that does not.
 
     Of one that is *owned*, a living process sees to it that it does; questions
-    that are *decided* wait for nobody's word any more.
+    that are *decided* wait for nobody's word any more. One that was driven
+    *inline* is resumed so.
     """
-    resume = _resume(log, id)
+    resume = _resume(log, id, inline=inline)
     if state.status is Status.IDLE:
         return ["say more, and go on, with", f"  {command(log, 'send', id, 'TEXT')}", resume]
     if state.waiting is None:
@@ -105,8 +109,8 @@ def _more(state: SessionState, id: str, log: Path) -> str | None:  # noqa: A002 
     return f"  {command(log, 'budget', 'raise', whose, option)} {much}"
 
 
-def _resume(log: Path, id: str) -> str:  # noqa: A002 - the word of the log
-    return f"  {command(log, 'resume', id)}"
+def _resume(log: Path, id: str, *, inline: bool) -> str:  # noqa: A002 - the word of the log
+    return f"  {resuming(log, id, inline=inline)}"
 
 
 def _document(watch: Watch, id: str) -> dict[str, Any]:  # noqa: A002 - the word of the log

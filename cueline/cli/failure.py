@@ -96,6 +96,11 @@ def tell(error: CuelineError, outside: Outside | None = None, log: Path = DEFAUL
         typer.echo(visible(hidden(f"hint: {hint}", outside)), err=True)
 
 
+def is_of_output(error: OSError) -> bool:
+    """Whether it says that what a command prints cannot be written."""
+    return error.errno in _NO_OUTPUT and not error.filename
+
+
 class Commands(TyperGroup):
     """Commands whose errors end in a message and the right exit code."""
 
@@ -130,7 +135,7 @@ class Commands(TyperGroup):
 
 def _unforeseen(error: Exception, outside: Outside | None) -> typer.Exit:
     """Say what none of our errors says: of the system its own word, of a bug all there is."""
-    if isinstance(error, OSError) and error.errno in _NO_OUTPUT and not error.filename:
+    if isinstance(error, OSError) and is_of_output(error):
         sys.stdout = None  # else it is tried once more at the end
         typer.echo(f"error: the output cannot be written: {error.strerror}", err=True)
         return typer.Exit(Exit.FAILED)

@@ -11,9 +11,9 @@ from cueline.actors.inbox import ask_start
 from cueline.agent import SHARED, Agent, read_agent
 from cueline.cli.driving import Record, Where, drive
 from cueline.cli.ending import report
-from cueline.cli.failure import Exit
+from cueline.cli.failure import Exit, is_of_output
 from cueline.cli.outside import Outside, outside_of
-from cueline.cli.running import note_detached
+from cueline.cli.running import command, note_detached, resuming
 from cueline.cli.terminal import is_attended, who
 from cueline.config.layer import Flags, from_flags
 from cueline.config.settings import APPROVAL_SECONDS, Approval
@@ -228,10 +228,32 @@ async def carry_on(
     screen = Screen(quiet=wish.as_json)
     log = replace(log, grace_seconds=wish.grace_seconds)
     where = Where(log=wish.log, inline=wish.inline, address=wish.address)
-    watch, rested = await drive(
-        log, stream, where, record, screen=screen, attended=wish.attended, show_past=show_past
-    )
-    return report(watch, screen, wish.log, rested=rested, as_json=wish.as_json)
+    try:
+        watch, rested = await drive(
+            log, stream, where, record, screen=screen, attended=wish.attended, show_past=show_past
+        )
+        return report(
+            watch,
+            screen,
+            wish.log,
+            rested=rested,
+            as_json=wish.as_json,
+            inline=wish.inline,
+        )
+    except OSError as error:
+        if is_of_output(error):
+            await _tell_what_stays(log, stream, wish)
+        raise
+
+
+async def _tell_what_stays(log: Log, stream: str, wish: Wish) -> None:
+    """Say what became of a session that cannot be shown any more."""
+    if (await log.store.head(sibling(stream, "inbox"))).version == NO_STREAM:
+        typer.echo("nothing was recorded", err=True)
+        return
+    id = shown(stream)  # noqa: A001 - the word of the log
+    look, way = command(wish.log, "show", id), resuming(wish.log, id, inline=wish.inline)
+    typer.echo(f"what was recorded stays: `{look}` shows it, `{way}` goes on", err=True)
 
 
 async def refuse_taken(log: Log, stream: str) -> None:

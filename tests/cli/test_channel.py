@@ -27,7 +27,7 @@ def test_a_run_that_waits_says_how_to_go_on(shell):
 
     assert done.exit_code == 3
     assert "  cueline approve one.1.0.1 --log my.db\n" in done.stdout
-    assert "  cueline resume one --log my.db\n" in done.stdout
+    assert "  cueline resume one --inline --log my.db\n" in done.stdout
 
 
 def test_auto_approval_records_request_and_grant(shell):

@@ -70,7 +70,7 @@ def test_one_ctrl_c_pauses_and_says_how_to_go_on(shell):
     assert process.returncode == 3
     assert "pausing; what is in flight may finish" in said
     assert "session one: paused" in said
-    assert "  cueline resume one\n" in said
+    assert "  cueline resume one --inline\n" in said
     assert "SessionWaiting" == shell.types("one")[-1]
     assert "signal" == shell.json("export", "one")["waiting"]["why"]
     assert 0 == shell("resume", "one", "--inline").exit_code
@@ -114,7 +114,7 @@ def test_a_second_ctrl_c_leaves_at_once_and_loses_nothing(shell, monkeypatch):
 
     assert process.returncode == 130
     assert "left at once" in said
-    assert said.endswith("  cueline resume one\n")
+    assert said.endswith("  cueline resume one --inline\n")
     assert "Traceback" not in said
     assert done.exit_code == 0
     assert 0 == shell("audit", "verify").exit_code
@@ -330,3 +330,17 @@ def test_output_that_cannot_be_written_is_no_bug(finished):
     code, _, told = output_of(finished, "$CUELINE list > /dev/full")
 
     assert (1, "error: the output cannot be written: No space left on device\n") == (code, told)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is always full")
+@pytest.mark.parametrize("more", ["", "--json"])
+def test_who_cannot_be_shown_a_session_is_told_how_it_goes_on(shell, more):
+    agent = shell.agent(shell.two_turns, tools=("list_files",))
+    run = f"$CUELINE run Go --agent {agent} --inline --id one {more} > /dev/full"
+
+    code, _, told = output_of(shell, run)
+
+    stays, error = told.splitlines()
+    assert "`cueline show one` shows it, `cueline resume one --inline` goes on" in stays
+    assert (1, "error: the output cannot be written: No space left on device") == (code, error)
+    assert shell("show", "one").exit_code == 0
