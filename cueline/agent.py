@@ -1,6 +1,5 @@
 """An agent as its author writes it: a Python object or a TOML file."""
 
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -8,12 +7,10 @@ from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Protocol
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
-    JsonValue,
     SecretStr,
     TypeAdapter,
     ValidationError,
@@ -39,20 +36,12 @@ from cueline.events.agent import (
     Workspace,
     url_variable,
 )
+from cueline.events.number import Parameters
 from cueline.tools.catalogue import builtin_tools
 from cueline.tools.tool import Tool, load
 
 _NAMES = TypeAdapter(tuple[str, ...])
 ALWAYS_SECRET = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "RAY_AUTH_TOKEN")
-
-
-def _sayable(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return *parameters*, which are sent as JSON: TOML has numbers that it has not."""
-    try:
-        json.dumps(parameters, allow_nan=False)
-    except ValueError:
-        raise ValueError("nan and inf are nothing that JSON can say") from None
-    return parameters
 
 
 def _made_tool(given: object) -> object:
@@ -115,7 +104,7 @@ class Agent(BaseModel):
     name: str = Field(pattern=NAME)
     provider: str
     model: str
-    parameters: Annotated[dict[str, JsonValue], AfterValidator(_sayable)] = {}
+    parameters: Parameters = {}
     instructions: str = ""
     tools: Sequence[Annotated[Tool | str, BeforeValidator(_made_tool)]] = ()
     limits: Limits = Limits()

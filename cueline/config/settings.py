@@ -11,12 +11,11 @@ from cueline.events.agent import (
     BreakerPolicy,
     Fallback,
     Limits,
-    Number,
     Policy,
     Price,
     RetryPolicy,
-    Seconds,
 )
+from cueline.events.number import Number, Seconds
 
 Variable = Annotated[str, Field(pattern=VARIABLE)]
 

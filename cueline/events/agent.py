@@ -6,37 +6,22 @@ Resuming uses the recorded agent, never the file it came from.
 from decimal import Decimal
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
-from pydantic_core import PydanticKnownError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    model_validator,
+)
+
+from cueline.events.number import LASTING, NUMBER, Number, Parameters, Seconds, Whole
 
 Declared = Literal["read_only", "idempotent", "reconcile", "nothing"]
 """What a tool says of doing it twice; `nothing` is the default for what writes."""
 
-
-LONGEST_SECONDS: Final = 10 * 366 * 86_400.0
-"""So that no moment which is computed from a time lies beyond what a calendar holds."""
-
 Preset = Literal["choragen", "trigger", "polyhedra"]
 """The name of a retry policy."""
-
-
-def _no_truth(value: object) -> object:
-    """Refuse a truth value, which would be taken for 1 or 0."""
-    if isinstance(value, bool):
-        raise PydanticKnownError("float_type")
-    return value
-
-
-NUMBER: Final = BeforeValidator(_no_truth)
-"""Of what a person sets: `true` is no number."""
-COUNTABLE: Final = Field(allow_inf_nan=False)
-"""Neither is what no sum comes to."""
-LASTING: Final = Field(allow_inf_nan=False, le=LONGEST_SECONDS)
-"""And what is added to a moment comes to one. Of an annotation these are to be the first: what
-stands after `NUMBER` would be asked of None, too."""
-Whole = Annotated[int, NUMBER]
-Number = Annotated[float, COUNTABLE, NUMBER]
-Seconds = Annotated[float, LASTING, NUMBER]
 
 
 class Part(BaseModel):
@@ -279,7 +264,7 @@ class Fallback(Part):
 
     provider: str
     model: str
-    parameters: dict[str, JsonValue] = {}
+    parameters: Parameters = {}
     retry: RetryPolicy | None = None
     """None: as the agent's."""
     base_url: str | None = None

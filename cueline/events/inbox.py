@@ -9,9 +9,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AwareDatetime, Field, JsonValue
 
-from cueline.events.agent import LONGEST_SECONDS, AgentSpec, Part
+from cueline.events.agent import AgentSpec, Part
 from cueline.events.budget import Allowance
 from cueline.events.fact import Fact
+from cueline.events.number import LONGEST_SECONDS
 
 Lane = Literal["note", "steer", "followup"]
 

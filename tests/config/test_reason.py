@@ -1,6 +1,7 @@
 """A value that is refused is named, in our own words, where it can be no secret."""
 
 from datetime import date
+from math import nan
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,10 @@ def test_a_value_that_is_refused_is_named_with_what_would_be_right(key, typed, t
         (
             {"policy": {"rules": [{"name": "a", "answer": "ask", "tools": "b"}]}},
             "key 'policy.rules.0.tools': 'b' is no list; put brackets around it",
+        ),
+        (
+            {"fallback": [{"provider": "a", "model": "b", "parameters": {"c": [nan]}}]},
+            "key 'fallback.0.parameters': nan and inf are nothing that JSON can say",
         ),
         (
             {"fallback": [{"provider": "a", "model": "b", "parameters": {"c": date(2026, 1, 2)}}]},
