@@ -52,7 +52,7 @@ class Troubles:
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """See `session.Home`."""
+    """See `Home`."""
 
     log: Path
     place: KnownPlace
@@ -60,17 +60,17 @@ class Here:
     scope: set[str]
 
     def trouble(self, stream: str) -> CuelineError | None:
-        """See `session.Home`."""
+        """See `Home`."""
         return self.troubles.of(stream)
 
     def takes_up(self, stream: str) -> bool:
-        """See `session.Home`."""
+        """See `Home`."""
         from cueline.on_ray import recovers  # noqa: PLC0415 - most look at what they drive themselves
 
         return (self.place.lasts and stream in self.scope) or recovers(self.log)
 
     def has(self, incarnation: str | None) -> bool:
-        """See `session.Home`."""
+        """See `Home`."""
         return self.place.has(incarnation)
 
 

@@ -1,31 +1,20 @@
 """A session as its user holds it: a name in the log, and whoever drives it."""
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from cueline.actors.fold import fold
-from cueline.actors.inbox import asked_agent, check_asked_for, post
-from cueline.actors.owner import LOOK_SECONDS, Vigil, owner_of
+from cueline.actors.inbox import asked_agent, post
+from cueline.actors.waiter import Home, Reading, Waiter
 from cueline.clock import Clock
-from cueline.deciders.session import SESSION, SessionState, Status, rests, session_of
+from cueline.deciders.session import SESSION, SessionState, Status, session_of
 from cueline.deciders.session.limit import unraisable
-from cueline.errors import (
-    CuelineError,
-    LogUnavailableError,
-    NotPendingError,
-    RejectedError,
-    SessionFinishedError,
-    SessionOwnedError,
-    SessionUndrivenError,
-)
+from cueline.errors import NotPendingError, RejectedError, SessionFinishedError
 from cueline.events.agent import AgentSpec
 from cueline.events.clean import Redactor, clean
-from cueline.events.codec import Emptied
 from cueline.events.inbox import (
     DecisionGiven,
     InboxMessage,
@@ -36,7 +25,7 @@ from cueline.events.inbox import (
     ResumeAsked,
     StopAsked,
 )
-from cueline.events.journal import Journal, Unread
+from cueline.events.journal import Journal
 from cueline.events.session import (
     ApprovalRequested,
     SessionCompleted,
@@ -67,22 +56,6 @@ class OpenLog(Protocol):
 
     def redactor(self, agent: AgentSpec | None) -> Redactor:
         """Return what takes the secrets of *agent* out."""
-        ...
-
-
-class Home(Protocol):
-    """What a runtime knows of the sessions that it drives."""
-
-    def trouble(self, stream: str) -> CuelineError | None:
-        """Return why a session cannot be driven here."""
-        ...
-
-    def takes_up(self, stream: str) -> bool:
-        """Whether it, or a running `cueline up`, goes on with a session for certain."""
-        ...
-
-    def has(self, incarnation: str | None) -> bool:
-        """Whether this is one of its own hosts."""
         ...
 
 
@@ -299,7 +272,7 @@ class Session:
                 which the other waits for: leave the runtime, and the call ends with it.
             CuelineError: it cannot be driven here; the message says why.
         """
-        async with aclosing(self._until_it_rests()) as happening:
+        async with aclosing(self._waiter().until_it_rests()) as happening:
             async for version, fact, _ in happening:
                 if version > after:
                     yield fact
@@ -310,7 +283,7 @@ class Session:
         Raises:
             UnknownSessionError: nobody has asked for such a session.
         """
-        reading = _Reading(self.stream, self._journal)
+        reading = Reading(self.stream, self._journal)
         async for told in reading.past():
             yield told
         async for told in reading.onward():
@@ -327,7 +300,7 @@ class Session:
             CuelineError: it cannot be driven here; the message says why.
         """
         text, lacks, state = "", False, session_of(self.stream)
-        async with aclosing(self._until_it_rests()) as happening:
+        async with aclosing(self._waiter().until_it_rests()) as happening:
             async for _, fact, state in happening:  # noqa: B007 - the last one counts
                 match fact:
                     case SessionCompleted() | SessionIdle():
@@ -338,108 +311,5 @@ class Session:
                         pass
         return Result(state.status, state.waiting.why if state.waiting else text, lacks)
 
-    async def _until_it_rests(self) -> AsyncGenerator[tuple[int, SessionEvent, SessionState]]:
-        """Follow as `follow` does, as long as there is anything to wait for; see `events`."""
-        reading = _Reading(self.stream, self._journal)
-        async for told in reading.past():
-            yield told
-        log, taken_up = self._log, partial(self._home.takes_up, self.stream)
-        vigil = Vigil(self.stream, self._journal.store, log.board, log.clock, taken_up=taken_up)
-        if not await self._rests(reading.version, reading.state):
-            await self._check(reading.state, vigil)
-        async with aclosing(reading.onward()) as onward:
-            while not await self._rests(reading.version, reading.state):
-                coming = asyncio.ensure_future(anext(onward))
-                try:
-                    await self._look_until(coming, reading, vigil)
-                    yield coming.result()
-                finally:
-                    coming.cancel()
-                    await asyncio.wait([coming])
-
-    async def _look_until(
-        self, coming: asyncio.Future[Any], reading: "_Reading", vigil: Vigil
-    ) -> None:
-        """Return when the next fact has come; raise where it would be waited for in vain."""
-        while not coming.done():
-            looking = asyncio.ensure_future(self._log.clock.sleep(LOOK_SECONDS))
-            await asyncio.wait([coming, looking], return_when=asyncio.FIRST_COMPLETED)
-            if looking.done():
-                await self._check(reading.state, vigil)
-            looking.cancel()
-
-    async def _check(self, state: SessionState, vigil: Vigil) -> None:
-        """Raise where nobody goes on with the session, or not as long as it is waited for here."""
-        if (trouble := self._home.trouble(self.stream)) is not None:
-            raise trouble
-        # Who cannot read the log or the board now looks again.
-        with suppress(LogUnavailableError):
-            await self._check_owner(state)
-            if not state.finished and (why := await vigil.why_left()) is not None:
-                raise SessionUndrivenError(self.id, why)
-
-    async def _check_owner(self, state: SessionState) -> None:
-        """Raise where the session was taken over, and a call of it is still here.
-
-        Inline, host and runner are one process, which was frozen until then: the
-        other waits for the end of the call, which it cannot ask us about, and
-        that comes with our own.
-        """
-        if not any(self._home.has(call.runner) for call in state.open_calls):
-            return
-        log, store = self._log, self._journal.store
-        owner = await owner_of(store, log.board, self.stream, log.clock.now())
-        if owner is not None and not self._home.has(owner.incarnation):
-            raise SessionOwnedError(self.id, owner.machine, owner.pid)
-
-    async def _rests(self, version: int, state: SessionState) -> bool:
-        """Whether only a person, or nobody, can make it go on; nothing more is recorded yet."""
-        if not rests(state, self._log.clock.now()):
-            return False
-        if not state.finished and await self._unread(state):
-            return False
-        return (await self._journal.store.head(self.stream)).version == version
-
-    async def _unread(self, state: SessionState) -> bool:
-        """Whether its inbox holds messages that it has not read."""
-        inbox = await self._journal.store.head(sibling(self.stream, "inbox"))
-        return inbox.version > max(state.inbox_read, 1)
-
-
-class _Reading:
-    """One session, read from the log by somebody who does not own it."""
-
-    def __init__(self, stream: str, journal: Journal) -> None:
-        self.stream = stream
-        self.version = NO_STREAM
-        self.state = session_of(stream)
-        self._journal = journal
-        self._position = 0
-
-    async def past(self) -> AsyncIterator[tuple[int, SessionEvent, SessionState]]:
-        """Read what has happened.
-
-        Raises:
-            UnknownSessionError: nobody has asked for such a session.
-        """
-        await check_asked_for(self._journal.store, self.stream)
-        self._position = await self._journal.store.last_position()
-        async for recorded, fact in self._journal.read(self.stream):
-            self.version = recorded.version
-            if not isinstance(fact, Emptied):
-                yield self._told(cast("SessionEvent", fact))
-
-    async def onward(self) -> AsyncGenerator[tuple[int, SessionEvent, SessionState]]:
-        """Read what comes after, for ever."""
-        async for recorded, fact in self._journal.follow(self._position, {"session"}):
-            if recorded.stream != self.stream or recorded.version <= self.version:
-                continue
-            if isinstance(fact, Unread):
-                raise fact.error
-            self.version = recorded.version
-            if not isinstance(fact, Emptied):
-                yield self._told(cast("SessionEvent", fact))
-
-    def _told(self, event: SessionEvent) -> tuple[int, SessionEvent, SessionState]:
-        self.state = SESSION.evolve(self.state, event)
-        return self.version, event, self.state
+    def _waiter(self) -> Waiter:
+        return Waiter(self.stream, self._journal, self._log.board, self._log.clock, self._home)
