@@ -108,7 +108,7 @@ def deny(
 async def _decide(path: Path, name: str, word: "Word", *, as_json: bool) -> Exit:
     from cueline.actors.inbox import asked_agent, post
     from cueline.cli.deciding import approval_of, decision_of, pending_or_refused, was_given
-    from cueline.cli.running import is_taken_up
+    from cueline.cli.running import is_taken_up, way_to_resume
     from cueline.events.clean import clean
     from cueline.events.stream import shown
     from cueline.runtime import open_log
@@ -122,12 +122,13 @@ async def _decide(path: Path, name: str, word: "Word", *, as_json: bool) -> Exit
             kept, _ = clean(decision, log.redactor(agent))
             await post(log.journal(agent), asked.session, kept, by=f"user:{who()}")
         driven = await is_taken_up(log, path, asked.session)
-    _tell(path, asked, decision, shown(asked.session), driven=driven, as_json=as_json)
+        way = await way_to_resume(path, log.store, asked.session)
+    _tell(way, asked, decision, shown(asked.session), driven=driven, as_json=as_json)
     return Exit.DONE
 
 
 def _tell(
-    path: Path,
+    way: str,
     asked: "ApprovalOpened",
     decision: "DecisionGiven",
     session: str,
@@ -146,4 +147,4 @@ def _tell(
     done = DONE[decision.verdict]
     if asked.votes > 1 and decision.verdict == "grant":
         done = f"granted by {decision.by}, and it takes {asked.votes} people"
-    typer.echo(f"{name}: {done}{when_it_counts(path, session, driven=driven)}")
+    typer.echo(f"{name}: {done}{when_it_counts(way, driven=driven)}")

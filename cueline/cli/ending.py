@@ -51,11 +51,12 @@ def report(
         typer.echo(json.dumps(_document(watch, id), indent=2, ensure_ascii=False))
         return exit_of_state(state)
     screen.show([Line("dim", ""), *summary(id, shown_status(state), watch.telling.tally)])
-    left = ["left while something was in flight; go on with", _resume(log, id, inline=inline)]
+    resume = resuming(log, id, inline=inline)
+    left = ["left while something was in flight; go on with", f"  {resume}"]
     if watch.gave_way:
         watching = command(log, "tail", "-f", id)
         left = ["another process drives it now; watch it with", f"  {watching}"]
-    lines = way_on(state, id, log, inline=inline) if rested else left
+    lines = way_on(state, id, log, resume) if rested else left
     screen.show(Line("note", line) for line in lines)
     return exit_of_state(state)
 
@@ -64,18 +65,18 @@ def way_on(
     state: SessionState,
     id: str,  # noqa: A002 - the word of the log
     log: Path,
+    resume: str,
     *,
     owned: bool = False,
     decided: Collection[str] = (),
-    inline: bool = False,
 ) -> list[str]:
     """Say how a session that rests goes on; nothing of one that does not.
 
-    Of one that is *owned*, a living process sees to it that it does; questions
-    that are *decided* wait for nobody's word any more. One that was driven
-    *inline* is resumed so.
+    *resume* is the command that drives it. Of one that is *owned*, a living
+    process sees to it that it does; questions that are *decided* wait for
+    nobody's word any more.
     """
-    resume = _resume(log, id, inline=inline)
+    resume = f"  {resume}"
     if state.status is Status.IDLE:
         return ["say more, and go on, with", f"  {command(log, 'send', id, 'TEXT')}", resume]
     if state.waiting is None:
@@ -107,10 +108,6 @@ def _more(state: SessionState, id: str, log: Path) -> str | None:  # noqa: A002 
         return None
     (option, much), whose = _OPTIONS[wait.limit], shown(wait.whose) if wait.whose else id
     return f"  {command(log, 'budget', 'raise', whose, option)} {much}"
-
-
-def _resume(log: Path, id: str, *, inline: bool) -> str:  # noqa: A002 - the word of the log
-    return f"  {resuming(log, id, inline=inline)}"
 
 
 def _document(watch: Watch, id: str) -> dict[str, Any]:  # noqa: A002 - the word of the log

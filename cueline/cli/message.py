@@ -186,7 +186,7 @@ async def tell(path: Path, name: str, message: "InboxMessage", *, as_json: bool)
         SessionFinishedError: it has ended.
         RejectedError: it is being stopped, or its limits cannot be raised like that.
     """
-    from cueline.cli.running import is_taken_up, when_it_counts
+    from cueline.cli.running import is_taken_up, way_to_resume, when_it_counts
     from cueline.errors import RejectedError, SessionFinishedError
     from cueline.events.inbox import RaiseAsked, StopAsked
     from cueline.events.stream import shown
@@ -208,7 +208,8 @@ async def tell(path: Path, name: str, message: "InboxMessage", *, as_json: bool)
                 raise SessionFinishedError(id, why)
         driven = to.state.finished or await is_taken_up(to.log, path, to.stream)
         note = said or _what_happens(message)
-        later = when_it_counts(path, id, driven=driven)
+        way = await way_to_resume(path, to.log.store, to.stream)
+        later = when_it_counts(way, driven=driven)
         if as_json:
             document = {
                 "id": id,

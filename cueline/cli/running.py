@@ -11,6 +11,7 @@ from cueline.cli.failure import Exit
 from cueline.cli.option import naming
 
 if TYPE_CHECKING:
+    from cueline.events.store import EventStore
     from cueline.runtime import Log
 
 
@@ -40,13 +41,20 @@ def resuming(log: Path, id: str, *, inline: bool = False) -> str:  # noqa: A002 
     return command(log, "resume", id, *(["--inline"] if inline else []))
 
 
-def when_it_counts(log: Path, id: str, *, driven: bool) -> str:  # noqa: A002 - the word of the log
+async def way_to_resume(log: Path, store: "EventStore", stream: str) -> str:
+    """Return the command that goes on with a session as it was last driven."""
+    from cueline.events.stream import shown
+
+    # Whoever drove it inline has no Ray running, and may have none at all.
+    inline = ((await store.head(stream)).owner or "").startswith("inline-")
+    return resuming(log, shown(stream), inline=inline)
+
+
+def when_it_counts(way: str, *, driven: bool) -> str:
     """Return what to add to the news that something was put into a session's inbox."""
     if driven:
         return ""
-    return (
-        f"; nothing drives it now, it counts when it is next driven: `{command(log, 'resume', id)}`"
-    )
+    return f"; nothing drives it now, it counts when it is next driven: `{way}`"
 
 
 def note_detached(path: Path, id: str, *, as_json: bool) -> Exit:  # noqa: A002 - the word of the log

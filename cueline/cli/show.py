@@ -105,35 +105,37 @@ def _print(
 
 async def _stands(followed: "Followed", owner: "Presence | None", log: Path) -> list[str]:
     """Say who drives it, or how it goes on, and what was said to it meanwhile."""
-    from cueline.cli.running import command, is_up
+    from cueline.cli.running import is_up, way_to_resume
     from cueline.cli.unread import decided, suffices, told, unread_of
-    from cueline.events.stream import shown
 
+    way = await way_to_resume(log, followed.store, followed.stream)
     if owner is not None or followed.state.finished or is_up(log):
-        return _course(followed.state, owner, log)
+        return _course(followed.state, owner, log, way)
     unread = await unread_of(followed)
     if (said := told(unread)) and suffices(followed.state, unread):
-        return [*said, "go on with", f"  {command(log, 'resume', shown(followed.stream))}"]
-    return [*said, *_course(followed.state, owner, log, await decided(followed, unread))]
+        return [*said, "go on with", f"  {way}"]
+    return [*said, *_course(followed.state, owner, log, way, await decided(followed, unread))]
 
 
 def _course(
-    state: "SessionState", owner: "Presence | None", log: Path, decided: Collection[str] = ()
+    state: "SessionState",
+    owner: "Presence | None",
+    log: Path,
+    way: str,
+    decided: Collection[str] = (),
 ) -> list[str]:
     """Say who drives it, or how it goes on."""
     from cueline.cli.ending import way_on
-    from cueline.cli.running import command
     from cueline.events.stream import shown
 
     id = shown(state.stream)  # noqa: A001 - the word of the log
     if state.status == "created":
-        way = command(log, "resume", id)
         return ["it was asked for, and nobody has taken it up yet; go on with", f"  {way}"]
     if state.status in ("running", "stopping"):
         if owner is not None:
             return [f"driven by process {owner.pid} on {owner.machine}"]
-        return ["driven by nobody; go on with", f"  {command(log, 'resume', id)}"]
-    return way_on(state, id, log, owned=owner is not None, decided=decided)
+        return ["driven by nobody; go on with", f"  {way}"]
+    return way_on(state, id, log, way, owned=owner is not None, decided=decided)
 
 
 def _damaged(followed: "Followed", log: Path) -> list[str]:

@@ -92,7 +92,7 @@ async def _tell_when_left(log: Path, followed: "Followed") -> None:
 async def tell_when_left(log: Path, followed: "Followed", vigil: "Vigil", clock: "Clock") -> None:
     """Say on stderr, each time it comes about, that nobody drives a session which does not rest."""
     from cueline.actors.owner import LOOK_SECONDS
-    from cueline.cli.running import command
+    from cueline.cli.running import way_to_resume
     from cueline.deciders.session import rests
     from cueline.errors import LogUnavailableError
     from cueline.events.stream import shown
@@ -103,7 +103,7 @@ async def tell_when_left(log: Path, followed: "Followed", vigil: "Vigil", clock:
             idle = rests(followed.state, clock.now()) and not await followed.unread()
             why = None if idle else await vigil.why_left()
             if why is not None and not told:
-                way = command(log, "resume", id)
+                way = await way_to_resume(log, followed.store, followed.stream)
                 typer.echo(f"{id}: nobody drives it now ({why}); go on with\n  {way}", err=True)
             told = why is not None
         await clock.sleep(LOOK_SECONDS)

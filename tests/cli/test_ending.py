@@ -10,7 +10,10 @@ from tests.deciders.session_budget_example import asked
 
 def told(**waits):
     spent = SessionWaiting(kind="budget", why="exhausted: no more", exhausted=True, **waits)
-    return [line.strip() for line in way_on(asked().when(spent).state, "one", DEFAULT_LOG)]
+    return [
+        line.strip()
+        for line in way_on(asked().when(spent).state, "one", DEFAULT_LOG, "cueline resume one")
+    ]
 
 
 @pytest.mark.parametrize(

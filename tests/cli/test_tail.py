@@ -20,7 +20,7 @@ from cueline.testing.clock import FakeClock
 from cueline.testing.session_example import AGENT, NOW
 
 ONE = "session-default/one"
-LEFT = "one: nobody drives it now ({}); go on with\n  cueline resume one --log of.db\n"
+LEFT = "one: nobody drives it now ({}); go on with\n  cueline resume one{} --log of.db\n"
 
 
 @pytest.fixture
@@ -67,8 +67,8 @@ async def test_who_follows_is_told_each_time_that_nobody_drives_it(store, board,
         await clock.advance(60)
         second = capsys.readouterr()
 
-    assert ("", LEFT.format("nobody has taken it up yet")) == (early.err, first.err)
-    assert LEFT.format(f"{owner.incarnation} has left it") == second.err
+    assert ("", LEFT.format("nobody has taken it up yet", "")) == (early.err, first.err)
+    assert LEFT.format(f"{owner.incarnation} has left it", " --inline") == second.err
     assert "" == first.out + second.out
 
 

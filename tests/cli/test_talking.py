@@ -95,7 +95,7 @@ def test_a_message_waits_in_the_inbox_while_nothing_runs(asking):
     assert told.exit_code == 0
     assert (
         "one: sent as a steer; nothing drives it now, it counts when it is next driven: "
-        "`cueline resume one`\n"
+        "`cueline resume one --inline`\n"
     ) == told.stdout
     done = asking("resume", "one", "--inline")
     assert "you (steer): Wait for Ada" in done.stdout

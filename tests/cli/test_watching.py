@@ -136,9 +136,12 @@ def test_a_decision_that_the_gate_will_refuse_keeps_nobody_from_deciding(asking,
 
     asyncio.run(elsewhere())
 
-    assert "  cueline approve one.1.0.1\n  cueline resume one\n" in asking("show", "one").stdout
+    assert (
+        "  cueline approve one.1.0.1\n  cueline resume one --inline\n"
+        in asking("show", "one").stdout
+    )
     assert 0 == asking("approve", "one.1.0.1").exit_code
-    assert "decided; go on with\n  cueline resume one\n" in asking("show", "one").stdout
+    assert "decided; go on with\n  cueline resume one --inline\n" in asking("show", "one").stdout
     assert 0 == asking("resume", "one", "--inline").exit_code
 
 
