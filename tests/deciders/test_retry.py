@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from cueline.deciders.retry import LONGEST_WAIT_SECONDS, delay_seconds, retry_at
 from cueline.events.agent import RETRY_PRESETS, RetryPolicy
+from cueline.events.number import LONGEST_SECONDS
 from cueline.testing.session_example import NOW, later
 
 PLAIN = RetryPolicy(base_seconds=1, factor=2, cap_seconds=60, jitter=0)
@@ -102,9 +103,9 @@ def test_a_provider_that_asks_for_nonsense_is_not_heard():
 
 
 @given(
-    st.floats(0, allow_nan=False),
-    st.floats(1, allow_nan=False),
-    st.floats(0, allow_nan=False),
+    st.floats(0, LONGEST_SECONDS),
+    st.floats(1, allow_nan=False, allow_infinity=False),
+    st.floats(0, LONGEST_SECONDS),
     st.integers(1, 20),
 )
 def test_every_policy_gives_a_time(base, factor, cap, failures):

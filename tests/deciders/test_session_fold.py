@@ -3,7 +3,7 @@
 import pytest
 
 from cueline.deciders.prompt import Prompt
-from cueline.deciders.session import due, wake_at
+from cueline.deciders.session import due, rests, wake_at
 from cueline.deciders.session.decide import command_of
 from cueline.deciders.session.permission import startable
 from cueline.deciders.session.wait import wait_of
@@ -182,3 +182,20 @@ def test_a_call_of_an_earlier_turn_never_starts():
 
 def test_a_session_that_has_ended_waits_for_nothing():
     assert wait_of(given().when(started(), asking(), saying()).state) is None
+
+
+def test_nothing_more_comes_of_a_session_that_has_ended_or_is_idle():
+    ended = given().when(started(), asking(), saying()).state
+    idle = given().when(started(open=True), asking(), saying()).state
+
+    assert [True, True] == [rests(state, NOW) for state in (ended, idle)]
+
+
+def test_a_session_rests_while_a_person_has_to_say_something():
+    working = given().when(*up_to_reply("shout"), running("1.0"))
+    paused = given().when(*up_to_reply("shout"), running("1.0"), received(2, PauseAsked()))
+    paused.when(returned("1.0"))
+    asked = given().when(*up_to_reply("delete"), question("1.0", "1.1.0.1"))
+
+    assert [False, True] == [rests(past.state, NOW) for past in (working, paused)]
+    assert [True, False] == [rests(asked.state, moment) for moment in (later(299), later(300))]

@@ -6,6 +6,7 @@ import pytest
 
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import Status, due, wake_at
+from cueline.deciders.session.limit import unraisable
 from cueline.events.inbox import PauseAsked, RaiseAsked, ResumeAsked
 from cueline.events.session import (
     LimitRaised,
@@ -247,6 +248,28 @@ def test_turns_can_be_raised():
     past = given().when(*turns(2, agent(max_turns=2)))
 
     past.when(more(max_turns=3)).then(MessageReceived, LimitRaised, ModelRequested)
+
+
+@pytest.mark.parametrize(
+    ("unread", "wish", "why"),
+    [
+        ([], {"max_turns": 60}, None),
+        ([], {"max_turns": 40}, "max_turns is 50 already: it can only be raised"),
+        ([RaiseAsked(max_turns=60)], {"max_turns": 70}, None),
+        (
+            [RaiseAsked(max_turns=60)],
+            {"max_turns": 60},
+            "max_turns is 60 already: it can only be raised (asked for before, and not read yet)",
+        ),
+        # What the session will refuse raises nothing; what is no raise neither.
+        ([RaiseAsked(max_turns=40), PauseAsked()], {"max_turns": 51}, None),
+        ([RaiseAsked(max_turns=60)], {}, "it names no limit"),
+    ],
+)
+def test_a_raise_is_compared_with_those_that_are_not_read_yet(unread, wish, why):
+    limits = working(10).state.meter.limits
+
+    assert why == unraisable(limits, unread, RaiseAsked(**wish))
 
 
 def test_a_raise_does_not_lift_a_pause():

@@ -1,0 +1,237 @@
+"""Who waits for a session that somebody drives, or nobody (I14)."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from cueline.actors.owner import check_takeover, owner_of
+from cueline.actors.presence import SILENCE_SECONDS, presence_of
+from cueline.actors.waiter import Waiter
+from cueline.errors import (
+    ClusterError,
+    SessionFinishedError,
+    SessionOwnedError,
+    SessionUndrivenError,
+    UnknownSessionError,
+)
+from cueline.events.inbox import MessageSent
+from cueline.testing.fakes import asks_for, says
+from tests.actors.scene import SESSION, Scene, Valve
+
+
+class Home:
+    """What a runtime knows, as a test says."""
+
+    def __init__(self, name=None, *, drives=False, trouble=None):
+        self._name = name
+        self._drives = drives
+        self._trouble = trouble
+
+    def trouble(self, _):
+        return self._trouble
+
+    def takes_up(self, _):
+        return self._drives
+
+    def has(self, incarnation):
+        return incarnation == self._name
+
+
+class Waiting:
+    """Somebody who waits for the session of a scene."""
+
+    def __init__(self, scene, home=None, stream=SESSION):
+        self.told = []
+        outside = scene.outside
+        waiter = Waiter(stream, outside.journal, outside.board, scene.clock, home or Home())
+        self.task = asyncio.create_task(self._wait(waiter))
+
+    async def _wait(self, waiter):
+        async for version, fact, state in waiter.until_it_rests():
+            assert version == len(self.told) + 1
+            self.told.append(fact.type)
+            self.state = state
+
+    async def end(self):
+        return await asyncio.wait_for(self.task, 0)
+
+
+async def living(scene, incarnation, **fields):
+    """Have a process beat that is alive, or as its *fields* say."""
+    presence = replace(presence_of("host"), incarnation=incarnation, **fields)
+    await scene.outside.board.beat(replace(presence, beat_us=2**62))
+    return presence
+
+
+async def in_a_call():
+    """Return a scene whose session waits for its tool, and the world that drives it."""
+    scene = Scene([asks_for(("pay", {})), says("done")], act=Valve())
+    return scene, await scene.begin()
+
+
+async def test_what_has_ended_is_told_whole_and_not_waited_for():
+    scene = Scene([says("done")])
+    await scene.begin()
+
+    waiting = Waiting(scene)
+    await scene.clock.settle()
+
+    await waiting.end()
+    assert await scene.types() == waiting.told
+    assert waiting.state.finished
+
+
+async def test_what_comes_is_told_until_the_session_rests():
+    valve = Valve()
+    scene = Scene([asks_for(("pay", {})), says("done")], act=valve)
+    world = await scene.begin()
+    await living(scene, world.name)
+    waiting = Waiting(scene)
+    await scene.clock.advance(60)
+    assert "ToolStarted" == waiting.told[-1]
+
+    valve.opened.set()
+    await scene.clock.settle()
+
+    await waiting.end()
+    assert "SessionCompleted" == waiting.told[-1]
+
+
+async def test_a_session_that_there_is_not_is_not_waited_for():
+    waiting = Waiting(Scene([]), stream="session-default/none")
+    await asyncio.wait([waiting.task])
+
+    with pytest.raises(UnknownSessionError):
+        await waiting.end()
+
+
+async def test_nobody_drives_a_session_whose_driver_is_not_seen_for_so_long():
+    scene, world = await in_a_call()
+    waiting = Waiting(scene)
+    await scene.clock.advance(SILENCE_SECONDS - 1)
+    assert not waiting.task.done()
+
+    await scene.clock.advance(4)
+
+    with pytest.raises(SessionUndrivenError, match=f"{world.name} has left it"):
+        await waiting.end()
+
+
+async def test_nor_one_that_nobody_has_ever_taken_up():
+    scene = Scene([])
+    await scene.outside.start("s", scene.agent)
+    waiting = Waiting(scene)
+
+    await scene.clock.advance(SILENCE_SECONDS + 4)
+
+    with pytest.raises(SessionUndrivenError, match="nobody has taken it up yet"):
+        await waiting.end()
+
+
+async def test_one_that_is_taken_up_for_certain_is_waited_for():
+    scene, _ = await in_a_call()
+    waiting = Waiting(scene, Home(drives=True))
+
+    await scene.clock.advance(600)
+
+    assert not waiting.task.done()
+    waiting.task.cancel()
+
+
+async def test_a_driver_that_comes_in_time_begins_the_count_anew():
+    scene, world = await in_a_call()
+    waiting = Waiting(scene)
+    await scene.clock.advance(SILENCE_SECONDS - 2)
+    await living(scene, world.name)
+    await scene.clock.advance(4)
+    await scene.outside.board.leave(world.name)
+
+    await scene.clock.advance(SILENCE_SECONDS - 2)
+
+    assert not waiting.task.done()
+    waiting.task.cancel()
+
+
+async def test_a_message_that_is_not_read_is_waited_for():
+    scene = Scene([says("done"), says("again")])
+    world = await scene.begin(open=True)
+    await world.kill()
+    await scene.say(MessageSent(lane="note", text="And?"))
+    waiting = Waiting(scene, Home(drives=True))
+    await scene.clock.settle()
+    assert not waiting.task.done()
+
+    await scene.world()
+
+    await waiting.end()
+    assert 2 == waiting.told.count("ModelReplied")
+
+
+async def test_trouble_that_lasts_is_raised():
+    scene, _ = await in_a_call()
+    waiting = Waiting(scene, Home(drives=True, trouble=ClusterError("Ray", "it has ended")))
+    await scene.clock.settle()
+
+    with pytest.raises(ClusterError, match="it has ended"):
+        await waiting.end()
+
+
+# I5: whoever has the session now cannot ask after the call.
+async def test_who_was_taken_over_from_in_a_call_is_told_by_whom():
+    scene, world = await in_a_call()
+    other = await living(scene, "other")
+    await scene.outside.store.acquire(SESSION, "other", seen_epoch=1)
+    waiting = Waiting(scene, Home(world.name, drives=True))
+    await scene.clock.settle()
+
+    with pytest.raises(SessionOwnedError, match=f"driven by process {other.pid} on "):
+        await waiting.end()
+
+
+async def test_who_has_nothing_of_it_here_waits_for_the_other():
+    scene, _ = await in_a_call()
+    await living(scene, "other")
+    await scene.outside.store.acquire(SESSION, "other", seen_epoch=1)
+    waiting = Waiting(scene, Home("nobody"))
+    await scene.clock.advance(60)
+
+    assert not waiting.task.done()
+    waiting.task.cancel()
+
+
+async def owner(scene):
+    outside = scene.outside
+    return await owner_of(outside.store, outside.board, SESSION, scene.clock.now())
+
+
+async def test_what_a_living_process_drives_is_not_taken_over():
+    scene, world = await in_a_call()
+    await living(scene, world.name)
+
+    with pytest.raises(SessionOwnedError):
+        check_takeover(await scene.state(), await owner(scene))
+
+
+async def test_what_a_dead_one_drove_is():
+    scene, world = await in_a_call()
+    await living(scene, world.name, process_started=1)
+
+    assert await owner(scene) is None
+    check_takeover(await scene.state(), await owner(scene))
+
+
+async def test_what_rests_may_be_taken_over_whoever_had_it():
+    scene = Scene([says("done")])
+    world = await scene.begin(open=True)
+    await living(scene, world.name)
+
+    check_takeover(await scene.state(), await owner(scene))
+
+
+async def test_what_has_ended_is_not_taken_over():
+    scene = Scene([says("done")])
+    await scene.begin()
+
+    with pytest.raises(SessionFinishedError, match="s: the session has ended: completed"):
+        check_takeover(await scene.state(), None)
