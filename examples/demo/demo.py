@@ -24,11 +24,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from cueline.actors.inbox import ask_start
 from cueline.actors.presence import ended
 from cueline.agent import Agent
 from cueline.deciders.session import SessionState, Status
-from cueline.events.inbox import StartAsked
 from cueline.events.session import (
     ModelFailed,
     ModelReplied,
@@ -44,8 +42,8 @@ from cueline.events.session import (
     ToolSkipped,
     ToolStarted,
 )
-from cueline.on_ray import on_ray
-from cueline.runtime import Log, open_log, recorded
+from cueline.library import open_runtime
+from cueline.runtime import Log, open_log
 from cueline.session import Session
 
 HERE = Path(__file__).parent
@@ -246,26 +244,20 @@ async def run(scratch: Path) -> bool:
     folders = prepare(scratch)
     stories = {name: Story(name) for name in GOALS}
     path = scratch / "log.db"
-    async with open_log(path) as log:
+    screen.print("Starting Ray on this machine. The demo approves every sensitive call by itself.")
+    async with open_log(path) as log, open_runtime(path, on_trouble=screen.print) as runtime:
+        started: dict[str, set[str]] = {name: set() for name in GOALS}
         sessions = {}
         for name, goal in GOALS.items():
-            spec = recorded(agent_for(name, folders[name] / "workspace"))
-            asked = StartAsked(agent=spec, goal=goal, asked_at=log.clock.now())
-            sessions[name] = Session(await ask_start(log.journal(spec), name, asked), log)
-        scope = {session.stream for session in sessions.values()}
-        screen.print(
-            "Starting Ray on this machine. The demo approves every sensitive call by itself."
-        )
-        async with on_ray(path, scope=scope, on_trouble=screen.print) as place:
-            await place.place(sorted(scope))
-            started: dict[str, set[str]] = {name: set() for name in GOALS}
-            notes = [asyncio.create_task(note_starts(sessions[n], started[n])) for n in GOALS]
-            saboteur = asyncio.create_task(sabotage(log, folders, started))
-            try:
-                await asyncio.gather(saboteur, *(watch(sessions[n], stories[n]) for n in GOALS))
-            finally:
-                for note in notes:
-                    note.cancel()
+            agent = agent_for(name, folders[name] / "workspace")
+            sessions[name] = await runtime.start(agent, goal, id=name)
+        notes = [asyncio.create_task(note_starts(sessions[n], started[n])) for n in GOALS]
+        try:
+            watching = (watch(sessions[n], stories[n]) for n in GOALS)
+            await asyncio.gather(sabotage(log, folders, started), *watching)
+        finally:
+            for note in notes:
+                note.cancel()
     screen.rule("what became of them")
     summarise(stories)
     screen.print("What the tools themselves wrote down:")
