@@ -13,7 +13,7 @@ from cueline.actors.inbox import ask_start, asked_agent, new_id
 from cueline.actors.owner import check_takeover, owner_of
 from cueline.agent import Agent
 from cueline.deciders.session import SESSION, session_of
-from cueline.errors import ConfigError, CuelineError
+from cueline.errors import ConfigError, CuelineError, RejectedError, SessionFinishedError
 from cueline.events.clean import clean
 from cueline.events.inbox import StartAsked
 from cueline.events.stream import stream_name
@@ -153,8 +153,12 @@ class Runtime:
         ours = owner is not None and self._here.has(owner.incarnation)
         check_takeover(state, None if ours else owner)
         check_recorded(agent if state.setup is None else state.agent)
-        if state.stop is None:  # else it is driven to its end, and nothing else
+        try:
             await session.resume()
+        except SessionFinishedError:
+            raise
+        except RejectedError:
+            pass  # it was asked to stop: it is driven to its end, and nothing else
         self._here.scope.add(stream)
         await self._here.place.place([stream])
         return session

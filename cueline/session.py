@@ -103,8 +103,9 @@ class Session:
 
         Raises:
             UnknownSessionError: there is no such session.
-            SessionFinishedError: it has ended; nothing was recorded.
-            RejectedError: it was asked to stop; nothing was recorded.
+            SessionFinishedError: it has ended; this call recorded nothing, but with a key
+                an earlier one may have.
+            RejectedError: it was asked to stop; likewise.
             KeyReusedError: something else was said with this key.
             UnknownOutcomeError: send it again, with the same key if it had one.
         """

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from pydantic import ValidationError
 
 import cueline
 from cueline.actors.inbox import ask_start, post
@@ -21,7 +22,7 @@ from cueline.errors import (
     ToolImportError,
     UnknownSessionError,
 )
-from cueline.events.inbox import MessageSent, StartAsked
+from cueline.events.inbox import MessageSent, StartAsked, StopAsked
 from cueline.inline import inline
 from cueline.library import Here, Runtime, Troubles
 from cueline.runtime import Log, recorded
@@ -313,6 +314,24 @@ async def test_a_session_that_stops_takes_no_messages(log):
 
         with pytest.raises(RejectedError, match="one: it was asked to stop"):
             await session.send("Wait")
+
+
+async def test_a_session_that_has_yet_to_read_that_it_stops_is_driven_to_its_end(log):
+    await ask(log)
+    await post(log.journal(), ONE, StopAsked())
+    async with runtime(log) as here:
+        session = await here.resume("one")
+
+        assert "stopped" == (await session.result()).status
+
+
+# I13: what is recorded has to be read again, also in a fork.
+@pytest.mark.parametrize("seconds", [float("inf"), float("nan"), 1e300])
+async def test_a_time_that_no_calendar_holds_is_no_limit(log, seconds):
+    await ask(log)
+    async with runtime(log) as here:
+        with pytest.raises(ValidationError):
+            await here.session("one").raise_limits(max_active_seconds=seconds)
 
 
 async def test_a_limit_that_cannot_be_raised_is_refused_at_once(log):

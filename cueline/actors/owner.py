@@ -35,6 +35,12 @@ def check_takeover(state: SessionState, owner: Presence | None) -> None:
         raise SessionOwnedError(shown(state.stream), owner.machine, owner.pid)
 
 
+def sleeps(state: SessionState, now: datetime) -> bool:
+    """Whether the session waits for a moment to come: whoever is there by then takes it up."""
+    until = None if state.waiting is None else state.waiting.deadline_at
+    return until is not None and until > now
+
+
 class Vigil:
     """Watches whether anybody goes on with one session.
 
@@ -59,14 +65,21 @@ class Vigil:
         self._taken_up = taken_up
         """Whether somebody takes it up for certain."""
         self._left_since: datetime | None = None
+        self._looked_at = clock.now()
 
-    async def why_left(self) -> str | None:
-        """Return why nobody drives the session any more; None while somebody does, or may soon."""
-        why = None if self._taken_up() else await self._why_now()
+    async def why_left(self, *, idle: bool) -> str | None:
+        """Return why nobody drives the session any more; None while somebody does, or may soon.
+
+        Nobody has to while it is *idle*: nothing is to be done now.
+        """
+        now = self._clock.now()
+        if now - self._looked_at > 2 * timedelta(seconds=LOOK_SECONDS):
+            self._left_since = None  # who knows what was in between
+        self._looked_at = now
+        why = None if idle or self._taken_up() else await self._why_now()
         if why is None:
             self._left_since = None
             return None
-        now = self._clock.now()
         self._left_since = self._left_since or now
         return None if now - self._left_since < timedelta(seconds=SILENCE_SECONDS) else why
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Protocol, cast
 
 from cueline.actors.inbox import check_asked_for
-from cueline.actors.owner import LOOK_SECONDS, Vigil, owner_of
+from cueline.actors.owner import LOOK_SECONDS, Vigil, owner_of, sleeps
 from cueline.clock import Clock
 from cueline.deciders.session import SESSION, SessionState, rests, session_of
 from cueline.errors import (
@@ -123,10 +123,12 @@ class Waiter:
         while not coming.done():
             looking = asyncio.ensure_future(self._clock.sleep(LOOK_SECONDS))
             both: tuple[asyncio.Future[Any], ...] = (coming, looking)
-            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-            if looking.done():
+            try:
+                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                looking.cancel()
+            if not coming.done():
                 await self._check()
-            looking.cancel()
 
     async def _check(self) -> None:
         """Raise where nobody goes on with the session, or not as long as it is waited for here."""
@@ -136,7 +138,8 @@ class Waiter:
         # Who cannot read the log or the board now looks again.
         with suppress(LogUnavailableError):
             await self._check_owner(state)
-            if not state.finished and (why := await self._vigil.why_left()) is not None:
+            idle = sleeps(state, self._clock.now()) and not await self._unread()
+            if not state.finished and (why := await self._vigil.why_left(idle=idle)) is not None:
                 raise SessionUndrivenError(shown(stream), why)
 
     async def _check_owner(self, state: SessionState) -> None:

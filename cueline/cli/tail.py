@@ -91,7 +91,7 @@ async def _tell_when_left(log: Path, followed: "Followed") -> None:
 
 async def tell_when_left(log: Path, followed: "Followed", vigil: "Vigil", clock: "Clock") -> None:
     """Say on stderr, each time it comes about, that nobody drives a session which does not rest."""
-    from cueline.actors.owner import LOOK_SECONDS
+    from cueline.actors.owner import LOOK_SECONDS, sleeps
     from cueline.cli.running import way_to_resume
     from cueline.deciders.session import rests
     from cueline.errors import LogUnavailableError
@@ -100,8 +100,9 @@ async def tell_when_left(log: Path, followed: "Followed", vigil: "Vigil", clock:
     id, told = shown(followed.stream), False  # noqa: A001 - the word of the log
     while True:
         with suppress(LogUnavailableError):  # looked at again
-            idle = rests(followed.state, clock.now()) and not await followed.unread()
-            why = None if idle else await vigil.why_left()
+            state, now = followed.state, clock.now()
+            idle = (rests(state, now) or sleeps(state, now)) and not await followed.unread()
+            why = await vigil.why_left(idle=idle)
             if why is not None and not told:
                 way = await way_to_resume(log, followed.store, followed.stream)
                 typer.echo(f"{id}: nobody drives it now ({why}); go on with\n  {way}", err=True)

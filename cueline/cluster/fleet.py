@@ -116,8 +116,8 @@ class Fleet:
             if member.presence is not None and presence and death_of(presence, now):
                 unheard.append(member)
         await asyncio.gather(*(member.ask() for member in unheard))
-        for member in tuple(self._astray):
-            await self._look_for(member, find(present, member.incarnation), now)
+        looks = (self._look_for(m, find(present, m.incarnation), now) for m in self._astray)
+        await asyncio.gather(*looks)
 
     async def _look_for(self, member: Member, presence: Presence | None, now: datetime) -> None:
         """Find out whether a lost *member* speaks again, or has ended.

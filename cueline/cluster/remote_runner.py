@@ -176,8 +176,9 @@ class RemoteRunner:
         return False
 
     async def _call_up(self) -> None:
-        runner = await self._found()
-        await call(runner.__ray_ready__.remote(), REACH_SECONDS)
+        async with asyncio.timeout(REACH_SECONDS):
+            runner = await self._found()
+            await call(runner.__ray_ready__.remote(), REACH_SECONDS)
 
     async def _take(self, errands: Sequence[Errand]) -> None:
         runner = await self._found()

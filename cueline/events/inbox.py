@@ -102,6 +102,9 @@ class DecisionGiven(Fact):
     """Where they were asked: `cli`, `prompt`, `api` …"""
 
 
+_LONGEST = Field(default=None, allow_inf_nan=False, le=LONGEST_SECONDS)
+
+
 class RaiseAsked(Fact):
     """Somebody raises limits; what is None stays as it is."""
 
@@ -109,8 +112,8 @@ class RaiseAsked(Fact):
     max_tokens: int | None = None
     max_cost: Decimal | None = None
     max_turns: int | None = None
-    max_active_seconds: float | None = None
-    max_wall_seconds: float | None = Field(default=None, le=LONGEST_SECONDS)
+    max_active_seconds: float | None = _LONGEST
+    max_wall_seconds: float | None = _LONGEST
 
 
 class RoomMade(Fact):

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from cueline.actors.owner import check_takeover, owner_of
+from cueline.actors.effect import RUNNER_SECONDS
+from cueline.actors.owner import Vigil, check_takeover, owner_of
 from cueline.actors.presence import SILENCE_SECONDS, presence_of
 from cueline.actors.waiter import Waiter
 from cueline.errors import (
@@ -137,6 +138,32 @@ async def test_one_that_is_taken_up_for_certain_is_waited_for():
 
     assert not waiting.task.done()
     waiting.task.cancel()
+
+
+async def test_nobody_has_to_drive_what_waits_for_a_moment_to_come():
+    scene = Scene([asks_for(("build", {})), says("done")])
+    scene.outside.runners.reach = False
+    world = await scene.begin()
+    await world.kill()
+    waiting = Waiting(scene)
+    await scene.clock.advance(RUNNER_SECONDS - 1)
+    assert not waiting.task.done()
+
+    await scene.clock.advance(SILENCE_SECONDS + 5)
+
+    with pytest.raises(SessionUndrivenError, match="has left it"):
+        await waiting.end()
+
+
+async def test_what_was_seen_before_the_machine_slept_counts_no_more():
+    scene, _ = await in_a_call()
+    outside = scene.outside
+    vigil = Vigil(SESSION, outside.store, outside.board, scene.clock, taken_up=lambda: False)
+    assert await vigil.why_left(idle=False) is None
+
+    await scene.clock.advance(3600)
+
+    assert await vigil.why_left(idle=False) is None
 
 
 async def test_a_driver_that_comes_in_time_begins_the_count_anew():
