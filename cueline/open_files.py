@@ -1,4 +1,4 @@
-"""Whether this process may open more files."""
+"""Whether more files may be opened, and what to say where they may not."""
 
 import errno
 import os
@@ -6,35 +6,46 @@ import resource
 
 SPARE = 4
 """SQLite opens so many for one log; where fewer are left, that is what it fails of."""
-_RAN_OUT = (errno.EMFILE, errno.ENFILE)
+USUAL = 1024
+"""So many are enough for most; who has fewer is told to allow these."""
+_ALL_OPEN = (
+    "no more files can be opened: all processes of this machine together have as many "
+    "as it allows; end what holds them, then try again"
+)
 
 
-def ran_out(error: BaseException | None) -> bool:
-    """Whether *error*, or what led to it, is that no more files may be open."""
+def shortage_of(error: BaseException | None) -> str | None:
+    """Return what to say where *error*, or what led to it, is that no more files may be open."""
     while error is not None:
-        if isinstance(error, OSError) and error.errno in _RAN_OUT:
-            return True
+        if isinstance(error, OSError) and (said := _said_of(error)) is not None:
+            return said
         error = error.__cause__ or error.__context__
-    return False
+    return None
 
 
-def are_spent() -> bool:
-    """Whether hardly any file may be opened now; SQLite does not say why it could not."""
+def shortage() -> str | None:
+    """Return what to say where hardly any file may be opened now.
+
+    SQLite does not say why it could not open one.
+    """
     opened: list[int] = []
     try:
         opened.extend(os.open(os.devnull, os.O_RDONLY) for _ in range(SPARE))
     except OSError as error:
-        return error.errno in _RAN_OUT
+        return _said_of(error)
     finally:
         for each in opened:
             os.close(each)
-    return False
+    return None
 
 
-def limit_reached() -> str:
-    """Return what is said of it: the limit, and the command that raises it."""
+def _said_of(error: OSError) -> str | None:
+    if error.errno == errno.ENFILE:
+        return _ALL_OPEN  # whatever this process may have
+    if error.errno != errno.EMFILE:
+        return None
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return (
         f"no more files can be opened: this process may have {limit} (`ulimit -n`); "
-        "allow more with `ulimit -n 1024`, then try again"
+        f"allow more with `ulimit -n {max(USUAL, 2 * limit)}`, then try again"
     )

@@ -19,14 +19,14 @@ def spent():
 
 
 def test_a_process_that_has_all_its_files_open_knows(spent):
-    assert open_files.are_spent()
+    assert "this process may have" in open_files.shortage()
 
 
 def test_looking_whether_files_can_be_opened_opens_none():
     before = os.dup(0)
     os.close(before)
 
-    assert not open_files.are_spent()
+    assert open_files.shortage() is None
 
     after = os.dup(0)
     os.close(after)
@@ -38,5 +38,29 @@ def test_running_out_of_files_is_known_by_what_led_to_an_error(number):
     error = RuntimeError("another")
     error.__cause__ = OSError(number, "out of files")
 
-    assert open_files.ran_out(error)
-    assert not open_files.ran_out(OSError(errno.ENOENT, "another"))
+    assert open_files.shortage_of(error) is not None
+    assert open_files.shortage_of(OSError(errno.ENOENT, "another")) is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "advised"), [(64, 1024), (1024, 2048), (20_000, 40_000)], ids=str
+)
+def test_more_files_are_advised_than_there_may_be(monkeypatch, limit, advised):
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, limit))
+
+    said = open_files.shortage_of(OSError(errno.EMFILE, "out of files"))
+
+    assert f"this process may have {limit} (`ulimit -n`)" in said
+    assert f"allow more with `ulimit -n {advised}`" in said
+
+
+def test_where_the_machine_has_no_more_files_the_limit_of_a_process_is_not_blamed(monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENFILE, "out of files")
+
+    monkeypatch.setattr(os, "open", full)
+
+    said = open_files.shortage()
+
+    assert "all processes of this machine" in said
+    assert "ulimit" not in said

@@ -32,7 +32,7 @@ from cueline.errors import (
     UnknownOutcomeError,
     UnknownSessionError,
 )
-from cueline.open_files import limit_reached, ran_out
+from cueline.open_files import shortage_of
 
 
 class Exit(IntEnum):
@@ -114,8 +114,8 @@ class Commands(TyperGroup):
             take(ctx, ctx.args)
             return super().invoke(ctx)
         except CuelineError as error:
-            if ran_out(error):
-                raise _out_of_files() from error
+            if (said := shortage_of(error)) is not None:
+                raise _out_of_files(said) from error
             tell(error, ctx.obj, named_log(ctx))
             raise typer.Exit(exit_of(error)) from error
         except KeyboardInterrupt:
@@ -139,8 +139,8 @@ def _unforeseen(error: Exception, outside: Outside | None) -> typer.Exit:
         sys.stdout = None  # else it is tried once more at the end
         typer.echo(f"error: the output cannot be written: {error.strerror}", err=True)
         return typer.Exit(Exit.FAILED)
-    if ran_out(error):
-        return _out_of_files()
+    if (said := shortage_of(error)) is not None:
+        return _out_of_files(said)
     if isinstance(error, OSError) and isinstance(error.filename, str):
         tell(CuelineError(f"{error.filename}: {error.strerror}"), outside)
         return typer.Exit(Exit.REFUSED)
@@ -148,8 +148,8 @@ def _unforeseen(error: Exception, outside: Outside | None) -> typer.Exit:
     return typer.Exit(Exit.FAILED)
 
 
-def _out_of_files() -> typer.Exit:
-    typer.echo(f"error: {limit_reached()}; what was recorded is kept", err=True)
+def _out_of_files(said: str) -> typer.Exit:
+    typer.echo(f"error: {said}; what was recorded is kept", err=True)
     return typer.Exit(Exit.FAILED)
 
 

@@ -20,6 +20,7 @@ from cueline.cli.hiding import hidden
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.outside import Outside, outside_of
 from cueline.clock import SystemClock
+from cueline.console.text import visible
 from cueline.errors import ClusterError, LogUnavailableError
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ async def _keep(plan: Plan, outside: Outside, *, as_json: bool) -> None:
         error = failed[0].exception() if failed else None
         if error is not None:
             # Now: where its Ray has died, Ray may end this process before the last word.
-            typer.echo(hidden(str(error), outside), err=True)
+            typer.echo(visible(hidden(str(error), outside)), err=True)
         typer.echo("going down; a second Ctrl-C leaves at once", err=True)
         if error is not None:
             raise error
@@ -194,7 +195,7 @@ def _end(over: asyncio.Event) -> None:
 async def _watch(kept: "Kept", outside: Outside) -> None:
     while True:
         for line in await kept.watch():
-            typer.echo(hidden(line, outside), err=True)
+            typer.echo(visible(hidden(line, outside)), err=True)
 
 
 async def _look(kept: "Kept") -> None:

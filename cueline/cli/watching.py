@@ -18,6 +18,7 @@ from cueline.console.prompt import Answered, Prompts
 from cueline.console.question import Question
 from cueline.console.screen import Screen
 from cueline.console.telling import Line, Telling
+from cueline.console.text import visible
 from cueline.deciders.session import SessionState, Status
 from cueline.errors import CuelineError
 from cueline.events.clean import clean
@@ -278,7 +279,7 @@ class Watch:
         if warning != self._warned:
             self._warned = warning
             agent = self.state.agent if self.state.setup is not None else None
-            typer.echo(self._log.redactor(agent).redact(warning)[0], err=True)
+            typer.echo(visible(self._log.redactor(agent).redact(warning)[0]), err=True)
 
     def _soon(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)

@@ -20,7 +20,7 @@ from sqlite_utils.db import sqlite3  # type: ignore[attr-defined]  # the library
 
 from cueline.errors import CorruptEventError, LogUnavailableError
 from cueline.events.store import EventStore, RecordedEvent, from_us
-from cueline.open_files import are_spent, limit_reached
+from cueline.open_files import shortage
 from cueline.projections.approval import Approval
 from cueline.projections.audit import Facets
 from cueline.projections.breaker import Breaker
@@ -218,9 +218,8 @@ class Views:
         try:
             yield
         except sqlite3.OperationalError as error:
-            spent = _code_of(error) == _CANNOT_OPEN and are_spent()
-            reason = limit_reached() if spent else str(error)
-            raise LogUnavailableError(str(self.path), reason) from error
+            said = shortage() if _code_of(error) == _CANNOT_OPEN else None
+            raise LogUnavailableError(str(self.path), said or str(error)) from error
 
 
 def _code_of(error: Exception) -> int:

@@ -86,8 +86,8 @@ def is_unusable(error: Exception) -> bool:
 
 def reason_of(error: Exception) -> str:
     """Return what the operator is told of SQLite's *error*."""
-    if code_of(error) == _CANNOT_OPEN and open_files.are_spent():
-        return open_files.limit_reached()
+    if code_of(error) == _CANNOT_OPEN and (said := open_files.shortage()) is not None:
+        return said
     return _REASONS.get(code_of(error), str(error))
 
 

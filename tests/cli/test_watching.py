@@ -38,6 +38,15 @@ async def test_trouble_that_may_pass_is_told_once_and_waited_for(finished, capsy
     assert told == capsys.readouterr().err
 
 
+async def test_what_a_warning_repeats_moves_no_cursor(finished, capsys):
+    async with open_log(finished.log) as log:
+        watch = Watch(log, ONE, Screen(quiet=True), attended=False)
+
+        watch.stuck(ONE, LogUnavailableError("log.db", "\x1b[2Jfull \u202etxt"))
+
+    assert "warning: log.db: \\x1b[2Jfull \\x202etxt (tried" in capsys.readouterr().err
+
+
 async def test_who_leaves_while_ray_starts_has_recorded_nothing():
     recorded = []
 
