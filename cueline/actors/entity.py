@@ -25,6 +25,7 @@ from msgspec.structs import replace
 
 from cueline.actors.author import author_of
 from cueline.actors.family import farewell
+from cueline.actors.inbox import check_asked_for
 from cueline.actors.outfit import Outfit
 from cueline.clock import Clock
 from cueline.deciders.prompt import Prompt
@@ -33,13 +34,11 @@ from cueline.errors import (
     CuelineError,
     LogUnavailableError,
     UnknownOutcomeError,
-    UnknownSessionError,
 )
 from cueline.events.codec import Emptied
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.session import SessionEvent
 from cueline.events.store import NO_STREAM
-from cueline.events.stream import shown, sibling
 
 Answer = TypeVar("Answer")
 
@@ -109,12 +108,9 @@ class Entity:
         """
         store = self.journal.store
         head = await store.head(self.stream)
-        if (
-            head.version == NO_STREAM
-            and (await store.head(sibling(self.stream, "inbox"))).version == NO_STREAM
-        ):
-            # Not acquired: that would make a stream of a name that means nothing.
-            raise UnknownSessionError(shown(self.stream), "there is no such session in this log")
+        if head.version == NO_STREAM:
+            # A name that means nothing is not acquired: that would make a stream of it.
+            await check_asked_for(store, self.stream)
         self.epoch = await store.acquire(self.stream, self._owner, head.epoch)
         await self._fold(self.stream, None)
 

@@ -17,7 +17,7 @@ from cueline.events.fact import Fact
 from cueline.events.inbox import ChildAsked, ChildEnded, StartAsked
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.session import ModelFailed, ModelReplied, ReservationClosed, SessionEvent
-from cueline.events.store import ANY, NO_STREAM
+from cueline.events.store import ANY
 from cueline.events.stream import shown, sibling
 from cueline.events.tree import DescendantAsked
 
@@ -34,8 +34,7 @@ async def child_of(journal: Journal, parent: str, asked: StartAsked) -> StartAsk
     async for fact in _facts(journal, parent):
         state = evolve(state, fact)
     if state.setup is None:
-        if (await journal.store.head(sibling(parent, "inbox"))).version == NO_STREAM:
-            raise UnknownSessionError(shown(parent), "there is no such session in this log")
+        await asked_for(journal, parent)
         raise RejectedError(shown(parent), "nobody has taken it up yet; start its child after that")
     if state.finished:
         raise SessionFinishedError(shown(parent), f"the session has ended: {state.status}")
@@ -58,10 +57,20 @@ def _limits(allowance: Allowance) -> bool:
 
 
 async def asked_for(journal: Journal, stream: str) -> StartAsked:
-    """Return the wish that a session's inbox begins with."""
-    async for _, fact in journal.read(sibling(stream, "inbox"), NO_STREAM, 1):
-        return cast("StartAsked", fact)
-    raise AssertionError("nobody asked for this session")
+    """Return the wish that a session's inbox begins with.
+
+    Raises:
+        UnknownSessionError: there is no such session.
+    """
+    async for _, asked in journal.read(sibling(stream, "inbox"), until=1):
+        assert isinstance(asked, StartAsked), "an inbox begins with the wish for its session"
+        return asked
+    raise unknown(stream)
+
+
+def unknown(stream: str) -> UnknownSessionError:
+    """Return the refusal of the name of a session that nobody has asked for."""
+    return UnknownSessionError(shown(stream), "there is no such session in this log")
 
 
 async def spawning(journal: Journal, child: str, asked: StartAsked) -> list[FactWrite]:

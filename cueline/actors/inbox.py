@@ -2,11 +2,10 @@
 
 from uuid import uuid4
 
-from cueline.actors.family import spawning
+from cueline.actors.family import asked_for, spawning, unknown
 from cueline.errors import (
     KeyReusedError,
     RejectedError,
-    UnknownSessionError,
     WrongExpectedVersionError,
 )
 from cueline.events.agent import AgentSpec
@@ -55,7 +54,7 @@ async def check_asked_for(store: EventStore, stream: str) -> None:
         UnknownSessionError: there is no such session.
     """
     if (await store.head(sibling(stream, "inbox"))).version == NO_STREAM:
-        raise _unknown(stream)
+        raise unknown(stream)
 
 
 async def asked_agent(journal: Journal, stream: str) -> AgentSpec:
@@ -64,10 +63,7 @@ async def asked_agent(journal: Journal, stream: str) -> AgentSpec:
     Raises:
         UnknownSessionError: there is no such session.
     """
-    async for _, asked in journal.read(sibling(stream, "inbox"), until=1):
-        assert isinstance(asked, StartAsked), "an inbox begins with the wish for its session"
-        return asked.agent
-    raise _unknown(stream)
+    return (await asked_for(journal, stream)).agent
 
 
 async def post(
@@ -87,7 +83,3 @@ async def post(
     inbox = sibling(stream, "inbox")
     write = FactWrite(stream=inbox, steps=[[message]], expected_version=ANY, actor=by)
     return await journal.append([write], key=key or uuid4().hex)
-
-
-def _unknown(stream: str) -> UnknownSessionError:
-    return UnknownSessionError(shown(stream), "there is no such session in this log")

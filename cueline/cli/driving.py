@@ -8,6 +8,7 @@ from pathlib import Path
 
 import typer
 
+from cueline.actors.owner import LOOK_SECONDS
 from cueline.cli.failure import Exit
 from cueline.cli.running import is_up, resuming
 from cueline.cli.signals import Interrupts
@@ -22,8 +23,6 @@ from cueline.runtime import Log, Place
 Record = Callable[[], Awaitable[None]]
 """Puts into the log what somebody wishes of a session."""
 _NOTHING = "left before anything was recorded"
-LOOK_SECONDS = 2.0
-"""How often to see whether what drives the session elsewhere is still there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

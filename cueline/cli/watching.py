@@ -19,7 +19,7 @@ from cueline.console.question import Question
 from cueline.console.screen import Screen
 from cueline.console.telling import Line, Telling
 from cueline.console.text import visible
-from cueline.deciders.session import SessionState, Status
+from cueline.deciders.session import SessionState, rests
 from cueline.errors import CuelineError
 from cueline.events.clean import clean
 from cueline.events.inbox import DecisionGiven, InboxMessage, Lane, MessageSent, PauseAsked
@@ -149,17 +149,19 @@ class Watch:
                 return
 
     async def _rests(self) -> bool:
+        if not rests(self.state, self._log.clock.now()) or self._is_for_who_is_here:
+            return False
+        return not await self._followed.unread()
+
+    @property
+    def _is_for_who_is_here(self) -> bool:
+        """Whether it rests for a word that the person here may give."""
         state = self.state
         if state.finished:
-            person = True
-        elif state.waiting is not None:
-            kind, until = state.waiting.kind, state.waiting.deadline_at
-            # A question that has expired is not for people any more.
-            asked = kind == "approval" and (until is None or until > self._log.clock.now())
-            person = state.waiting.is_pause or (asked and not self._attended)
-        else:
-            person = state.status is Status.IDLE and not self._entry.open
-        return person and not await self._followed.unread()
+            return False
+        if state.waiting is None:
+            return self._entry.open
+        return self._attended and not state.waiting.is_pause
 
     def _take(self, recorded: RecordedEvent, fact: SessionEvent | None, *, show: bool) -> None:
         if fact is None:
