@@ -11,6 +11,7 @@ from time import monotonic
 from cueline import open_files
 from cueline.errors import LogFormatError, LogLostError, LogUnavailableError
 from cueline.stores.file_system import refuse_network
+from cueline.stores.held_file import HeldFile
 from cueline.stores.lock_holder import lock_holder
 from cueline.stores.sqlite_library import sqlite_library
 from cueline.stores.sqlite_schema import FORMAT, SCHEMA
@@ -120,14 +121,14 @@ def make_private(path: Path) -> None:
         real(path).touch(0o600, exist_ok=False)
 
 
-def identity(path: str | Path) -> tuple[int, int] | None:
+def identity(path: Path) -> tuple[int, int] | None:
     """Return what tells the file at *path* from one that takes its place; None where none is.
 
     Raises:
         OSError: nobody can tell.
     """
     try:
-        found = os.stat(path)  # noqa: PTH116 - asked at each commit: of a `Path`, it takes thrice as long
+        found = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return None
     return found.st_dev, found.st_ino
@@ -156,7 +157,7 @@ class LogFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._held: dict[str, tuple[int, int] | None] = {}
+        self._held: list[HeldFile] = []
         self._closed = False
 
     def open(self, *, must_exist: bool, read_only: bool, now_us: int) -> str:
@@ -190,13 +191,15 @@ class LogFile:
         it stays the same.
         """
         # Not the path as it was named: that may be a link, or relative.
-        files = [real(self.path), self._beside("-wal")] if wal else [real(self.path)]
-        with suppress(OSError):
-            self._held = {str(path): identity(path) for path in files}
+        for path in [real(self.path), self._beside("-wal")] if wal else [real(self.path)]:
+            with suppress(OSError):
+                self._held.append(HeldFile(path))
 
     def let_go(self) -> None:
         """Have `check` find nothing wrong any more: what is closed is nobody's."""
-        self._held = {}
+        held, self._held = self._held, []
+        for file in held:
+            file.close()
         self._closed = True
 
     def check(self) -> None:
@@ -208,14 +211,13 @@ class LogFile:
         Raises:
             LogLostError: it is not; stop.
         """
-        for path, held in self._held.items():
+        for file in self._held:
             try:
-                found = identity(path)
+                became = file.became()
             except OSError:
                 continue  # it cannot be seen now, which says nothing of what is there
-            if found != held:
-                what = Path(path).name if path.endswith("-wal") else "the log"
-                became = "was removed" if found is None else "was replaced by another file"
+            if became is not None:
+                what = file.path.name if file.path.name.endswith("-wal") else "the log"
                 raise LogLostError(str(self.path), f"{what} {became}")
 
     def writer(self, *, create: bool = False) -> sqlite3.Connection:
