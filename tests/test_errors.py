@@ -26,7 +26,7 @@ EXAMPLES = {
 def tree(root: type[Exception]) -> Iterator[type[Exception]]:
     yield root
     for child in root.__subclasses__():
-        if child.__module__ == errors.__name__:
+        if child.__module__.startswith(errors.__name__):
             yield from tree(child)
 
 

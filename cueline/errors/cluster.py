@@ -1,0 +1,59 @@
+"""What goes wrong between processes: runners, and the cluster that they are in."""
+
+from cueline.errors.root import CuelineError
+
+
+class RunnerBusyError(CuelineError):
+    """The runner took nothing on; ask another, or this one later."""
+
+    retryable = True
+
+    def __init__(self, runner: str) -> None:
+        super().__init__(runner)
+        self.runner = runner
+
+    def __str__(self) -> str:
+        return f"runner {self.runner} is busy"
+
+
+class RunnerGoneError(CuelineError):
+    """The runner cannot be reached; the call may or may not have run."""
+
+    retryable = True
+
+    def __init__(self, runner: str, reason: str) -> None:
+        super().__init__(runner, reason)
+        self.runner = runner
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"runner {self.runner} cannot be reached: {self.reason}"
+
+
+class StaleOrderError(CuelineError):
+    """The order names another incarnation, or an epoch below one already served."""
+
+    def __init__(self, runner: str, stream: str, epoch: int, current: int) -> None:
+        super().__init__(runner, stream, epoch, current)
+        self.runner = runner
+        self.stream = stream
+        self.epoch = epoch
+        self.current = current
+
+    def __str__(self) -> str:
+        return (
+            f"runner {self.runner} refused an order for {self.stream}: "
+            f"epoch {self.epoch}, it serves {self.current}"
+        )
+
+
+class ClusterError(CuelineError):
+    """The Ray cluster is not there, not ours, or not usable; the message says what to do."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(address, reason)
+        self.address = address
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.address}: {self.reason}"

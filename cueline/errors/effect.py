@@ -1,0 +1,67 @@
+"""What the world outside answers when it does not do what it was asked."""
+
+from cueline.errors.root import CuelineError
+
+
+class ProviderUnavailableError(CuelineError):
+    """The model cannot answer now; wait, try again.
+
+    `kind` is one of rate_limited, overloaded, unavailable, timeout, network,
+    malformed_reply. `retry_after` is what the provider asked for, in seconds;
+    `used` what the attempt used all the same, in tokens, where that was told.
+    """
+
+    retryable = True
+
+    def __init__(
+        self,
+        kind: str,
+        message: str,
+        retry_after: float | None = None,
+        used: dict[str, int] | None = None,
+    ) -> None:
+        super().__init__(kind, message, retry_after, used)
+        self.kind = kind
+        self.message = message
+        self.retry_after = retry_after
+        self.used = used
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.message}"
+
+
+class ProviderRefusedError(CuelineError):
+    """The model will not answer this request; do not try it again.
+
+    `kind` is one of invalid_request, auth, refused, context_too_long,
+    content_filtered, unknown. `used` is what the attempt used all the same, in
+    tokens, where that was told.
+    """
+
+    def __init__(self, kind: str, message: str, used: dict[str, int] | None = None) -> None:
+        super().__init__(kind, message, used)
+        self.kind = kind
+        self.message = message
+        self.used = used
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.message}"
+
+
+class ToolFailedError(CuelineError):
+    """A tool did not do what it was asked; the message is for the model.
+
+    `kind` is one of tool_error, invalid_arguments, unknown_tool, killed; or, from
+    a tool that says that its failure passes, rate_limited, overloaded, unavailable,
+    timeout, network, malformed_reply: a call that may be repeated is tried again,
+    `retry_after` seconds later at the earliest.
+    """
+
+    def __init__(self, kind: str, message: str, retry_after: float | None = None) -> None:
+        super().__init__(kind, message, retry_after)
+        self.kind = kind
+        self.message = message
+        self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.message}"
