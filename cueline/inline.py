@@ -1,12 +1,13 @@
 """All actors in one process: what drives sessions where there is no cluster."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager, closing, suppress
 
+from cueline.actors.again import Trouble, begin
 from cueline.actors.approval_gate import ApprovalGate
 from cueline.actors.cost_ledger import CostLedger
-from cueline.actors.dispatcher import Dispatcher, WorkIndex
+from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher, WorkIndex
 from cueline.actors.presence import BEAT_SECONDS, ended, find, presence_of
 from cueline.actors.runner import Runner, RunnerPort
 from cueline.actors.session_host import HostPort, SessionHost
@@ -26,7 +27,7 @@ class OneRunner:
         self._runner = runner
         self._presence = presence
         self._board = board
-        self._out_of_reach: set[str] = set()
+        self.out_of_reach: set[str] = set()
         """Those that were asked after and live: frozen, or of another process."""
 
     def choose(self, tool: ToolSpec, workspace: Workspace | None) -> str | None:
@@ -50,14 +51,12 @@ class OneRunner:
         presence = find(await self._board.all(), incarnation)
         over = f"runner {incarnation} has left" if presence is None else ended(presence)
         if over is None:
-            self._out_of_reach.add(incarnation)
-        else:
-            self._out_of_reach.discard(incarnation)
+            self.out_of_reach.add(incarnation)
         return over
 
-    async def has_lost_one(self) -> bool:
-        """Whether one that was out of reach has ended since."""
-        return any([await self.gone(each) is not None for each in tuple(self._out_of_reach)])
+    async def ended(self) -> set[str]:
+        """Return those that were out of reach, and have ended since."""
+        return {each for each in tuple(self.out_of_reach) if await self.gone(each) is not None}
 
 
 class OneHost:
@@ -82,7 +81,7 @@ class Inline:
         executor: ToolExecutor,
         index: WorkIndex,
         *,
-        on_trouble: Callable[[str, CuelineError], None],
+        on_trouble: Trouble,
         scope: Collection[str] | None,
     ) -> None:
         self.presence = presence_of("inline")
@@ -104,15 +103,18 @@ class Inline:
             board=log.board,
             clock=log.clock,
             scope=scope,
-            on_trouble=lambda error: on_trouble("the dispatcher", error),
         )
+        self._on_trouble = on_trouble
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Say that this process lives, and begin to look for work."""
         await self.log.board.beat(self.presence)
-        work = (self._beat(), self._look(), self.dispatcher.follow(), self.dispatcher.run())
-        self._tasks = [asyncio.create_task(each) for each in work]
+        steps = {"looking for work": self._look, "following the log": self.dispatcher.follow}
+        self._tasks = [
+            asyncio.create_task(self._beat()),
+            *begin(steps, clock=self.log.clock, on_trouble=self._on_trouble),
+        ]
 
     async def place(self, streams: Collection[str]) -> None:
         """See `Place.place`."""
@@ -141,13 +143,12 @@ class Inline:
             await self.log.clock.sleep(BEAT_SECONDS)
 
     async def _look(self) -> None:
-        """Wake who waits for a runner that has ended: the deadline of the wait is far."""
-        while True:
-            await self.log.clock.sleep(BEAT_SECONDS)
-            # What cannot be seen now is seen at the next look, or at the deadline.
-            with suppress(CuelineError):
-                if await self._runners.has_lost_one():
-                    await self.dispatcher.wake("runner")
+        await self.dispatcher.tick()
+        if ended := await self._runners.ended():
+            # They would wait until a deadline that is far.
+            await self.dispatcher.wake("runner")
+            self._runners.out_of_reach -= ended
+        await self.log.clock.sleep(TICK_SECONDS)
 
 
 @asynccontextmanager
@@ -155,7 +156,7 @@ async def inline(
     log: Log,
     *,
     scope: Collection[str] | None,
-    on_trouble: Callable[[str, CuelineError], None],
+    on_trouble: Trouble,
 ) -> AsyncIterator[Inline]:
     """Drive the sessions of *scope* in this process; None means all that nobody drives."""
     with closing(Views(views_path(log.path))) as views:

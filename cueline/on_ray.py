@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self, cast
 
+from cueline.actors.again import Trouble
 from cueline.actors.approval_gate import ApprovalGate, GatePort
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.effect import RunnerDirectory
@@ -21,7 +22,7 @@ from cueline.actors.presence import death_of, ended, machine_name, presence_of
 from cueline.actors.session_host import SessionHost
 from cueline.actors.tool import ToolExecutor
 from cueline.clock import SystemClock
-from cueline.errors import ClusterError, CuelineError
+from cueline.errors import ClusterError
 from cueline.events.journal import Journal
 from cueline.events.store import EventStore, Presence, PresenceBoard
 from cueline.projections.views import Views, views_path
@@ -32,9 +33,6 @@ from cueline.tools.executor import ProcessToolExecutor
 ANSWER_SECONDS = 15.0
 """How long a dispatcher that is being restarted may take."""
 POLL_SECONDS = 0.05
-
-Trouble = Callable[[str, CuelineError], None]
-"""Is told of a session that cannot be driven, and why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,16 +138,18 @@ async def test_a_call_is_waited_for_until_the_process_that_has_it_ends(tmp_path)
         assert 3 > await seconds_until("SessionCompleted", log)
 
 
-async def test_trouble_of_the_dispatcher_is_told(tmp_path):
-    told = []
-    async with (
-        open_log(tmp_path / "log.db") as log,
-        inline(log, scope=set(), on_trouble=lambda *trouble: told.append(trouble)) as here,
-    ):
-        here.dispatcher._index._views.db.execute("PRAGMA query_only = 1")
-        asked = StartAsked(agent=AGENT.spec(), asked_at=log.clock.now())
+async def test_who_cannot_look_for_work_says_so_once_and_looks_again(tmp_path):
+    clock, told = FakeClock(), []
+    async with open_log(tmp_path / "log.db") as opened:
+        log = replace(opened, clock=clock)
+        asked = StartAsked(agent=recorded(HOLDER), goal="Go", asked_at=clock.now())
         await ask_start(log.journal(), "one", asked)
-        await await_until(lambda: told)
+        async with inline(log, scope=None, on_trouble=lambda *why: told.append(why)) as here:
+            views = here.dispatcher._index._views.db
+            views.execute("PRAGMA query_only = 1")
+            await clock.advance(3)
+            views.execute("PRAGMA query_only = 0")
 
-    assert ["the dispatcher"] == [name for name, _ in told]
-    assert isinstance(told[0][1], LogUnavailableError)
+            assert 3 > await seconds_until("ToolStarted", log)
+
+    assert [("looking for work", LogUnavailableError)] == [(what, type(why)) for what, why in told]

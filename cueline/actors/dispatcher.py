@@ -1,6 +1,6 @@
 """The dispatcher: finds sessions with work and no living owner, gives them to a host."""
 
-from collections.abc import Awaitable, Callable, Collection, Container, Sequence
+from collections.abc import Collection, Container, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Protocol
@@ -8,7 +8,6 @@ from typing import Protocol
 from cueline.actors.presence import death_of
 from cueline.actors.session_host import HostPort
 from cueline.clock import Clock
-from cueline.errors import CuelineError
 from cueline.events.session import WaitKind
 from cueline.events.store import EventStore, PresenceBoard
 from cueline.events.stream import category_of, sibling
@@ -56,7 +55,6 @@ class Dispatcher:
         board: PresenceBoard,
         clock: Clock,
         scope: Container[str] | None = None,
-        on_trouble: Callable[[CuelineError], None] | None = None,
     ) -> None:
         self._store = store
         self._index = index
@@ -64,23 +62,6 @@ class Dispatcher:
         self._board = board
         self._clock = clock
         self._scope = scope
-        self._on_trouble = on_trouble
-        self._in_trouble = False
-
-    async def run(self) -> None:
-        """Look for work every second, for ever; what fails now is tried again."""
-        while True:
-            if await self._goes_well(self.tick):
-                self._in_trouble = False
-            await self._clock.sleep(TICK_SECONDS)
-
-    async def follow(self) -> None:
-        """Pass on at once what comes into inboxes and happens to breakers, for ever.
-
-        `tick` finds the messages that this misses.
-        """
-        while not await self._goes_well(self._follow):
-            await self._clock.sleep(TICK_SECONDS)
 
     async def tick(self) -> None:
         """Give every session with work and no living owner to a host."""
@@ -89,6 +70,21 @@ class Dispatcher:
         due = await self._index.due(self._clock.now())
         driven = [stream for stream in await self._index.driven() if stream not in active]
         await self.place([s for s in dict.fromkeys([*due, *driven]) if self._cares(s)])
+
+    async def follow(self) -> None:
+        """Pass on at once what comes into inboxes and happens to breakers, until that fails.
+
+        `tick` finds the messages that this misses.
+        """
+        after = await self._store.last_position()
+        # What happened to breakers while nobody followed is told by looking once.
+        await self._look_at_breakers()
+        async for recorded in self._store.follow(after, {"inbox", "breaker"}):
+            stream = sibling(recorded.stream, "session")
+            if category_of(recorded.stream) == "breaker":
+                await self._pass_on(recorded.type)
+            elif self._cares(stream):
+                await self.place([stream])
 
     async def place(self, streams: Collection[str]) -> None:
         """Give *streams* to hosts, unless somebody else's host drives them."""
@@ -112,17 +108,6 @@ class Dispatcher:
         waiting = await self._index.waiting(kind)
         await self.place([stream for stream in waiting if self._cares(stream)])
 
-    async def _follow(self) -> None:
-        after = await self._store.last_position()
-        # What happened to breakers while nobody followed is told by looking once.
-        await self._look_at_breakers()
-        async for recorded in self._store.follow(after, {"inbox", "breaker"}):
-            stream = sibling(recorded.stream, "session")
-            if category_of(recorded.stream) == "breaker":
-                await self._pass_on(recorded.type)
-            elif self._cares(stream):
-                await self.place([stream])
-
     async def _pass_on(self, happened: str) -> None:
         """Tell the hosts of what changes whether calls go out, and wake who waited for that."""
         if happened == "FailureCounted":
@@ -141,24 +126,6 @@ class Dispatcher:
     async def _living(self) -> set[str]:
         now = self._clock.now()
         return {p.incarnation for p in await self._board.all() if death_of(p, now) is None}
-
-    async def _goes_well(self, step: Callable[[], Awaitable[None]]) -> bool:
-        """Whether *step* did; whatever goes wrong, a loop that ended would find nobody's work."""
-        try:
-            await step()
-        except CuelineError as error:
-            self._tell(error)
-        except Exception as error:  # noqa: BLE001 - as said
-            self._tell(CuelineError(f"{type(error).__name__}: {error}"))
-        else:
-            return True
-        return False
-
-    def _tell(self, error: CuelineError) -> None:
-        """Report the first of a row of failures."""
-        if self._on_trouble is not None and not self._in_trouble:
-            self._on_trouble(error)
-        self._in_trouble = True
 
 
 def _host_for(stream: str, hosts: Collection[str]) -> str:

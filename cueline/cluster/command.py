@@ -5,13 +5,14 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from uuid import uuid4
 
+from cueline.actors.again import Trouble
 from cueline.actors.dispatcher import TICK_SECONDS
 from cueline.actors.presence import machine_name
 from cueline.clock import SystemClock
 from cueline.cluster.connection import Connection
 from cueline.cluster.member import Member
 from cueline.cluster.runner_directory import living_nodes
-from cueline.cluster.site import Parts, Site, Trouble
+from cueline.cluster.site import Parts, Site
 from cueline.cluster.supervisor import Supervisor
 from cueline.errors import ClusterError
 from cueline.events.store import EventStore, PresenceBoard

@@ -13,10 +13,10 @@ from functools import partial
 
 import ray
 
+from cueline.actors.again import Step, begin
 from cueline.actors.left_alone import AllBut, left_running
 from cueline.actors.presence import BEAT_SECONDS, death_of, find, presence_of
 from cueline.clock import SystemClock
-from cueline.cluster.again import Step, always
 from cueline.cluster.call import DEAD, UNCLEAR, awake, call
 from cueline.cluster.fleet import START_SECONDS
 from cueline.cluster.log_writer import LogWriterActor
@@ -160,11 +160,7 @@ class DispatcherActor:
         if scope is not None:
             place = self._supervisor.place
             steps["following what was left alone"] = partial(scope.follow, self._store, place)
-        loops = (
-            always(what, step, clock=clock, on_trouble=self._trouble)
-            for what, step in steps.items()
-        )
-        self._tasks = [asyncio.create_task(loop) for loop in loops]
+        self._tasks = begin(steps, clock=clock, on_trouble=self._trouble)
         return Started(presence=self.presence, epoch=self._epoch, found=len(left))
 
     async def _start_again(self) -> Started:

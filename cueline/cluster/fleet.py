@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import ray
 
+from cueline.actors.again import Trouble
 from cueline.actors.presence import death_of, ended, find
 from cueline.actors.session_host import HostPort
 from cueline.clock import SystemClock
@@ -20,7 +21,7 @@ from cueline.cluster.member import CALL_SECONDS, Member, News, Role, attempt
 from cueline.cluster.runner import RunnerActor
 from cueline.cluster.runner_directory import RunnerCard, leaving_nodes, living_nodes, removal
 from cueline.cluster.session_host import RemoteHost, SessionHostActor
-from cueline.cluster.site import Site, Trouble
+from cueline.cluster.site import Site
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import Presence, PresenceBoard
 

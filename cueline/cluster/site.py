@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Protocol
@@ -10,6 +9,7 @@ from typing import Any, Protocol
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from cueline.actors.again import Trouble
 from cueline.actors.approval_gate import ApprovalGate, GatePort
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.dispatcher import WorkIndex
@@ -18,7 +18,7 @@ from cueline.actors.session_host import SessionHost
 from cueline.actors.tool import ToolExecutor
 from cueline.clock import SystemClock
 from cueline.cluster.call import Handle
-from cueline.errors import ClusterError, CuelineError
+from cueline.errors import ClusterError
 from cueline.events.journal import Journal
 from cueline.events.store import EventStore, PresenceBoard
 
@@ -26,9 +26,6 @@ VERSION = version("cueline")
 CONCURRENCY = 20_000
 """An async actor answers nobody, not even a ping, once so many calls are parked."""
 _RESOLVE_SECONDS = 0.05
-
-Trouble = Callable[[str, CuelineError], None]
-"""Is told of a session that cannot be driven, and why."""
 
 
 class Parts(Protocol):

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable, Collection, Container, Sequence
 from time import monotonic
 
+from cueline.actors.again import Trouble, begin
 from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher
 from cueline.clock import SystemClock
-from cueline.cluster.again import always
 from cueline.cluster.fleet import Fleet
 from cueline.cluster.member import Member, News
-from cueline.cluster.site import Site, Trouble
+from cueline.cluster.site import Site
 from cueline.events.store import EventStore, PresenceBoard
 
 UNREACHED_SECONDS = 15.0
@@ -63,11 +63,7 @@ class Supervisor:
             "following the log": self._dispatcher.follow,
             "watching the fleet": self._watch,
         }
-        loops = (
-            always(what, step, clock=self._clock, on_trouble=self._on_trouble)
-            for what, step in steps.items()
-        )
-        self._tasks = [asyncio.create_task(loop) for loop in loops]
+        self._tasks = begin(steps, clock=self._clock, on_trouble=self._on_trouble)
 
     async def place(self, streams: Collection[str]) -> None:
         """Give sessions to hosts, or have those that live look into their inbox."""

@@ -19,6 +19,7 @@ from typing import cast
 
 from pydantic import JsonValue, SecretStr
 
+from cueline.actors.again import begin
 from cueline.actors.approval_gate import ApprovalGate, GatePort
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.dispatcher import Dispatcher
@@ -192,7 +193,7 @@ class World:
                 bound=outside.bound,
                 tell=outside.tell,
             ),
-            on_trouble=lambda stream, error: self.troubles.append((stream, error)),
+            on_trouble=self._hear,
         )
         self.dispatcher = Dispatcher(
             store=self.store,
@@ -203,11 +204,15 @@ class World:
             scope=scope,
         )
         self._before = asyncio.all_tasks()
-        self._following = asyncio.create_task(self.dispatcher.follow())
+        follow = {"following the log": self.dispatcher.follow}
+        (self._following,) = begin(follow, clock=clock, on_trouble=self._hear)
 
     async def hosts(self) -> dict[str, HostPort]:
         """See `Fleet.hosts`."""
         return {self.name: self.host}
+
+    def _hear(self, what: str, error: CuelineError) -> None:
+        self.troubles.append((what, error))
 
     async def rest(self, within: float = 0.0) -> None:
         """Go on until nothing lives here, or all of it died; let up to *within* seconds pass.

@@ -1,8 +1,6 @@
 """Who finds work, and whose work it is."""
 
-import asyncio
 
-import pytest
 
 from cueline.actors.dispatcher import TICK_SECONDS, _host_for
 from cueline.actors.presence import presence_of
@@ -10,7 +8,7 @@ from cueline.deciders.session import Status
 from cueline.errors import LogUnavailableError
 from cueline.events.inbox import MessageSent, ResumeAsked
 from cueline.events.store import to_us
-from cueline.testing.crash import Life, World
+from cueline.testing.crash import Life
 from cueline.testing.fakes import asks_for, says
 from tests.actors.scene import SESSION, Scene, Valve
 
@@ -86,33 +84,6 @@ async def test_each_of_them_goes_on_when_it_is_named():
         await world.kill()
 
     assert {Status.COMPLETED} == {(await scene.outside.state(stream)).status for stream in crashed}
-
-
-@pytest.mark.parametrize("error", [LogUnavailableError("log", "locked"), OSError("a bug")])
-async def test_what_fails_for_a_while_does_not_end_the_dispatcher(error):
-    scene = Scene([says("done")])
-    world = World(scene.outside)
-    told = []
-    world.dispatcher._on_trouble = told.append
-    index, failures = world.dispatcher._index, [error] * 3
-
-    class Away:
-        async def due(self, now):
-            if failures:
-                raise failures.pop()
-            return await index.due(now)
-
-        driven = index.driven
-
-    world.dispatcher._index = Away()
-    running = asyncio.create_task(world.dispatcher.run())
-    world._following.cancel()
-    await scene.outside.start("s", scene.agent)
-    await scene.clock.advance(4 * TICK_SECONDS)
-
-    assert "SessionCompleted" == (await scene.types())[-1]
-    assert 1 == len(told)
-    running.cancel()
 
 
 def test_a_session_stays_with_its_host_when_others_come_and_go():

@@ -7,6 +7,7 @@ from decimal import Decimal
 from itertools import count
 from random import Random
 
+from cueline.actors.again import begin
 from cueline.actors.cost_ledger import CostLedger
 from cueline.actors.dispatcher import Dispatcher
 from cueline.actors.model import ModelReply
@@ -227,7 +228,8 @@ class Tree:
             board=self.place.board,
             clock=clock,
         )
-        following = asyncio.ensure_future(dispatcher.follow())
+        follow = {"following the log": dispatcher.follow}
+        (following,) = begin(follow, clock=clock, on_trouble=lambda *_: None)
         while not await self.rests() or clock.now() < ends:
             assert clock.now() < ends + timedelta(seconds=600), await self.restless()
             mortal = clock.now() < ends

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from cueline.cluster.again import AGAIN_SECONDS, always
+from cueline.actors.again import AGAIN_SECONDS, always
 from cueline.errors import LogUnavailableError
 from cueline.testing.clock import FakeClock
 
@@ -13,7 +13,7 @@ from cueline.testing.clock import FakeClock
     ("error", "said"),
     [
         (LogUnavailableError("log.db", "it is locked"), "log.db: it is locked"),
-        (ValueError("a bug"), "following: ValueError: a bug"),
+        (ValueError("a bug"), "ValueError: a bug"),
     ],
 )
 async def test_a_row_of_failures_is_told_once_and_ends_nothing(error, said):

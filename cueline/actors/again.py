@@ -1,13 +1,15 @@
 """What is done for ever, whatever becomes of it."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 
 from cueline.clock import Clock
-from cueline.cluster.site import Trouble
-from cueline.errors import ClusterError, CuelineError
+from cueline.errors import CuelineError
 
 AGAIN_SECONDS = 0.5
 Step = Callable[[], Awaitable[None]]
+Trouble = Callable[[str, CuelineError], None]
+"""Is told of what goes wrong, a session or what is done for all of them, and why."""
 
 
 async def always(what: str, step: Step, *, clock: Clock, on_trouble: Trouble) -> None:
@@ -21,8 +23,16 @@ async def always(what: str, step: Step, *, clock: Clock, on_trouble: Trouble) ->
         except CuelineError as error:
             trouble = error
         except Exception as error:  # noqa: BLE001 - a loop that ended would leave its work to nobody
-            trouble = ClusterError(what, f"{type(error).__name__}: {error}")
+            trouble = CuelineError(f"{type(error).__name__}: {error}")
         if not failed:
             on_trouble(what, trouble)
         failed = True
         await clock.sleep(AGAIN_SECONDS)
+
+
+def begin(
+    steps: Mapping[str, Step], *, clock: Clock, on_trouble: Trouble
+) -> list[asyncio.Task[None]]:
+    """Do each of *steps* `always`, side by side, until it is cancelled."""
+    loops = (always(what, step, clock=clock, on_trouble=on_trouble) for what, step in steps.items())
+    return [asyncio.create_task(loop) for loop in loops]
