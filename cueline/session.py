@@ -7,8 +7,9 @@ from decimal import Decimal
 from typing import Protocol, cast
 
 from cueline.actors.fold import fold
-from cueline.actors.inbox import asked_agent, post
-from cueline.actors.waiter import Home, Reading, Waiter
+from cueline.actors.followed import Followed
+from cueline.actors.inbox import asked_agent, check_asked_for, post
+from cueline.actors.waiter import Home, Told, Waiter, told_by
 from cueline.clock import Clock
 from cueline.deciders.session import SESSION, SessionState, Status, session_of
 from cueline.deciders.session.limit import unraisable
@@ -278,17 +279,17 @@ class Session:
                 if version > after:
                     yield fact
 
-    async def follow(self) -> AsyncIterator[tuple[int, SessionEvent, SessionState]]:
+    async def follow(self) -> AsyncIterator[Told]:
         """Follow version, fact and state for ever, from the start, whoever drives it.
 
         Raises:
             UnknownSessionError: nobody has asked for such a session.
         """
-        reading = Reading(self.stream, self._journal)
-        async for told in reading.past():
-            yield told
-        async for told in reading.onward():
-            yield told
+        followed = Followed(self.stream, self._journal)
+        await check_asked_for(followed.store, self.stream)
+        async for _ in followed.grows():
+            async for told in told_by(followed):
+                yield told
 
     async def result(self) -> Result:
         """Wait until nothing more happens by itself, and return how the session stands.

@@ -22,6 +22,25 @@ async def owner_of(
     return None if presence is None or death_of(presence, now) is not None else presence
 
 
+async def taker_of(
+    state: SessionState,
+    store: EventStore,
+    board: PresenceBoard,
+    now: datetime,
+    is_here: Callable[[str | None], bool],
+) -> Presence | None:
+    """Return the living process that took a session over from here in the middle of a call.
+
+    Inline, host and runner are one process, which was frozen until then: the
+    other waits for the end of the call, which it cannot ask us about, and that
+    comes with our own.
+    """
+    if not any(is_here(call.runner) for call in state.open_calls):
+        return None
+    owner = await owner_of(store, board, state.stream, now)
+    return None if owner is None or is_here(owner.incarnation) else owner
+
+
 def check_takeover(state: SessionState, owner: Presence | None) -> None:
     """Refuse to take over what has ended, or what its living *owner* drives.
 

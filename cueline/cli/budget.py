@@ -16,7 +16,7 @@ from cueline.cli.message import tell
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
 
 if TYPE_CHECKING:
-    from cueline.cli.following import Followed, Past
+    from cueline.actors.followed import Followed, Past
     from cueline.console.tally import Tally
     from cueline.deciders.budget import BudgetState
     from cueline.deciders.session import SessionState

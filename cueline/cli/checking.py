@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import NamedTuple
 
-from cueline.cli.following import Past
+from cueline.actors.followed import Past
 from cueline.deciders.session import SESSION, command_of, decide, session_of
 from cueline.events.session import SessionEvent
 from cueline.events.store import RecordedEvent

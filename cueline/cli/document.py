@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct, structs
 from pydantic import BaseModel
 
-from cueline.cli.following import Followed, Past
+from cueline.actors.followed import Followed, Past
 from cueline.console.tally import Tally
 from cueline.console.telling import Telling
 from cueline.deciders.prompt import Prompt

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from cueline.actors.owner import LOOK_SECONDS
+from cueline.actors.owner import LOOK_SECONDS, taker_of
 from cueline.cli.failure import Exit
 from cueline.cli.running import is_up, resuming
 from cueline.cli.signals import Interrupts
@@ -17,7 +17,7 @@ from cueline.console.screen import Screen
 from cueline.console.telling import Line
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.stream import shown
-from cueline.inline import inline
+from cueline.inline import Inline, inline
 from cueline.runtime import Log, Place
 
 Record = Callable[[], Awaitable[None]]
@@ -71,7 +71,7 @@ async def placed(log: Log, stream: str, where: Where, watch: Watch) -> AsyncIter
     """
     if where.inline:
         async with inline(log, scope={stream}, on_trouble=watch.stuck) as here:
-            giving_way = asyncio.create_task(_give_way(log, here.presence.incarnation, watch))
+            giving_way = asyncio.create_task(_give_way(log, here, watch))
             try:
                 yield here
             finally:
@@ -97,18 +97,13 @@ async def placed(log: Log, stream: str, where: Where, watch: Watch) -> AsyncIter
         yield there
 
 
-async def _give_way(log: Log, ours: str, watch: Watch) -> None:
-    """Leave where another process has the session, and a call of it is still with us.
-
-    It was frozen here until it was taken over. The other waits for the end of the
-    call, which it cannot ask us about, and that comes with our own.
-    """
+async def _give_way(log: Log, here: Inline, watch: Watch) -> None:
+    """Leave where another process has the session, and waits for a call that is still with us."""
     while True:
         await log.clock.sleep(LOOK_SECONDS)
         with suppress(CuelineError):  # looked at again
-            owner = (await log.store.head(watch.state.stream)).owner
-            held = any(call.runner == ours for call in watch.state.open_calls)
-            if held and owner not in (None, ours):
+            now = log.clock.now()
+            if await taker_of(watch.state, log.store, log.board, now, here.has) is not None:
                 watch.give_way()
                 return
 

@@ -145,7 +145,7 @@ async def _past(log: Path, name: str, at: int) -> Past:
 
     async with session_in(log, name) as followed:
         found = None
-        async for recorded, _ in followed.past(at):
+        async for recorded, _ in followed.read(at):
             found = recorded
         state = followed.state
         if found is None or found.version < at or state.setup is None:

@@ -15,7 +15,7 @@ from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgume
 from cueline.cli.terminal import text_or_stdin, who
 
 if TYPE_CHECKING:
-    from cueline.cli.following import Followed
+    from cueline.actors.followed import Followed
     from cueline.deciders.session import SessionState
     from cueline.events.agent import AgentSpec
     from cueline.events.inbox import InboxMessage, Lane, RaiseAsked
@@ -158,7 +158,7 @@ async def addressed(path: Path, name: str) -> AsyncIterator[Addressed]:
     Raises:
         UnknownSessionError: there is none; the message names some that are like it.
     """
-    from cueline.cli.following import Followed
+    from cueline.actors.followed import Followed
     from cueline.cli.naming import find_session
     from cueline.cli.reading import journal_of
     from cueline.events.inbox import StartAsked
@@ -168,7 +168,7 @@ async def addressed(path: Path, name: str) -> AsyncIterator[Addressed]:
     async with open_log(path, must_exist=True) as log:
         stream = await find_session(log.store, path, name)
         followed = Followed(stream, journal_of(log.store))
-        async for _ in followed.past():
+        async for _ in followed.read():
             pass
         inbox = [fact async for _, fact in log.journal().read(sibling(stream, "inbox"))]
         first = inbox[0]
@@ -236,7 +236,7 @@ async def say(to: Addressed, message: "InboxMessage") -> bool:
     kept, _ = clean(message, to.log.redactor(to.agent))
     at = await post(to.log.journal(to.agent), to.stream, kept, by=f"user:{who()}")
     received = False
-    async for _, fact in to.followed.past():
+    async for _, fact in to.followed.read():
         if isinstance(fact, MessageReceived) and fact.inbox_version == at.versions[0]:
             received = True
     return received or not to.state.finished

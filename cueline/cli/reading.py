@@ -5,9 +5,9 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from cueline.actors.followed import Followed, Past
 from cueline.cli import opened
 from cueline.cli.failure import Exit, tell
-from cueline.cli.following import Followed, Past
 from cueline.cli.naming import find_session
 from cueline.errors import (
     CorruptEventError,
@@ -43,7 +43,7 @@ async def past_of(followed: Followed, until: int | None = None) -> tuple[Past, E
     """Return what has happened, as far as it can be read; what cannot is told on stderr."""
     past: Past = []
     try:
-        async for recorded, fact in followed.past(until):
+        async for recorded, fact in followed.read(until):
             past.append((recorded, fact))
     except UNREADABLE as error:
         tell(error)

@@ -11,8 +11,8 @@ from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
 
 if TYPE_CHECKING:
+    from cueline.actors.followed import Followed
     from cueline.cli.checking import Difference
-    from cueline.cli.following import Followed
 
 _HELP = """Rebuild a session's state from the log, and print it.
 

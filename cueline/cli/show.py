@@ -12,7 +12,7 @@ from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
 
 if TYPE_CHECKING:
-    from cueline.cli.following import Followed, Past
+    from cueline.actors.followed import Followed, Past
     from cueline.deciders.session import SessionState
     from cueline.events.store import Presence
 

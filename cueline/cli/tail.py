@@ -14,8 +14,8 @@ from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
 
 if TYPE_CHECKING:
+    from cueline.actors.followed import Followed
     from cueline.actors.owner import Vigil
-    from cueline.cli.following import Followed
     from cueline.clock import Clock
     from cueline.events.session import SessionEvent
     from cueline.events.store import RecordedEvent
@@ -68,8 +68,8 @@ async def _tail(log: Path, name: str, last: int, *, follow: bool, as_json: bool)
         if not followed.state.finished:
             telling = asyncio.create_task(_tell_when_left(log, followed))
             try:
-                async for batch in followed.onward():
-                    for recorded, fact in batch:
+                async for _ in followed.grows():
+                    async for recorded, fact in followed.read():
                         _print(recorded, fact, as_json=as_json)
                     if followed.state.finished:
                         break

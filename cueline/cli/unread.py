@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from cueline.actors.followed import Followed
 from cueline.cli.deciding import DONE, approval_of, read_on
-from cueline.cli.following import Followed
 from cueline.cli.reading import journal_of
 from cueline.console.text import one_line
 from cueline.events.codec import Emptied

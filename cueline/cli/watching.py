@@ -7,10 +7,10 @@ from typing import Any
 
 import typer
 
+from cueline.actors.followed import Followed
 from cueline.actors.inbox import post
 from cueline.cli.asking import as_it_stands, changed, decision_of, question_of
 from cueline.cli.deciding import approval_of
-from cueline.cli.following import Followed
 from cueline.cli.terminal import who
 from cueline.cli.unread import is_decided, unread_of
 from cueline.console.entry import Entry
@@ -83,7 +83,7 @@ class Watch:
 
     async def catch_up(self, *, show: bool) -> None:
         """Read the past, and *show* it, or only keep it in mind."""
-        async for recorded, fact in self._followed.past():
+        async for recorded, fact in self._followed.read():
             self._take(recorded, fact, show=show)
 
     async def until_it_rests(self) -> bool:
@@ -139,10 +139,8 @@ class Watch:
         self._prompts.restore()
 
     async def _follow(self) -> None:
-        if await self._rests():
-            return
-        async for batch in self._followed.onward():
-            for recorded, fact in batch:
+        async for _ in self._followed.grows():
+            async for recorded, fact in self._followed.read():
                 # What a fork inherited has been seen in its parent.
                 self._take(recorded, fact, show=recorded.stream == self._stream)
             if await self._rests():

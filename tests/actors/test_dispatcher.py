@@ -1,7 +1,5 @@
 """Who finds work, and whose work it is."""
 
-
-
 from cueline.actors.dispatcher import TICK_SECONDS, _host_for
 from cueline.actors.presence import presence_of
 from cueline.deciders.session import Status

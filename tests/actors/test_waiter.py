@@ -16,7 +16,9 @@ from cueline.errors import (
     SessionUndrivenError,
     UnknownSessionError,
 )
+from cueline.events.codec import Codec
 from cueline.events.inbox import MessageSent
+from cueline.events.journal import Journal
 from cueline.testing.fakes import asks_for, says
 from tests.actors.scene import SESSION, Scene, Valve
 
@@ -42,10 +44,11 @@ class Home:
 class Waiting:
     """Somebody who waits for the session of a scene."""
 
-    def __init__(self, scene, home=None, stream=SESSION):
+    def __init__(self, scene, home=None, stream=SESSION, journal=None):
         self.told = []
         outside = scene.outside
-        waiter = Waiter(stream, outside.journal, outside.board, scene.clock, home or Home())
+        journal = journal or outside.journal
+        waiter = Waiter(stream, journal, outside.board, scene.clock, home or Home())
         self.task = asyncio.create_task(self._wait(waiter))
 
     async def _wait(self, waiter):
@@ -97,6 +100,35 @@ async def test_what_comes_is_told_until_the_session_rests():
 
     await waiting.end()
     assert "SessionCompleted" == waiting.told[-1]
+
+
+class CountingCodec(Codec):
+    """Counts what it decodes."""
+
+    decoded = 0
+
+    def decode(self, *args):
+        self.decoded += 1
+        return super().decode(*args)
+
+
+async def test_of_many_who_wait_each_reads_its_own_session_alone():
+    valve = Valve()
+    scene = Scene([asks_for(("pay", {})), says("done")], act=valve)
+    outside, codec = scene.outside, CountingCodec()
+    streams = [await outside.start(f"s{n}", scene.agent) for n in range(10)]
+    world = await scene.world()
+    await living(scene, world.name)
+    journal = Journal(outside.store, codec, scene.clock.now)
+    waiting = [Waiting(scene, stream=stream, journal=journal) for stream in streams]
+    await scene.clock.settle()
+
+    valve.opened.set()
+    await scene.clock.settle()
+
+    for each in waiting:
+        await each.end()
+    assert sum(len(each.told) for each in waiting) == codec.decoded
 
 
 async def test_a_session_that_there_is_not_is_not_waited_for():

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cueline.clock import SystemClock
-from cueline.stores import SqliteStore
+from cueline.actors.presence import presence_of
+from cueline.runtime import open_log
 from cueline.testing.wait import PATIENCE_SECONDS, wait_until
 
 CUELINE = [sys.executable, "-m", "cueline.cli"]
@@ -188,9 +188,10 @@ def test_a_session_with_a_living_owner_is_not_taken_over(shell):
 async def test_who_was_taken_over_from_in_a_call_ends_and_the_call_with_it(shell):
     """I5: whoever has the session now cannot ask after the call, and need not wait for it."""
     process = busy(shell)
-    store = SqliteStore.open(shell.log, SystemClock())
-    await store.acquire("session-default/one", "inline-other", seen_epoch=1)
-    await store.close()
+    async with open_log(shell.log) as log:
+        other = presence_of("inline")
+        await log.board.beat(other)
+        await log.store.acquire("session-default/one", other.incarnation, seen_epoch=1)
 
     said, _ = process.communicate(timeout=PATIENCE_SECONDS)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from cueline.actors.followed import Followed
 from cueline.actors.inbox import ask_start
 from cueline.actors.owner import Vigil
 from cueline.actors.presence import presence_of
-from cueline.cli.following import Followed
 from cueline.cli.tail import tell_when_left
 from cueline.events.codec import Codec
 from cueline.events.inbox import StartAsked
@@ -82,7 +82,7 @@ async def test_what_an_up_takes_up_is_no_news_to_who_follows(store, board, clock
 async def test_nobody_has_to_drive_what_waits_for_a_person(asking, board, clock, capsys):
     async with open_log(asking.log) as log:
         followed = Followed(ONE, log.journal())
-        async for _ in followed.past():
+        async for _ in followed.read():
             pass
         async with watching(followed, clock, board):
             await clock.advance(60)
