@@ -49,6 +49,10 @@ class Troubles:
         """Return why a session cannot be driven, where that does not pass by itself."""
         return self._lasting.get(stream)
 
+    def forget(self, stream: str) -> None:
+        """Have a session tried again: what was in the way may be mended."""
+        self._lasting.pop(stream, None)
+
 
 @dataclass(frozen=True, slots=True)
 class Here:
@@ -62,6 +66,10 @@ class Here:
     def trouble(self, stream: str) -> CuelineError | None:
         """See `Home`."""
         return self.troubles.of(stream)
+
+    def tries_again(self, stream: str) -> None:
+        """See `Home`."""
+        self.troubles.forget(stream)
 
     def takes_up(self, stream: str) -> bool:
         """See `Home`."""

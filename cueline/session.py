@@ -260,6 +260,8 @@ class Session:
         """Put *message* into the inbox, without the secrets of the session's agent (I11)."""
         agent = await asked_agent(self._journal, self.stream)
         message = clean(message, self._log.redactor(agent))[0]
+        # First: it may fail again before we are told that it was posted.
+        self._home.tries_again(self.stream)
         await post(self._journal, self.stream, message, by=by, key=key)
 
     async def events(self, after: int = NO_STREAM) -> AsyncIterator[SessionEvent]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import copy_context
 from typing import Protocol
 
@@ -61,8 +62,8 @@ class SessionHost:
         self._context = copy_context()
         """Shared: what a session's first append puts into one of its own is 0.3 KB a session."""
         self._loading = asyncio.Semaphore(ACTIVATIONS)
-        self._set_aside: set[str] = set()
-        """Sessions that this code cannot drive; each fails alone."""
+        self._set_aside: dict[str, int] = {}
+        """Sessions that cannot be driven here, and how long their inboxes were by then."""
         self._on_trouble = on_trouble
         self._draining = False
 
@@ -85,8 +86,7 @@ class SessionHost:
             if stream in self._drives:
                 self._drives[stream].nudge()
             return
-        full = len(self._tasks) >= ACTIVE
-        if self._draining or full or stream in self._set_aside:
+        if self._draining or len(self._tasks) >= ACTIVE:
             return
         live = self._live(stream)
         self._tasks[stream] = asyncio.create_task(live, context=self._context)
@@ -127,7 +127,7 @@ class SessionHost:
     async def _live(self, stream: str) -> None:
         """Drive one session until it rests, and again when a message came meanwhile."""
         try:
-            again = True
+            again = stream not in self._set_aside or await self._is_tried_again(stream)
             while again and not self._draining:
                 drive = self._drives[stream] = self._drive(stream)
                 async with self._loading:
@@ -139,23 +139,34 @@ class SessionHost:
             # Somebody else owns it now; whatever we meant to do is theirs to do.
             pass
         except CuelineError as error:
-            self._fail(stream, error)
+            await self._fail(stream, error)
         except Exception as error:  # noqa: BLE001 - one session's trouble is not its neighbours'
             told = f"{shown(stream)}: {type(error).__name__}: {error}"
             bug = CuelineError(self._drives[stream].hidden(told))
             bug.__cause__ = error
-            self._fail(stream, bug)
+            await self._fail(stream, bug)
         finally:
             # At once, not in a callback: a message that comes from now on
             # finds no session here, and brings it to life.
             self._drives.pop(stream, None)
             self._tasks.pop(stream, None)
 
-    def _fail(self, stream: str, error: CuelineError) -> None:
-        """Report; what will not pass by itself is not tried again in this process."""
+    async def _fail(self, stream: str, error: CuelineError) -> None:
+        """Report; what will not pass by itself is set aside."""
         if not error.retryable and not isinstance(error, UnknownSessionError):
-            self._set_aside.add(stream)
+            with suppress(CuelineError):
+                self._set_aside[stream] = await self._inbox_version(stream)
         self._on_trouble(stream, error)
+
+    async def _is_tried_again(self, stream: str) -> bool:
+        """Whether a session that was set aside has been told something: it may be mended now."""
+        with suppress(CuelineError):
+            if await self._inbox_version(stream) > self._set_aside[stream]:
+                del self._set_aside[stream]
+        return stream not in self._set_aside
+
+    async def _inbox_version(self, stream: str) -> int:
+        return (await self._journal.store.head(sibling(stream, "inbox"))).version
 
     def _drive(self, stream: str) -> Drive:
         entity = Entity(
@@ -173,5 +184,4 @@ class SessionHost:
         """Whether there is something new for a session that has come to rest."""
         # Compared after the wait was recorded: a message that came in between
         # is seen here, or nudges the session, or finds it gone.
-        inbox = await self._journal.store.head(sibling(stream, "inbox"))
-        return inbox.version > max(drive.inbox_read, 1) or drive.nudged
+        return await self._inbox_version(stream) > max(drive.inbox_read, 1) or drive.nudged

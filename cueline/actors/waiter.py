@@ -33,6 +33,10 @@ class Home(Protocol):
         """Return why a session cannot be driven here."""
         ...
 
+    def tries_again(self, stream: str) -> None:
+        """Learn that something is said to a session, which has its hosts try it again."""
+        ...
+
     def takes_up(self, stream: str) -> bool:
         """Whether it, or a running `cueline up`, goes on with a session for certain."""
         ...

@@ -1,0 +1,52 @@
+"""A session that could not be driven, and is tried again once that is mended."""
+
+import pytest
+
+import cueline
+from cueline.actors.inbox import post
+from cueline.errors import CorruptEventError
+from cueline.events.inbox import MessageSent
+from cueline.stores.sqlite_library import sqlite_library
+from cueline.testing.wait import await_until
+
+AGENT = cueline.Agent(
+    name="greeter",
+    provider="scripted",
+    model="greet",
+    parameters={"script": 'reply = [{ text = "Good evening." }, { text = "Again." }]'},
+)
+SWAP = (
+    "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), ?, ?) AS BLOB) "
+    "WHERE type = 'ModelReplied'"
+)
+
+
+def swap(path, was, by):
+    """Change a word of the log behind its back."""
+    db = sqlite_library().connect(path)
+    for (trigger,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'"):
+        db.execute(f"DROP TRIGGER {trigger}")
+    db.execute(SWAP, (was, by))
+    db.commit()
+    db.close()
+
+
+# C9: what cannot be read is not tried every second, nor never again.
+async def test_a_session_that_could_not_be_read_goes_on_when_it_is_resumed(tmp_path):
+    path, told = tmp_path / "log.db", []
+    async with cueline.open_runtime(
+        path, on="inline", on_trouble=lambda *trouble: told.append(trouble)
+    ) as here:
+        session = await here.start(AGENT, "Hello", id="one", open=True)
+        await session.result()
+        swap(path, "evening", "morning")
+        await post(here._log.journal(), session.stream, MessageSent(lane="note", text="And?"))
+        await await_until(lambda: told)
+        with pytest.raises(CorruptEventError):
+            await here.resume("one")
+        swap(path, "morning", "evening")
+
+        result = await (await here.resume("one")).result()
+
+    assert ("idle", "Again.") == (result.status, result.text)
+    assert [CorruptEventError] == [type(error) for _, error in told]
