@@ -1,17 +1,14 @@
 """An inline run beside a disk that fails for a while."""
 
-import asyncio
 from dataclasses import replace
 
 import cueline
-from cueline.actors.inbox import ask_start
 from cueline.errors import LogUnavailableError
-from cueline.events.inbox import StartAsked
 from cueline.inline import inline
-from cueline.runtime import Log, open_log, recorded
-from cueline.stores import MemoryPresence, MemoryStore
+from cueline.runtime import open_log
+from cueline.stores import MemoryPresence
 from cueline.testing.clock import FakeClock
-from cueline.testing.wait import await_until
+from tests.scripted import ask, left_in_a_call, memory_log, no_trouble, scripted
 
 SCRIPT = 'reply = [{ calls = [{ name = "fill", arguments = {} }] }, { text = "Done." }]'
 DISK = []
@@ -26,33 +23,7 @@ async def fill() -> str:
     return "x" * 15_000
 
 
-HELD = []
-
-
-@cueline.tool
-async def hold() -> str:
-    """Never come back."""
-    HELD.append(1)
-    await asyncio.Event().wait()
-    return ""
-
-
-AGENT = cueline.Agent(
-    name="filler",
-    provider="scripted",
-    model="fill",
-    parameters={"script": SCRIPT},
-    tools=[fill],
-)
-
-HOLDER = cueline.Agent(
-    name="holder",
-    provider="scripted",
-    model="hold",
-    parameters={"script": SCRIPT.replace("fill", "hold")},
-    tools=[hold],
-    policy=cueline.Policy(in_doubt="tell"),
-)
+AGENT = scripted(SCRIPT, fill)
 
 
 class ForgetfulBoard(MemoryPresence):
@@ -67,10 +38,6 @@ class ForgetfulBoard(MemoryPresence):
         if self.beats == 2:
             raise LogUnavailableError("the board", "the disk is full")
         await super().beat(presence)
-
-
-def no_trouble(name, error):
-    raise AssertionError(f"{name}: {error}")
 
 
 async def test_a_session_keeps_its_outcomes_until_there_is_room_and_goes_on(tmp_path):
@@ -111,45 +78,30 @@ async def seconds_until(type_, log):
     raise AssertionError(f"no {type_}")
 
 
-async def left_in_a_call(log, clock):
-    """Leave session `one` in a call that another process of this machine still has."""
-    async with inline(log, scope=None, on_trouble=no_trouble) as former:
-        asked = StartAsked(agent=recorded(HOLDER), goal="Go", asked_at=clock.now())
-        stream = await ask_start(log.journal(), "one", asked)
-        await former.place([stream])
-        await await_until(lambda: HELD)
-    await log.board.beat(former.presence)
-    return former.presence.incarnation
-
-
 async def test_a_call_is_waited_for_until_the_process_that_has_it_ends(tmp_path):
     """I5, I14: a frozen process that was taken over from is not waited for once it is gone."""
-    clock = FakeClock()
-    store, board = MemoryStore(clock), MemoryPresence(clock)
-    log = Log(path=tmp_path / "log.db", store=store, board=board, clock=clock)
-    former = await left_in_a_call(log, clock)
-    await clock.advance(11)
+    log = memory_log(tmp_path)
+    frozen = await left_in_a_call(log)
+    await log.board.beat(frozen)
+    await log.clock.advance(11)
     async with inline(log, scope=None, on_trouble=no_trouble):
         await seconds_until("SessionWaiting", log)
 
-        await board.leave(former)
+        await log.board.leave(frozen.incarnation)
 
         assert 3 > await seconds_until("ToolInDoubt", log)
         assert 3 > await seconds_until("SessionCompleted", log)
 
 
 async def test_who_cannot_look_for_work_says_so_once_and_looks_again(tmp_path):
-    clock, told = FakeClock(), []
-    async with open_log(tmp_path / "log.db") as opened:
-        log = replace(opened, clock=clock)
-        asked = StartAsked(agent=recorded(HOLDER), goal="Go", asked_at=clock.now())
-        await ask_start(log.journal(), "one", asked)
-        async with inline(log, scope=None, on_trouble=lambda *why: told.append(why)) as here:
-            views = here.dispatcher._index._views.db
-            views.execute("PRAGMA query_only = 1")
-            await clock.advance(3)
-            views.execute("PRAGMA query_only = 0")
+    log, told = memory_log(tmp_path), []
+    await ask(log)
+    async with inline(log, scope=None, on_trouble=lambda *why: told.append(why)) as here:
+        views = here.dispatcher._index._views.db
+        views.execute("PRAGMA query_only = 1")
+        await log.clock.advance(3)
+        views.execute("PRAGMA query_only = 0")
 
-            assert 3 > await seconds_until("ToolStarted", log)
+        assert 3 > await seconds_until("SessionCompleted", log)
 
     assert [("looking for work", LogUnavailableError)] == [(what, type(why)) for what, why in told]

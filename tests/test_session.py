@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 import cueline
 from cueline.cli import app
 from cueline.errors import ConfigError, LogUnavailableError, SessionFinishedError
-from cueline.events.agent import Limits
 from cueline.session import Session
+from tests.scripted import scripted
 
 SCRIPT = """
 reply = [{ calls = [{ name = "ring", arguments = {} }] }, { text = "Done." }, { text = "Again." }]
@@ -23,15 +23,8 @@ async def ring(bell: str = "it") -> str:
     return f"{bell} rings"
 
 
-def agent(**policy: object) -> cueline.Agent:
-    return cueline.Agent(
-        name="ringer",
-        provider="scripted",
-        model="ring",
-        parameters={"script": SCRIPT},
-        tools=[ring],
-        policy=cueline.Policy.model_validate(policy),
-    )
+def agent(**policy):
+    return scripted(SCRIPT, ring, policy=cueline.Policy.model_validate(policy))
 
 
 @pytest.fixture
@@ -114,19 +107,12 @@ async def test_a_question_that_nobody_answers_in_time_pauses_the_session(log):
         assert "approval expired" == (await session.result()).text
 
 
-def thrifty(**limits: object) -> cueline.Agent:
+def thrifty(**limits):
     """Return an agent whose one call costs 3 cents, and may cost a little more."""
-    return cueline.Agent.model_validate(
-        {
-            "name": "thrifty",
-            "provider": "scripted",
-            "model": "once",
-            "parameters": {
-                "script": 'reply = [{ text = "Done.", usage = { input = 10, output = 20 } }]'
-            },
-            "prices": {"scripted/*": {"input": 1000, "output": 1000}},
-            "limits": {"max_output_tokens": 20, **limits},
-        }
+    return scripted(
+        'reply = [{ text = "Done.", usage = { input = 10, output = 20 } }]',
+        prices={"scripted/*": {"input": 1000, "output": 1000}},
+        limits={"max_output_tokens": 20, **limits},
     )
 
 
@@ -163,12 +149,9 @@ async def look() -> str:
 # C5, 004-006
 async def test_a_result_that_lacks_something_says_so(log):
     script = 'reply = [{ calls = [{ name = "look", arguments = {} }] }, { text = "Unseen." }]'
-    blind = cueline.Agent(
-        name="blind",
-        provider="scripted",
-        model="look",
-        parameters={"script": script},
-        tools=[look],
+    blind = scripted(
+        script,
+        look,
         tool_settings={"look": cueline.ToolSettings(critical=False)},
         tool_retry=cueline.RetryPolicy(max_retries=0),
     )
@@ -209,16 +192,6 @@ async def test_a_tree_is_shown_with_what_all_of_it_cost(log):
     assert [("one", 3, "0.09")] == [
         (row["name"], row["sessions"], row["usd"]) for row in json.loads(costs.stdout)["rows"]
     ]
-
-
-@pytest.mark.parametrize("seconds", [float("inf"), 1e300])
-async def test_a_time_that_no_calendar_holds_is_refused(log, seconds):
-    async with runtime(log) as here:
-        session = await here.start(thrifty(), "Go", id="one")
-        with pytest.raises(ValueError, match="max_wall_seconds"):
-            await session.raise_limits(max_wall_seconds=seconds)
-    with pytest.raises(ValueError, match="max_wall_seconds"):
-        Limits(max_wall_seconds=seconds)
 
 
 async def test_a_place_that_there_is_not_is_refused_before_a_log_is_made(tmp_path):

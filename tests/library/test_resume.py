@@ -1,0 +1,63 @@
+"""Who goes on with a session in Python, and with which nobody can."""
+
+import pytest
+
+from cueline.actors.inbox import ask_start, post
+from cueline.errors import (
+    SessionFinishedError,
+    SessionOwnedError,
+    ToolImportError,
+    UnknownSessionError,
+)
+from cueline.events.inbox import StartAsked, StopAsked
+from cueline.runtime import recorded
+from cueline.testing.wait import await_until
+from tests.scripted import HELD, HELLO, ask, holder
+
+ONE = "session-default/one"
+
+
+async def test_a_session_that_a_living_process_drives_is_not_resumed(runtime, log):
+    async with runtime() as here, runtime() as there:
+        await here.start(holder(), "Go", id="one")
+        await await_until(lambda: HELD)
+
+        with pytest.raises(SessionOwnedError):
+            await there.resume("one")
+        await here.resume("one")
+
+    inbox = [fact.type async for _, fact in log.journal().read("inbox-default/one")]
+    assert ["StartAsked", "ResumeAsked"] == inbox
+
+
+async def test_a_session_that_has_ended_is_not_resumed(runtime):
+    async with runtime() as here:
+        await (await here.start(HELLO, "Go", id="one")).result()
+
+        with pytest.raises(SessionFinishedError, match="one: the session has ended: completed"):
+            await here.resume("one")
+
+
+async def test_a_session_that_there_is_not_is_not_resumed(runtime):
+    async with runtime() as here:
+        with pytest.raises(UnknownSessionError):
+            await here.resume("none")
+
+
+async def test_a_session_whose_tools_are_gone_is_not_resumed(runtime, log):
+    spec = recorded(holder())
+    gone = spec.tools[0].model_copy(update={"target": "nowhere:hold"})
+    asked = StartAsked(agent=spec.model_copy(update={"tools": (gone,)}), asked_at=log.clock.now())
+    await ask_start(log.journal(), "one", asked)
+    async with runtime() as here:
+        with pytest.raises(ToolImportError):
+            await here.resume("one")
+
+
+async def test_a_session_that_has_yet_to_read_that_it_stops_is_driven_to_its_end(runtime, log):
+    await ask(log)
+    await post(log.journal(), ONE, StopAsked())
+    async with runtime() as here:
+        session = await here.resume("one")
+
+        assert "stopped" == (await session.result()).status

@@ -1,0 +1,87 @@
+"""What a user wishes of a session in Python, and what is refused at once."""
+
+import pytest
+from pydantic import ValidationError
+
+from cueline.errors import NotPendingError, RejectedError, SessionFinishedError
+from cueline.testing.wait import await_until
+from tests.scripted import HELD, HELLO, ask, holder
+
+
+# I7: what is sent again because nobody knows whether it arrived is there once.
+async def test_what_is_said_twice_with_a_key_is_said_once(runtime, log):
+    async with runtime() as here:
+        session = await here.start(HELLO, "Go", id="one", open=True)
+        await session.result()
+        for _ in range(2):
+            await session.send("And?", key="start")
+
+    inbox = [fact.type async for _, fact in log.journal().read("inbox-default/one")]
+    assert ["StartAsked", "MessageSent"] == inbox
+
+
+async def test_a_session_that_has_ended_takes_no_wishes_but_to_be_stopped(runtime, log):
+    async with runtime() as here:
+        session = await here.start(HELLO, "Go", id="one")
+        await session.result()
+
+        for wish in (session.pause, session.resume, lambda: session.raise_limits(max_turns=99)):
+            with pytest.raises(SessionFinishedError):
+                await wish()
+        await session.stop()
+
+    inbox = [fact.type async for _, fact in log.journal().read("inbox-default/one")]
+    assert ["StartAsked"] == inbox
+
+
+async def test_a_session_that_stops_takes_no_messages(runtime):
+    async with runtime() as here:
+        session = await here.start(holder(), "Go", id="one")
+        await await_until(lambda: HELD)
+        await session.stop()
+
+        with pytest.raises(RejectedError, match="one: it was asked to stop"):
+            await session.send("Wait")
+
+
+# I13: what is recorded has to be read again, also in a fork.
+@pytest.mark.parametrize("limit", ["max_active_seconds", "max_wall_seconds"])
+@pytest.mark.parametrize("seconds", [float("inf"), float("nan"), 1e300])
+async def test_a_time_that_no_calendar_holds_is_no_limit(runtime, log, limit, seconds):
+    await ask(log)
+    async with runtime() as here:
+        with pytest.raises(ValidationError, match=limit):
+            await here.session("one").raise_limits(**{limit: seconds})
+
+
+async def test_a_limit_that_cannot_be_raised_is_refused_at_once(runtime):
+    async with runtime() as here:
+        session = await here.start(HELLO, "Go", id="one", open=True)
+        await session.result()
+
+        with pytest.raises(RejectedError, match="no max_cost: a limit can be raised, not"):
+            await session.raise_limits(max_cost="1.00")
+        with pytest.raises(RejectedError, match="max_turns is 50 already"):
+            await session.raise_limits(max_turns=2)
+
+
+async def test_a_raise_is_compared_with_one_that_is_not_read_yet(runtime, log):
+    await ask(log)
+    async with runtime() as here:
+        session = here.session("one")
+        await session.raise_limits(max_turns=100)
+
+        with pytest.raises(RejectedError, match=r"100 already.* \(asked for before"):
+            await session.raise_limits(max_turns=90)
+
+
+async def test_a_question_that_was_answered_takes_no_other_answer(runtime):
+    sensitive = holder(approval="all_writes")
+    async with runtime() as here:
+        session = await here.start(sensitive, "Go", id="one", open=True)
+        (asked,) = [f async for f in session.events() if f.type == "ApprovalRequested"]
+        await session.deny(asked)
+        await session.result()
+
+        with pytest.raises(NotPendingError, match=r"one\.1\.0\.1: it does not wait any more"):
+            await session.approve(asked)
