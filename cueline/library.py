@@ -9,8 +9,8 @@ from typing import Literal
 
 from cueline.actors.family import child_of
 from cueline.actors.fold import fold
-from cueline.actors.inbox import ask_start, asked_agent, new_id
-from cueline.actors.owner import check_takeover, owner_of
+from cueline.actors.inbox import ask_start, asked_agent, new_id, unread_of
+from cueline.actors.owner import check_resume, owner_of
 from cueline.agent import Agent
 from cueline.deciders.session import SESSION, session_of
 from cueline.errors import ConfigError, CuelineError, RejectedError, SessionFinishedError
@@ -147,8 +147,8 @@ class Runtime:
         Raises:
             UnknownSessionError: there is no such session.
             SessionFinishedError: it has ended; fork it, or start another.
-            SessionOwnedError: another living process drives it; ask that one, with
-                `session(id)`.
+            SessionOwnedError: another living process drives it, and it is not paused;
+                ask that one, with `session(id)`.
             ConfigError: mend the setting or variable that it names; nothing was recorded.
             ToolImportError: make the tool importable again; nothing was recorded.
         """
@@ -159,7 +159,8 @@ class Runtime:
         state, _ = await fold(journal, stream, SESSION, session_of(stream))
         owner = await owner_of(self._log.store, self._log.board, stream, self._log.clock.now())
         ours = owner is not None and self._here.has(owner.incarnation)
-        check_takeover(state, None if ours else owner)
+        unread = [said for _, said in await unread_of(journal, state)]
+        check_resume(state, unread, None if ours else owner)
         check_recorded(agent if state.setup is None else state.agent)
         try:
             await session.resume()

@@ -4,15 +4,16 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Protocol, cast
+from typing import Protocol
 
 from cueline.actors.fold import fold
 from cueline.actors.followed import Followed
-from cueline.actors.inbox import asked_agent, check_asked_for, post
+from cueline.actors.inbox import asked_agent, check_asked_for, post, unread_of
 from cueline.actors.waiter import Home, Told, Waiter, told_by
 from cueline.clock import Clock
 from cueline.deciders.session import SESSION, SessionState, Status, session_of
 from cueline.deciders.session.limit import unraisable
+from cueline.deciders.session.unread import will_stop
 from cueline.errors import NotPendingError, RejectedError, SessionFinishedError
 from cueline.events.agent import AgentSpec
 from cueline.events.clean import Redactor, clean
@@ -35,7 +36,7 @@ from cueline.events.session import (
     SessionIdle,
 )
 from cueline.events.store import NO_STREAM, PresenceBoard
-from cueline.events.stream import shown, sibling
+from cueline.events.stream import shown
 
 
 class OpenLog(Protocol):
@@ -155,8 +156,8 @@ class Session:
         begun = state.setup is not None
         agent = state.agent if begun else await asked_agent(self._journal, self.stream)
         limits = state.meter.limits if begun else agent.limits
-        unread = await self._inbox(state)
-        if (why := unraisable(limits, unread, message)) is not None:
+        unread = await unread_of(self._journal, state)
+        if (why := unraisable(limits, (said for _, said in unread), message)) is not None:
             raise RejectedError(self.id, why)
         await self._post(message)
 
@@ -233,12 +234,6 @@ class Session:
         state, _ = await fold(self._journal, self.stream, SESSION, session_of(self.stream))
         return state
 
-    async def _inbox(self, state: SessionState) -> list[InboxMessage]:
-        """Return the messages that it has not read."""
-        inbox = sibling(self.stream, "inbox")
-        reading = self._journal.read(inbox, max(state.inbox_read, 1))
-        return [cast("InboxMessage", message) async for _, message in reading]
-
     async def _listening(self) -> SessionState:
         """Return the state of a session that reads its messages still.
 
@@ -249,8 +244,7 @@ class Session:
         state = await self._state()
         if state.finished:
             raise SessionFinishedError(self.id, f"the session has ended: {state.status}")
-        unread = await self._inbox(state)
-        if state.stop is not None or any(isinstance(each, StopAsked) for each in unread):
+        if will_stop(state, (said for _, said in await unread_of(self._journal, state))):
             raise RejectedError(self.id, "it was asked to stop, and takes no more messages")
         return state
 

@@ -3,16 +3,22 @@
 from uuid import uuid4
 
 from cueline.actors.family import asked_for, spawning, unknown
+from cueline.deciders.session import SessionState
 from cueline.errors import (
     KeyReusedError,
     RejectedError,
     WrongExpectedVersionError,
 )
 from cueline.events.agent import AgentSpec
+from cueline.events.codec import Emptied
+from cueline.events.fact import Fact
 from cueline.events.inbox import InboxMessage, StartAsked
 from cueline.events.journal import FactWrite, Journal
-from cueline.events.store import ANY, NO_STREAM, Appended, EventStore
+from cueline.events.store import ANY, NO_STREAM, Appended, EventStore, RecordedEvent
 from cueline.events.stream import shown, sibling, stream_name
+
+Unread = list[tuple[RecordedEvent, Fact | Emptied]]
+"""Messages in order, as nobody has read them yet."""
 
 
 def new_id() -> str:
@@ -64,6 +70,12 @@ async def asked_agent(journal: Journal, stream: str) -> AgentSpec:
         UnknownSessionError: there is no such session.
     """
     return (await asked_for(journal, stream)).agent
+
+
+async def unread_of(journal: Journal, state: SessionState) -> Unread:
+    """Return the messages that a session, as it stands, has not read."""
+    read = max(state.inbox_read, 1)  # the first is the wish for the session itself
+    return [pair async for pair in journal.read(sibling(state.stream, "inbox"), read)]
 
 
 async def post(

@@ -1,11 +1,12 @@
 """Who has a session: whoever takes it over, or waits for it, has to know."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 from cueline.actors.presence import SILENCE_SECONDS, death_of, find
 from cueline.clock import Clock
 from cueline.deciders.session import DRIVEN, SessionState
+from cueline.deciders.session.unread import will_be_held
 from cueline.errors import SessionFinishedError, SessionOwnedError
 from cueline.events.store import EventStore, Presence, PresenceBoard
 from cueline.events.stream import shown
@@ -41,8 +42,11 @@ async def taker_of(
     return None if owner is None or is_here(owner.incarnation) else owner
 
 
-def check_takeover(state: SessionState, owner: Presence | None) -> None:
-    """Refuse to take over what has ended, or what its living *owner* drives.
+def check_resume(state: SessionState, unread: Iterable[object], owner: Presence | None) -> None:
+    """Refuse to go on with what has ended, or with what its living *owner* goes on with anyway.
+
+    Of one that is paused, or will be when it has read what is *unread*, the
+    owner is told to go on: nothing is taken over.
 
     Raises:
         SessionFinishedError: it has ended; fork it.
@@ -50,7 +54,7 @@ def check_takeover(state: SessionState, owner: Presence | None) -> None:
     """
     if state.finished:
         raise SessionFinishedError(shown(state.stream), f"the session has ended: {state.status}")
-    if state.status in DRIVEN and owner is not None:
+    if state.status in DRIVEN and owner is not None and not will_be_held(state, unread):
         raise SessionOwnedError(shown(state.stream), owner.machine, owner.pid)
 
 

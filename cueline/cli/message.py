@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from cueline.actors.followed import Followed
     from cueline.deciders.session import SessionState
     from cueline.events.agent import AgentSpec
+    from cueline.events.codec import Emptied
+    from cueline.events.fact import Fact
     from cueline.events.inbox import InboxMessage, Lane, RaiseAsked
     from cueline.runtime import Log
 
@@ -119,7 +121,7 @@ class Addressed:
 
     log: "Log"
     followed: "Followed"
-    waiting: "list[InboxMessage]"
+    unread: "list[Fact | Emptied]"
     """What is in its inbox, and was not read."""
     agent: "AgentSpec"
     attached: bool
@@ -138,17 +140,16 @@ class Addressed:
     @property
     def stopping(self) -> bool:
         """Whether it was asked to end."""
-        from cueline.events.inbox import StopAsked
+        from cueline.deciders.session.unread import will_stop
 
-        return self.state.stop is not None or any(isinstance(m, StopAsked) for m in self.waiting)
+        return will_stop(self.state, self.unread)
 
     @property
     def paused(self) -> bool:
         """Whether it is held, or will be as soon as its inbox is read."""
-        from cueline.events.inbox import PauseAsked, ResumeAsked
+        from cueline.deciders.session.unread import will_be_held
 
-        last = [m for m in self.waiting if isinstance(m, PauseAsked | ResumeAsked)][-1:]
-        return isinstance(last[0], PauseAsked) if last else self.state.hold is not None
+        return will_be_held(self.state, self.unread)
 
 
 @asynccontextmanager
@@ -158,11 +159,11 @@ async def addressed(path: Path, name: str) -> AsyncIterator[Addressed]:
     Raises:
         UnknownSessionError: there is none; the message names some that are like it.
     """
+    from cueline.actors.family import asked_for
     from cueline.actors.followed import Followed
+    from cueline.actors.inbox import unread_of
     from cueline.cli.naming import find_session
     from cueline.cli.reading import journal_of
-    from cueline.events.inbox import StartAsked
-    from cueline.events.stream import sibling
     from cueline.runtime import open_log
 
     async with open_log(path, must_exist=True) as log:
@@ -170,12 +171,10 @@ async def addressed(path: Path, name: str) -> AsyncIterator[Addressed]:
         followed = Followed(stream, journal_of(log.store))
         async for _ in followed.read():
             pass
-        inbox = [fact async for _, fact in log.journal().read(sibling(stream, "inbox"))]
-        first = inbox[0]
-        assert isinstance(first, StartAsked), "an inbox begins with the wish for its session"
-        begun = followed.state.setup or first
-        unread = inbox[max(followed.state.inbox_read, 1) :]
-        yield Addressed(log, followed, unread, begun.agent, begun.attached)  # type: ignore[arg-type]  # an inbox holds messages
+        asked = await asked_for(log.journal(), stream)
+        begun = followed.state.setup or asked
+        unread = [said for _, said in await unread_of(log.journal(), followed.state)]
+        yield Addressed(log, followed, unread, begun.agent, begun.attached)
 
 
 async def tell(path: Path, name: str, message: "InboxMessage", *, as_json: bool) -> Exit:
@@ -261,7 +260,7 @@ def _unraisable(to: Addressed, message: "RaiseAsked") -> str | None:
     from cueline.deciders.session.limit import unraisable
 
     limits = to.state.meter.limits if to.state.setup else to.agent.limits
-    return unraisable(limits, to.waiting, message)
+    return unraisable(limits, to.unread, message)
 
 
 def _what_happens(message: "InboxMessage") -> str:

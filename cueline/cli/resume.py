@@ -24,7 +24,7 @@ _HELP = """Go on with a session that crashed, was paused, or was interrupted.
 
 It goes on from what is in the log, with the agent as it was recorded, and is
 shown live. A session that has ended is refused, and so is one that a living
-process drives.
+process drives, unless it is paused: then that process is told to go on.
 
 \b
 Examples:
@@ -59,7 +59,7 @@ def resume(
 
 async def _resume(wish: "Wish") -> Exit:
     from cueline.actors.inbox import post
-    from cueline.actors.owner import check_takeover, owner_of
+    from cueline.actors.owner import check_resume, owner_of
     from cueline.cli.message import addressed
     from cueline.cli.starting import carry_on, check_channel
     from cueline.events.inbox import ResumeAsked
@@ -67,7 +67,7 @@ async def _resume(wish: "Wish") -> Exit:
 
     async with addressed(wish.log, wish.id) as to:
         owner = await owner_of(to.log.store, to.log.board, to.stream, to.log.clock.now())
-        check_takeover(to.state, owner)
+        check_resume(to.state, to.unread, owner)
         check_recorded(to.agent)
         if to.attached:  # any other was started where people answer from elsewhere (D36)
             check_channel(to.agent, wish)

@@ -105,13 +105,15 @@ def _print(
 
 async def _stands(followed: "Followed", owner: "Presence | None", log: Path) -> list[str]:
     """Say who drives it, or how it goes on, and what was said to it meanwhile."""
+    from cueline.actors.inbox import unread_of
+    from cueline.cli.reading import journal_of
     from cueline.cli.running import is_up, way_to_resume
-    from cueline.cli.unread import decided, suffices, told, unread_of
+    from cueline.cli.unread import decided, suffices, told
 
     way = await way_to_resume(log, followed.store, followed.stream)
     if owner is not None or followed.state.finished or is_up(log):
         return _course(followed.state, owner, log, way)
-    unread = await unread_of(followed)
+    unread = await unread_of(journal_of(followed.store), followed.state)
     if (said := told(unread)) and suffices(followed.state, unread):
         return [*said, "go on with", f"  {way}"]
     return [*said, *_course(followed.state, owner, log, way, await decided(followed, unread))]

@@ -3,34 +3,24 @@
 from typing import TYPE_CHECKING
 
 from cueline.actors.followed import Followed
+from cueline.actors.inbox import Unread
 from cueline.cli.deciding import DONE, approval_of, read_on
 from cueline.cli.reading import journal_of
 from cueline.console.text import one_line
 from cueline.events.codec import Emptied
 from cueline.events.fact import Fact
 from cueline.events.inbox import DecisionGiven, MessageSent, RaiseAsked, StopAsked
-from cueline.events.store import RecordedEvent
-from cueline.events.stream import sibling, tenant_of
+from cueline.events.stream import tenant_of
 
 if TYPE_CHECKING:
     from cueline.deciders.approval import ApprovalState
     from cueline.deciders.session import SessionState
-
-Unread = list[tuple[RecordedEvent, Fact | Emptied]]
-"""Messages in order."""
 
 _WIDTH = 60
 _ASKED = {
     "PauseAsked": "pause asked",
     "ResumeAsked": "resume asked",
 }
-
-
-async def unread_of(followed: Followed) -> Unread:
-    """Return the messages that the session has not read."""
-    inbox = sibling(followed.stream, "inbox")
-    read = max(followed.state.inbox_read, 1)  # the first is the wish for the session itself
-    return [pair async for pair in journal_of(followed.store).read(inbox, read)]
 
 
 async def decided(followed: Followed, unread: Unread) -> set[str]:

@@ -8,11 +8,11 @@ from typing import Any
 import typer
 
 from cueline.actors.followed import Followed
-from cueline.actors.inbox import post
+from cueline.actors.inbox import post, unread_of
 from cueline.cli.asking import as_it_stands, changed, decision_of, question_of
 from cueline.cli.deciding import approval_of
 from cueline.cli.terminal import who
-from cueline.cli.unread import is_decided, unread_of
+from cueline.cli.unread import is_decided
 from cueline.console.entry import Entry
 from cueline.console.prompt import Answered, Prompts
 from cueline.console.question import Question
@@ -222,7 +222,7 @@ class Watch:
         """
         name = f"{tenant_of(self._stream)}/{question.approval}"
         async with self._asking:  # what was asked first comes first
-            unread = await unread_of(self._followed)
+            unread = await unread_of(self._journal, self.state)
             approval = await approval_of(self._journal, name)
             if is_decided(question.approval, approval, unread):
                 return

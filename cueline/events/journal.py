@@ -119,14 +119,6 @@ class Journal:
         async for recorded in self.store.read_all(after, categories, limit):
             yield recorded, await self.told(recorded)
 
-    async def follow(
-        self, after: int, categories: Collection[str] | None = None
-    ) -> AsyncIterator[tuple[RecordedEvent, Fact | Emptied | Unread]]:
-        """See `EventStore.follow`."""
-        # It ends with who follows.
-        async for recorded in self.store.follow(after, categories):  # pragma: no branch
-            yield recorded, await self.told(recorded)
-
     def _prepare(self, write: FactWrite, occurred_us: int, blobs: dict[str, bytes]) -> Write:
         drafts = []
         actor = write.actor

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from cueline.actors.effect import RUNNER_SECONDS
-from cueline.actors.owner import Vigil, check_takeover, owner_of
+from cueline.actors.owner import Vigil, check_resume, owner_of
 from cueline.actors.presence import SILENCE_SECONDS, presence_of
 from cueline.actors.waiter import Waiter
 from cueline.errors import (
@@ -17,7 +17,7 @@ from cueline.errors import (
     UnknownSessionError,
 )
 from cueline.events.codec import Codec
-from cueline.events.inbox import MessageSent
+from cueline.events.inbox import MessageSent, PauseAsked
 from cueline.events.journal import Journal
 from cueline.testing.fakes import asks_for, says
 from tests.actors.scene import SESSION, Scene, Valve
@@ -264,12 +264,19 @@ async def owner(scene):
     return await owner_of(outside.store, outside.board, SESSION, scene.clock.now())
 
 
-async def test_what_a_living_process_drives_is_not_taken_over():
+async def test_what_a_living_process_drives_is_not_resumed():
     scene, world = await in_a_call()
     await living(scene, world.name)
 
     with pytest.raises(SessionOwnedError):
-        check_takeover(await scene.state(), await owner(scene))
+        check_resume(await scene.state(), [], await owner(scene))
+
+
+async def test_what_a_living_process_is_to_pause_is_resumed_by_a_word_to_it():
+    scene, world = await in_a_call()
+    await living(scene, world.name)
+
+    check_resume(await scene.state(), [PauseAsked()], await owner(scene))
 
 
 async def test_what_a_dead_one_drove_is():
@@ -277,7 +284,7 @@ async def test_what_a_dead_one_drove_is():
     await living(scene, world.name, process_started=1)
 
     assert await owner(scene) is None
-    check_takeover(await scene.state(), await owner(scene))
+    check_resume(await scene.state(), [], await owner(scene))
 
 
 async def test_what_rests_may_be_taken_over_whoever_had_it():
@@ -285,7 +292,7 @@ async def test_what_rests_may_be_taken_over_whoever_had_it():
     world = await scene.begin(open=True)
     await living(scene, world.name)
 
-    check_takeover(await scene.state(), await owner(scene))
+    check_resume(await scene.state(), [], await owner(scene))
 
 
 async def test_what_has_ended_is_not_taken_over():
@@ -293,4 +300,4 @@ async def test_what_has_ended_is_not_taken_over():
     await scene.begin()
 
     with pytest.raises(SessionFinishedError, match="s: the session has ended: completed"):
-        check_takeover(await scene.state(), None)
+        check_resume(await scene.state(), [], None)

@@ -235,6 +235,21 @@ def test_a_live_session_is_paused_from_another_shell(shell):
     assert process.returncode == 3
 
 
+def test_a_pause_is_taken_back_from_another_shell(shell):
+    """000-034: nothing is taken over; whoever drives it is told to go on."""
+    process = busy(shell)
+    shell("pause", "one")
+
+    resuming = shell.start("resume", "one", "--inline")
+    wait_until(lambda: "ResumeAsked" in inbox_types(shell))
+    let_go(shell)
+    resuming.communicate(timeout=PATIENCE_SECONDS)
+    process.communicate(timeout=PATIENCE_SECONDS)
+
+    assert (0, 0) == (process.returncode, resuming.returncode)
+    assert "SessionTakenOver" not in shell.types("one")
+
+
 def test_a_live_session_is_stopped_from_another_shell(shell):
     process = running(shell)
 

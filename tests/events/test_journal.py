@@ -17,7 +17,6 @@ from cueline.events.codec import Codec, Emptied
 from cueline.events.inbox import MessageSent, PauseAsked
 from cueline.events.journal import FactWrite, Journal, Unread
 from cueline.events.session import (
-    SessionContinued,
     SessionForked,
     SessionIdle,
     ToolReturned,
@@ -225,18 +224,6 @@ async def test_one_stream_of_a_newer_cueline_sets_no_other_aside(journal, store)
     assert (1, PauseAsked()) == last
     with pytest.raises(UnknownEventTypeError):
         await told(journal.read(SESSION))
-
-
-async def test_who_follows_sees_what_is_appended_later(journal):
-    await journal.append([write([skipped(1)])], key="k")
-    following = journal.follow(after=0)
-
-    first = await anext(following)
-    await journal.append([write([SessionContinued(by="message")], expected=1)], key="l")
-    second = await anext(following)
-
-    assert [skipped(1), SessionContinued(by="message")] == [first[1], second[1]]
-    await following.aclose()
 
 
 async def test_only_the_categories_asked_for_are_read(journal):

@@ -25,7 +25,7 @@ from cueline.deciders.session.budget import released_first, room_made
 from cueline.deciders.session.meter import Meter
 from cueline.deciders.session.state import Hold, SessionState, Status
 from cueline.events.agent import Limits
-from cueline.events.inbox import InboxMessage, RaiseAsked
+from cueline.events.inbox import RaiseAsked
 from cueline.events.session import LimitRaised, LimitWarned, SessionWaiting
 
 LIMIT = "limit"
@@ -182,7 +182,7 @@ def refusal(limits: Limits, asked: RaiseAsked) -> str | None:
     return None
 
 
-def unraisable(limits: Limits, unread: Iterable[InboxMessage], asked: RaiseAsked) -> str | None:
+def unraisable(limits: Limits, unread: Iterable[object], asked: RaiseAsked) -> str | None:
     """Say why a session would refuse *asked*, which it reads after what is *unread*."""
     then = limits
     for message in unread:
