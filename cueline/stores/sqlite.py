@@ -50,7 +50,7 @@ class SqliteStore:
         self._writer = writer
         self._bell = bell
         self._reader = SqliteReader(file)
-        file.hold(wal=writer is not None)
+        file.hold()
         self._seen_version = self._reader.data_version()
         self._watch: asyncio.Task[None] | None = None
         self._followers = 0

@@ -158,6 +158,8 @@ class LogFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._held: list[HeldFile] = []
+        self._immutable = False
+        """Whether it was opened without a WAL."""
         self._closed = False
 
     def open(self, *, must_exist: bool, read_only: bool, now_us: int) -> str:
@@ -184,14 +186,15 @@ class LogFile:
             raise self.unavailable(_NOT_OURS)
         return self._create(now_us)
 
-    def hold(self, *, wal: bool) -> None:
-        """Remember which file is open by now, and its *wal* where one connection writes.
+    def hold(self) -> None:
+        """Remember which files are open by now.
 
-        SQLite deletes a WAL with the last connection only, so while one is open
-        it stays the same.
+        SQLite deletes a WAL with the last connection only, one that reads
+        included, so while one is open it stays the same.
         """
         # Not the path as it was named: that may be a link, or relative.
-        for path in [real(self.path), self._beside("-wal")] if wal else [real(self.path)]:
+        files = [real(self.path), self._beside("-wal")]
+        for path in files[:1] if self._immutable else files:
             with suppress(OSError):
                 self._held.append(HeldFile(path))
 
@@ -244,6 +247,7 @@ class LogFile:
             # Where nothing may be written SQLite cannot make the files that
             # readers of a WAL share; they are not needed while there is no WAL.
             if self._is_there() and not self._has_wal():
+                self._immutable = True
                 return self._reader("ro&immutable=1")
             raise
 

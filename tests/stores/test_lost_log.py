@@ -73,7 +73,7 @@ async def test_all_of_a_group_learn_that_the_log_is_lost(store, path):
     assert {LogLostError} == {type(result) for result in results}
 
 
-@pytest.mark.parametrize("lose", [remove_all, replace])
+@pytest.mark.parametrize("lose", [remove_all, replace, remove_wal])
 async def test_who_follows_a_log_learns_that_it_is_lost(store, path, lose):
     reader = SqliteStore.open(path, SystemClock(), read_only=True)
     following = [asyncio.ensure_future(_all_that_come(each)) for each in (store, reader, reader)]
@@ -84,6 +84,19 @@ async def test_who_follows_a_log_learns_that_it_is_lost(store, path, lose):
     for each in following:
         with pytest.raises(LogLostError):
             await each
+    await reader.close()
+
+
+async def test_who_only_reads_keeps_the_wal_where_others_come_and_go(store, path):
+    reader = SqliteStore.open(path, SystemClock(), read_only=True)
+    await store.close()
+    for stream in (OTHER, f"{OTHER}.2"):
+        other = SqliteStore.open(path, SystemClock())
+        await begin(other, stream)
+        await other.close()
+
+        assert [1] == versions(await all_of(reader, stream))
+        assert await reader.last_position()
     await reader.close()
 
 
