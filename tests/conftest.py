@@ -1,4 +1,10 @@
-"""How the tests share two workers (one file stays on one, so does all of Ray), and their time."""
+"""How the tests share two workers (one file stays on one, so does all of Ray), and their time.
+
+No process that a test starts outlives it.
+"""
+
+import subprocess
+from contextlib import ExitStack
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -31,3 +37,16 @@ def pytest_xdist_make_scheduler(config, log):
 def pytest_collection_modifyitems(items):
     # What takes longest and cannot be parted begins first.
     items.sort(key=lambda item: not item.nodeid.startswith(RAY))
+
+
+@pytest.fixture
+def popen():
+    """Return `subprocess.Popen`, of which all that came is killed when the test is over."""
+    with ExitStack() as started:
+
+        def popen(*command, **options):
+            process = started.enter_context(subprocess.Popen(*command, **options))
+            started.callback(process.kill)
+            return process
+
+        yield popen

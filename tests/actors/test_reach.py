@@ -33,15 +33,20 @@ async def test_it_goes_on_when_one_comes_and_something_wakes_it():
     assert "SessionCompleted" == (await scene.types())[-1]
 
 
-async def test_an_operator_is_told_when_no_runner_ever_came():
-    # I14
+async def waited_in_vain():
+    """Return a scene whose session has waited for a runner as long as it does."""
     scene = Scene([asks_for(("build", {})), says("done")])
     scene.outside.runners.reach = False
     world = await scene.begin()
-
     await scene.clock.advance(RUNNER_SECONDS)
     await world.dispatcher.tick()
     await scene.clock.settle()
+    return scene
+
+
+async def test_an_operator_is_told_when_no_runner_ever_came():
+    # I14
+    scene = await waited_in_vain()
 
     waiting = await scene.last(SessionWaiting)
     assert ("operator", "error: no runner reaches the workspace") == (waiting.kind, waiting.why)
@@ -163,12 +168,7 @@ async def test_what_is_recorded_is_forgotten_by_the_runner():
 
 
 async def test_a_resume_tries_again_what_no_runner_was_found_for():
-    scene = Scene([asks_for(("build", {})), says("done")])
-    scene.outside.runners.reach = False
-    world = await scene.begin()
-    await scene.clock.advance(RUNNER_SECONDS)
-    await world.dispatcher.tick()
-    await scene.clock.settle()
+    scene = await waited_in_vain()
     scene.outside.runners.reach = True
 
     await scene.say(ResumeAsked())

@@ -1,8 +1,8 @@
 """Many wait for people while everything dies: real processes, SIGKILL."""
 
 import signal
-import subprocess
 import sys
+from functools import partial
 
 import pytest
 
@@ -25,19 +25,9 @@ GRANTED, OTHERS = NAMES[:10], NAMES[10:]
 
 
 @pytest.fixture
-def drive(shell):
+def drive(shell, popen):
     """Start a process that drives every session nobody drives."""
-    processes = []
-
-    def drive():
-        process = subprocess.Popen([sys.executable, "-c", DRIVER], cwd=shell.folder)
-        processes.append(process)
-        return process
-
-    yield drive
-    for process in processes:
-        process.kill()
-        process.wait()
+    return partial(popen, [sys.executable, "-c", DRIVER], cwd=shell.folder)
 
 
 def ask(shell):

@@ -114,15 +114,8 @@ async def test_a_runner_that_does_not_start_is_ended_and_what_waits_for_it_told(
 
 async def test_a_runner_that_never_started_is_followed_to_its_end(fleet, there):
     lost = Member("runner", "runner-1", "here", Actor(NEVER))
-    lost.silent.set()
-    await fleet_of(fleet, lost)
 
-    await fleet.look()
-    before = list(there.news)
-    lost.handle.killed = True
-    await fleet.look()
-
-    assert ([], ["gone"]) == (before, [news.what for news in there.news])
+    assert ([], ["gone"]) == await told_before_and_after_the_end(fleet, there, lost)
 
 
 async def test_a_runner_that_ends_after_it_was_back_is_buried(fleet, there):
@@ -145,15 +138,8 @@ async def test_a_lost_runner_of_another_machine_is_buried_when_ray_reports_its_e
     lost = await quiet(there, "runner", NEVER)
     lost.presence = replace(lost.presence, boot_id="elsewhere")
     await there.board.beat(lost.presence)
-    lost.silent.set()
-    await fleet_of(fleet, lost)
 
-    await fleet.look()
-    before = list(there.news)
-    lost.handle.killed = True
-    await fleet.look()
-
-    assert ([], ["gone"]) == (before, [news.what for news in there.news])
+    assert ([], ["gone"]) == await told_before_and_after_the_end(fleet, there, lost)
 
 
 async def test_what_is_out_of_reach_for_the_removal_time_is_buried(fleet, there):
@@ -266,6 +252,19 @@ def waited_for(there, placed):
     supervisor = Supervisor(site, None, there.board, scope=None, on_trouble=print)
     supervisor._dispatcher.place = place
     return supervisor
+
+
+async def told_before_and_after_the_end(fleet, there, lost):
+    """Have Ray report the end of a *lost* runner once the fleet has looked after it."""
+    lost.silent.set()
+    await fleet_of(fleet, lost)
+    await fleet.look()
+    before = [news.what for news in there.news]
+
+    lost.handle.killed = True
+    await fleet.look()
+
+    return before, [news.what for news in there.news]
 
 
 async def fleet_of(fleet, *members, runners=0):

@@ -74,20 +74,6 @@ def found(starts, key):
     return Finding("did_not_happen")
 
 
-async def drive(place, life=None, runner=None, session=SESSION):
-    """Let a new process drive the session to its end or its own; a person answers what is asked."""
-    if runner is not None:
-        runner = MortalRunner(runner, life or Life())
-    world = World(place, life, runner=runner)
-    # As `resume` does: a cut inside an append leaves work that no index lists.
-    world.host.activate(session)
-    await world.rest(within=60)
-    while not world.life.dead and await answer(place, session):
-        await world.rest(within=60)
-    await world.kill()
-    return world
-
-
 async def answer(place, session=SESSION):
     """Have a person who looks at the tools' own journal answer; say whether anything was asked."""
     asked = [call for call in (await place.state(session)).open_calls if call.asking]
@@ -102,6 +88,23 @@ async def answer(place, session=SESSION):
         )
         await place.say(session, decision)
     return asked
+
+
+async def drive(place, life=None, runner=None, session=SESSION, go_on=answer):
+    """Let a new process drive the session to its end or its own.
+
+    Whenever it rests, *go_on* brings what it rests for, and says whether that was anything.
+    """
+    if runner is not None:
+        runner = MortalRunner(runner, life or Life())
+    world = World(place, life, runner=runner)
+    # As `resume` does: a cut inside an append leaves work that no index lists.
+    world.host.activate(session)
+    await world.rest(within=60)
+    while not world.life.dead and await go_on(place, session):
+        await world.rest(within=60)
+    await world.kill()
+    return world
 
 
 def runner_of(place, name="runner-1"):

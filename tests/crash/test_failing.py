@@ -4,10 +4,12 @@ A model that is overloaded once, one whose key is not accepted any more, a tool
 whose failure passes, and tools that are not critical.
 """
 
+from functools import partial
+
 from cueline.deciders.session import Status, wake_at
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError, ToolFailedError
 from cueline.events.session import ModelRequested, SessionCompleted, ToolFailed
-from cueline.testing.crash import Outside, World
+from cueline.testing.crash import Outside
 from cueline.testing.fakes import (
     JournalingExecutor,
     TurnModel,
@@ -63,18 +65,15 @@ def outside(said=SAID):
     return Outside.new(MoodyModel(said), executor), agent
 
 
-async def drive(place, life=None):
-    """Let a new process drive the session to its end or its own, however often it rests."""
-    world = World(place, life)
-    world.host.activate(story.SESSION)
-    await world.rest(within=60)
-    while not world.life.dead and (moment := wake_at(await place.state(story.SESSION))):
+async def wake(place, session):
+    """Let time pass until the session looks again; say whether it ever does."""
+    moment = wake_at(await place.state(session))
+    if moment is not None:
         await place.clock.advance((moment - place.clock.now()).total_seconds())
-        await world.rest(within=60)
-    await world.kill()
-    return world
+    return moment
 
 
+drive = partial(story.drive, go_on=wake)
 WHOLE = Undisturbed(outside, drive)
 
 

@@ -5,6 +5,8 @@ takes two people, one that a rule denies, one that people are told of, and one
 that is covered by what was allowed before.
 """
 
+from functools import partial
+
 from cueline.deciders.policy import exactly
 from cueline.deciders.session import Status
 from cueline.events.inbox import DecisionGiven
@@ -15,7 +17,7 @@ from cueline.events.session import (
     ToolSkipped,
     ToolStarted,
 )
-from cueline.testing.crash import Outside, World
+from cueline.testing.crash import Outside
 from cueline.testing.fakes import (
     JournalingExecutor,
     TurnModel,
@@ -70,7 +72,7 @@ def outside(said=SAID):
     return Outside.new(TurnModel(said), executor), agent_spec(*TOOLS, policy=POLICY)
 
 
-async def answer(place):
+async def answer(place, session):
     """Have two people answer whatever is asked; say whether anything was."""
     asked = [call for call in (await place.state(story.SESSION)).open_calls if call.asking]
     for call in asked:
@@ -91,16 +93,7 @@ async def answer(place):
     return asked
 
 
-async def drive(place, life=None):
-    world = World(place, life)
-    world.host.activate(story.SESSION)
-    await world.rest(within=60)
-    while not world.life.dead and await answer(place):
-        await world.rest(within=60)
-    await world.kill()
-    return world
-
-
+drive = partial(story.drive, go_on=answer)
 WHOLE = Undisturbed(outside, drive)
 GRANTED = {("1.0", 11), ("1.1", 2), ("2.0", 4), ("2.1", 5)}
 """What may run, with what: nothing that was denied, and the first as it was changed."""

@@ -10,7 +10,13 @@ from cueline.events.codec import Codec
 from cueline.events.inbox import StartAsked
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.message import Cost, TextBlock, ToolCall, Usage
-from cueline.events.session import ModelReplied, ModelRequested, ModelStarted, SessionStarted
+from cueline.events.session import (
+    ModelReplied,
+    ModelRequested,
+    ModelStarted,
+    SessionForked,
+    SessionStarted,
+)
 from cueline.events.store import ANY
 from cueline.projections.views import Views
 from cueline.stores.memory import MemoryStore
@@ -59,6 +65,23 @@ class Log:
         """Append *facts* to a session's inbox, and return the read models with them."""
         await self.append(f"inbox-default/{name}", *facts, actor="user:ann")
         return await self.caught_up()
+
+    async def fork(self, name, parent, version):
+        """Begin a session with what another did up to *version*."""
+        fact = SessionForked(
+            parent=parent,
+            version=version,
+            hash="ab",
+            agent=Facts.AGENT,
+            goal="Go on",
+            open=True,
+            attached=False,
+            note=None,
+            epoch=1,
+        )
+        await self.append(
+            f"session-default/{name}", fact, expected=version, after=(parent, version)
+        )
 
     async def caught_up(self):
         await self.views.catch_up(self.store)

@@ -3,7 +3,6 @@
 import pytest
 
 from cueline.events.inbox import ForkPoint
-from cueline.events.session import SessionForked
 from cueline.projections.session import find_session
 
 A = "session-default/a"
@@ -19,18 +18,7 @@ async def forked(log, facts):
             (version,) = last.versions
     point = ForkPoint(stream=A, version=version, hash="ab")
     await log.ask("f", facts.ASKED.model_copy(update={"fork_of": point}))
-    fact = SessionForked(
-        parent=A,
-        version=version,
-        hash="ab",
-        agent=facts.AGENT,
-        goal="Go on",
-        open=True,
-        attached=False,
-        note=None,
-        epoch=1,
-    )
-    await log.append("session-default/f", fact, expected=version, after=(A, version))
+    await log.fork("f", A, version)
     return log
 
 
@@ -68,18 +56,7 @@ async def test_what_a_fork_inherited_is_told_apart(forked):
 async def test_a_fork_of_a_fork_inherits_from_both(forked, facts):
     f = "session-default/f"
     (version,) = (await forked.append(f, *facts.turn(3, usd="0.4"))).versions
-    fact = SessionForked(
-        parent=f,
-        version=version,
-        hash="ab",
-        agent=facts.AGENT,
-        goal=None,
-        open=True,
-        attached=False,
-        note=None,
-        epoch=1,
-    )
-    await forked.append("session-default/g", fact, expected=version, after=(f, version))
+    await forked.fork("g", f, version)
 
     session = find_session(await forked.caught_up(), "g")
 

@@ -11,7 +11,6 @@ from cueline.events.session import (
     ModelReplied,
     SessionCompleted,
     SessionFailed,
-    SessionForked,
     SessionStopped,
     SessionTakenOver,
     SessionWaiting,
@@ -128,18 +127,7 @@ async def test_of_a_long_text_an_excerpt_is_kept(size, log, facts):
 async def test_a_forks_transcript_begins_with_its_parents(log, facts):
     await log.tell("a", facts.STARTED, *facts.turn(1, text="one"))
     await log.append(A, *facts.turn(2, text="two"))
-    forked = SessionForked(
-        parent=A,
-        version=4,
-        hash="ab",
-        agent=facts.AGENT,
-        goal="Go on",
-        open=True,
-        attached=False,
-        note=None,
-        epoch=1,
-    )
-    await log.append("session-default/f", forked, expected=4, after=(A, 4))
+    await log.fork("f", A, 4)
 
     lines = transcript(await log.caught_up(), "session-default/f")
 

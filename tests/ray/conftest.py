@@ -101,7 +101,7 @@ class World:
         return Agent(name="worker", tools=acts, workspace=self.workspace, **fields)
 
     @asynccontextmanager
-    async def driven(self):
+    async def driven(self, *, hosts=1, runners=1):
         parts = parts_of(self.log)
         async with command(
             self.cluster,
@@ -111,8 +111,8 @@ class World:
             board=self.log.board,
             scope=self.scope,
             on_trouble=lambda stream, error: self.troubles.append((stream, error)),
-            hosts=1,
-            runners=1,
+            hosts=hosts,
+            runners=runners,
         ) as self.place:
             await self.place.place(self.streams)
             yield
@@ -141,6 +141,12 @@ class World:
     async def kill(self, role):
         """SIGKILL the living one of that role."""
         os.kill((await self.presence(role)).pid, signal.SIGKILL)
+
+    async def kill_in_a_call(self, role):
+        """SIGKILL the living one of that role while a tool is at work, which then may end."""
+        await self.begun()
+        await self.kill(role)
+        self.let_go()
 
     async def pid_of(self, role):
         site = self.fleet.site

@@ -51,26 +51,20 @@ def cueline(tmp_path, cluster, monkeypatch):
 
 
 @pytest.fixture
-def start(tmp_path):
+def start(tmp_path, popen):
     """Start a run of the session `s` as a process."""
-    started = []
 
     def start(*words):
         agent, log = str(tmp_path / "agent.toml"), str(tmp_path / "log.db")
-        process = subprocess.Popen(
+        return popen(
             [*CUELINE, "run", "Go.", "--agent", agent, "--id", "s", "--log", log, *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
-        started.append(process)
-        return process
 
-    yield start
-    for process in started:
-        process.kill()
-        process.communicate()
+    return start
 
 
 @pytest.fixture

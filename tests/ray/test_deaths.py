@@ -14,9 +14,7 @@ text = "Done."
 
 async def test_a_session_survives_the_host_that_drives_it(on_cluster):
     async with on_cluster(ONE_CALL.format(tool="undeclared"), tools=["undeclared"]) as world:
-        await world.begun()
-        await world.kill("host")
-        world.let_go()
+        await world.kill_in_a_call("host")
         result = await world.result()
         types = await world.types()
 
@@ -30,9 +28,7 @@ async def test_a_session_survives_the_host_that_drives_it(on_cluster):
 
 async def test_an_idempotent_call_runs_again_under_its_key_when_its_runner_dies(on_cluster):
     async with on_cluster(ONE_CALL.format(tool="repeatable"), tools=["repeatable"]) as world:
-        await world.begun()
-        await world.kill("runner")
-        world.let_go()
+        await world.kill_in_a_call("runner")
         result = await world.result()
         keys, attempts, _ = zip(*world.journal_lines(), strict=True)
 
@@ -43,9 +39,7 @@ async def test_an_idempotent_call_runs_again_under_its_key_when_its_runner_dies(
 async def test_the_model_is_told_when_the_outcome_of_a_call_is_unknown(on_cluster):
     script = ONE_CALL.format(tool="undeclared")
     async with on_cluster(script, tools=["undeclared"], policy={"in_doubt": "tell"}) as world:
-        await world.begun()
-        await world.kill("runner")
-        world.let_go()
+        await world.kill_in_a_call("runner")
         result = await world.result()
         types = await world.types()
 
@@ -80,9 +74,7 @@ async def test_no_process_of_a_tool_outlives_its_runner(on_cluster):
 async def test_many_sessions_survive_their_host_and_none_does_anything_twice(on_cluster):
     script = ONE_CALL.format(tool="undeclared")
     async with on_cluster(script, sessions=20, tools=["undeclared"]) as world:
-        await world.begun()
-        await world.kill("host")
-        world.let_go()
+        await world.kill_in_a_call("host")
         for stream in world.streams:
             await world.result(stream)
         keys = [key for key, _, _ in world.journal_lines()]

@@ -28,9 +28,7 @@ async def test_another_provider_stands_in_and_stays_though_the_host_dies(on_clus
             fallback=(Fallback(provider="scripted", model=script),),
         )
         await world.place.place(world.streams)
-        await world.begun()
-        await world.kill("host")
-        world.let_go()
+        await world.kill_in_a_call("host")
 
         assert "Done." == await world.result()
         assert 2 == len(llmock.requests)

@@ -31,9 +31,7 @@ async def test_a_child_spends_its_parents_budget_whoever_dies(on_cluster):
         assert "Ready." == (await parent.result()).text
         helper = world.agent(SCRIPT, tools=["repeatable"], prices=PRICES)
         child = await runtime.start(helper, "help", parent=parent.id)
-        await world.begun()
-        await world.kill("host")
-        world.let_go()
+        await world.kill_in_a_call("host")
 
         assert "Helped." == await world.result(child.stream)
         settled = await world.fact(ChildSettled, parent.stream)

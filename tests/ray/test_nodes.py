@@ -13,8 +13,6 @@ import ray
 from ray._private.worker import global_worker
 from ray.core.generated.autoscaler_pb2 import DrainNodeReason
 
-from cueline.cluster.command import command
-from cueline.on_ray import namespace_of, parts_of
 from cueline.testing.wait import PATIENCE_SECONDS, await_until, wait_until
 
 
@@ -51,27 +49,15 @@ def drain(node):
 
 async def test_what_is_on_a_drained_node_moves_to_another(world_of, second_node):
     """000-068, C7."""
-    async with world_of() as world:
-        parts = parts_of(world.log)
-        async with command(
-            world.cluster,
-            namespace_of(parts.log_id),
-            parts,
-            store=world.log.store,
-            board=world.log.board,
-            scope=world.streams,
-            on_trouble=print,
-            hosts=2,
-            runners=2,
-        ) as world.place:
-            await await_until(lambda: 2 == len(world.presences("host")))
-            await await_until(lambda: 2 == len(world.presences("runner")))
-            there = [m.incarnation for m in world.place.members() if m.node == second_node]
+    async with world_of() as world, world.driven(hosts=2, runners=2):
+        await await_until(lambda: 2 == len(world.presences("host")))
+        await await_until(lambda: 2 == len(world.presences("runner")))
+        there = [m.incarnation for m in world.place.members() if m.node == second_node]
 
-            drain(second_node)
+        drain(second_node)
 
-            assert 2 == len(there)
-            await await_until(lambda: moved(world, second_node))
+        assert 2 == len(there)
+        await await_until(lambda: moved(world, second_node))
 
 
 def moved(world, node):

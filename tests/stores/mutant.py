@@ -13,10 +13,9 @@ from typing import NamedTuple
 
 import pytest
 
-from cueline.stores.sqlite_library import sqlite_library
-from cueline.testing.event_store_contract import EventStoreContract
 from cueline.testing.event_store_example import SetClock
 from tests.stores.quick import QUICK
+from tests.stores.sqlite_contract import SqliteContract
 
 ROOT = Path(__file__).parents[2] / "cueline"
 
@@ -58,17 +57,6 @@ def grown(mutant):
                 del sys.modules[module]
 
 
-class Suite(EventStoreContract):
-    async def empty(self, store, stream, version):
-        db = sqlite_library().connect(store.path, isolation_level=None)
-        db.execute(
-            "UPDATE events SET payload = NULL, salt = NULL WHERE version = ?"
-            " AND stream = (SELECT id FROM streams WHERE name = ?)",
-            (version, stream),
-        )
-        db.close()
-
-
 def cases(part):
     """Yield each test of a part of the contract with its parameters, as pytest would."""
     for name, test in inspect.getmembers(part, inspect.isfunction):
@@ -94,7 +82,7 @@ async def run_case(open_store, test, given, within):
         fixtures = {"store": store, "clock": clock}
         given = given | {name: fixtures[name] for name in wanted if name in fixtures}
         try:
-            await asyncio.wait_for(test(Suite(), **given), within)
+            await asyncio.wait_for(test(SqliteContract(), **given), within)
         finally:
             await store.close()
 

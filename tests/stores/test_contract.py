@@ -6,9 +6,9 @@ import pytest
 from cueline.events.store import EventStore
 from cueline.stores.memory import MemoryStore
 from cueline.stores.sqlite import SqliteStore
-from cueline.stores.sqlite_library import sqlite_library
 from cueline.testing.event_store_contract import EventStoreContract
 from tests.stores.quick import QUICK
+from tests.stores.sqlite_contract import SqliteContract
 
 
 class TestMemoryStore(EventStoreContract):
@@ -22,19 +22,10 @@ class TestMemoryStore(EventStoreContract):
         events[version - 1] = store._tables.log[emptied.position - 1] = emptied
 
 
-class TestSqliteStore(EventStoreContract):
+class TestSqliteStore(SqliteContract):
     @pytest.fixture
     async def store(self, clock):
         with tempfile.TemporaryDirectory(dir=QUICK) as folder:
             store = SqliteStore.open(Path(folder, "log.db"), clock)
             yield store
             await store.close()
-
-    async def empty(self, store: EventStore, stream: str, version: int):
-        db = sqlite_library().connect(store.path, isolation_level=None)
-        db.execute(
-            "UPDATE events SET payload = NULL, salt = NULL WHERE version = ?"
-            " AND stream = (SELECT id FROM streams WHERE name = ?)",
-            (version, stream),
-        )
-        db.close()

@@ -25,27 +25,22 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def start(tmp_path):
+def start(tmp_path, popen):
     """Start a process that appends to one log; it says what was acknowledged."""
-    started = []
 
     def start(name, **how):
         command = [sys.executable, "-m", "tests.stores.appender", str(tmp_path / "log.db"), name]
-        process = subprocess.Popen(
+        process = popen(
             [*command, json.dumps(how)],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        started.append(process)
         assert "ready\n" == process.stdout.readline()
         return process
 
-    yield start
-    for process in started:
-        process.kill()
-        process.communicate()
+    return start
 
 
 def go(*processes):

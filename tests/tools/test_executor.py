@@ -73,21 +73,17 @@ async def test_the_next_call_gets_a_new_worker(executor, order, failure):
     assert b"6" == (await executor.call(order("examples:double", number=3))).content
 
 
-async def test_cancelling_lets_a_tool_tidy_up(patient_executor, order, workspace, marked):
-    call = asyncio.create_task(patient_executor.call(order("misbehaving:hang_and_tidy_up")))
-    await await_until((workspace / "begun").exists)
-
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-
-    assert (workspace / "tidy").exists()
-    assert [] == marked()
+TIDY = "trap 'touch tidy; exit' TERM; touch begun; tail -f /dev/null & wait"
 
 
-async def test_cancelling_lets_a_command_tidy_up(patient_executor, order, workspace, marked):
-    command = "trap 'touch tidy; exit' TERM; touch begun; tail -f /dev/null & wait"
-    call = asyncio.create_task(patient_executor.call(order(run_command, command=command)))
+@pytest.mark.parametrize(
+    "hanging",
+    [("misbehaving:hang_and_tidy_up", {}), (run_command, {"command": TIDY})],
+    ids=["a tool", "a command"],
+)
+async def test_what_is_cancelled_may_tidy_up(patient_executor, order, workspace, marked, hanging):
+    tool, arguments = hanging
+    call = asyncio.create_task(patient_executor.call(order(tool, **arguments)))
     await await_until((workspace / "begun").exists)
 
     call.cancel()

@@ -25,26 +25,18 @@ DAEMONS = {
 
 
 @pytest.fixture
-def running(workspace):
-    """A runner in the middle of a command, and all that came of both."""
-    started = []
+def running(workspace, popen):
+    """Start a runner in the middle of a command."""
 
     def start(command, *prefix):
-        mark = str(workspace)
-        process = subprocess.Popen(
+        return popen(
             [*prefix, sys.executable, RUNNER, workspace, command],
-            env=os.environ | {"MARK": mark},
+            env=os.environ | {"MARK": str(workspace)},
             stdout=subprocess.PIPE,
             text=True,
         )
-        started.append(process)
-        return process
 
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+    return start
 
 
 def marked(mark):
