@@ -8,7 +8,7 @@ from cueline.actors.again import Trouble, begin
 from cueline.actors.approval_gate import ApprovalGate
 from cueline.actors.cost_ledger import CostLedger
 from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher, WorkIndex
-from cueline.actors.presence import BEAT_SECONDS, ended, find, presence_of
+from cueline.actors.presence import beat_always, ended, find, presence_of
 from cueline.actors.runner import Runner, RunnerPort
 from cueline.actors.session_host import HostPort, SessionHost
 from cueline.actors.tool import ToolExecutor
@@ -112,7 +112,7 @@ class Inline:
         await self.log.board.beat(self.presence)
         steps = {"looking for work": self._look, "following the log": self.dispatcher.follow}
         self._tasks = [
-            asyncio.create_task(self._beat()),
+            asyncio.create_task(beat_always(self.log.board, self.presence, self.log.clock)),
             *begin(steps, clock=self.log.clock, on_trouble=self._on_trouble),
         ]
 
@@ -133,14 +133,6 @@ class Inline:
         await self._runner.close()
         with suppress(CuelineError):
             await self.log.board.leave(self.presence.incarnation)
-
-    async def _beat(self) -> None:
-        while True:
-            # A beat that is missed is no matter; one that was the last would have
-            # others take our sessions.
-            with suppress(CuelineError):
-                await self.log.board.beat(self.presence)
-            await self.log.clock.sleep(BEAT_SECONDS)
 
     async def _look(self) -> None:
         await self.dispatcher.tick()

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from decimal import Decimal
 from typing import cast
 
-from cueline.deciders.session import SessionState, Status, evolve, session_of
+from cueline.actors.fold import fold
+from cueline.deciders.session import SESSION, SessionState, Status, session_of
 from cueline.deciders.session.budget import path_of
 from cueline.errors import RejectedError, SessionFinishedError, UnknownSessionError
 from cueline.events.budget import Allowance
@@ -30,9 +31,7 @@ async def child_of(journal: Journal, parent: str, asked: StartAsked) -> StartAsk
         SessionFinishedError: the parent has ended.
         RejectedError: the tree would be deeper than the parent's `max_depth`.
     """
-    state = session_of(parent)
-    async for fact in _facts(journal, parent):
-        state = evolve(state, fact)
+    state, _ = await fold(journal, parent, SESSION, session_of(parent))
     if state.setup is None:
         await asked_for(journal, parent)
         raise RejectedError(shown(parent), "nobody has taken it up yet; start its child after that")

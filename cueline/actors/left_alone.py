@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Collection, Container
 from datetime import datetime
 
 from cueline.actors.dispatcher import WorkIndex
-from cueline.actors.presence import death_of, find
+from cueline.actors.owner import owners_of
 from cueline.events.store import EventStore, PresenceBoard
 from cueline.events.stream import sibling
 
@@ -43,13 +43,9 @@ async def left_running(
     Not one of which anything was recorded after the position *since*, when
     whoever asks began: it was theirs, or was asked for meanwhile.
     """
-    present = await board.all()
-    left = []
-    for stream in await index.driven():
-        owner = find(present, (await store.head(stream)).owner)
-        if (owner is None or death_of(owner, now)) and not await _goes_on(store, stream, since):
-            left.append(stream)
-    return left
+    running = await index.driven()
+    driven = await owners_of(store, board, running, now)
+    return [s for s in running if s not in driven and not await _goes_on(store, s, since)]
 
 
 async def _goes_on(store: EventStore, session: str, since: int) -> bool:

@@ -19,8 +19,16 @@ async def owner_of(
     store: EventStore, board: PresenceBoard, stream: str, now: datetime
 ) -> Presence | None:
     """Return the living process that acquired *stream* last."""
-    presence = find(await board.all(), (await store.head(stream)).owner)
-    return None if presence is None or death_of(presence, now) is not None else presence
+    return (await owners_of(store, board, [stream], now)).get(stream)
+
+
+async def owners_of(
+    store: EventStore, board: PresenceBoard, streams: Iterable[str], now: datetime
+) -> dict[str, Presence]:
+    """Return the living processes that acquired *streams* last, where there are any."""
+    living = {p.incarnation: p for p in await board.all() if death_of(p, now) is None}
+    owners = {stream: (await store.head(stream)).owner for stream in streams}
+    return {stream: living[owner] for stream, owner in owners.items() if owner in living}
 
 
 async def taker_of(

@@ -3,11 +3,14 @@
 import os
 import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from uuid import uuid4
 
-from cueline.events.store import Presence, to_us
+from cueline.clock import Clock
+from cueline.errors import CuelineError
+from cueline.events.store import Presence, PresenceBoard, to_us
 
 BEAT_SECONDS = 2.0
 SILENCE_SECONDS = 10.0
@@ -37,6 +40,16 @@ def presence_of(role: str) -> Presence:
         process_started=_started(pid) or 0,
         pid_namespace=_pid_namespace(),
     )
+
+
+async def beat_always(board: PresenceBoard, presence: Presence, clock: Clock) -> None:
+    """Say that this process lives, for ever."""
+    while True:
+        # A beat that is missed is no matter; one that was the last would have
+        # others take our sessions.
+        with suppress(CuelineError):
+            await board.beat(presence)
+        await clock.sleep(BEAT_SECONDS)
 
 
 def death_of(presence: Presence, now: datetime) -> str | None:

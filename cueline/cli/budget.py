@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cueline.console.tally import Tally
     from cueline.deciders.budget import BudgetState
     from cueline.deciders.session import SessionState
-    from cueline.events.budget import BudgetEvent, LimitName
+    from cueline.events.budget import LimitName
 
 _GROUP = """Show what a session may use, and let it have more.
 
@@ -170,14 +170,13 @@ async def _standing(followed: "Followed", past: "Past") -> Standing:
 
 async def _budget(followed: "Followed") -> "BudgetState":
     """Fold what the ledger recorded for the session's tree; nothing, where it has no limit."""
+    from cueline.actors.fold import fold
     from cueline.cli.reading import journal_of
     from cueline.deciders.budget import BUDGET
     from cueline.deciders.session.budget import budget_of
-    from cueline.events.codec import Emptied
 
-    told = journal_of(followed.store).read(budget_of(followed.state))
-    facts = [fact async for _, fact in told if not isinstance(fact, Emptied)]
-    return BUDGET.replay(cast("list[BudgetEvent]", facts))
+    journal, budget = journal_of(followed.store), budget_of(followed.state)
+    return (await fold(journal, budget, BUDGET, BUDGET.initial_state))[0]
 
 
 def _own(state: "SessionState", wall_seconds: float) -> Iterator[Row]:

@@ -80,7 +80,7 @@ async def _find(
     log: Path, status: str | None, agent: str | None, limit: int
 ) -> tuple[list["Session"], set[str]]:
     """Return the sessions, and which of them nobody drives although somebody should."""
-    from cueline.actors.owner import owner_of
+    from cueline.actors.owner import owners_of
     from cueline.clock import SystemClock
     from cueline.projections.session import DRIVEN, list_sessions
 
@@ -92,7 +92,7 @@ async def _find(
     ):
         sessions = list_sessions(views.db, status=status, agent=agent, limit=limit)
         driven = [each.stream for each in sessions if each.status in DRIVEN]
-        return sessions, {s for s in driven if await owner_of(store, board, s, now) is None}
+        return sessions, set(driven).difference(await owners_of(store, board, driven, now))
 
 
 def _document(session: "Session", abandoned: set[str]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,39 +60,36 @@ def _print_processes(members: list[dict[str, Any]]) -> None:
 
 
 async def _look(log: Path) -> dict[str, Any]:
-    from cueline.actors.presence import death_of, find
-    from cueline.events.store import to_us
+    from cueline.actors.owner import owners_of
+    from cueline.actors.presence import death_of
     from cueline.on_ray import find_up
     from cueline.projections.session import running
 
     now = SystemClock().now()
-    owners: Counter[str] = Counter()
-    undriven = 0
     async with opened.board_of(log) as board, opened.looking(log) as store:
         present = await board.all()
         async with opened.views_of(log, store) as views:
-            for work in running(views.db):
-                owner = find(present, (await store.head(work.stream)).owner)
-                if owner is None or death_of(owner, now):
-                    undriven += 1
-                else:
-                    owners[owner.incarnation] += 1
+            streams = [work.stream for work in running(views.db)]
+        owners = await owners_of(store, board, streams, now)
+    drives = Counter(owner.incarnation for owner in owners.values())
+    living = [each for each in present if death_of(each, now) is None]
     record = find_up(log)
-
-    def told(each: "Presence") -> dict[str, Any]:
-        return {
-            "role": each.role,
-            "incarnation": each.incarnation,
-            "machine": each.machine,
-            "pid": each.pid,
-            "beat_seconds": (to_us(now) - each.beat_us) / 1_000_000,
-            "dead": death_of(each, now),
-            "sessions": owners[each.incarnation],
-        }
-
     return {
         "up": None if record is None else document_of(record) | {"shown": place_of(record)},
-        "processes": [told(each) for each in present if death_of(each, now) is None],
-        "driven": owners.total(),
-        "undriven": undriven,
+        "processes": [_process(each, drives[each.incarnation], now) for each in living],
+        "driven": len(owners),
+        "undriven": len(streams) - len(owners),
+    }
+
+
+def _process(each: "Presence", sessions: int, now: datetime) -> dict[str, Any]:
+    from cueline.events.store import to_us
+
+    return {
+        "role": each.role,
+        "incarnation": each.incarnation,
+        "machine": each.machine,
+        "pid": each.pid,
+        "beat_seconds": (to_us(now) - each.beat_us) / 1_000_000,
+        "sessions": sessions,
     }

@@ -123,7 +123,12 @@ def _print(recorded: "RecordedEvent", fact: "SessionEvent | None", *, as_json: b
 
 
 def _fields(fact: "SessionEvent") -> str:
+    from cueline.events.fact import Fact
+
     told = fact.model_dump(mode="json", exclude={"type", "agent"}, exclude_defaults=True)
+    message = getattr(fact, "message", None)
+    if isinstance(message, Fact):  # its type is a default of its own, and says the most of it
+        told["message"] = f"{message.type} {_word(told['message'])}".removesuffix(" {}")
     words = (f"{key}={_word(value)}" for key, value in told.items())
     return " ".join(words)
 

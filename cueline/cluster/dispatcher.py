@@ -15,7 +15,7 @@ import ray
 
 from cueline.actors.again import Step, begin
 from cueline.actors.left_alone import AllBut, left_running
-from cueline.actors.presence import BEAT_SECONDS, death_of, find, presence_of
+from cueline.actors.presence import BEAT_SECONDS, beat_always, death_of, find, presence_of
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, awake, call
 from cueline.cluster.fleet import START_SECONDS
@@ -156,11 +156,14 @@ class DispatcherActor:
         )
         adopted = await self._adopted()
         await self._supervisor.start(self._wanted.hosts, self._wanted.runners, adopted)
-        steps: dict[str, Step] = {"beating": self._beat, "recording the fleet": self._write}
+        steps: dict[str, Step] = {"recording the fleet": self._write}
         if scope is not None:
             place = self._supervisor.place
             steps["following what was left alone"] = partial(scope.follow, self._store, place)
-        self._tasks = begin(steps, clock=clock, on_trouble=self._trouble)
+        self._tasks = [
+            asyncio.create_task(beat_always(self._store, self.presence, clock)),
+            *begin(steps, clock=clock, on_trouble=self._trouble),
+        ]
         return Started(presence=self.presence, epoch=self._epoch, found=len(left))
 
     async def _start_again(self) -> Started:
@@ -276,12 +279,6 @@ class DispatcherActor:
             else:
                 self._version += len(facts)
                 return
-
-    async def _beat(self) -> None:
-        clock = SystemClock()
-        with suppress(CuelineError):
-            await self._store.beat(self.presence)
-        await clock.sleep(BEAT_SECONDS)
 
 
 def _node_of(_actor: object) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from cueline.actors.presence import BEAT_SECONDS, SILENCE_SECONDS, presence_of
+from cueline.actors.presence import SILENCE_SECONDS, beat_always, presence_of
 from cueline.actors.session_host import SessionHost
 from cueline.clock import SystemClock
 from cueline.cluster.approval_gate import RemoteGate
@@ -55,7 +55,8 @@ class SessionHostActor:
                 ledger=RemoteLedger(self._site),
                 on_trouble=self._tell,
             )
-            self._tasks = [asyncio.create_task(each) for each in (self._beat(), self._watch())]
+            beating = beat_always(self._store, self.presence, SystemClock())
+            self._tasks = [asyncio.create_task(each) for each in (beating, self._watch())]
         self._directory.know(runners, {})
         return self.presence
 
@@ -104,13 +105,6 @@ class SessionHostActor:
     def _tell(self, stream: str, error: CuelineError) -> None:
         self._told.append((stream, error))
         self._telling.set()
-
-    async def _beat(self) -> None:
-        clock = SystemClock()
-        while True:
-            with suppress(CuelineError):
-                await self._store.beat(self.presence)
-            await clock.sleep(BEAT_SECONDS)
 
     async def _watch(self) -> None:
         clock = SystemClock()

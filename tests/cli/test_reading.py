@@ -192,6 +192,17 @@ def test_events_are_printed_one_a_line(finished):
     assert ["ModelReplied", "SessionCompleted"] == [line.split()[3] for line in lines]
 
 
+def test_a_line_says_which_message_was_read(asking):
+    asking("pause", "one")
+    asking("send", "one", "And?")
+    asking("resume", "one", "--inline")
+
+    said = asking("tail", "one", "-n", "99").stdout
+
+    assert " message=PauseAsked" in said
+    assert ' message=MessageSent {"lane": "note", "text": "And?"}' in said
+
+
 def test_following_ends_with_the_session(finished):
     done = finished("tail", "-f", "one", "--json", "-n", "1")
 
