@@ -28,6 +28,7 @@ from cueline.runtime import (
     recorded,
 )
 from cueline.session import Session
+from cueline.up_record import recovers
 
 
 class Troubles:
@@ -73,8 +74,6 @@ class Here:
 
     def takes_up(self, stream: str) -> bool:
         """See `Home`."""
-        from cueline.on_ray import recovers  # noqa: PLC0415 - most look at what they drive themselves
-
         return (self.place.lasts and stream in self.scope) or recovers(self.log)
 
     def has(self, incarnation: str | None) -> bool:

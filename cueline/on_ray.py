@@ -3,32 +3,32 @@
 What is handed to the actors is pickled: names and paths, never an open file.
 """
 
-import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import cast
 
 from cueline.actors.again import Trouble
 from cueline.actors.approval_gate import ApprovalGate, GatePort
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.effect import RunnerDirectory
 from cueline.actors.grace import GRACE_SECONDS
-from cueline.actors.presence import death_of, ended, machine_name, presence_of
+from cueline.actors.presence import death_of, machine_name, presence_of
 from cueline.actors.session_host import SessionHost
 from cueline.actors.tool import ToolExecutor
 from cueline.clock import SystemClock
 from cueline.errors import ClusterError
 from cueline.events.journal import Journal
-from cueline.events.store import EventStore, Presence, PresenceBoard
+from cueline.events.store import EventStore, PresenceBoard
 from cueline.projections.views import Views, views_path
 from cueline.runtime import KnownPlace, Log, ViewsIndex, collaborators, open_log
 from cueline.stores import MemoryPresence, SqlitePresence, SqliteStore
 from cueline.tools.executor import ProcessToolExecutor
+from cueline.up_record import UpRecord, find_up, record_path
 
 ANSWER_SECONDS = 15.0
 """How long a dispatcher that is being restarted may take."""
@@ -166,7 +166,7 @@ class Attached:
         return False
 
 
-async def attached(log: Log, record: "UpRecord", address: str | None) -> Attached:
+async def attached(log: Log, record: UpRecord, address: str | None) -> Attached:
     """Return the `cueline up` of *record*, once its dispatcher is seen to live.
 
     Raises:
@@ -201,63 +201,6 @@ def parts_of(log: Log) -> Parts:
 def absolute(path: Path) -> Path:
     """Return *path* as other processes can use it."""
     return path.absolute()
-
-
-def find_up(log_path: Path) -> "UpRecord | None":
-    """Return the `cueline up` that drives the log's sessions, if its process lives here."""
-    record = UpRecord.read(absolute(log_path))
-    return record if record is not None and record.lives else None
-
-
-def recovers(log_path: Path) -> bool:
-    """Whether a `cueline up` goes on with whatever of the log nobody drives."""
-    record = find_up(log_path)
-    return record is not None and record.recover
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpRecord:
-    """The note beside a log that says where a running `cueline up` of it is.
-
-    It is a hint: whoever reads it asks the machine whether the process lives.
-    """
-
-    address: str
-    namespace: str
-    version: str
-    keeper: Presence
-    """The process that was started by `cueline up`; the cluster may end with it."""
-    recover: bool = True
-    """Whether it goes on with what nobody drives, without being told to."""
-
-    @classmethod
-    def read(cls, log: Path) -> Self | None:
-        """Return the note beside *log*, if there is one that can be read."""
-        try:
-            told: Mapping[str, Any] = json.loads(record_path(log).read_text())
-            return cls(**{**told, "keeper": Presence(**told["keeper"])})
-        except (OSError, ValueError, TypeError, KeyError):
-            return None
-
-    def write(self, log: Path) -> None:
-        """Leave the note beside *log*, whole or not at all."""
-        path = record_path(log)
-        draft = path.with_name(f"{path.name}.{os.getpid()}")
-        draft.touch(0o600)
-        draft.write_text(json.dumps(asdict(self), indent=2) + "\n")
-        draft.replace(path)
-
-    @property
-    def lives(self) -> bool:
-        """Whether the process is there, by the word of this machine."""
-        here = presence_of("cli")
-        ours, theirs = ((each.boot_id, each.pid_namespace) for each in (here, self.keeper))
-        return ours == theirs and ended(self.keeper) is None
-
-
-def record_path(log: Path) -> Path:
-    """Return where the note of *log* is, by whatever link the log is reached."""
-    return Path(f"{os.path.realpath(log)}-up.json")
 
 
 @asynccontextmanager

@@ -30,6 +30,7 @@ MAY_IMPORT = {
     "agent": {"config", "tools", "actors", "deciders", "events", "errors"},
     "session": {"deciders", *PORTS},
     "hook": {"events", "errors"},
+    "up_record": {"actors", "events"},
 }
 MAY_IMPORT |= {
     "runtime": set(MAY_IMPORT),

@@ -26,7 +26,7 @@ async def is_taken_up(log: "Log", path: Path, stream: str) -> bool:
 
 def is_up(path: Path) -> bool:
     """Whether a `cueline up` takes the sessions of the log at *path*."""
-    from cueline.on_ray import find_up
+    from cueline.up_record import find_up
 
     return find_up(path) is not None
 

@@ -62,8 +62,8 @@ def _print_processes(members: list[dict[str, Any]]) -> None:
 async def _look(log: Path) -> dict[str, Any]:
     from cueline.actors.owner import owners_of
     from cueline.actors.presence import death_of
-    from cueline.on_ray import find_up
     from cueline.projections.session import running
+    from cueline.up_record import find_up
 
     now = SystemClock().now()
     async with opened.board_of(log) as board, opened.looking(log) as store:

@@ -81,7 +81,7 @@ async def _tail(log: Path, name: str, last: int, *, follow: bool, as_json: bool)
 async def _tell_when_left(log: Path, followed: "Followed") -> None:
     from cueline.actors.owner import Vigil
     from cueline.clock import SystemClock
-    from cueline.on_ray import recovers
+    from cueline.up_record import recovers
 
     clock, up = SystemClock(), partial(recovers, log)
     async with opened.board_of(log) as board:

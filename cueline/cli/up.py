@@ -24,7 +24,8 @@ from cueline.console.text import visible
 from cueline.errors import ClusterError, LogUnavailableError
 
 if TYPE_CHECKING:
-    from cueline.on_ray import Kept, UpRecord
+    from cueline.on_ray import Kept
+    from cueline.up_record import UpRecord
 
 _UP = """Keep cueline running: it drives every session of the log, also after a crash.
 
@@ -109,7 +110,7 @@ def up(
     as_json: JsonOption = False,
 ) -> None:
     """Keep cueline running."""
-    from cueline.on_ray import find_up
+    from cueline.up_record import find_up
 
     match recover:
         case "all" | "none" as chosen:
@@ -209,7 +210,7 @@ async def _look(kept: "Kept") -> None:
 
 def _detach(plan: Plan, config: Path | None) -> "tuple[UpRecord, Path]":
     """Start `up` as a process of its own; return, when it is ready, where it is and writes."""
-    from cueline.on_ray import find_up
+    from cueline.up_record import find_up
 
     plan.log.parent.mkdir(parents=True, exist_ok=True)
     said = plan.log.with_name(f"{plan.log.name}-up.log")
@@ -238,16 +239,16 @@ def _detach(plan: Plan, config: Path | None) -> "tuple[UpRecord, Path]":
 
 def down(ctx: typer.Context, *, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
     """Take down what `up` started."""
-    from cueline.on_ray import UpRecord, absolute, record_path
+    from cueline.up_record import UpRecord, record_path
 
-    record = UpRecord.read(absolute(log))
+    record = UpRecord.read(log)
     if record is None:
         typer.echo(json.dumps(None) if as_json else "nothing is up for this log")
         return
     grace_seconds = outside_of(ctx).held().settings.grace_seconds
     if not (record.lives and _takes_it_down(record, grace_seconds)):
         opened.run(_end_orphans(log, record))
-    record_path(absolute(log)).unlink(missing_ok=True)
+    record_path(log).unlink(missing_ok=True)
     _say(record, "down", as_json=as_json)
 
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from cueline.actors.presence import presence_of
-from cueline.on_ray import UpRecord, find_up, record_path, recovers
+from cueline.up_record import UpRecord, find_up, record_path, recovers
 
 
 @pytest.fixture
