@@ -12,6 +12,10 @@ _ALL_OPEN = (
     "no more files can be opened: all processes of this machine together have as many "
     "as it allows; end what holds them, then try again"
 )
+_NO_MORE = (
+    "which is its hard limit; root can raise that: `nofile` in /etc/security/limits.conf, "
+    "`LimitNOFILE` of a service, `--ulimit nofile` of a container"
+)
 
 
 def shortage_of(error: BaseException | None) -> str | None:
@@ -44,8 +48,11 @@ def _said_of(error: OSError) -> str | None:
         return _ALL_OPEN  # whatever this process may have
     if error.errno != errno.EMFILE:
         return None
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return (
-        f"no more files can be opened: this process may have {limit} (`ulimit -n`); "
-        f"allow more with `ulimit -n {max(USUAL, 2 * limit)}`, then try again"
-    )
+    limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    said = f"no more files can be opened: this process may have {limit} (`ulimit -n`)"
+    if limit == most:
+        return f"{said}, {_NO_MORE}"
+    advised = max(USUAL, 2 * limit)
+    # A hard limit is as much as a shell may allow itself.
+    advised = advised if most == resource.RLIM_INFINITY else min(advised, most)
+    return f"{said}; allow more with `ulimit -n {advised}`, then try again"

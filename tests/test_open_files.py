@@ -42,16 +42,40 @@ def test_running_out_of_files_is_known_by_what_led_to_an_error(number):
     assert open_files.shortage_of(OSError(errno.ENOENT, "another")) is None
 
 
+def said_at(monkeypatch, limit, hard):
+    """Return what is said where so many files may be open, and so many be allowed."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, hard))
+    return open_files.shortage_of(OSError(errno.EMFILE, "out of files"))
+
+
+ENDLESS = resource.RLIM_INFINITY
+
+
 @pytest.mark.parametrize(
-    ("limit", "advised"), [(64, 1024), (1024, 2048), (20_000, 40_000)], ids=str
+    ("limit", "hard", "advised"),
+    [
+        (64, 4096, 1024),
+        (1024, ENDLESS, 2048),
+        (20_000, ENDLESS, 40_000),
+        (64, 512, 512),
+        (20_000, 30_000, 30_000),
+    ],
 )
-def test_more_files_are_advised_than_there_may_be(monkeypatch, limit, advised):
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, limit))
+def test_more_files_are_advised_than_there_may_be_and_no_more_than_can(
+    monkeypatch, limit, hard, advised
+):
+    said = said_at(monkeypatch, limit, hard)
 
-    said = open_files.shortage_of(OSError(errno.EMFILE, "out of files"))
-
-    assert f"this process may have {limit} (`ulimit -n`)" in said
+    assert f"this process may have {limit} (`ulimit -n`); " in said
     assert f"allow more with `ulimit -n {advised}`" in said
+
+
+def test_who_has_all_the_files_that_can_be_allowed_is_told_who_raises_that(monkeypatch):
+    said = said_at(monkeypatch, 1024, 1024)
+
+    assert "this process may have 1024 (`ulimit -n`), which is its hard limit" in said
+    assert "root can raise that: `nofile` in /etc/security/limits.conf" in said
+    assert "`ulimit -n 2048`" not in said
 
 
 def test_where_the_machine_has_no_more_files_the_limit_of_a_process_is_not_blamed(monkeypatch):

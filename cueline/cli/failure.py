@@ -13,10 +13,9 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from cueline.cli.hiding import hidden
+from cueline.cli.hiding import say
 from cueline.cli.option import DEFAULT_LOG, named_log, naming
 from cueline.cli.outside import Outside, take
-from cueline.console.text import visible
 from cueline.errors import (
     ClusterError,
     CorruptEventError,
@@ -91,9 +90,9 @@ def hint_of(error: CuelineError, log: Path = DEFAULT_LOG) -> str | None:
 
 def tell(error: CuelineError, outside: Outside | None = None, log: Path = DEFAULT_LOG) -> None:
     """Say on stderr what went wrong, and what to do."""
-    typer.echo(visible(hidden(f"error: {error}", outside)), err=True)
+    say(f"error: {error}", outside)
     if (hint := hint_of(error, log)) is not None:
-        typer.echo(visible(hidden(f"hint: {hint}", outside)), err=True)
+        say(f"hint: {hint}", outside)
 
 
 def is_of_output(error: OSError) -> bool:
@@ -144,7 +143,7 @@ def _unforeseen(error: Exception, outside: Outside | None) -> typer.Exit:
     if isinstance(error, OSError) and isinstance(error.filename, str):
         tell(CuelineError(f"{error.filename}: {error.strerror}"), outside)
         return typer.Exit(Exit.REFUSED)
-    typer.echo(hidden(traceback.format_exc(), outside), err=True)
+    say(traceback.format_exc(), outside)
     return typer.Exit(Exit.FAILED)
 
 

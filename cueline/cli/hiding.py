@@ -1,9 +1,13 @@
-"""Takes secrets out of what a command says of its own accord: errors, warnings, bugs (I11).
+"""What a command says of its own accord, errors, warnings, bugs: without secrets (I11).
 
 What comes from the log was cleaned before it was recorded.
 """
 
 from typing import TYPE_CHECKING
+
+import typer
+
+from cueline.console.text import visible
 
 if TYPE_CHECKING:
     from cueline.cli.outside import Outside
@@ -17,3 +21,8 @@ def hidden(text: str, outside: "Outside | None") -> str:
 
     named = secret_names(None) | (set() if outside is None else outside.secrets)
     return Redactor(secret_values(named, HERE)).redact(text)[0]
+
+
+def say(text: str, outside: "Outside | None") -> None:
+    """Say on stderr what may quote anything: no secret, and nothing that a terminal would obey."""
+    typer.echo(visible(hidden(text, outside)), err=True)

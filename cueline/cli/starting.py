@@ -59,6 +59,11 @@ def wish_of(
     """
     if inline and detach:
         raise typer.BadParameter("an inline run ends with this command; leave one of them out")
+    source = ctx.get_parameter_source("address")
+    # RAY_ADDRESS may be there for other commands.
+    if (inline or detach) and source is not None and source.name == "COMMANDLINE":
+        mode = "--inline" if inline else "--detach"
+        raise typer.BadParameter(f"--address names a Ray that {mode} does not use; leave one out")
     return Wish(
         log=log,
         id=id,

@@ -16,11 +16,10 @@ import typer
 
 from cueline.cli import opened
 from cueline.cli.failure import Exit
-from cueline.cli.hiding import hidden
+from cueline.cli.hiding import say
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.outside import Outside, outside_of
 from cueline.clock import SystemClock
-from cueline.console.text import visible
 from cueline.errors import ClusterError, LogUnavailableError
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ def up(
         _say(running, f"up already: {place_of(running)}; `cueline down` ends it", as_json=as_json)
         raise typer.Exit(Exit.DONE if detach else Exit.REFUSED)
     if detach:
-        record, said = _detach(plan, outside_of(ctx).path)
+        record, said = _detach(plan, outside_of(ctx))
         text = f"up: {place_of(record)}; what it says goes to {said}"
         _say(record, text, as_json=as_json)
         return
@@ -180,7 +179,7 @@ async def _keep(plan: Plan, outside: Outside, *, as_json: bool) -> None:
         error = failed[0].exception() if failed else None
         if error is not None:
             # Now: where its Ray has died, Ray may end this process before the last word.
-            typer.echo(visible(hidden(str(error), outside)), err=True)
+            say(str(error), outside)
         typer.echo("going down; a second Ctrl-C leaves at once", err=True)
         if error is not None:
             raise error
@@ -196,7 +195,7 @@ def _end(over: asyncio.Event) -> None:
 async def _watch(kept: "Kept", outside: Outside) -> None:
     while True:
         for line in await kept.watch():
-            typer.echo(visible(hidden(line, outside)), err=True)
+            say(line, outside)
 
 
 async def _look(kept: "Kept") -> None:
@@ -208,13 +207,13 @@ async def _look(kept: "Kept") -> None:
         await clock.sleep(_LOG_SECONDS)
 
 
-def _detach(plan: Plan, config: Path | None) -> "tuple[UpRecord, Path]":
+def _detach(plan: Plan, outside: Outside) -> "tuple[UpRecord, Path]":
     """Start `up` as a process of its own; return, when it is ready, where it is and writes."""
     from cueline.up_record import find_up
 
     plan.log.parent.mkdir(parents=True, exist_ok=True)
     said = plan.log.with_name(f"{plan.log.name}-up.log")
-    settings = [] if config is None else ["--config", str(config)]
+    settings = [] if outside.path is None else ["--config", str(outside.path)]
     said.touch(0o600)
     with said.open("w") as output:
         keeper = subprocess.Popen(  # noqa: S603 - our own command
@@ -229,7 +228,7 @@ def _detach(plan: Plan, config: Path | None) -> "tuple[UpRecord, Path]":
     while (running := find_up(plan.log)) is None:
         with suppress(subprocess.TimeoutExpired):
             code = keeper.wait(_LOOK_SECONDS)
-            typer.echo(said.read_text().strip(), err=True)
+            say(said.read_text(errors="replace").strip(), outside)
             raise typer.Exit(code or Exit.FAILED)
         if time.monotonic() > deadline:
             keeper.terminate()

@@ -71,6 +71,31 @@ def test_an_inline_run_cannot_be_detached(shell):
     done = shell("run", "Hi", "--agent", shell.agent(shell.hello), "--inline", "--detach")
 
     assert done.exit_code == 2
+    assert not shell.log.exists()
+
+
+@pytest.mark.parametrize("mode", ["--inline", "--detach"])
+@pytest.mark.parametrize(
+    "words",
+    [("run", "Hi", "--agent", "agent.toml"), ("resume", "one"), ("fork", "one", "--at", "2")],
+)
+def test_an_address_is_refused_where_it_would_mean_nothing(asking, words, mode):
+    before = asking.json("export", "one")
+
+    done = asking(*words, "--address", "127.0.0.1:1", mode)
+
+    assert done.exit_code == 2
+    assert f"--address names a Ray that {mode} does not use; leave one out" in done.stderr
+    assert ["one"] == [each["id"] for each in asking.json("list")]
+    assert before == asking.json("export", "one")
+
+
+def test_an_address_of_the_environment_is_for_other_commands(shell, monkeypatch):
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+
+    done = shell("run", "Hi", "--agent", shell.agent(shell.hello), "--inline")
+
+    assert done.exit_code == 0, done.output
 
 
 @pytest.mark.parametrize("words", [("--address", "127.0.0.1:1"), ("--address", "ray://here:1")])

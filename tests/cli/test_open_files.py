@@ -32,7 +32,7 @@ HOGS = "".join(f'[[reply]]\ncalls = [{{ name = "{name}", arguments = {{}} }}]\n'
 
 
 def typed(shell, files, *words):
-    command = f"ulimit -n {files}; exec {shlex.join([*CUELINE, *words])}"
+    command = f"ulimit -S -n {files}; exec {shlex.join([*CUELINE, *words])}"
     return subprocess.run(
         ["sh", "-c", command], cwd=shell.folder, check=False, capture_output=True, text=True
     )

@@ -2,6 +2,8 @@
 
 import pytest
 
+from cueline.cli import opened
+
 LONG = "x" * 5000
 HUGE = "9" * 40
 
@@ -35,6 +37,20 @@ def test_a_limit_may_be_larger_than_the_database_counts(finished, command):
 
     assert done.exit_code == 0, done.output
     assert "one" in done.stdout
+
+
+def test_a_bug_moves_no_cursor(shell, monkeypatch):
+    def fail(work):
+        work.close()
+        raise RuntimeError("\x1b[2Jgone \u202etxt")
+
+    monkeypatch.setattr(opened, "run", fail)
+
+    done = shell("list")
+
+    assert done.exit_code == 1
+    assert "Traceback" in done.stderr
+    assert done.stderr.endswith("RuntimeError: \\x1b[2Jgone \\x202etxt\n\n")
 
 
 def test_an_error_moves_no_cursor_and_is_not_endless(finished):

@@ -1,14 +1,18 @@
 """What `up` says while it keeps a log up."""
 
 import asyncio
+import sys
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import typer
 
 from cueline import on_ray
 from cueline.cli import up
+from cueline.cli.outside import Outside
 from cueline.errors import ClusterError
 
 
@@ -32,18 +36,32 @@ class Troubled:
         await asyncio.Event().wait()
 
 
+PLAN = up.Plan(
+    log=Path("log.db"), address=None, hosts=1, runners=1, recover="all", grace_seconds=1.0
+)
+
+
 async def test_what_up_repeats_moves_no_cursor(monkeypatch, capsys):
     @asynccontextmanager
     async def keep_up(*_, **__):
         yield Troubled()
 
     monkeypatch.setattr(on_ray, "keep_up", keep_up)
-    plan = up.Plan(
-        log=Path("log.db"), address=None, hosts=1, runners=1, recover="all", grace_seconds=1.0
-    )
 
     with pytest.raises(ClusterError):
-        await up._keep(plan, None, as_json=False)
+        await up._keep(PLAN, None, as_json=False)
 
     said = capsys.readouterr().err.splitlines()
     assert ["\\x1b[2Jtold \\x202etxt", "ray: \\x1b[2Jgone \\x202etxt"] == said[1:3]
+
+
+def test_what_a_detached_up_said_moves_no_cursor(monkeypatch, capsys, tmp_path):
+    keeper = tmp_path / "keeper"
+    keeper.write_text("#!/bin/sh\nprintf '\\033[2Jgone \\377'; exit 3\n")
+    keeper.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(keeper))
+
+    with pytest.raises(typer.Exit) as ended:
+        up._detach(replace(PLAN, log=tmp_path / "log.db"), Outside())
+
+    assert (3, "\\x1b[2Jgone \ufffd\n") == (ended.value.exit_code, capsys.readouterr().err)
