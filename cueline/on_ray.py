@@ -17,6 +17,7 @@ from cueline.actors.approval_gate import ApprovalGate, GatePort
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.effect import RunnerDirectory
 from cueline.actors.grace import GRACE_SECONDS
+from cueline.actors.lookout import Lookout
 from cueline.actors.presence import death_of, machine_name, presence_of
 from cueline.actors.session_host import SessionHost
 from cueline.actors.tool import ToolExecutor
@@ -99,6 +100,7 @@ class Parts:
         return Log(
             path=Path(self.path),
             store=store,
+            lookout=Lookout(store),
             board=board or MemoryPresence(clock),
             clock=clock,
             grace_seconds=self.grace_seconds,

@@ -15,6 +15,7 @@ from cueline.actors.approval_gate import GatePort
 from cueline.actors.cost_ledger import LedgerPort
 from cueline.actors.effect import Collaborators, RunnerDirectory
 from cueline.actors.grace import GRACE_SECONDS
+from cueline.actors.lookout import Lookout
 from cueline.agent import Agent, secret_names, secret_values
 from cueline.clock import Clock, SystemClock
 from cueline.environment import HERE
@@ -39,6 +40,7 @@ class Log:
 
     path: Path
     store: EventStore
+    lookout: Lookout
     board: PresenceBoard
     clock: Clock
     grace_seconds: float = GRACE_SECONDS
@@ -207,7 +209,14 @@ async def open_log(path: Path = DEFAULT_LOG, *, must_exist: bool = False) -> Asy
         # Never in the log's own file: presence is volatile, and thrown away when damaged.
         board = SqlitePresence.beside(path, clock)
         try:
-            yield Log(path=path, store=store, board=board, clock=clock, id=store.log_id)
+            yield Log(
+                path=path,
+                store=store,
+                lookout=Lookout(store),
+                board=board,
+                clock=clock,
+                id=store.log_id,
+            )
         finally:
             await board.close()
     finally:

@@ -9,6 +9,7 @@ from typing import Protocol
 from cueline.actors.fold import fold
 from cueline.actors.followed import Followed
 from cueline.actors.inbox import asked_agent, check_asked_for, post, unread_of
+from cueline.actors.lookout import Lookout
 from cueline.actors.waiter import Home, Told, Waiter, told_by
 from cueline.clock import Clock
 from cueline.deciders.session import SESSION, SessionState, Status, session_of
@@ -50,6 +51,11 @@ class OpenLog(Protocol):
     @property
     def board(self) -> PresenceBoard:
         """Where processes say that they live."""
+        ...
+
+    @property
+    def lookout(self) -> Lookout:
+        """What waits for it to grow."""
         ...
 
     def journal(self, agent: AgentSpec | None = None) -> Journal:
@@ -283,9 +289,10 @@ class Session:
         """
         followed = Followed(self.stream, self._journal)
         await check_asked_for(followed.store, self.stream)
-        async for _ in followed.grows():
-            async for told in told_by(followed):
-                yield told
+        async with aclosing(self._log.lookout.grows(self.stream)) as growing:
+            async for _ in growing:
+                async for told in told_by(followed):
+                    yield told
 
     async def result(self) -> Result:
         """Wait until nothing more happens by itself, and return how the session stands.
@@ -310,4 +317,6 @@ class Session:
         return Result(state.status, state.waiting.why if state.waiting else text, lacks)
 
     def _waiter(self) -> Waiter:
-        return Waiter(self.stream, self._journal, self._log.board, self._log.clock, self._home)
+        log = self._log
+        followed = Followed(self.stream, self._journal)
+        return Waiter(followed, log.lookout, log.board, log.clock, self._home)

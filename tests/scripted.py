@@ -4,6 +4,7 @@ import asyncio
 
 import cueline
 from cueline.actors.inbox import ask_start
+from cueline.actors.lookout import Lookout
 from cueline.actors.presence import Presence
 from cueline.events.inbox import StartAsked
 from cueline.inline import inline
@@ -47,7 +48,9 @@ def memory_log(folder):
     """Return a log that is nowhere but in memory, and whose clock the test moves."""
     clock = FakeClock()
     store, board = MemoryStore(clock), MemoryPresence(clock)
-    return Log(path=folder / "log.db", store=store, board=board, clock=clock)
+    return Log(
+        path=folder / "log.db", store=store, lookout=Lookout(store), board=board, clock=clock
+    )
 
 
 def no_trouble(name, error):

@@ -1,6 +1,6 @@
 """A session as the log tells it, for somebody who does not own it."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from typing import cast
 
 from cueline.deciders.session import SESSION, session_of
@@ -48,15 +48,6 @@ class Followed:
             event = cast("SessionEvent", fact)
             self.state = SESSION.evolve(self.state, event)
             yield recorded, event
-
-    async def grows(self) -> AsyncGenerator[None]:
-        """Say when there may be more to `read`: at once, and whenever there is, for ever."""
-        position = await self.store.last_position()
-        yield
-        # What happens to others only rings the bell: it is not read here.
-        async for recorded in self.store.follow(position, {"session"}):
-            if recorded.stream == self.stream and recorded.version > self.version:
-                yield
 
     async def unread(self) -> bool:
         """Whether its inbox holds messages that it has not read."""

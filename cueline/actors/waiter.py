@@ -8,6 +8,7 @@ from typing import Protocol
 
 from cueline.actors.followed import Followed
 from cueline.actors.inbox import check_asked_for
+from cueline.actors.lookout import Lookout
 from cueline.actors.owner import LOOK_SECONDS, Vigil, sleeps, taker_of
 from cueline.clock import Clock
 from cueline.deciders.session import SessionState, rests
@@ -17,7 +18,6 @@ from cueline.errors import (
     SessionOwnedError,
     SessionUndrivenError,
 )
-from cueline.events.journal import Journal
 from cueline.events.session import SessionEvent
 from cueline.events.store import PresenceBoard
 from cueline.events.stream import shown
@@ -50,15 +50,21 @@ class Waiter:
     """Somebody who waits until a session rests. It drives nothing, and holds nothing up."""
 
     def __init__(
-        self, stream: str, journal: Journal, board: PresenceBoard, clock: Clock, home: Home
+        self,
+        followed: Followed,
+        lookout: Lookout,
+        board: PresenceBoard,
+        clock: Clock,
+        home: Home,
     ) -> None:
-        self._followed = Followed(stream, journal)
-        self._store = journal.store
+        self._followed = followed
+        self._lookout = lookout
+        self._store = followed.store
         self._board = board
         self._clock = clock
         self._home = home
-        taken_up = partial(home.takes_up, stream)
-        self._vigil = Vigil(stream, self._store, board, clock, taken_up=taken_up)
+        taken_up = partial(home.takes_up, followed.stream)
+        self._vigil = Vigil(followed.stream, self._store, board, clock, taken_up=taken_up)
 
     async def until_it_rests(self) -> AsyncGenerator[Told]:
         """Read what has happened and what comes, as long as there is anything to wait for.
@@ -75,7 +81,7 @@ class Waiter:
             yield told
         if not await self._rests():
             await self._check()
-        async with aclosing(followed.grows()) as growing:
+        async with aclosing(self._lookout.grows(followed.stream)) as growing:
             while not await self._rests():
                 await self._look_until(asyncio.ensure_future(anext(growing)))
                 async for told in told_by(followed):

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -56,6 +56,7 @@ def tail(
 
 
 async def _tail(log: Path, name: str, last: int, *, follow: bool, as_json: bool) -> Exit:
+    from cueline.actors.lookout import Lookout
     from cueline.cli.ending import exit_of_state
     from cueline.cli.reading import past_of, session_in
 
@@ -68,11 +69,12 @@ async def _tail(log: Path, name: str, last: int, *, follow: bool, as_json: bool)
         if not followed.state.finished:
             telling = asyncio.create_task(_tell_when_left(log, followed))
             try:
-                async for _ in followed.grows():
-                    async for recorded, fact in followed.read():
-                        _print(recorded, fact, as_json=as_json)
-                    if followed.state.finished:
-                        break
+                async with aclosing(Lookout(followed.store).grows(followed.stream)) as growing:
+                    async for _ in growing:
+                        async for recorded, fact in followed.read():
+                            _print(recorded, fact, as_json=as_json)
+                        if followed.state.finished:
+                            break
             finally:
                 telling.cancel()
         return exit_of_state(followed.state)

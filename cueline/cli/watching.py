@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
-from contextlib import nullcontext
+from contextlib import aclosing, nullcontext
 from typing import Any
 
 import typer
@@ -139,12 +139,13 @@ class Watch:
         self._prompts.restore()
 
     async def _follow(self) -> None:
-        async for _ in self._followed.grows():
-            async for recorded, fact in self._followed.read():
-                # What a fork inherited has been seen in its parent.
-                self._take(recorded, fact, show=recorded.stream == self._stream)
-            if await self._rests():
-                return
+        async with aclosing(self._log.lookout.grows(self._stream)) as growing:
+            async for _ in growing:
+                async for recorded, fact in self._followed.read():
+                    # What a fork inherited has been seen in its parent.
+                    self._take(recorded, fact, show=recorded.stream == self._stream)
+                if await self._rests():
+                    return
 
     async def _rests(self) -> bool:
         if not rests(self.state, self._log.clock.now()) or self._is_for_who_is_here:

@@ -6,6 +6,8 @@ from dataclasses import replace
 import pytest
 
 from cueline.actors.effect import RUNNER_SECONDS
+from cueline.actors.followed import Followed
+from cueline.actors.lookout import Lookout
 from cueline.actors.owner import Vigil, check_resume, owner_of
 from cueline.actors.presence import SILENCE_SECONDS, presence_of
 from cueline.actors.waiter import Waiter
@@ -44,11 +46,12 @@ class Home:
 class Waiting:
     """Somebody who waits for the session of a scene."""
 
-    def __init__(self, scene, home=None, stream=SESSION, journal=None):
+    def __init__(self, scene, home=None, stream=SESSION, journal=None, lookout=None):
         self.told = []
         outside = scene.outside
         journal = journal or outside.journal
-        waiter = Waiter(stream, journal, outside.board, scene.clock, home or Home())
+        followed, lookout = Followed(stream, journal), lookout or Lookout(journal.store)
+        waiter = Waiter(followed, lookout, outside.board, scene.clock, home or Home())
         self.task = asyncio.create_task(self._wait(waiter))
 
     async def _wait(self, waiter):

@@ -1,0 +1,144 @@
+"""Who waits for a session to go on, beside others who wait for theirs."""
+
+import asyncio
+
+import pytest
+
+from cueline.actors.lookout import Lookout
+from cueline.errors import LogUnavailableError
+from cueline.events.store import ANY, Draft, Write
+from cueline.stores.memory import MemoryStore
+from cueline.testing.clock import FakeClock
+
+ONE, TWO = "session-default/one", "session-default/two"
+
+
+class CountedStore(MemoryStore):
+    """Counts who follows it, and fails them when it is told to."""
+
+    def __init__(self, clock):
+        super().__init__(clock)
+        self.following = 0
+        self.ever = 0
+        self.broken = False
+
+    async def follow(self, *args):
+        self.following += 1
+        self.ever += 1
+        try:
+            async for recorded in super().follow(*args):
+                if self.broken:
+                    raise LogUnavailableError("log.db", "the disk is gone")
+                yield recorded
+        finally:
+            self.following -= 1
+
+    async def grow(self, stream):
+        draft = Draft("SessionIdle", 1, b"{}", 0, "user")
+        await self.append([Write(stream, [draft], ANY)], key=f"{self.ever} {id(draft)}")
+
+
+class Waiting:
+    """Somebody who waits for a stream, and counts how often it was said to have grown."""
+
+    def __init__(self, lookout, stream):
+        self.rung = 0
+        self.task = asyncio.create_task(self._wait(lookout, stream))
+
+    async def _wait(self, lookout, stream):
+        async for _ in lookout.grows(stream):
+            self.rung += 1
+
+    async def leave(self):
+        self.task.cancel()
+        await asyncio.wait([self.task])
+
+
+@pytest.fixture
+def clock():
+    return FakeClock()
+
+
+@pytest.fixture
+def store(clock):
+    return CountedStore(clock)
+
+
+async def waiting(clock, lookout, *streams):
+    """Return who waits for *streams*, each told once that there may be something to read."""
+    all_ = [Waiting(lookout, stream) for stream in streams]
+    await clock.settle()
+    assert {1} == {each.rung for each in all_}
+    return all_
+
+
+async def test_the_log_is_followed_once_for_all_who_wait(clock, store):
+    lookout = Lookout(store)
+
+    await waiting(clock, lookout, ONE, TWO, TWO)
+    await waiting(clock, lookout, ONE)
+
+    assert 1 == store.ever
+
+
+async def test_each_hears_of_its_own_stream_alone(clock, store):
+    one, two, also_two = await waiting(clock, Lookout(store), ONE, TWO, TWO)
+
+    await store.grow(TWO)
+    await clock.settle()
+
+    assert (1, 2, 2) == (one.rung, two.rung, also_two.rung)
+
+
+async def test_what_comes_before_the_first_look_is_not_missed(clock, store):
+    lookout = Lookout(store)
+    waiter = Waiting(lookout, ONE)
+    await store.grow(ONE)
+
+    await clock.settle()
+
+    assert 1 <= waiter.rung
+
+
+async def test_nobody_follows_where_nobody_waits(clock, store):
+    one, two = await waiting(clock, Lookout(store), ONE, TWO)
+
+    await one.leave()
+    await clock.settle()
+    left = store.following
+    await two.leave()
+    await clock.settle()
+
+    assert (1, 0) == (left, store.following)
+
+
+async def test_who_comes_as_the_last_one_leaves_waits_all_the_same(clock, store):
+    lookout = Lookout(store)
+    (first,) = await waiting(clock, lookout, ONE)
+
+    first.task.cancel()
+    second = Waiting(lookout, ONE)
+    await clock.settle()
+    await store.grow(ONE)
+    await clock.settle()
+
+    assert 2 == second.rung
+    assert not second.task.done()
+
+
+async def test_all_are_told_that_the_log_cannot_be_read_and_may_try_again(clock, store):
+    lookout = Lookout(store)
+    one, two = await waiting(clock, lookout, ONE, TWO)
+
+    store.broken = True
+    await store.grow(ONE)
+    await clock.settle()
+
+    for each in (one, two):
+        with pytest.raises(LogUnavailableError, match="the disk is gone"):
+            await each.task
+    store.broken = False
+    (again,) = await waiting(clock, lookout, ONE)
+    await store.grow(ONE)
+    await clock.settle()
+    assert 2 == again.rung
