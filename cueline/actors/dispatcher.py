@@ -91,14 +91,16 @@ class Dispatcher:
         hosts = await self._fleet.hosts() if streams else {}
         if not hosts:
             return
-        living = await self._living()
+        owners = {stream: (await self._store.head(stream)).owner for stream in streams}
+        # After the heads: who owns a session has beaten before.
+        strangers = set(owners.values()) - {None, *hosts}
+        living = await self._living() if strangers else set()
         batches: dict[str, list[str]] = {}
-        for stream in streams:
-            owner = (await self._store.head(stream)).owner
+        for stream, owner in owners.items():
             if owner not in hosts:
                 if owner in living:
                     continue
-                owner = _host_for(stream, hosts)
+                owner = _host_for(stream, hosts)  # noqa: PLW2901 - it becomes the owner
             batches.setdefault(owner, []).append(stream)
         for incarnation, batch in batches.items():
             await hosts[incarnation].drive(batch)

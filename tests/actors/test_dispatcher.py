@@ -1,6 +1,6 @@
 """Who finds work, and whose work it is."""
 
-from cueline.actors.dispatcher import TICK_SECONDS, _host_for
+from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher, _host_for
 from cueline.actors.presence import presence_of
 from cueline.deciders.session import Status
 from cueline.errors import LogUnavailableError
@@ -82,6 +82,49 @@ async def test_each_of_them_goes_on_when_it_is_named():
         await world.kill()
 
     assert {Status.COMPLETED} == {(await scene.outside.state(stream)).status for stream in crashed}
+
+
+class Fleet:
+    """Hosts that only remember what they were given."""
+
+    def __init__(self, *names):
+        self.given = {name: [] for name in names}
+
+    async def hosts(self):
+        return {name: _Host(given) for name, given in self.given.items()}
+
+
+class _Host:
+    def __init__(self, given):
+        self._given = given
+
+    async def drive(self, streams):
+        self._given.extend(streams)
+
+
+async def test_a_session_is_given_to_its_own_host_or_to_one_that_may_take_it():
+    scene = Scene([])
+    outside = scene.outside
+    owners = {"ours": "host-1", "dead": "host-0", "theirs": "another", "new": None}
+    streams = {name: await outside.start(name, scene.agent) for name in owners}
+    for name, owner in owners.items():
+        if owner is not None:
+            await outside.store.acquire(streams[name], owner, 0)
+    for alive in ("host-1", "another"):
+        await beating(scene, alive)
+    fleet = Fleet("host-1")
+    dispatcher = Dispatcher(
+        store=outside.store,
+        index=None,
+        fleet=fleet,
+        board=outside.board,
+        clock=scene.clock,
+        scope=None,
+    )
+
+    await dispatcher.place(streams.values())
+
+    assert {"host-1": [streams[name] for name in ("ours", "dead", "new")]} == fleet.given
 
 
 def test_a_session_stays_with_its_host_when_others_come_and_go():
