@@ -9,12 +9,11 @@ from typing import Literal
 
 from cueline.actors.family import child_of
 from cueline.actors.fold import fold
-from cueline.actors.inbox import ask_start, asked_agent, new_id, unread_of
+from cueline.actors.inbox import asked_agent, new_id, unread_of
 from cueline.actors.owner import check_resume, owner_of
 from cueline.agent import Agent
 from cueline.deciders.session import SESSION, session_of
 from cueline.errors import ConfigError, CuelineError, RejectedError, SessionFinishedError
-from cueline.events.clean import clean
 from cueline.events.inbox import StartAsked
 from cueline.events.stream import stream_name
 from cueline.inline import inline
@@ -132,8 +131,7 @@ class Runtime:
             name = stream_name("session", parent)
             asked = await child_of(self._log.journal(), name, asked)
             check_limits(spec, asked.allowances)
-        asked = clean(asked, self._log.redactor(spec))[0]
-        stream = await ask_start(self._log.journal(spec), id or new_id(), asked)
+        stream = await self._log.ask_start(id or new_id(), asked)
         self._here.scope.add(stream)
         # A parent that somebody else drives hears of it through its inbox.
         above = [asked.parent] if asked.parent in self._here.scope else []

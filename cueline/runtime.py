@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from cueline.actors import inbox
 from cueline.actors.approval_gate import GatePort
 from cueline.actors.cost_ledger import LedgerPort
 from cueline.actors.effect import Collaborators, RunnerDirectory
@@ -21,11 +22,12 @@ from cueline.clock import Clock, SystemClock
 from cueline.environment import HERE
 from cueline.events.agent import AgentSpec, Fallback, Hook, Limits, each_model
 from cueline.events.budget import Allowance
-from cueline.events.clean import Redactor
+from cueline.events.clean import Redactor, clean
 from cueline.events.codec import Codec
+from cueline.events.inbox import InboxMessage, StartAsked
 from cueline.events.journal import Journal
 from cueline.events.session import WaitKind
-from cueline.events.store import EventStore, PresenceBoard
+from cueline.events.store import Appended, EventStore, PresenceBoard
 from cueline.hook import run_hook
 from cueline.projections.session import due_work, running, waiting
 from cueline.projections.views import Views
@@ -55,6 +57,24 @@ class Log:
     def journal(self, agent: AgentSpec | None = None) -> Journal:
         """Return the log in facts, cleaned of the secrets of *agent*."""
         return Journal(self.store, Codec(self.redactor(agent)), self.clock.now)
+
+    async def ask_start(self, id: str, asked: StartAsked, *, by: str = "user") -> str:  # noqa: A002 - the word of the log
+        """See `inbox.ask_start`; the secrets of its agent are taken out first (I11)."""
+        kept, _ = clean(asked, self.redactor(asked.agent))
+        return await inbox.ask_start(self.journal(asked.agent), id, kept, by=by)
+
+    async def post(
+        self,
+        stream: str,
+        message: InboxMessage,
+        agent: AgentSpec | None,
+        *,
+        by: str = "user",
+        key: str | None = None,
+    ) -> Appended:
+        """See `inbox.post`; the secrets of the session's *agent* are taken out first (I11)."""
+        kept, _ = clean(message, self.redactor(agent))
+        return await inbox.post(self.journal(agent), stream, kept, by=by, key=key)
 
 
 def recorded(agent: Agent, environ: Mapping[str, str] = HERE) -> AgentSpec:

@@ -8,16 +8,13 @@ from typing import Protocol
 
 from cueline.actors.fold import fold
 from cueline.actors.followed import Followed
-from cueline.actors.inbox import asked_agent, check_asked_for, post, unread_of
+from cueline.actors.inbox import asked_agent, check_asked_for, check_heard, unread_of
 from cueline.actors.lookout import Lookout
 from cueline.actors.waiter import Home, Told, Waiter, told_by
 from cueline.clock import Clock
 from cueline.deciders.session import SESSION, SessionState, Status, session_of
-from cueline.deciders.session.limit import unraisable
-from cueline.deciders.session.unread import will_stop
-from cueline.errors import NotPendingError, RejectedError, SessionFinishedError
+from cueline.errors import NotPendingError
 from cueline.events.agent import AgentSpec
-from cueline.events.clean import Redactor, clean
 from cueline.events.inbox import (
     DecisionGiven,
     InboxMessage,
@@ -36,7 +33,7 @@ from cueline.events.session import (
     SessionFailed,
     SessionIdle,
 )
-from cueline.events.store import NO_STREAM, PresenceBoard
+from cueline.events.store import NO_STREAM, Appended, PresenceBoard
 from cueline.events.stream import shown
 
 
@@ -62,8 +59,16 @@ class OpenLog(Protocol):
         """Return the log in facts."""
         ...
 
-    def redactor(self, agent: AgentSpec | None) -> Redactor:
-        """Return what takes the secrets of *agent* out."""
+    async def post(
+        self,
+        stream: str,
+        message: InboxMessage,
+        agent: AgentSpec | None,
+        *,
+        by: str = "user",
+        key: str | None = None,
+    ) -> Appended:
+        """Put *message* into a session's inbox, without the secrets of its *agent* (I11)."""
         ...
 
 
@@ -117,23 +122,19 @@ class Session:
             KeyReusedError: something else was said with this key.
             UnknownOutcomeError: send it again, with the same key if it had one.
         """
-        # Else whoever asks for the result next takes the last one for an answer.
-        await self._listening()
         message = MessageSent(lane=lane, text=text)
-        await self._post(message, key=None if key is None else f"send.{key}")
+        await self._say(message, key=None if key is None else f"send.{key}")
 
     async def pause(self) -> None:
         """Start nothing new; what is in flight finishes. Raises what `send` raises."""
-        await self._listening()
-        await self._post(PauseAsked())
+        await self._say(PauseAsked())
 
     async def resume(self) -> None:
         """Go on after a pause, where it is driven; `Runtime.resume` drives it, too.
 
         Raises what `send` raises.
         """
-        await self._listening()
-        await self._post(ResumeAsked())
+        await self._say(ResumeAsked())
 
     async def raise_limits(
         self,
@@ -157,15 +158,7 @@ class Session:
             "max_active_seconds": max_active_seconds,
             "max_wall_seconds": max_wall_seconds,
         }
-        message = RaiseAsked.model_validate(asked)
-        state = await self._listening()
-        begun = state.setup is not None
-        agent = state.agent if begun else await asked_agent(self._journal, self.stream)
-        limits = state.meter.limits if begun else agent.limits
-        unread = await unread_of(self._journal, state)
-        if (why := unraisable(limits, (said for _, said in unread), message)) is not None:
-            raise RejectedError(self.id, why)
-        await self._post(message)
+        await self._say(RaiseAsked.model_validate(asked))
 
     async def stop(self, reason: str = "Session was manually stopped") -> None:
         """End it: tools get 5 s, are terminated, and killed 5 s later.
@@ -230,7 +223,7 @@ class Session:
                 "channel": "api",
             }
         )
-        state = await self._listening()
+        state = await self._listening(decision)
         asked = [call.approval.id for call in state.open_calls if call.approval and call.asking]
         if request.approval not in asked:
             raise NotPendingError(request.approval, "it does not wait any more")
@@ -240,29 +233,26 @@ class Session:
         state, _ = await fold(self._journal, self.stream, SESSION, session_of(self.stream))
         return state
 
-    async def _listening(self) -> SessionState:
-        """Return the state of a session that reads its messages still.
+    async def _say(self, message: InboxMessage, *, key: str | None = None) -> None:
+        # Else whoever asks for the result next takes the last one for an answer.
+        await self._listening(message)
+        await self._post(message, key=key)
 
-        Raises:
-            SessionFinishedError: it has ended.
-            RejectedError: it was asked to stop.
-        """
+    async def _listening(self, message: InboxMessage) -> SessionState:
+        """Return the state of a session that will take *message*; see `check_heard`."""
         state = await self._state()
-        if state.finished:
-            raise SessionFinishedError(self.id, f"the session has ended: {state.status}")
-        if will_stop(state, (said for _, said in await unread_of(self._journal, state))):
-            raise RejectedError(self.id, "it was asked to stop, and takes no more messages")
+        agent = await asked_agent(self._journal, self.stream)
+        unread = [said for _, said in await unread_of(self._journal, state)]
+        check_heard(state, unread, message, agent)
         return state
 
     async def _post(
         self, message: InboxMessage, by: str = "user", *, key: str | None = None
     ) -> None:
-        """Put *message* into the inbox, without the secrets of the session's agent (I11)."""
         agent = await asked_agent(self._journal, self.stream)
-        message = clean(message, self._log.redactor(agent))[0]
         # First: it may fail again before we are told that it was posted.
         self._home.tries_again(self.stream)
-        await post(self._journal, self.stream, message, by=by, key=key)
+        await self._log.post(self.stream, message, agent, by=by, key=key)
 
     async def events(self, after: int = NO_STREAM) -> AsyncIterator[SessionEvent]:
         """Follow what happens, from the start or after a version, until nothing more does.

@@ -1,18 +1,22 @@
 """How anyone tells a session something: an event in its inbox, never a call (I7)."""
 
+from collections.abc import Collection
 from uuid import uuid4
 
 from cueline.actors.family import asked_for, spawning, unknown
 from cueline.deciders.session import SessionState
+from cueline.deciders.session.limit import unraisable
+from cueline.deciders.session.unread import will_stop
 from cueline.errors import (
     KeyReusedError,
     RejectedError,
+    SessionFinishedError,
     WrongExpectedVersionError,
 )
 from cueline.events.agent import AgentSpec
 from cueline.events.codec import Emptied
 from cueline.events.fact import Fact
-from cueline.events.inbox import InboxMessage, StartAsked
+from cueline.events.inbox import InboxMessage, RaiseAsked, StartAsked
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.store import ANY, NO_STREAM, Appended, EventStore, RecordedEvent
 from cueline.events.stream import shown, sibling, stream_name
@@ -76,6 +80,26 @@ async def unread_of(journal: Journal, state: SessionState) -> Unread:
     """Return the messages that a session, as it stands, has not read."""
     read = max(state.inbox_read, 1)  # the first is the wish for the session itself
     return [pair async for pair in journal.read(sibling(state.stream, "inbox"), read)]
+
+
+def check_heard(
+    state: SessionState, unread: Collection[object], message: InboxMessage, agent: AgentSpec
+) -> None:
+    """Refuse *message* where a session would not, when it has read what is *unread*, take it.
+
+    Raises:
+        SessionFinishedError: it has ended.
+        RejectedError: it was asked to stop, or its limits cannot be raised like that.
+    """
+    id = shown(state.stream)  # noqa: A001 - the word of the log
+    if state.finished:
+        raise SessionFinishedError(id, f"the session has ended: {state.status}")
+    if will_stop(state, unread):
+        raise RejectedError(id, "it was asked to stop, and takes no more messages")
+    if isinstance(message, RaiseAsked):
+        limits = agent.limits if state.setup is None else state.meter.limits
+        if (why := unraisable(limits, unread, message)) is not None:
+            raise RejectedError(id, why)
 
 
 async def post(

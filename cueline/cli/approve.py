@@ -106,10 +106,9 @@ def deny(
 
 
 async def _decide(path: Path, name: str, word: "Word", *, as_json: bool) -> Exit:
-    from cueline.actors.inbox import asked_agent, post
+    from cueline.actors.inbox import asked_agent
     from cueline.cli.deciding import approval_of, decision_of, pending_or_refused, was_given
     from cueline.cli.running import is_taken_up, way_to_resume
-    from cueline.events.clean import clean
     from cueline.events.stream import shown
     from cueline.runtime import open_log
 
@@ -119,8 +118,7 @@ async def _decide(path: Path, name: str, word: "Word", *, as_json: bool) -> Exit
         agent = await asked_agent(log.journal(), asked.session)
         decision = await decision_of(name, state, word, agent)
         if not await was_given(log.journal(), state, decision):
-            kept, _ = clean(decision, log.redactor(agent))
-            await post(log.journal(agent), asked.session, kept, by=f"user:{who()}")
+            await log.post(asked.session, decision, agent, by=f"user:{who()}")
         driven = await is_taken_up(log, path, asked.session)
         way = await way_to_resume(path, log.store, asked.session)
     _tell(way, asked, decision, shown(asked.session), driven=driven, as_json=as_json)

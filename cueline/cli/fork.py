@@ -96,7 +96,6 @@ async def _fork(name: str, at: int, goal: str | None, wish: "Wish", outside: "Ou
     from cueline.cli.starting import (
         carry_on,
         check_channel,
-        record,
         refuse_taken,
         with_time_to_answer,
     )
@@ -128,7 +127,7 @@ async def _fork(name: str, at: int, goal: str | None, wish: "Wish", outside: "Ou
                     asked_by=who(),
                     asked_at=datetime.now(UTC),
                 )
-                await record(log, wish.id, asked)
+                await log.ask_start(wish.id, asked, by=f"user:{who()}")
 
         return await carry_on(log, stream, wish, record_it)
 

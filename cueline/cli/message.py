@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cueline.events.agent import AgentSpec
     from cueline.events.codec import Emptied
     from cueline.events.fact import Fact
-    from cueline.events.inbox import InboxMessage, Lane, RaiseAsked
+    from cueline.events.inbox import InboxMessage, Lane
     from cueline.runtime import Log
 
 _SEND = """Say something to a session: it goes to its inbox, and counts even if nothing runs.
@@ -185,20 +185,17 @@ async def tell(path: Path, name: str, message: "InboxMessage", *, as_json: bool)
         SessionFinishedError: it has ended.
         RejectedError: it is being stopped, or its limits cannot be raised like that.
     """
+    from cueline.actors.inbox import check_heard
     from cueline.cli.running import is_taken_up, way_to_resume, when_it_counts
-    from cueline.errors import RejectedError, SessionFinishedError
-    from cueline.events.inbox import RaiseAsked, StopAsked
+    from cueline.errors import SessionFinishedError
+    from cueline.events.inbox import StopAsked
     from cueline.events.stream import shown
 
     async with addressed(path, name) as to:
         id = shown(to.stream)  # noqa: A001 - the word of the log
         ends = isinstance(message, StopAsked)
-        if to.state.finished and not ends:
-            raise SessionFinishedError(id, f"the session has ended: {to.state.status}")
-        if to.stopping and not ends:
-            raise RejectedError(id, "it was asked to stop, and takes no more messages")
-        if isinstance(message, RaiseAsked) and (why := _unraisable(to, message)):
-            raise RejectedError(id, why)
+        if not ends:
+            check_heard(to.state, to.unread, message, to.agent)
         said = _already(to, message)
         if said is None:
             counts = await say(to, message)
@@ -228,12 +225,9 @@ async def say(to: Addressed, message: "InboxMessage") -> bool:
     Whoever drives a session reads its inbox once more after the end. What came
     later is read by nobody, and is seen here.
     """
-    from cueline.actors.inbox import post
-    from cueline.events.clean import clean
     from cueline.events.session import MessageReceived
 
-    kept, _ = clean(message, to.log.redactor(to.agent))
-    at = await post(to.log.journal(to.agent), to.stream, kept, by=f"user:{who()}")
+    at = await to.log.post(to.stream, message, to.agent, by=f"user:{who()}")
     received = False
     async for _, fact in to.followed.read():
         if isinstance(fact, MessageReceived) and fact.inbox_version == at.versions[0]:
@@ -253,14 +247,6 @@ def _already(to: Addressed, message: "InboxMessage") -> str | None:
     if isinstance(message, PauseAsked) and to.paused:
         return f"it is paused already{f': {to.state.hold.why}' if to.state.hold else ''}"
     return None
-
-
-def _unraisable(to: Addressed, message: "RaiseAsked") -> str | None:
-    """Say why the session would refuse; it decides again when it reads the message."""
-    from cueline.deciders.session.limit import unraisable
-
-    limits = to.state.meter.limits if to.state.setup else to.agent.limits
-    return unraisable(limits, to.unread, message)
 
 
 def _what_happens(message: "InboxMessage") -> str:

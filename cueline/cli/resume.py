@@ -58,7 +58,6 @@ def resume(
 
 
 async def _resume(wish: "Wish") -> Exit:
-    from cueline.actors.inbox import post
     from cueline.actors.owner import check_resume, owner_of
     from cueline.cli.message import addressed
     from cueline.cli.starting import carry_on, check_channel
@@ -77,6 +76,6 @@ async def _resume(wish: "Wish") -> Exit:
 
         async def record_it() -> None:
             if asks:
-                await post(to.log.journal(), to.stream, ResumeAsked(), by=f"user:{who()}")
+                await to.log.post(to.stream, ResumeAsked(), to.agent, by=f"user:{who()}")
 
         return await carry_on(to.log, to.stream, wish, record_it, show_past=False)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import typer
 
-from cueline.actors.inbox import ask_start
 from cueline.agent import SHARED, Agent, read_agent
 from cueline.cli.driving import Record, Where, drive
 from cueline.cli.ending import report
@@ -21,7 +20,6 @@ from cueline.console.screen import Screen
 from cueline.deciders.policy import asked_about
 from cueline.errors import ConfigError, RejectedError
 from cueline.events.agent import AgentSpec, Policy
-from cueline.events.clean import clean
 from cueline.events.inbox import StartAsked
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import shown, sibling, stream_name
@@ -213,7 +211,7 @@ async def start(asked: StartAsked, wish: Wish) -> Exit:
         warn_of_log(asked.agent, wish.log)
 
         async def record_it() -> None:
-            await record(log, wish.id, asked)
+            await log.ask_start(wish.id, asked, by=f"user:{who()}")
 
         return await carry_on(log, stream, wish, record_it)
 
@@ -269,12 +267,6 @@ async def refuse_taken(log: Log, stream: str) -> None:
     """
     if (await log.store.head(sibling(stream, "inbox"))).version != NO_STREAM:
         raise RejectedError(shown(stream), "there is a session of this id")
-
-
-async def record(log: Log, id: str, asked: StartAsked) -> str:  # noqa: A002 - the word of the log
-    """Put the wish into the log, without secrets, and return the session's stream."""
-    kept, _ = clean(asked, log.redactor(asked.agent))
-    return await ask_start(log.journal(asked.agent), id, kept, by=f"user:{who()}")
 
 
 def warn_of_log(agent: AgentSpec, log: Path) -> None:

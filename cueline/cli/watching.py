@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from cueline.actors.followed import Followed
-from cueline.actors.inbox import post, unread_of
+from cueline.actors.inbox import unread_of
 from cueline.cli.asking import as_it_stands, changed, decision_of, question_of
 from cueline.cli.deciding import approval_of
 from cueline.cli.terminal import who
@@ -21,7 +21,6 @@ from cueline.console.telling import Line, Telling
 from cueline.console.text import visible
 from cueline.deciders.session import SessionState, rests
 from cueline.errors import CuelineError
-from cueline.events.clean import clean
 from cueline.events.inbox import DecisionGiven, InboxMessage, Lane, MessageSent, PauseAsked
 from cueline.events.session import (
     ApprovalRequested,
@@ -264,11 +263,9 @@ class Watch:
 
     async def _post(self, message: InboxMessage) -> None:
         agent = self.state.agent if self.state.setup is not None else None
-        kept, _ = clean(message, self._log.redactor(agent))
         try:
             async with self._posting:  # what was said first comes first
-                journal = self._log.journal(agent)
-                await post(journal, self._stream, kept, by=f"user:{who()}")
+                await self._log.post(self._stream, message, agent, by=f"user:{who()}")
         except CuelineError as error:
             self._fail(error)
 
