@@ -1,21 +1,14 @@
 """Real processes: interrupted, killed, resumed, and told things from another shell."""
 
 import json
-import os
-import shlex
 import signal
-import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
-
-import pytest
 
 from cueline.actors.presence import presence_of
 from cueline.runtime import open_log
 from cueline.testing.wait import PATIENCE_SECONDS, wait_until
 
-CUELINE = [sys.executable, "-m", "cueline.cli"]
 BUSY = """
 [[reply]]
 text = "First."
@@ -118,26 +111,6 @@ def test_a_second_ctrl_c_leaves_at_once_and_loses_nothing(shell, monkeypatch):
     assert "Traceback" not in said
     assert done.exit_code == 0
     assert 0 == shell("audit", "verify").exit_code
-
-
-def test_a_run_whose_reader_leaves_goes_on(shell):
-    agent = shell.agent(shell.slow.replace("120", "0.5"), tools=("list_files",))
-    run = shlex.join([*CUELINE, "run", "Go", "--agent", agent, "--inline", "--id", "one"])
-
-    done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", f"{run} | head -n 1"],
-        cwd=shell.folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert (0, "session one · clerk · scripted script.toml\n", "") == (
-        done.returncode,
-        done.stdout,
-        done.stderr,
-    )
-    assert "SessionCompleted" == shell.types("one")[-1]
 
 
 def inbox_types(shell):
@@ -285,14 +258,6 @@ def test_a_session_is_watched_from_another_shell(shell):
     assert "SessionCompleted" in seen
 
 
-def test_a_list_that_is_cut_off_says_nothing_of_it(finished):
-    process = finished.start("tail", "one", "-n", "100", "--json")
-    process.stdout.close()
-
-    assert process.wait(timeout=PATIENCE_SECONDS) == 0
-    process.stdout = None
-
-
 def test_to_stop_looking_is_no_failure_of_anybody(shell):
     shell("run", "Hi", "--agent", shell.agent(shell.hello), "--detach", "--id", "one")
     watcher = shell.start("tail", "-f", "one")
@@ -312,51 +277,3 @@ def waits_for_events(pid):
         with suppress(FileNotFoundError):  # it was closed just now
             opened.append(str(link.readlink()))
     return any(path.endswith("log.db") for path in opened)
-
-
-def output_of(shell, line, **environ):
-    """Return exit code and output of a *line* for the shell, in which `$CUELINE` is ours."""
-    done = subprocess.run(
-        ["sh", "-c", line],
-        cwd=shell.folder,
-        env={**os.environ, "CUELINE": shlex.join(CUELINE), **environ},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout, done.stderr
-
-
-def test_a_command_needs_no_stream_that_is_closed(finished):
-    """Else the event loop would get its number, and end the process for it."""
-    code, listed, _ = output_of(finished, "$CUELINE list <&-")
-
-    assert (0, True) == (code, "one " in listed)
-    assert (0, "", "") == output_of(finished, "$CUELINE list <&- >&- 2>&-")
-
-
-def test_a_locale_without_a_check_mark_is_no_error(finished):
-    code, shown, _ = output_of(finished, "$CUELINE show one", PYTHONIOENCODING="ascii")
-
-    assert (0, True) == (code, "? 1.0 list_files" in shown)
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is always full")
-def test_output_that_cannot_be_written_is_no_bug(finished):
-    code, _, told = output_of(finished, "$CUELINE list > /dev/full")
-
-    assert (1, "error: the output cannot be written: No space left on device\n") == (code, told)
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is always full")
-@pytest.mark.parametrize("more", ["", "--json"])
-def test_who_cannot_be_shown_a_session_is_told_how_it_goes_on(shell, more):
-    agent = shell.agent(shell.two_turns, tools=("list_files",))
-    run = f"$CUELINE run Go --agent {agent} --inline --id one {more} > /dev/full"
-
-    code, _, told = output_of(shell, run)
-
-    stays, error = told.splitlines()
-    assert "`cueline show one` shows it, `cueline resume one --inline` goes on" in stays
-    assert (1, "error: the output cannot be written: No space left on device") == (code, error)
-    assert shell("show", "one").exit_code == 0

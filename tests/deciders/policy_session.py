@@ -1,6 +1,5 @@
 """A session whose first call a policy has a say in."""
 
-from cueline.deciders.session import due
 from cueline.events.agent import Policy, Rule
 from cueline.events.session import (
     ApprovalResolved,
@@ -29,7 +28,3 @@ def asked(*tools, **changes):
 
 def resolved(verdict, by="ada", approval="1.1.0.1", **more):
     return ApprovalResolved(approval=approval, verdict=verdict, by=by, **more)
-
-
-def kinds(past):
-    return [type(effect) for effect in due(past.state)]

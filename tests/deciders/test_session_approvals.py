@@ -32,6 +32,7 @@ from cueline.testing.session_example import (
     said,
     up_to_reply,
 )
+from tests.deciders.owed import owed, runs
 
 ASKED = question("1.0", "1.1.0.1")
 
@@ -54,7 +55,7 @@ def told_of_skips(past):
 def test_a_sensitive_call_waits_for_a_person():
     past = given().when(*up_to_reply("delete")).then(ModelReplied)
 
-    assert [AskApproval] == [type(effect) for effect in due(past.state)]
+    assert [AskApproval] == owed(past)
     past.when(running("1.0", "delete")).then_nothing()
     past.when(ASKED).then(ApprovalRequested, SessionWaiting)
     assert ("approval", later(300)) == (past.state.waiting.kind, past.state.waiting.deadline_at)
@@ -64,7 +65,7 @@ def test_a_sensitive_call_waits_for_a_person():
 def test_nobody_is_asked_where_the_policy_is_off():
     past = given().when(*up_to_reply("delete", spec=agent(approval="off")))
 
-    assert [RunTool] == [type(effect) for effect in due(past.state)]
+    assert [RunTool] == owed(past)
     assert "off" == allowing_rule(past.state.call("1.0"))
 
 
@@ -156,7 +157,7 @@ def test_what_is_approved_automatically_is_recorded_as_asked_and_granted():
 
     past.then(ApprovalRequested, resolved("granted", "auto:cli-flag"))
     past.when(resolved("granted", "auto:cli-flag")).then_nothing()
-    assert [RunTool] == [type(effect) for effect in due(past.state)]
+    assert [RunTool] == owed(past)
 
 
 def test_nobody_answers_automatically_whether_something_happened():
@@ -211,7 +212,7 @@ def test_other_calls_go_on_while_a_person_is_asked():
         .then(ApprovalRequested)
     )
 
-    assert "1.1" in [effect.effect for effect in due(past.state) if isinstance(effect, RunTool)]
+    assert "1.1" in runs(past)
     past.when(running("1.1", "look"), returned("1.1"))
     assert Status.WAITING is past.state.status
 

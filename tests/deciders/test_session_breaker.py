@@ -32,6 +32,7 @@ from cueline.testing.session_example import (
     started,
     up_to_reply,
 )
+from tests.deciders.owed import owed, runs
 
 
 def held(*effects, seconds=60.0):
@@ -153,7 +154,7 @@ def test_a_moment_after_both_deadlines_of_a_call_ends_both_waits():
 
     past.when(continued(seconds=60))
 
-    assert ([RunTool], None) == ([type(e) for e in due(past.state)], wake_at(past.state))
+    assert ([RunTool], None) == (owed(past), wake_at(past.state))
 
 
 def test_the_earliest_deadline_is_the_waits():
@@ -180,7 +181,7 @@ def test_a_person_may_be_asked_about_a_tool():
 
     assert "operator" == past.state.waiting.kind
     past.when(received(2, ResumeAsked()))
-    assert ["1.0"] == [e.effect for e in due(past.state) if isinstance(e, RunTool)]
+    assert ["1.0"] == runs(past)
 
 
 def test_a_message_that_steers_ends_a_call_that_is_kept_back():

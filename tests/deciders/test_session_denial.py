@@ -26,7 +26,8 @@ from cueline.testing.session_example import (
     received,
     up_to_reply,
 )
-from tests.deciders.policy_session import ASKED, asked, kinds, policy, resolved, rule
+from tests.deciders.owed import owed
+from tests.deciders.policy_session import ASKED, asked, policy, resolved, rule
 
 
 # C13
@@ -69,7 +70,7 @@ def test_what_nobody_decided_never_runs(on_expiry, status):
     past = asked(on_expiry=on_expiry).when(resolved("expired", "clock"))
 
     assert status is past.state.status
-    assert RunTool not in kinds(past)
+    assert RunTool not in owed(past)
     assert (on_expiry == "pause") == (past.state.hold == Hold(EXPIRED))
 
 

@@ -1,47 +1,33 @@
-"""Tool calls: order, lost attempts, doubt (I5)."""
+"""Tool calls: order, lost attempts, runners that cannot be reached (I5)."""
 
 import pytest
 
 from cueline.deciders.session import Status, due, wake_at
-from cueline.deciders.session.due import AskApproval, ReconcileTool, RecoverTool, RunTool
-from cueline.deciders.session.recovery import UNKNOWN_OUTCOME
+from cueline.deciders.session.due import RecoverTool
 from cueline.events.inbox import PauseAsked, ResumeAsked
 from cueline.events.session import (
-    ApprovalRequested,
-    ApprovalResolved,
-    MessageReceived,
     ModelRequested,
     OutcomeCameLate,
     SessionContinued,
     SessionWaiting,
     ToolFailed,
     ToolInDoubt,
-    ToolReconciled,
     ToolReturned,
 )
 from cueline.testing.given import given
 from cueline.testing.session_example import (
     agent,
     broken,
-    decided,
     later,
     question,
     received,
     returned,
     running,
-    said,
     up_to_reply,
 )
+from tests.deciders.owed import owed, runs
 
 RUNNER = SessionWaiting(kind="runner", why="unreachable", deadline_at=later(600))
-
-
-def owed(past):
-    return [type(effect) for effect in due(past.state)]
-
-
-def runs(past):
-    return [effect.effect for effect in due(past.state) if isinstance(effect, RunTool)]
 
 
 def test_repeatable_calls_run_in_parallel_and_any_other_alone():
@@ -144,90 +130,6 @@ def test_a_call_that_never_began_is_started_anew_whatever_it_declares():
     assert ["1.0"] == runs(past)
 
 
-def test_an_undeclared_call_that_was_lost_is_in_doubt_and_a_person_asked():
-    past = given().when(*up_to_reply("shout"), running("1.0"), broken("1.0", "lost"))
-
-    past.then(ToolInDoubt(effect="1.0", attempt=1, evidence="gone"))
-    assert [AskApproval] == owed(past)
-
-
-def test_a_call_in_doubt_is_told_as_unknown_where_policy_says_so():
-    spec = agent(in_doubt="tell")
-
-    past = given().when(*up_to_reply("shout", spec=spec), running("1.0"), broken("1.0", "lost"))
-
-    past.then(ToolInDoubt, ToolReconciled, ModelRequested)
-    assert (UNKNOWN_OUTCOME, "policy") == (past.facts[1].output, past.facts[1].by)
-
-
-def in_doubt(name, **policy):
-    spec = agent(approval="off", **policy)
-    return given().when(*up_to_reply(name, spec=spec), running("1.0", name), broken("1.0", "lost"))
-
-
-def asked_whether_it_happened():
-    return in_doubt("shout").when(question("1.0", "1.1.0.1", "did_it_happen"))
-
-
-def test_a_person_may_say_that_it_happened():
-    past = asked_whether_it_happened().when(decided(2, "1.1.0.1", "granted"))
-
-    past.then(MessageReceived, ApprovalResolved, ToolReconciled, ModelRequested)
-    assert "happened" == past.facts[2].outcome
-
-
-def test_a_person_who_says_that_it_did_not_happen_has_it_run_again():
-    past = asked_whether_it_happened().when(decided(2, "1.1.0.1", "denied"))
-
-    assert "did_not_happen" == past.facts[2].outcome
-    assert ["1.0"] == runs(past)
-
-
-def test_a_steer_withdraws_the_question_and_tells_that_the_outcome_is_unknown():
-    past = asked_whether_it_happened().when(said(2, lane="steer"))
-
-    assert "steer" == due(past.state)[0].superseded_by
-    superseded = ApprovalResolved(approval="1.1.0.1", verdict="superseded", by="steer")
-    past.when(superseded).then(ApprovalResolved, ToolReconciled, ModelRequested)
-
-
-@pytest.mark.parametrize("policy", ["ask", "tell"])
-def test_a_tool_that_reconciles_is_asked_first(policy):
-    assert [ReconcileTool] == owed(in_doubt("pay", in_doubt=policy))
-
-
-@pytest.mark.parametrize("output", ["paid", ""])
-def test_what_a_tool_says_happened_is_the_result(output):
-    reconciled = ToolReconciled(effect="1.0", outcome="happened", by="tool", output=output)
-
-    in_doubt("pay").when(reconciled).then(ToolReconciled, ModelRequested)
-
-
-def test_what_a_tool_says_did_not_happen_runs_again():
-    past = in_doubt("pay").when(ToolReconciled(effect="1.0", outcome="did_not_happen", by="tool"))
-
-    assert ["1.0"] == runs(past)
-
-
-# I9: the grant was for one effect, once.
-def test_a_sensitive_call_that_did_not_happen_is_asked_for_again():
-    past = given().when(*up_to_reply("wire"), question("1.0", "1.1.0.1", name="wire"))
-    past.when(decided(2, "1.1.0.1", "granted"), running("1.0", "wire"), broken("1.0", "lost"))
-
-    past.when(ToolReconciled(effect="1.0", outcome="did_not_happen", by="tool"))
-
-    assert [("1.1.0.2", "may_it_run")] == [(e.approval, e.question) for e in due(past.state)]
-
-
-@pytest.mark.parametrize("output", ["", "perhaps"])
-def test_a_tool_that_cannot_tell_leaves_it_to_a_person(output):
-    unknown = ToolReconciled(effect="1.0", outcome="unknown", by="tool", output=output)
-
-    past = in_doubt("pay").when(unknown).then(ToolReconciled)
-
-    assert [AskApproval] == owed(past)
-
-
 # I14
 def test_a_runner_that_cannot_be_reached_is_waited_for():
     past = given().when(*up_to_reply("shout"), running("1.0"), RUNNER).then(SessionWaiting)
@@ -281,13 +183,6 @@ def test_a_call_that_no_runner_takes_ends_in_a_question_to_the_operator():
     assert past.when(RUNNER).state.runner_wait is not None
 
 
-def test_a_tool_that_cannot_be_asked_what_happened_leaves_it_to_a_person():
-    past = in_doubt("pay").when(RUNNER, SessionContinued(by="deadline", at=later(600)), RUNNER)
-
-    past.then(ToolReconciled)
-    assert [AskApproval] == owed(past)
-
-
 # D15
 def test_an_outcome_that_nobody_waits_for_changes_nothing():
     past = given().when(*up_to_reply("look"), running("1.0", "look"), returned("1.0"))
@@ -308,13 +203,6 @@ def test_an_outcome_of_an_older_attempt_comes_late():
 
 def test_a_question_that_is_not_due_is_not_asked():
     given().when(*up_to_reply("look"), question("1.0", "1.1.0.1")).then_nothing()
-    in_doubt("pay").when(question("1.0", "1.1.0.1", "did_it_happen")).then_nothing()
-
-
-def test_a_call_in_doubt_is_asked_about_once():
-    past = asked_whether_it_happened().then(ApprovalRequested, SessionWaiting)
-
-    past.when(question("1.0", "1.1.0.2", "did_it_happen")).then_nothing()
 
 
 def test_parallel_results_are_presented_in_call_order():

@@ -23,7 +23,8 @@ from cueline.testing.session_example import (
     saying,
     up_to_reply,
 )
-from tests.deciders.policy_session import ASKED, asked, kinds, policy, resolved, rule
+from tests.deciders.owed import owed
+from tests.deciders.policy_session import ASKED, asked, policy, resolved, rule
 
 EDIT = {"path": "b"}
 
@@ -82,7 +83,7 @@ def test_an_edit_that_others_would_have_to_allow_is_asked_again():
 
     past.when(granting(edit=book, digest=digest(book)))
 
-    assert [AskApproval] == kinds(past)
+    assert [AskApproval] == owed(past)
     assert 2 == past.state.call("1.0").judged.votes
 
 

@@ -20,7 +20,8 @@ from cueline.testing.session_example import (
     started,
     up_to_reply,
 )
-from tests.deciders.policy_session import kinds, policy, rule
+from tests.deciders.owed import owed
+from tests.deciders.policy_session import policy, rule
 
 
 # 000-050, 000-051, C14: which rule decided is recorded, and told.
@@ -62,7 +63,7 @@ def test_a_call_that_people_are_told_of_runs_unasked():
         allowing_rule(call),
         call.judged.usd,
     )
-    assert [RunTool] == kinds(past)
+    assert [RunTool] == owed(past)
 
 
 ESTIMATES = AGENT.tools[3].model_copy(update={"estimates": True})

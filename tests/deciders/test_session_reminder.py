@@ -28,7 +28,7 @@ def told(hook, approval="1.1.0.1", effect="1.0"):
     return PeopleTold(effect=effect, approval=approval, hook=hook, at=later(0))
 
 
-def owed(past):
+def reminders(past):
     return [effect for effect in due(past.state) if isinstance(effect, TellPeople)]
 
 
@@ -36,12 +36,12 @@ def owed(past):
 def test_people_are_told_of_a_question_at_once_and_again_later():
     past = asked(hooks=HOOKS, approval_seconds=300)
 
-    assert [(1, None), (0, later(60))] == [(each.hook, each.at) for each in owed(past)]
+    assert [(1, None), (0, later(60))] == [(each.hook, each.at) for each in reminders(past)]
     assert Status.RUNNING is past.state.status
     past.when(told(1)).then(PeopleTold, SessionWaiting)
     assert later(60) == wake_at(past.state) == past.state.waiting.deadline_at
     past.when(told(0))
-    assert [] == owed(past)
+    assert [] == reminders(past)
     assert later(300) == wake_at(past.state)
 
 
@@ -49,21 +49,21 @@ def test_others_are_told_when_a_question_is_escalated():
     past = asked(hooks=HOOKS, approval_seconds=300, on_expiry="escalate")
     past.when(told(1), told(0), resolved("expired", "clock"), question("1.0", "1.1.0.2"))
 
-    assert ["1.1.0.2", "1.1.0.2"] == [each.approval for each in owed(past)]
+    assert ["1.1.0.2", "1.1.0.2"] == [each.approval for each in reminders(past)]
 
 
 def test_people_are_told_of_a_call_that_goes_on():
     spec = policy(hooks=HOOKS, rules=(rule("notify", tools=("look",)),))
     past = given().when(*up_to_reply("look", spec=spec))
 
-    assert [] == owed(past)
+    assert [] == reminders(past)
     past.when(running("1.0", "look"))
-    assert [TellPeople("1.0", "", 2, None)] == owed(past)
+    assert [TellPeople("1.0", "", 2, None)] == reminders(past)
     past.when(told(2, approval=""))
-    assert [] == owed(past)
+    assert [] == reminders(past)
 
 
 def test_nobody_is_told_of_what_was_answered():
     past = asked(hooks=HOOKS).when(decided(2, "1.1.0.1", "granted"))
 
-    assert [] == owed(past)
+    assert [] == reminders(past)

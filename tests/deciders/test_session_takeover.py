@@ -24,6 +24,7 @@ from cueline.testing.session_example import (
     started,
     up_to_reply,
 )
+from tests.deciders.owed import owed
 
 TAKEN = SessionTakenOver(epoch=2, at=NOW)
 
@@ -37,7 +38,7 @@ def test_a_takeover_makes_the_model_call_again():
 def test_a_takeover_recovers_the_calls_that_were_started():
     past = given().when(*up_to_reply("shout"), running("1.0"), TAKEN).then(SessionTakenOver)
 
-    assert [RecoverTool] == [type(effect) for effect in due(past.state)]
+    assert [RecoverTool] == owed(past)
 
 
 def test_a_session_at_rest_has_no_host_to_take_it_over_from():
@@ -59,7 +60,7 @@ def test_a_session_that_took_down_three_hosts_waits_for_an_operator():
     )
     past.when(said(2)).then(MessageReceived)
     past.when(received(3, ResumeAsked()))
-    assert [RecoverTool] == [type(effect) for effect in due(past.state)]
+    assert [RecoverTool] == owed(past)
 
 
 def test_nothing_starts_in_a_session_that_took_down_three_hosts():

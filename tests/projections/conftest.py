@@ -141,3 +141,14 @@ def log(tmp_path):
 @pytest.fixture
 def facts():
     return Facts()
+
+
+@pytest.fixture
+async def busy(log, facts):
+    """Return a log with two sessions, one of them with four turns."""
+    for name in ("a", "b"):
+        await log.append(f"inbox-default/{name}", facts.ASKED)
+        await log.append(f"session-default/{name}", facts.STARTED)
+    for turn in range(1, 5):
+        await log.append("session-default/a", *facts.turn(turn, "write_file", usd="0.1"))
+    return log

@@ -7,36 +7,19 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlite_utils.db import sqlite3
 
-from cueline.errors import CorruptEventError, LogUnavailableError
+from cueline.errors import CorruptEventError
 from cueline.events.codec import Codec
 from cueline.events.store import NO_STREAM, Draft, RecordedEvent, Write
 from cueline.projections import views as module
 from cueline.projections.audit import audit
 from cueline.projections.projector import Projector
 from cueline.projections.session import find_session, list_sessions
-from cueline.projections.views import MODELS, Views, views_path
+from cueline.projections.views import MODELS, Views
 from cueline.stores.memory import MemoryStore
-from cueline.testing.wait import await_until
 
 HISTORY = Path(__file__).parents[1] / "histories/v1/facts.jsonl"
 MET = [json.loads(line) for line in HISTORY.read_text(encoding="utf-8").splitlines()]
-
-
-@pytest.fixture
-async def busy(log, facts):
-    """Return a log with two sessions, one of them with four turns."""
-    for name in ("a", "b"):
-        await log.append(f"inbox-default/{name}", facts.ASKED)
-        await log.append(f"session-default/{name}", facts.STARTED)
-    for turn in range(1, 5):
-        await log.append("session-default/a", *facts.turn(turn, "write_file", usd="0.1"))
-    return log
-
-
-def test_the_file_is_beside_the_log():
-    assert Path("/x/log.db-views.db") == views_path("/x/log.db")
 
 
 async def test_an_empty_log_has_empty_read_models(log):
@@ -167,119 +150,6 @@ async def test_a_log_that_was_cut_off_is_projected_anew(busy, facts, tmp_path):
 
     assert ["a"] == [s.id for s in list_sessions(busy.views.db)]
     shorter.views.close()
-
-
-async def test_another_version_of_the_tables_is_filled_anew(busy):
-    await busy.caught_up()
-    before = busy.dump()
-    busy.views.db.execute("UPDATE sessions SET goal = 'as it was told before'")
-    busy.views.db.execute(f"PRAGMA user_version = {module.VERSION + 1}")
-
-    busy.reopen()
-
-    assert [] == list_sessions(busy.views.db)
-    await busy.caught_up()
-    assert before == busy.dump()
-
-
-async def test_a_damaged_file_is_filled_anew(busy):
-    busy.views.close()
-    busy.path.write_bytes(b"this is no database, but it is long enough to look at" * 100)
-
-    busy.views = Views(busy.path)
-    await busy.caught_up()
-
-    assert 2 == len(list_sessions(busy.views.db))
-
-
-def spoil(busy, table):
-    """Overwrite the first page of *table* in the file, as a failing disk would."""
-    sql = "SELECT rootpage FROM sqlite_master WHERE name = ?"
-    (page,) = busy.views.db.execute(sql, [table]).fetchone()
-    (size,) = busy.views.db.execute("PRAGMA page_size").fetchone()
-    busy.views.close()
-    with busy.path.open("r+b") as file:
-        file.seek((page - 1) * size)
-        file.write(b"\xff" * size)
-    busy.views = Views(busy.path)
-
-
-async def test_a_file_that_turns_out_to_be_damaged_is_filled_anew(busy, facts):
-    await busy.caught_up()
-    spoil(busy, "events")
-
-    await busy.tell("c", facts.STARTED)
-
-    assert 3 == len(list_sessions(busy.views.db))
-    assert await busy.store.last_position() == len(audit(busy.views.db))
-
-
-async def test_who_looks_at_damage_is_told_what_to_do(busy):
-    await busy.caught_up()
-    spoil(busy, "sessions")
-
-    with pytest.raises(LogUnavailableError, match="delete their file"):
-        list_sessions(busy.views.db)
-
-
-async def test_who_waits_for_another_process_lets_others_run(busy):
-    other = Views(busy.path)
-    other.db.execute("BEGIN IMMEDIATE")
-    said = []
-    busy.views.db.conn.set_trace_callback(said.append)
-    waiting = asyncio.create_task(busy.caught_up())
-    await await_until(lambda: said.count("BEGIN IMMEDIATE") > 1)
-
-    other.db.execute("COMMIT")
-
-    assert 2 == len(list_sessions(await waiting))
-    other.close()
-
-
-def test_two_processes_may_make_the_file_at_once(tmp_path, monkeypatch):
-    class Waiting:
-        def wait(self, _seconds):
-            first.execute("COMMIT")
-
-    first = sqlite3.connect(tmp_path / "views.db", isolation_level=None)
-    first.execute("BEGIN EXCLUSIVE")
-    monkeypatch.setattr(module, "Event", Waiting)
-
-    second = Views(tmp_path / "views.db")
-
-    assert [] == list_sessions(second.db)
-    second.close()
-    first.close()
-
-
-async def test_who_waits_too_long_is_told_so(busy, monkeypatch):
-    monkeypatch.setattr(module, "PATIENCE_SECONDS", 0)
-    other = Views(busy.path)
-    other.db.execute("BEGIN IMMEDIATE")
-
-    with pytest.raises(LogUnavailableError, match="locked"):
-        await busy.caught_up()
-    other.close()
-
-
-async def test_a_file_without_room_keeps_what_it_had_and_goes_on(busy, facts):
-    await busy.caught_up()
-    (pages,) = busy.views.db.execute("PRAGMA page_count").fetchone()
-    busy.views.db.execute(f"PRAGMA max_page_count = {pages}")
-    for n in range(200):
-        await busy.append(f"session-default/c{n}", facts.STARTED)
-
-    with pytest.raises(LogUnavailableError, match="full"):
-        await busy.caught_up()
-    assert 2 == len(list_sessions(busy.views.db))
-    busy.views.db.execute("PRAGMA max_page_count = 1000000")
-
-    assert 202 == len(list_sessions(await busy.caught_up(), limit=1000))
-
-
-def test_a_file_that_cannot_be_made_is_told(tmp_path):
-    with pytest.raises(LogUnavailableError, match="unable to open"):
-        Views(tmp_path / "missing" / "views.db")
 
 
 async def test_an_event_of_a_newer_cueline_leaves_its_facets(busy):

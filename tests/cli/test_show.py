@@ -1,0 +1,87 @@
+"""`cueline show`: a session, and how it goes on."""
+
+from cueline.cli.terminal import who
+
+
+def test_a_session_is_shown_whole(finished):
+    shown = finished("show", "one")
+
+    assert shown.exit_code == 0
+    assert "you: Look around\nI will look.\n" in shown.stdout
+    assert "session one: completed · 2 turns · 1 tool call" in shown.stdout
+
+
+def test_a_paused_session_says_how_it_goes_on(asking):
+    asking("pause", "one")
+    asking("resume", "one", "--inline", "--json")
+    asking("pause", "one")
+    asking("resume", "one", "--inline")
+    shown = asking("show", "one").stdout
+
+    assert "  cueline resume one --inline\n" in shown
+
+
+def test_a_session_that_nobody_has_taken_up_says_how_it_goes_on(shell):
+    shell("run", "Hi", "--agent", shell.agent(shell.hello), "--detach", "--id", "one")
+
+    shown = shell("show", "one").stdout
+
+    assert "nobody has taken it up yet; go on with\n  cueline resume one\n" in shown
+
+
+def test_a_session_that_waits_says_what_to_answer(asking):
+    shown = asking("show", "one").stdout
+
+    assert "  cueline approve one.1.0.1\n  cueline resume one --inline\n" in shown
+
+
+def test_what_was_said_to_a_session_that_nobody_drives_is_shown(asking):
+    """C16: who has decided is not told to decide."""
+    asking("approve", "one.1.0.1")
+    asking("send", "one", "Hurry", "--followup")
+
+    shown = asking("show", "one").stdout
+
+    said = f"  one.1.0.1 granted by {who()}\n  followup: Hurry\n"
+    way = "decided; go on with\n  cueline resume one --inline\n"
+    assert shown.endswith(f"not read yet, for nobody drives it:\n{said}{way}")
+
+
+def test_a_session_that_was_asked_to_end_is_not_told_to_be_answered(asking):
+    asking("stop", "one", "--reason", "too late")
+
+    shown = asking("show", "one").stdout
+
+    assert shown.endswith("  stop asked: too late\ngo on with\n  cueline resume one --inline\n")
+
+
+def test_a_session_that_was_given_more_is_not_told_to_be_given_more(shell):
+    agent = shell.agent(shell.two_turns, tools=("list_files",), more="[limits]\nmax_turns = 1\n")
+    shell("run", "Hi", "--agent", agent, "--inline", "--id", "one")
+    shell("budget", "raise", "one", "--max-turns", "9")
+
+    shown = shell("show", "one").stdout
+
+    assert shown.endswith("  asked for max_turns 9\ngo on with\n  cueline resume one --inline\n")
+
+
+def test_an_idle_session_that_has_news_only_has_to_be_driven(shell):
+    shell("run", "--open", "Hi", "--agent", shell.agent(shell.hello), "--inline", "--id", "one")
+    shell("send", "one", "And now?")
+
+    shown = shell("show", "one").stdout
+
+    assert shown.endswith("  note: And now?\ngo on with\n  cueline resume one --inline\n")
+
+
+def test_a_question_that_takes_two_people_is_shown_until_both_have_decided(shell):
+    rule = '[[policy.rules]]\nname = "two"\nanswer = "ask"\ntools = ["delete_file"]\nvotes = 2\n'
+    agent = shell.agent(shell.deletes, tools=("delete_file",), more=rule + shell.reachable)
+    shell("run", "Tidy", "--agent", agent, "--inline", "--id", "one")
+
+    shell("approve", "one.1.0.1")
+
+    assert (
+        "  cueline approve one.1.0.1\n  cueline resume one --inline\n"
+        in shell("show", "one").stdout
+    )
