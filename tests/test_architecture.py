@@ -157,6 +157,15 @@ def test_rules_are_not_async():
     assert [] == [where for where, node in nodes("cueline/deciders") if isinstance(node, coloured)]
 
 
+def test_what_rules_decide_on_is_never_changed_in_place():
+    made = [(where, n) for where, n in nodes("cueline/deciders") if isinstance(n, ast.ClassDef)]
+    structs = [(w, n) for w, n in made if "Struct" in map(ast.unparse, n.bases)]
+    said = {where: [ast.unparse(keyword) for keyword in n.keywords] for where, n in structs}
+
+    assert said
+    assert [] == [where for where, keywords in said.items() if "frozen=True" not in keywords]
+
+
 def test_rules_and_facts_do_not_ask_what_time_it_is():
     attributes = [
         (where, node.attr)

@@ -11,6 +11,7 @@ from cueline.testing.given import given
 from cueline.testing.session_example import (
     AGENT,
     asking,
+    failing,
     forked,
     received,
     returned,
@@ -73,6 +74,14 @@ def test_a_fork_of_a_finished_session_without_a_goal_waits_for_a_message():
 
     assert [SessionForked, SessionIdle] == [type(fact) for fact in step]
     assert "session-default/fork" == shell.state.stream
+
+
+def test_what_a_turn_took_so_far_is_not_its_forks():
+    spent = failing("overloaded").model_copy(update={"seconds": 7.0})
+
+    shell, _ = fork(started(), asking(), spent, goal=None)
+
+    assert 0.0 == shell.state.turn.active_seconds
 
 
 def test_a_fork_has_its_own_inbox_and_limits():

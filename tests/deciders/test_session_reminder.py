@@ -1,8 +1,11 @@
 """Who is told of a question, and when (000-067)."""
 
+import pytest
+
 from cueline.deciders.session import Status, due, wake_at
 from cueline.deciders.session.due import TellPeople
 from cueline.events.agent import Hook
+from cueline.events.inbox import StopAsked
 from cueline.events.session import (
     PeopleTold,
     SessionWaiting,
@@ -12,7 +15,9 @@ from cueline.testing.session_example import (
     decided,
     later,
     question,
+    received,
     running,
+    said,
     up_to_reply,
 )
 from tests.deciders.policy_session import asked, policy, resolved, rule
@@ -60,6 +65,13 @@ def test_people_are_told_of_a_call_that_goes_on():
     past.when(running("1.0", "look"))
     assert [TellPeople("1.0", "", 2, None)] == reminders(past)
     past.when(told(2, approval=""))
+    assert [] == reminders(past)
+
+
+@pytest.mark.parametrize("message", [said(2, lane="steer"), received(2, StopAsked())])
+def test_nobody_is_told_of_what_is_needed_no_more(message):
+    past = asked(hooks=HOOKS).when(message)
+
     assert [] == reminders(past)
 
 

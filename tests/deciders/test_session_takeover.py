@@ -1,5 +1,7 @@
 """A crash is no status: who acquires a session goes on with it (C6, D38)."""
 
+import pytest
+
 from cueline.deciders.session import due, wake_at
 from cueline.deciders.session.due import RecoverTool
 from cueline.events.inbox import ResumeAsked, StopAsked
@@ -15,6 +17,7 @@ from cueline.testing.given import given
 from cueline.testing.session_example import (
     NOW,
     asking,
+    failing,
     question,
     received,
     returned,
@@ -82,6 +85,15 @@ def test_a_finished_effect_clears_the_count_of_takeovers():
     past.when(returned("1.0"), TAKEN)
 
     assert 1 == past.state.takeovers
+
+
+@pytest.mark.parametrize(("kind", "left"), [("cancelled", 0), ("overloaded", 2)])
+def test_a_model_call_that_its_host_lived_to_end_clears_it_and_one_that_failed_does_not(kind, left):
+    past = given().when(started(), asking(), TAKEN, asking(attempt=2), TAKEN, asking(attempt=3))
+
+    past.when(failing(kind, attempt=3))
+
+    assert left == past.state.takeovers
 
 
 def test_a_session_that_takes_its_hosts_down_while_it_stops_is_stopped():
