@@ -117,14 +117,31 @@ class DispatcherActor:
                 await self._store.leave(self.presence.incarnation)
 
     async def _start(self) -> Started:
-        clock = SystemClock()
         self.presence = presence_of("dispatcher")
+        await self._take_charge()
+        # First: what is said from here on is followed, what was said before is looked up.
+        after = await self._store.last_position()
+        left = await left_running(
+            self._store,
+            self._site.parts.index(self._store),
+            self._store,
+            now=SystemClock().now(),
+            since=await self._began(),
+        )
+        await self._supervise(None if self._wanted.recover else AllBut(left, after))
+        return Started(presence=self.presence, epoch=self._epoch, found=len(left))
+
+    async def _take_charge(self) -> None:
+        """Have the log written here, and become its dispatcher."""
         writer = self._site.create(
             LogWriterActor, self._site.named("writer"), self._site.parts, restarts=True
         )
         with awake(writer):
             await call(writer.start.remote(), START_SECONDS)
         self._epoch = await self._acquire()
+        # At once: a fleet may take longer to start than silence counts as death.
+        beating = beat_always(self._store, self.presence, SystemClock())
+        self._tasks.append(asyncio.create_task(beating))
         started = DispatcherStarted(
             incarnation=self.presence.incarnation,
             machine=self.presence.machine,
@@ -132,19 +149,12 @@ class DispatcherActor:
             epoch=self._epoch,
             recover=self._wanted.recover,
             up=self._up,
-            at=clock.now(),
+            at=SystemClock().now(),
         )
         await self._record([started])
-        # First: what is said from here on is followed, what was said before is looked up.
-        after = await self._store.last_position()
-        left = await left_running(
-            self._store,
-            self._site.parts.index(self._store),
-            self._store,
-            now=clock.now(),
-            since=await self._began(),
-        )
-        scope = None if self._wanted.recover else AllBut(left, after)
+
+    async def _supervise(self, scope: AllBut | None) -> None:
+        """Have a fleet, and care for *scope* with it; None is all."""
         self._supervisor = Supervisor(
             self._site,
             self._store,
@@ -160,11 +170,7 @@ class DispatcherActor:
         if scope is not None:
             place = self._supervisor.place
             steps["following what was left alone"] = partial(scope.follow, self._store, place)
-        self._tasks = [
-            asyncio.create_task(beat_always(self._store, self.presence, clock)),
-            *begin(steps, clock=clock, on_trouble=self._trouble),
-        ]
-        return Started(presence=self.presence, epoch=self._epoch, found=len(left))
+        self._tasks += begin(steps, clock=SystemClock(), on_trouble=self._trouble)
 
     async def _start_again(self) -> Started:
         clock = SystemClock()
