@@ -16,6 +16,7 @@ from cueline.cli import (
     budget,
     costs,
     doctor,
+    down,
     export,
     fork,
     listing,
@@ -81,6 +82,7 @@ _GROUPS = (
     settings,
     doctor,
     up,
+    down,
     status,
 )
 for each in _GROUPS:

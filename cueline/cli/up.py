@@ -1,4 +1,4 @@
-"""`cueline up` and `down`: what keeps running between commands."""
+"""`cueline up`: what keeps running between commands."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cueline.on_ray import Kept
     from cueline.up_record import UpRecord
 
-_UP = """Keep cueline running: it drives every session of the log, also after a crash.
+_HELP = """Keep cueline running: it drives every session of the log, also after a crash.
 
 It starts Ray on this machine, or uses the cluster at --address. Ctrl-C takes
 it down again; sessions that were running rest, and go on with the next `up`.
@@ -37,29 +37,16 @@ Examples:
   cueline up --detach --runners 2
   cueline up --address 10.0.0.5:6379 --recover none
 """
-_DOWN = """Take down what `cueline up` started for this log, and nothing else.
-
-Doing it twice is doing it once.
-
-\b
-Example:
-  cueline down
-"""
 READY_SECONDS = 120.0
-DOWN_SECONDS = 40.0
-"""And the grace of what is in flight."""
-ORPHAN_SECONDS = 10.0
-"""What a keeper that was killed takes along has ended by then."""
 _MOST = 1000
 """Of each kind; more is a typing mistake, which would take the machine down."""
-_LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.1
 _LOG_SECONDS = 1.0
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("up", help=_UP, short_help="Keep cueline running for a log.")(up)
-    app.command("down", help=_DOWN, short_help="Take down what `up` started.")(down)
+    """Add the command."""
+    app.command("up", help=_HELP, short_help="Keep cueline running for a log.")(up)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,17 +112,19 @@ def up(
             raise typer.BadParameter(f"{recover!r} is neither `all` nor `none`")
     running = find_up(log)
     if running is not None:
-        _say(running, f"up already: {place_of(running)}; `cueline down` ends it", as_json=as_json)
+        print_up(
+            running, f"up already: {place_of(running)}; `cueline down` ends it", as_json=as_json
+        )
         raise typer.Exit(Exit.DONE if detach else Exit.REFUSED)
     if detach:
         record, said = _detach(plan, outside_of(ctx))
         text = f"up: {place_of(record)}; what it says goes to {said}"
-        _say(record, text, as_json=as_json)
+        print_up(record, text, as_json=as_json)
         return
     opened.run(_keep(plan, outside_of(ctx), as_json=as_json))
 
 
-def _say(record: "UpRecord", text: str, *, as_json: bool) -> None:
+def print_up(record: "UpRecord", text: str, *, as_json: bool) -> None:
     """Say where `up` is, for people or for programs."""
     typer.echo(json.dumps(document_of(record)) if as_json else text)
 
@@ -166,7 +155,7 @@ async def _keep(plan: Plan, outside: Outside, *, as_json: bool) -> None:
         recover=plan.recover == "all",
         grace_seconds=plan.grace_seconds,
     ) as kept:
-        _say(kept.record, f"up: {place_of(kept.record)}", as_json=as_json)
+        print_up(kept.record, f"up: {place_of(kept.record)}", as_json=as_json)
         typer.echo(_found(kept.found, recovers=plan.recover == "all"), err=as_json)
         ended = asyncio.create_task(over.wait())
         watching = asyncio.create_task(_watch(kept, outside))
@@ -227,73 +216,13 @@ def _detach(plan: Plan, outside: Outside) -> "tuple[UpRecord, Path]":
     deadline = time.monotonic() + READY_SECONDS
     while (running := find_up(plan.log)) is None:
         with suppress(subprocess.TimeoutExpired):
-            code = keeper.wait(_LOOK_SECONDS)
+            code = keeper.wait(LOOK_SECONDS)
             say(said.read_text(errors="replace").strip(), outside)
             raise typer.Exit(code or Exit.FAILED)
         if time.monotonic() > deadline:
             keeper.terminate()
             raise ClusterError("`cueline up`", f"it was not ready in time; {said} has what it said")
     return running, said
-
-
-def down(ctx: typer.Context, *, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
-    """Take down what `up` started."""
-    from cueline.up_record import UpRecord, record_path
-
-    record = UpRecord.read(log)
-    if record is None:
-        typer.echo(json.dumps(None) if as_json else "nothing is up for this log")
-        return
-    grace_seconds = outside_of(ctx).held().settings.grace_seconds
-    if not (record.lives and _takes_it_down(record, grace_seconds)):
-        opened.run(_end_orphans(log, record))
-    record_path(log).unlink(missing_ok=True)
-    _say(record, "down", as_json=as_json)
-
-
-def _takes_it_down(record: "UpRecord", grace_seconds: float) -> bool:
-    """Have the process that keeps it take it down; if it will not, end it, and return False."""
-    keeper = record.keeper.pid
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.kill(keeper, number)
-            # Ctrl-Z stopped it and its Ray: else it would hear nothing.
-            os.killpg(os.getpgid(keeper), signal.SIGCONT)
-        if opened.run(_ended(record, DOWN_SECONDS + grace_seconds)):
-            return number is signal.SIGTERM
-    raise ClusterError("`cueline up`", f"process {keeper} does not end")
-
-
-async def _ended(record: "UpRecord", seconds: float) -> bool:
-    clock = SystemClock()
-    deadline = time.monotonic() + seconds
-    while record.lives and time.monotonic() < deadline:
-        await clock.sleep(_LOOK_SECONDS)
-    return not record.lives
-
-
-async def _end_orphans(log: Path, record: "UpRecord") -> None:
-    """Take down what a keeper that was killed left on a cluster that was not its own."""
-    from cueline.actors.presence import death_of
-    from cueline.on_ray import end_left_behind
-
-    clock = SystemClock()
-    deadline = time.monotonic() + ORPHAN_SECONDS
-    with suppress(LogUnavailableError):
-        async with opened.board_of(log) as board:
-            while any(
-                p.role == "dispatcher" and death_of(p, clock.now()) is None
-                for p in await board.all()
-            ):
-                try:
-                    end_left_behind(record)
-                except ClusterError:
-                    # A cluster of its own is about to end with it.
-                    if time.monotonic() > deadline:
-                        raise
-                    await clock.sleep(_LOOK_SECONDS)
-                else:
-                    return
 
 
 def place_of(record: "UpRecord") -> str:

@@ -1,0 +1,99 @@
+"""`cueline down`: the end of what `cueline up` started."""
+
+import json
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from cueline.cli import opened
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.cli.outside import outside_of
+from cueline.cli.up import LOOK_SECONDS, print_up
+from cueline.clock import SystemClock
+from cueline.errors import ClusterError, LogUnavailableError
+
+if TYPE_CHECKING:
+    from cueline.up_record import UpRecord
+
+_HELP = """Take down what `cueline up` started for this log, and nothing else.
+
+Doing it twice is doing it once.
+
+\b
+Example:
+  cueline down
+"""
+DOWN_SECONDS = 40.0
+"""And the grace of what is in flight."""
+ORPHAN_SECONDS = 10.0
+"""What a keeper that was killed takes along has ended by then."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("down", help=_HELP, short_help="Take down what `up` started.")(down)
+
+
+def down(ctx: typer.Context, *, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
+    """Take down what `up` started."""
+    from cueline.up_record import UpRecord, record_path
+
+    record = UpRecord.read(log)
+    if record is None:
+        typer.echo(json.dumps(None) if as_json else "nothing is up for this log")
+        return
+    grace_seconds = outside_of(ctx).held().settings.grace_seconds
+    if not (record.lives and _takes_it_down(record, grace_seconds)):
+        opened.run(_end_orphans(log, record))
+    record_path(log).unlink(missing_ok=True)
+    print_up(record, "down", as_json=as_json)
+
+
+def _takes_it_down(record: "UpRecord", grace_seconds: float) -> bool:
+    """Have the process that keeps it take it down; if it will not, end it, and return False."""
+    keeper = record.keeper.pid
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.kill(keeper, number)
+            # Ctrl-Z stopped it and its Ray: else it would hear nothing.
+            os.killpg(os.getpgid(keeper), signal.SIGCONT)
+        if opened.run(_ended(record, DOWN_SECONDS + grace_seconds)):
+            return number is signal.SIGTERM
+    raise ClusterError("`cueline up`", f"process {keeper} does not end")
+
+
+async def _ended(record: "UpRecord", seconds: float) -> bool:
+    clock = SystemClock()
+    deadline = time.monotonic() + seconds
+    while record.lives and time.monotonic() < deadline:
+        await clock.sleep(LOOK_SECONDS)
+    return not record.lives
+
+
+async def _end_orphans(log: Path, record: "UpRecord") -> None:
+    """Take down what a keeper that was killed left on a cluster that was not its own."""
+    from cueline.actors.presence import death_of
+    from cueline.on_ray import end_left_behind
+
+    clock = SystemClock()
+    deadline = time.monotonic() + ORPHAN_SECONDS
+    with suppress(LogUnavailableError):
+        async with opened.board_of(log) as board:
+            while any(
+                p.role == "dispatcher" and death_of(p, clock.now()) is None
+                for p in await board.all()
+            ):
+                try:
+                    end_left_behind(record)
+                except ClusterError:
+                    # A cluster of its own is about to end with it.
+                    if time.monotonic() > deadline:
+                        raise
+                    await clock.sleep(LOOK_SECONDS)
+                else:
+                    return
