@@ -222,7 +222,5 @@ async def open_runtime(
         else:
             from cueline.on_ray import on_ray  # noqa: PLC0415 - Ray takes its time, and not everybody needs it
 
-            async with on_ray(
-                log.path, scope=scope, address=address, on_trouble=troubles.hear
-            ) as there:
+            async with on_ray(log, scope=scope, address=address, on_trouble=troubles.hear) as there:
                 yield Runtime(log, Here(log.path, there, troubles, scope))

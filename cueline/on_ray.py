@@ -5,12 +5,11 @@ What is handed to the actors is pickled: names and paths, never an open file.
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
-from typing import cast
 
 from cueline.actors.again import Trouble
 from cueline.actors.approval_gate import ApprovalGate, GatePort
@@ -110,49 +109,39 @@ class Parts:
 
 @asynccontextmanager
 async def on_ray(
-    log_path: Path,
-    *,
-    scope: Collection[str] | None,
-    address: str | None = None,
-    on_trouble: Trouble,
-    grace_seconds: float = GRACE_SECONDS,
+    log: Log, *, scope: Collection[str] | None, address: str | None = None, on_trouble: Trouble
 ) -> AsyncIterator[KnownPlace]:
     """Drive the sessions of *scope* on a Ray cluster.
 
     Raises:
         ClusterError: the cluster cannot be used; the message says what to do.
-        LogUnavailableError: the log cannot be used here or there.
+        LogUnavailableError: the log cannot be used there.
     """
     # First of all: Ray reads the environment when it is imported.
     from cueline.cluster.connection import connected  # noqa: PLC0415 - as said
 
-    async with AsyncExitStack() as stack:
-        log = await stack.enter_async_context(open_log(absolute(log_path)))
-        log = replace(log, grace_seconds=grace_seconds)
-        where = address or os.environ.get("RAY_ADDRESS")
-        record = find_up(log.path)
-        if record is not None:
-            yield await attached(log, record, where)
-            return
-        parts = parts_of(log)
-        namespace = namespace_of(parts.log_id)
-        connection = stack.enter_context(connected(where, namespace))
-
+    where = address or os.environ.get("RAY_ADDRESS")
+    record = find_up(log.path)
+    if record is not None:
+        yield await attached(log, record, where)
+        return
+    parts = parts_of(log)
+    namespace = namespace_of(parts.log_id)
+    with connected(where, namespace) as connection:
         from cueline.cluster.command import command  # noqa: PLC0415 - it imports Ray
 
-        yield await stack.enter_async_context(
-            command(
-                connection,
-                namespace,
-                parts,
-                store=log.store,
-                board=log.board,
-                scope=scope,
-                on_trouble=on_trouble,
-                hosts=1,
-                runners=1,
-            )
-        )
+        async with command(
+            connection,
+            namespace,
+            parts,
+            store=log.store,
+            board=log.board,
+            scope=scope,
+            on_trouble=on_trouble,
+            hosts=1,
+            runners=1,
+        ) as there:
+            yield there
 
 
 class Attached:
@@ -196,8 +185,7 @@ def namespace_of(log_id: str) -> str:
 
 def parts_of(log: Log) -> Parts:
     """Return what makes the actors of *log*, which is on this machine."""
-    log_id = cast("SqliteStore", log.store).log_id
-    return Parts(str(absolute(log.path)), log_id, machine_name(), log.grace_seconds)
+    return Parts(str(absolute(log.path)), log.id, machine_name(), log.grace_seconds)
 
 
 def absolute(path: Path) -> Path:

@@ -87,13 +87,7 @@ async def placed(log: Log, stream: str, where: Where, watch: Watch) -> AsyncIter
         return
     from cueline.on_ray import on_ray
 
-    async with on_ray(
-        where.log,
-        scope={stream},
-        address=where.address,
-        on_trouble=watch.stuck,
-        grace_seconds=log.grace_seconds,
-    ) as there:
+    async with on_ray(log, scope={stream}, address=where.address, on_trouble=watch.stuck) as there:
         yield there
 
 
