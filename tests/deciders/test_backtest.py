@@ -64,6 +64,14 @@ def test_what_was_asked_about_before_is_not_stopped_again():
     assert Decimal(0) == found[0].stopped_usd
 
 
+def test_what_has_no_estimate_stops_nothing_from_being_spent():
+    (found,) = judged(
+        saying("look"), running("1.0", "look"), rules=(Rule(name="no", answer="deny"),)
+    )
+
+    assert (True, Decimal(0)) == (found.ran, found.stopped_usd)
+
+
 def test_the_strongest_answers_come_first():
     rules = (Rule(name="no", answer="deny", tools=("put",)),)
     found = judged(saying("look", "put", "delete"), rules=rules)

@@ -245,6 +245,7 @@ def test_an_agent_is_recorded_with_its_rules_and_read_again():
         (Policy(approval=("cost",)), ("work",)),
         (Policy(approval=("cost",), auto_approve=True, deny_from_usd=Decimal(2)), ()),
         (Policy(approval=("off",), rules=(rule("deny", usd_from=Decimal(1)),)), ("work",)),
+        (Policy(approval=("off",), rules=(rule("allow", usd_from=Decimal(1)),)), ()),
     ],
 )
 def test_it_is_known_before_the_start_whether_somebody_may_be_asked(policy, names):
@@ -252,3 +253,11 @@ def test_it_is_known_before_the_start_whether_somebody_may_be_asked(policy, name
     agent = AgentSpec(name="a", provider="scripted", model="m", tools=tools, policy=policy)
 
     assert names == asked_about(agent)
+
+
+def test_it_is_known_before_the_start_of_which_tools_a_rule_about_tags_may_ask():
+    risky, tame = (tool(name).model_copy(update={"tags": (name,)}) for name in ("risky", "tame"))
+    asks = Policy(approval=("off",), rules=(rule("ask", tags=("risky",), paths=("a",)),))
+    agent = AgentSpec(name="a", provider="scripted", model="m", tools=(risky, tame), policy=asks)
+
+    assert ("risky",) == asked_about(agent)

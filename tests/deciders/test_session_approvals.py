@@ -173,6 +173,13 @@ def test_a_grant_that_outlived_its_deadline_is_asked_for_again():
     assert ["1.1.0.2"] == [effect.approval for effect in due(past.state)]
 
 
+@pytest.mark.parametrize("after", [[], [returned("1.0")]])
+def test_a_grant_that_was_used_cannot_be_taken_back(after):
+    past = asked().when(decided(2, "1.1.0.1", "granted"), running("1.0", "delete"), *after)
+
+    past.when(resolved("superseded", "deadline")).then_nothing()
+
+
 def test_a_grant_cannot_be_taken_back_by_a_late_expiry():
     asked().when(decided(2, "1.1.0.1", "granted"), resolved("expired", "clock")).then_nothing()
 

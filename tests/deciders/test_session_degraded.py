@@ -10,7 +10,9 @@ from cueline.events.session import (
     ModelReplied,
     ModelRequested,
     SessionCompleted,
+    SessionContinued,
     SessionIdle,
+    SessionWaiting,
     ToolFailed,
     ToolInDoubt,
     ToolReconciled,
@@ -20,6 +22,7 @@ from cueline.testing.session_example import (
     agent,
     asking,
     broken,
+    later,
     received,
     returned,
     running,
@@ -54,6 +57,17 @@ def test_a_critical_tool_that_fails_makes_nothing_partial():
     past = failed(name="look").then(broken("1.0", "tool_error"), ModelRequested)
 
     past.when(asking(2), saying(turn=2)).then(ModelReplied, SessionCompleted(result="Well."))
+
+
+@pytest.mark.parametrize(("name", "degraded"), [("look", False), ("peek", True)])
+def test_a_call_that_is_lost_for_good_degrades_where_its_tool_is_not_critical(name, degraded):
+    unreachable = SessionWaiting(kind="runner", why="unreachable", deadline_at=later(600))
+    past = given().when(*up_to_reply(name, spec=agent(max_retries=0)), running("1.0", name))
+    past.when(unreachable, SessionContinued(by="deadline", at=later(600)))
+
+    past.when(unreachable).then(ToolFailed, ModelRequested)
+
+    assert (None, degraded) == (past.facts[0].retry_at, past.facts[0].degraded)
 
 
 def test_what_is_tried_again_has_not_failed_yet():

@@ -96,6 +96,16 @@ def test_what_a_tool_says_did_not_happen_runs_again():
     assert ["1.0"] == runs(past)
 
 
+def test_a_tool_is_asked_anew_each_time_that_its_call_is_in_doubt():
+    past = in_doubt("pay").when(ToolReconciled(effect="1.0", outcome="unknown", by="tool"))
+    past.when(question("1.0", "1.1.0.1", "did_it_happen", name="pay"))
+    past.when(decided(2, "1.1.0.1", "denied"))
+
+    past.when(running("1.0", "pay", attempt=2), broken("1.0", "lost", attempt=2))
+
+    assert [ReconcileTool] == owed(past)
+
+
 # I9: the grant was for one effect, once.
 def test_a_sensitive_call_that_did_not_happen_is_asked_for_again():
     past = given().when(*up_to_reply("wire"), question("1.0", "1.1.0.1", name="wire"))

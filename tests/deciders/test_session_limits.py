@@ -263,6 +263,11 @@ def test_turns_can_be_raised():
         ),
         # What the session will refuse raises nothing; what is no raise neither.
         ([RaiseAsked(max_turns=40), PauseAsked()], {"max_turns": 51}, None),
+        (
+            [RaiseAsked(max_turns=40)],
+            {"max_turns": 45},
+            "max_turns is 50 already: it can only be raised",
+        ),
         ([RaiseAsked(max_turns=60)], {}, "it names no limit"),
     ],
 )

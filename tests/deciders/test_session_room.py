@@ -138,6 +138,18 @@ def test_a_raised_limit_is_not_warned_of_for_what_was_spent_of_the_former():
     past.when(returned("1.0")).then(ToolReturned, ModelRequested)
 
 
+def test_a_raised_limit_is_warned_of_anew_for_what_is_spent_of_it():
+    def spent(turn):
+        return closed(turn).model_copy(update={"shares": {"max_cost": 0.8}})
+
+    past = asked().when(granted(), reply("look"), spent(1), running("1.0", "look"))
+    past.when(received(2, RaiseAsked(max_cost=Decimal(9))), returned("1.0"))
+
+    past.when(granted(2), reply("look", turn=2), spent(2), running("2.0", "look"))
+
+    past.when(returned("2.0")).then(ToolReturned, LimitWarned, ModelRequested)
+
+
 # 000-020, C21: people at 0.8, and the agent at 0.9.
 @pytest.mark.parametrize(
     ("limit", "share", "notes"),

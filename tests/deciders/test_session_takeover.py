@@ -79,6 +79,13 @@ def test_a_poisoned_session_has_no_deadline_to_be_woken_by():
     assert past.state.waiting.deadline_at is None
 
 
+def test_a_session_may_take_down_two_hosts_before_anything_has_finished():
+    past = given().when(started(), asking(), TAKEN, asking(attempt=2), TAKEN)
+
+    past.then(SessionTakenOver, ModelRequested)
+    past.when(asking(attempt=3), TAKEN).then(SessionTakenOver, SessionWaiting)
+
+
 def test_a_finished_effect_clears_the_count_of_takeovers():
     past = given().when(*up_to_reply("look"), running("1.0", "look"), TAKEN, TAKEN)
 

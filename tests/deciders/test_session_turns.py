@@ -160,6 +160,17 @@ def test_a_session_at_its_limit_of_turns_waits_for_an_operator():
     assert wake_at(past.state) is None
 
 
+def test_a_turn_counts_once_however_often_the_model_is_asked():
+    spec = agent(max_turns=2, base_seconds=1)
+    past = given().when(started(spec), asking(), failing("overloaded"))
+    past.when(SessionContinued(by="deadline", at=later(1)), asking(attempt=2))
+
+    past.when(saying("look", attempt=2), running("1.0", "look"), returned("1.0"))
+
+    past.then(ToolReturned, ModelRequested)
+    assert 2 == past.state.turn.since_user
+
+
 @pytest.mark.parametrize("lane", ["note", "steer", "followup"])
 def test_a_message_lifts_the_limit_of_turns(lane):
     past = at_its_limit()
