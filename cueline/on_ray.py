@@ -120,14 +120,13 @@ async def on_ray(
     # First of all: Ray reads the environment when it is imported.
     from cueline.cluster.connection import connected  # noqa: PLC0415 - as said
 
-    where = address or os.environ.get("RAY_ADDRESS")
     record = find_up(log.path)
     if record is not None:
-        yield await attached(log, record, where)
+        yield await attached(log, record, address)
         return
     parts = parts_of(log)
     namespace = namespace_of(parts.log_id)
-    with connected(where, namespace) as connection:
+    with connected(address or os.environ.get("RAY_ADDRESS"), namespace) as connection:
         from cueline.cluster.command import command  # noqa: PLC0415 - it imports Ray
 
         async with command(

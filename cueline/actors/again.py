@@ -1,7 +1,8 @@
-"""What is done for ever, whatever becomes of it."""
+"""What goes on beside the rest: for ever, or as long as something else."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 
 from cueline.clock import Clock
 from cueline.errors import CuelineError
@@ -36,3 +37,13 @@ def begin(
     """Do each of *steps* `always`, side by side, until it is cancelled."""
     loops = (always(what, step, clock=clock, on_trouble=on_trouble) for what, step in steps.items())
     return [asyncio.create_task(loop) for loop in loops]
+
+
+@contextmanager
+def meanwhile(work: Coroutine[object, object, None]) -> Iterator[None]:
+    """Have *work* go on until this ends."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()

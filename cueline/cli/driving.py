@@ -1,13 +1,14 @@
 """Drives one session and shows it, until only a person can make it go on."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import typer
 
+from cueline.actors.again import meanwhile
 from cueline.actors.owner import LOOK_SECONDS, taker_of
 from cueline.cli.failure import Exit
 from cueline.cli.running import is_up, resuming
@@ -44,24 +45,6 @@ class Where:
         ]
 
 
-class Elsewhere:
-    """A running `cueline up`: it sees every inbox, and needs no word from us."""
-
-    def __init__(self, log: Log, path: Path, when_gone: Callable[[], None]) -> None:
-        self._log = log
-        self._path = path
-        self._when_gone = when_gone
-
-    async def place(self, streams: Collection[str]) -> None:
-        """See `Place.place`."""
-
-    async def watch(self) -> None:
-        """Say when it has gone: then nobody drives the session any more."""
-        while is_up(self._path):
-            await self._log.clock.sleep(LOOK_SECONDS)
-        self._when_gone()
-
-
 @asynccontextmanager
 async def placed(log: Log, stream: str, where: Where, watch: Watch) -> AsyncIterator[Place]:
     """Start what drives *stream*, and it alone: here, or on Ray.
@@ -71,24 +54,23 @@ async def placed(log: Log, stream: str, where: Where, watch: Watch) -> AsyncIter
     """
     if where.inline:
         async with inline(log, scope={stream}, on_trouble=watch.stuck) as here:
-            giving_way = asyncio.create_task(_give_way(log, here, watch))
-            try:
+            with meanwhile(_give_way(log, here, watch)):
                 yield here
-            finally:
-                giving_way.cancel()
-        return
-    if is_up(where.log):
-        elsewhere = Elsewhere(log, where.log, watch.leave)
-        watching = asyncio.create_task(elsewhere.watch())
-        try:
-            yield elsewhere
-        finally:
-            watching.cancel()
         return
     from cueline.on_ray import on_ray
 
-    async with on_ray(log, scope={stream}, address=where.address, on_trouble=watch.stuck) as there:
-        yield there
+    # The cluster that is named is for where no `up` has the log.
+    address = None if is_up(where.log) else where.address
+    async with on_ray(log, scope={stream}, address=address, on_trouble=watch.stuck) as there:
+        with nullcontext() if there.lasts else meanwhile(_leave_with_up(log, watch)):
+            yield there
+
+
+async def _leave_with_up(log: Log, watch: Watch) -> None:
+    """Leave when the `cueline up` has gone: then nobody drives the session any more."""
+    while is_up(log.path):
+        await log.clock.sleep(LOOK_SECONDS)
+    watch.leave()
 
 
 async def _give_way(log: Log, here: Inline, watch: Watch) -> None:

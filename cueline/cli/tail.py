@@ -1,6 +1,5 @@
 """`cueline tail`: a session's events, one a line."""
 
-import asyncio
 import json
 from contextlib import aclosing, suppress
 from functools import partial
@@ -56,6 +55,7 @@ def tail(
 
 
 async def _tail(log: Path, name: str, last: int, *, follow: bool, as_json: bool) -> Exit:
+    from cueline.actors.again import meanwhile
     from cueline.actors.lookout import Lookout
     from cueline.cli.ending import exit_of_state
     from cueline.cli.reading import past_of, session_in
@@ -67,16 +67,13 @@ async def _tail(log: Path, name: str, last: int, *, follow: bool, as_json: bool)
         if not follow or code is not Exit.DONE:
             return code
         if not followed.state.finished:
-            telling = asyncio.create_task(_tell_when_left(log, followed))
-            try:
+            with meanwhile(_tell_when_left(log, followed)):
                 async with aclosing(Lookout(followed.store).grows(followed.stream)) as growing:
                     async for _ in growing:
                         async for recorded, fact in followed.read():
                             _print(recorded, fact, as_json=as_json)
                         if followed.state.finished:
                             break
-            finally:
-                telling.cancel()
         return exit_of_state(followed.state)
 
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from uuid import uuid4
 
-from cueline.actors.again import Trouble
+from cueline.actors.again import Trouble, meanwhile
 from cueline.actors.dispatcher import TICK_SECONDS
 from cueline.actors.presence import machine_name
 from cueline.clock import SystemClock
@@ -75,11 +75,8 @@ async def command(
             await starting
         finally:
             starting.cancel()
-        watching = asyncio.create_task(_watch_ray(site, scope or (), on_trouble))
-        try:
+        with meanwhile(_watch_ray(site, scope or (), on_trouble)):
             yield Command(supervisor)
-        finally:
-            watching.cancel()
         await supervisor.drain(0.0)
     finally:
         await supervisor.close()
