@@ -102,6 +102,20 @@ async def test_what_ends_the_need_is_read_and_nobody_is_asked(scene, message, en
     assert end == (await scene.types())[-1]
 
 
+async def test_what_a_steer_made_needless_is_withdrawn_while_the_session_goes_on():
+    scene = Scene([asks_for(("deploy", {})), asks_for(("pay", {})), says("done")], act=Valve())
+    scene.gate = FarGate(ApprovalGate(scene.outside.journal))
+    scene.gate.away = True
+    await begin(scene)
+    await scene.say(MessageSent(lane="steer", text="Pay instead."))
+
+    await come_back(scene)
+
+    *_, withdrawn = await scene.outside.facts(GATE)
+    assert ("ApprovalSuperseded", "steer") == (withdrawn.type, withdrawn.reason)
+    assert "ToolStarted" == (await scene.types())[-1]
+
+
 async def test_a_decision_waits_for_the_gate_and_counts_from_when_it_was_recorded(scene):
     await begin(scene)
     scene.gate.away = True

@@ -126,8 +126,11 @@ def test_a_question_expires_at_its_deadline_and_not_before():
     given(OPENED).when(Expire(later(300))).then(ApprovalExpired(at=later(300)))
 
 
-def test_a_question_whose_need_has_ended_is_superseded():
-    given(OPENED).when(Supersede("stop")).then(ApprovalSuperseded(reason="stop"))
+def test_a_question_whose_need_has_ended_is_superseded_and_neither_answered_nor_expires():
+    past = given(OPENED).when(Supersede("stop")).then(ApprovalSuperseded(reason="stop"))
+
+    past.when(vote(), Expire(later(300)), Supersede("steer")).then_nothing()
+    assert "already superseded" == refusal_of(past.state, vote())
 
 
 # Two people have to allow it; a person counts once.

@@ -5,6 +5,7 @@ import pytest
 from cueline.deciders.session import due
 from cueline.deciders.session.due import AskApproval, ReconcileTool
 from cueline.deciders.session.recovery import UNKNOWN_OUTCOME
+from cueline.events.inbox import PauseAsked, StopAsked
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
@@ -22,6 +23,7 @@ from cueline.testing.session_example import (
     decided,
     later,
     question,
+    received,
     running,
     said,
     up_to_reply,
@@ -123,6 +125,11 @@ def test_a_tool_that_cannot_tell_leaves_it_to_a_person(output):
     past = in_doubt("pay").when(unknown).then(ToolReconciled)
 
     assert [AskApproval] == owed(past)
+
+
+@pytest.mark.parametrize("message", [PauseAsked(), StopAsked()])
+def test_a_tool_is_not_asked_in_a_session_that_rests_or_ends(message):
+    assert ReconcileTool not in owed(in_doubt("pay").when(received(2, message)))
 
 
 def test_nobody_is_asked_before_the_tool_was():

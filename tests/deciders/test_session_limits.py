@@ -91,6 +91,7 @@ def test_the_agent_is_told_once_at_nine_tenths_of_the_time():
         LimitWarned(limit="max_active_seconds", share=0.9, used=90, of=100, note=WRAP_UP),
         ModelRequested,
     )
+    assert () == past.state.meter.notes
     past.when(asking(3), saying("look", turn=3, seconds=1), running("3.0", "look"))
     past.when(returned("3.0")).then(ToolReturned, ModelRequested)
 
@@ -205,6 +206,24 @@ def test_turns_are_counted_and_warned_of_anew_after_a_message():
         warnings += [fact.share for fact in past.facts if isinstance(fact, LimitWarned)]
 
     assert [0.8, 0.9] == warnings
+
+
+def test_a_message_that_is_told_along_with_results_begins_the_count_of_turns_anew():
+    past = given().when(*turns(2, agent(max_turns=3)), asking(3), saying("look", turn=3))
+    past.when(running("3.0", "look"), said(2), returned("3.0"))
+
+    past.when(asking(4), saying("look", turn=4), running("4.0", "look"), returned("4.0"))
+
+    assert (2, ModelRequested) == (past.state.turn.since_user, type(past.facts[-1]))
+
+
+def test_an_attempt_more_is_no_turn_more():
+    past = given().when(started(agent(max_turns=1)), asking(), failing("overloaded"))
+
+    past.when(SessionContinued(by="deadline", at=later(3600)))
+
+    assert "1.m" == past.facts[-1].effect
+    assert 2 == past.facts[-1].attempt
 
 
 # I13: a log that was cut between a message and what follows from it.

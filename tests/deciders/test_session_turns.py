@@ -8,6 +8,7 @@ from cueline.deciders.session.following import STEERED
 from cueline.deciders.session.state import Hold
 from cueline.events.agent import Policy
 from cueline.events.inbox import ResumeAsked
+from cueline.events.message import ToolCall
 from cueline.events.session import (
     MessageReceived,
     ModelFailed,
@@ -25,6 +26,7 @@ from cueline.events.session import (
 )
 from cueline.testing.given import given
 from cueline.testing.session_example import (
+    AGENT,
     NOW,
     agent,
     asking,
@@ -271,6 +273,20 @@ def test_a_call_of_an_unknown_tool_is_told_to_the_model():
     past = given().when(*up_to_reply("fly")).then(ModelReplied, ToolSkipped, ModelRequested)
 
     assert "There is no tool 'fly'" in past.facts[1].reason
+
+
+def test_a_model_that_invents_a_tool_where_there_is_none_is_told_so():
+    past = given().when(*up_to_reply("fly", spec=AGENT.model_copy(update={"tools": ()})))
+
+    assert "There is no tool 'fly'; the tools are: none." == past.facts[1].reason
+
+
+def test_a_call_whose_arguments_are_no_object_is_told_to_the_model():
+    call = ToolCall(id="c", name="look", malformed="[1")
+    past = given().when(started(), asking(), saying().model_copy(update={"calls": (call,)}))
+
+    past.then(ModelReplied, ToolSkipped, ModelRequested)
+    assert "The arguments were not a JSON object; nothing was run." == past.facts[1].reason
 
 
 def test_policies_are_those_of_the_recorded_agent():
