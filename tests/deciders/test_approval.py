@@ -180,13 +180,20 @@ def test_anybody_may_deny():
 
 # I9, C18: an edit has a digest of its own, and both are recorded.
 def test_a_grant_may_change_the_arguments():
-    edited = vote(edit={"path": "b.ts"}, edit_digest="of that")
+    edited = replace(vote(edit={"path": "b.ts"}, edit_digest="of that"), note="not a.ts")
 
     past = given(OPENED).when(edited)
 
     past.then(
-        VoteGiven,
-        ApprovalGranted(by="ada", edit={"path": "b.ts"}, digest="of that"),
+        VoteGiven(
+            verdict="grant",
+            by="ada",
+            note="not a.ts",
+            edit={"path": "b.ts"},
+            message="inbox@2",
+            recorded_at=NOW,
+        ),
+        ApprovalGranted(by="ada", note="not a.ts", edit={"path": "b.ts"}, digest="of that"),
     )
     assert "of this" == past.state.opened.digest
 

@@ -54,6 +54,12 @@ def test_the_fifth_failure_within_a_minute_opens_it():
     )
 
 
+def test_a_failure_is_counted_with_the_successes_since_the_one_before():
+    counted = FailureCounted(at=NOW, kind="overloaded", successes=7)
+
+    given().when(fail(successes=7)).then(counted)
+
+
 def test_failures_of_more_than_a_minute_ago_are_over():
     given(*[COUNTED] * 4).when(fail(seconds=60)).then(FailureCounted)
 

@@ -196,3 +196,10 @@ def test_a_call_that_is_kept_back_does_not_start():
     given().when(*up_to_reply("look"), held("1.0"), running("1.0", "look")).then_nothing()
     started_again = given().when(*up_to_reply("look"), held("1.0"), continued())
     started_again.when(running("1.0", "look")).then(ToolStarted)
+
+
+def test_what_could_not_start_anyway_is_not_held_up():
+    past = given().when(*up_to_reply("look"), running("1.0", "look"))
+
+    past.when(held("1.0")).then_nothing()
+    past.when(held("1.0", "1.m", "9.9")).then_nothing()

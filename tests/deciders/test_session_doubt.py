@@ -147,3 +147,10 @@ def test_a_tool_that_cannot_be_asked_what_happened_leaves_it_to_a_person():
 
     past.then(ToolReconciled)
     assert [AskApproval] == owed(past)
+
+
+@pytest.mark.parametrize("outcome", ["happened", "did_not_happen", "unknown"])
+def test_what_is_found_out_of_a_call_that_is_not_in_doubt_counts_nothing(outcome):
+    past = given().when(*up_to_reply("pay"), running("1.0", "pay"))
+
+    past.when(ToolReconciled(effect="1.0", outcome=outcome, by="tool")).then_nothing()
