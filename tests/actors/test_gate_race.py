@@ -6,12 +6,12 @@ import pytest
 
 from cueline.actors.approval_gate import ApprovalGate, ApprovalName
 from cueline.deciders.approval import Vote
-from cueline.events.inbox import DecisionGiven, StopAsked
+from cueline.events.inbox import DecisionGiven, MessageSent, StopAsked
 from cueline.stores.waiting import take_turns
 from cueline.testing.crash import World
-from cueline.testing.fakes import says
+from cueline.testing.fakes import asks_for, says
 from tests.actors.asked import DEPLOY, GATE, STARTING, asked
-from tests.actors.scene import SESSION, Interrupted, Scene
+from tests.actors.scene import SESSION, Interrupted, Scene, Valve
 
 VERDICTS = {"ApprovalGranted", "ApprovalDenied", "ApprovalExpired", "ApprovalSuperseded"}
 
@@ -34,6 +34,34 @@ async def test_an_answer_that_is_quicker_than_the_question_is_recorded_after_it(
     types = await scene.types()
     assert types.index("ApprovalRequested") < types.index("MessageReceived")
     assert "SessionCompleted" == types[-1]
+
+
+class SlowGate(ApprovalGate):
+    """A gate that has opened what it is asked, and lets whoever asked wait for the answer."""
+
+    def __init__(self, journal):
+        super().__init__(journal)
+        self.answers = asyncio.Event()
+
+    async def open(self, *asked):
+        answer = await super().open(*asked)
+        await self.answers.wait()
+        return answer
+
+
+async def test_a_question_that_is_opened_when_its_need_has_ended_is_withdrawn():
+    scene = Scene([DEPLOY, asks_for(("pay", {})), says("done")], act=Valve())
+    gate = SlowGate(scene.outside.journal)
+    await scene.outside.start("s", scene.agent)
+    await scene.world(gate=gate)
+    await scene.say(MessageSent(lane="steer", text="Pay instead."))
+
+    gate.answers.set()
+    await scene.clock.settle()
+
+    *_, withdrawn = await scene.outside.facts(GATE)
+    assert ("ApprovalSuperseded", "steer") == (withdrawn.type, withdrawn.reason)
+    assert "ToolStarted" == (await scene.types())[-1]
 
 
 async def test_a_grant_and_an_expiry_that_race_have_one_winner_everywhere():
