@@ -14,7 +14,6 @@ from cueline.cli import opened
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.outside import outside_of
 from cueline.cli.up import LOOK_SECONDS, print_up
-from cueline.clock import SystemClock
 from cueline.errors import ClusterError, LogUnavailableError
 
 if TYPE_CHECKING:
@@ -68,6 +67,8 @@ def _takes_it_down(record: "UpRecord", grace_seconds: float) -> bool:
 
 
 async def _ended(record: "UpRecord", seconds: float) -> bool:
+    from cueline.clock import SystemClock
+
     clock = SystemClock()
     deadline = time.monotonic() + seconds
     while record.lives and time.monotonic() < deadline:
@@ -78,6 +79,7 @@ async def _ended(record: "UpRecord", seconds: float) -> bool:
 async def _end_orphans(log: Path, record: "UpRecord") -> None:
     """Take down what a keeper that was killed left on a cluster that was not its own."""
     from cueline.actors.presence import death_of
+    from cueline.clock import SystemClock
     from cueline.on_ray import end_left_behind
 
     clock = SystemClock()

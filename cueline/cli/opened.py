@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
-from cueline import loop
-from cueline.clock import SystemClock
 from cueline.errors import LogUnavailableError
 
 if TYPE_CHECKING:
@@ -23,6 +21,8 @@ T = TypeVar("T")
 
 def run(work: Coroutine[object, object, T]) -> T:
     """Do *work* in a loop of its own."""
+    from cueline import loop
+
     return loop.run(work)
 
 
@@ -34,6 +34,7 @@ async def looking(path: Path) -> AsyncIterator["EventStore"]:
         LogUnavailableError: there is none, or it cannot be read.
         LogFormatError: another format wrote it.
     """
+    from cueline.clock import SystemClock
     from cueline.stores.sqlite import SqliteStore
 
     store = SqliteStore.open(path, SystemClock(), must_exist=True, read_only=True)
@@ -77,6 +78,7 @@ async def _caught_up(place: str | Path, store: "EventStore") -> "Views":
 @asynccontextmanager
 async def board_of(path: Path) -> AsyncIterator["PresenceBoard"]:
     """Open the board of who lives; an empty one where its file cannot be used, and say so."""
+    from cueline.clock import SystemClock
     from cueline.stores.presence import MemoryPresence, SqlitePresence
 
     clock = SystemClock()

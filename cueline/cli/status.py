@@ -11,7 +11,6 @@ import typer
 from cueline.cli import opened
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.up import document_of, place_of
-from cueline.clock import SystemClock
 
 if TYPE_CHECKING:
     from cueline.events.store import Presence
@@ -62,6 +61,7 @@ def _print_processes(members: list[dict[str, Any]]) -> None:
 async def _look(log: Path) -> dict[str, Any]:
     from cueline.actors.owner import owners_of
     from cueline.actors.presence import death_of
+    from cueline.clock import SystemClock
     from cueline.projections.session import running
     from cueline.up_record import find_up
 

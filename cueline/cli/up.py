@@ -1,9 +1,6 @@
 """`cueline up`: what keeps running between commands."""
 
-import asyncio
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -19,11 +16,9 @@ from cueline.cli.failure import Exit
 from cueline.cli.hiding import say
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.outside import Outside, outside_of
-from cueline.clock import SystemClock
-from cueline.errors import ClusterError, LogUnavailableError
+from cueline.errors import ClusterError
 
 if TYPE_CHECKING:
-    from cueline.on_ray import Kept
     from cueline.up_record import UpRecord
 
 _HELP = """Keep cueline running: it drives every session of the log, also after a crash.
@@ -41,7 +36,6 @@ READY_SECONDS = 120.0
 _MOST = 1000
 """Of each kind; more is a typing mistake, which would take the machine down."""
 LOOK_SECONDS = 0.1
-_LOG_SECONDS = 1.0
 
 
 def register(app: typer.Typer) -> None:
@@ -121,7 +115,9 @@ def up(
         text = f"up: {place_of(record)}; what it says goes to {said}"
         print_up(record, text, as_json=as_json)
         return
-    opened.run(_keep(plan, outside_of(ctx), as_json=as_json))
+    from cueline.cli.keeping import keep
+
+    opened.run(keep(plan, outside_of(ctx), as_json=as_json))
 
 
 def print_up(record: "UpRecord", text: str, *, as_json: bool) -> None:
@@ -137,63 +133,6 @@ def document_of(record: "UpRecord") -> dict[str, Any]:
         "namespace": record.namespace,
         "version": record.version,
     }
-
-
-async def _keep(plan: Plan, outside: Outside, *, as_json: bool) -> None:
-    from cueline.on_ray import keep_up
-
-    over = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, _end, over)
-    typer.echo(f"starting for {plan.log} …", err=True)
-    async with keep_up(
-        plan.log,
-        address=plan.address,
-        hosts=plan.hosts,
-        runners=plan.runners,
-        recover=plan.recover == "all",
-        grace_seconds=plan.grace_seconds,
-    ) as kept:
-        print_up(kept.record, f"up: {place_of(kept.record)}", as_json=as_json)
-        typer.echo(_found(kept.found, recovers=plan.recover == "all"), err=as_json)
-        ended = asyncio.create_task(over.wait())
-        watching = asyncio.create_task(_watch(kept, outside))
-        looking = asyncio.create_task(_look(kept))
-        tasks = (ended, watching, looking)
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            task.cancel()
-        failed = [task for task in (watching, looking) if task.done()]
-        error = failed[0].exception() if failed else None
-        if error is not None:
-            # Now: where its Ray has died, Ray may end this process before the last word.
-            say(str(error), outside)
-        typer.echo("going down; a second Ctrl-C leaves at once", err=True)
-        if error is not None:
-            raise error
-
-
-def _end(over: asyncio.Event) -> None:
-    if over.is_set():
-        # Ray's processes end with this one; what was recorded is recorded.
-        os._exit(Exit.LEFT)
-    over.set()
-
-
-async def _watch(kept: "Kept", outside: Outside) -> None:
-    while True:
-        for line in await kept.watch():
-            say(line, outside)
-
-
-async def _look(kept: "Kept") -> None:
-    """See that the log is there: a cluster that has lost it does nothing that lasts."""
-    clock = SystemClock()
-    while True:
-        with suppress(LogUnavailableError):  # whoever works with it says so
-            await kept.look()
-        await clock.sleep(_LOG_SECONDS)
 
 
 def _detach(plan: Plan, outside: Outside) -> "tuple[UpRecord, Path]":
@@ -228,10 +167,3 @@ def _detach(plan: Plan, outside: Outside) -> "tuple[UpRecord, Path]":
 def place_of(record: "UpRecord") -> str:
     """Return where `up` is, for people."""
     return f"process {record.keeper.pid}, Ray at {record.address}, cueline {record.version}"
-
-
-def _found(count: int, *, recovers: bool) -> str:
-    if not count:
-        return "no session was left running"
-    sessions = "1 session was" if count == 1 else f"{count} sessions were"
-    return f"{sessions} left running; " + ("going on" if recovers else "left alone")

@@ -74,7 +74,7 @@ def loaded_by(shell, *words):
 def test_help_loads_little(shell):
     loaded = loaded_by(shell, "--help")
 
-    assert set() == loaded & {"ray", "pydantic", "rich", "anthropic", "sqlite_utils"}
+    assert set() == loaded & {"ray", "pydantic", "rich", "anthropic", "sqlite_utils", "asyncio"}
 
 
 def test_a_list_loads_neither_ray_nor_any_fact(finished):

@@ -12,6 +12,7 @@ import typer
 
 from cueline import on_ray
 from cueline.cli import up
+from cueline.cli.keeping import keep
 from cueline.cli.outside import Outside
 from cueline.errors import ClusterError
 
@@ -49,7 +50,7 @@ async def test_what_up_repeats_moves_no_cursor(monkeypatch, capsys):
     monkeypatch.setattr(on_ray, "keep_up", keep_up)
 
     with pytest.raises(ClusterError):
-        await up._keep(PLAN, None, as_json=False)
+        await keep(PLAN, None, as_json=False)
 
     said = capsys.readouterr().err.splitlines()
     assert ["\\x1b[2Jtold \\x202etxt", "ray: \\x1b[2Jgone \\x202etxt"] == said[1:3]
