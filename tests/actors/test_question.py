@@ -1,5 +1,6 @@
 """Asking a person, through the gate, once (I9)."""
 
+import json
 from decimal import Decimal
 
 import pytest
@@ -8,8 +9,8 @@ from cueline.deciders.approval import AUTO_APPROVER
 from cueline.events.inbox import DecisionGiven, MessageSent, StopAsked
 from cueline.events.session import ApprovalResolved, MessageRefused, SessionWaiting, ToolStarted
 from cueline.testing.fakes import asks_for, says, tool_spec
-from tests.actors.asked import DEPLOY, GATE, asked
-from tests.actors.scene import Scene, Valve
+from tests.actors.asked import DEPLOY, GATE, answer, asked
+from tests.actors.scene import SESSION, Scene, Valve
 
 
 async def test_a_sensitive_call_waits_for_a_person_at_rest():
@@ -41,6 +42,21 @@ async def test_a_denial_is_told_to_the_model():
     assert "rejected by human operator" in await scene.told()
 
 
+@pytest.mark.parametrize(
+    ("verdict", "told"),
+    [("grant", ["ann allowed the call of deploy (Mind the gap)"]), ("deny", [])],
+)
+async def test_a_note_goes_with_a_grant_and_into_the_result_of_what_was_denied(verdict, told):
+    scene = await asked()
+
+    await answer(scene, verdict, note="Mind the gap")
+
+    messages = [json.loads(each) for each in await scene.outside.transcript(SESSION)]
+    notes = [each["text"] for each in messages[1:] if each["role"] == "user"]
+    assert told == notes
+    assert 1 == json.dumps(messages).count("Mind the gap")
+
+
 async def test_an_automatic_grant_is_recorded_as_such():
     # 000-027, 004-035
     scene = Scene([DEPLOY, says("done")], policy={"auto_approve": True})
@@ -60,7 +76,7 @@ async def test_a_question_says_why_it_is_asked_and_what_it_costs():
     opened = (await scene.outside.facts(GATE))[0]
 
     assert ("sensitive, cost", Decimal("0.75")) == (opened.rule, opened.usd)
-    assert "by the rule sensitive, cost, and is estimated to cost $0.75" in opened.rationale
+    assert opened.rationale.endswith("by the rule sensitive, cost, and is estimated to cost $0.75.")
     await scene.decide()
     assert Decimal("0.75") == (await scene.last(ToolStarted)).usd
 
