@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager, closing, suppress
 
-from cueline.actors.again import Trouble, begin
 from cueline.actors.approval_gate import ApprovalGate
+from cueline.actors.background import Trouble, begin
 from cueline.actors.cost_ledger import CostLedger
 from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher, WorkIndex
 from cueline.actors.presence import beat_always, ended, find, presence_of

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from cueline.actors.background import Trouble
 from cueline.actors.family import child_of
 from cueline.actors.fold import fold
 from cueline.actors.inbox import asked_agent, new_id, unread_of
@@ -33,7 +34,7 @@ from cueline.up_record import recovers
 class Troubles:
     """What goes wrong with the sessions of a runtime: told to its user, and to who waits."""
 
-    def __init__(self, tell: Callable[[str, CuelineError], None]) -> None:
+    def __init__(self, tell: Trouble) -> None:
         self._tell = tell
         self._lasting: dict[str, CuelineError] = {}
 

@@ -11,8 +11,8 @@ from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
 
-from cueline.actors.again import Trouble
 from cueline.actors.approval_gate import ApprovalGate, GatePort
+from cueline.actors.background import Trouble
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.effect import RunnerDirectory
 from cueline.actors.grace import GRACE_SECONDS

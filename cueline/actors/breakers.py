@@ -16,6 +16,7 @@ from itertools import count
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cueline.actors.background import Trouble
 from cueline.actors.entity import RETRY_SECONDS
 from cueline.actors.fold import fold
 from cueline.clock import Clock
@@ -84,7 +85,7 @@ class Breakers:
         clock: Clock,
         *,
         account: Callable[[AgentSpec], str],
-        report: Callable[[str, CuelineError], None],
+        report: Trouble,
     ) -> None:
         self._incarnation = incarnation
         self._journal = journal

@@ -24,6 +24,7 @@ from typing import TypeVar, cast
 from msgspec.structs import replace
 
 from cueline.actors.author import author_of
+from cueline.actors.background import Trouble
 from cueline.actors.family import farewell
 from cueline.actors.inbox import check_asked_for
 from cueline.actors.outfit import Outfit
@@ -31,7 +32,6 @@ from cueline.clock import Clock
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import SessionState, evolve, session_of, step
 from cueline.errors import (
-    CuelineError,
     LogUnavailableError,
     UnknownOutcomeError,
 )
@@ -83,7 +83,7 @@ class Entity:
         owner: str,
         journal: Journal,
         clock: Clock,
-        report: Callable[[str, CuelineError], None],
+        report: Trouble,
     ) -> None:
         self.stream = stream
         self.state = session_of(stream)

@@ -1,12 +1,12 @@
 """The session host: the process in which many sessions live."""
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
 from typing import Protocol
 
 from cueline.actors.alarm import Alarm
+from cueline.actors.background import Trouble
 from cueline.actors.breakers import Breakers
 from cueline.actors.drive import Drive
 from cueline.actors.effect import Collaborators
@@ -47,7 +47,7 @@ class SessionHost:
         incarnation: str,
         parts: Collaborators,
         *,
-        on_trouble: Callable[[str, CuelineError], None],
+        on_trouble: Trouble,
     ) -> None:
         self.incarnation = incarnation
         self._parts = parts

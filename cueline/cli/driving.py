@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from cueline.actors.again import meanwhile
+from cueline.actors.background import meanwhile
 from cueline.actors.owner import LOOK_SECONDS, taker_of
 from cueline.cli.failure import Exit
 from cueline.cli.running import is_up, resuming

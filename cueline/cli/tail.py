@@ -55,7 +55,7 @@ def tail(
 
 
 async def _tail(log: Path, name: str, last: int, *, follow: bool, as_json: bool) -> Exit:
-    from cueline.actors.again import meanwhile
+    from cueline.actors.background import meanwhile
     from cueline.actors.lookout import Lookout
     from cueline.cli.ending import exit_of_state
     from cueline.cli.reading import past_of, session_in

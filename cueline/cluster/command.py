@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from uuid import uuid4
 
-from cueline.actors.again import Trouble, meanwhile
+from cueline.actors.background import Trouble, meanwhile
 from cueline.actors.dispatcher import TICK_SECONDS
 from cueline.actors.presence import machine_name
 from cueline.clock import SystemClock

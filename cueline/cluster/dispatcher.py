@@ -13,7 +13,7 @@ from functools import partial
 
 import ray
 
-from cueline.actors.again import Step, begin
+from cueline.actors.background import Step, begin
 from cueline.actors.left_alone import AllBut, left_running
 from cueline.actors.presence import BEAT_SECONDS, beat_always, death_of, find, presence_of
 from cueline.clock import SystemClock

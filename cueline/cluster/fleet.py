@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import ray
 
-from cueline.actors.again import Trouble
+from cueline.actors.background import Trouble
 from cueline.actors.presence import death_of, ended, find
 from cueline.actors.session_host import HostPort
 from cueline.clock import SystemClock

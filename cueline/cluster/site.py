@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from cueline.actors.again import Trouble
 from cueline.actors.approval_gate import ApprovalGate, GatePort
+from cueline.actors.background import Trouble
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.dispatcher import WorkIndex
 from cueline.actors.effect import RunnerDirectory

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Collection, Container, Sequence
 from time import monotonic
 
-from cueline.actors.again import Trouble, begin
+from cueline.actors.background import Trouble, begin
 from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher
 from cueline.clock import SystemClock
 from cueline.cluster.fleet import Fleet

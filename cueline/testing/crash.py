@@ -19,8 +19,8 @@ from typing import cast
 
 from pydantic import JsonValue, SecretStr
 
-from cueline.actors.again import begin
 from cueline.actors.approval_gate import ApprovalGate, GatePort
+from cueline.actors.background import begin
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.dispatcher import Dispatcher
 from cueline.actors.effect import Collaborators, nobody_estimates, nobody_told

@@ -112,6 +112,26 @@ async def test_a_session_that_cannot_be_read_is_set_aside_alone_and_reported(spo
     assert Status.COMPLETED == (await scene.outside.state(neighbour)).status
 
 
+async def test_a_session_that_was_set_aside_is_tried_again_when_it_is_told_something():
+    scene = Scene([says("one"), says("two")])
+    first = await scene.begin(open=True)
+    await first.kill()
+    events = scene.outside.store._tables.streams[SESSION].events
+    whole = events[1]
+    await damage(scene.outside.store)
+    await scene.say(MessageSent(lane="note", text="Hello?"))
+    world = await scene.world()
+    events[1] = whole
+    await world.dispatcher.tick()
+    await scene.clock.settle()
+    assert 1 == (await scene.count())["SessionIdle"]
+
+    await scene.say(ResumeAsked())
+
+    assert 2 == (await scene.count())["SessionIdle"]
+    assert 1 == len(world.troubles)
+
+
 async def test_a_bug_in_one_session_is_reported_and_leaves_its_neighbours_alone():
     scene = Scene([says("done")])
     world = await scene.begin()

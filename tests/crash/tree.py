@@ -7,7 +7,7 @@ from decimal import Decimal
 from itertools import count
 from random import Random
 
-from cueline.actors.again import begin
+from cueline.actors.background import begin
 from cueline.actors.cost_ledger import CostLedger
 from cueline.actors.dispatcher import Dispatcher
 from cueline.actors.model import ModelReply

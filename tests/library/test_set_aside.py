@@ -8,13 +8,9 @@ from cueline.errors import CorruptEventError
 from cueline.events.inbox import MessageSent
 from cueline.stores.sqlite_library import sqlite_library
 from cueline.testing.wait import await_until
+from tests.scripted import scripted
 
-AGENT = cueline.Agent(
-    name="greeter",
-    provider="scripted",
-    model="greet",
-    parameters={"script": 'reply = [{ text = "Good evening." }, { text = "Again." }]'},
-)
+GREETER = scripted('reply = [{ text = "Good evening." }, { text = "Again." }]')
 SWAP = (
     "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), ?, ?) AS BLOB) "
     "WHERE type = 'ModelReplied'"
@@ -37,7 +33,7 @@ async def test_a_session_that_could_not_be_read_goes_on_when_it_is_resumed(tmp_p
     async with cueline.open_runtime(
         path, on="inline", on_trouble=lambda *trouble: told.append(trouble)
     ) as here:
-        session = await here.start(AGENT, "Hello", id="one", open=True)
+        session = await here.start(GREETER, "Hello", id="one", open=True)
         await session.result()
         swap(path, "evening", "morning")
         await post(here._log.journal(), session.stream, MessageSent(lane="note", text="And?"))

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from cueline.actors.again import AGAIN_SECONDS, always
+from cueline.actors.background import AGAIN_SECONDS, always, meanwhile
 from cueline.errors import LogUnavailableError
 from cueline.testing.clock import FakeClock
 
@@ -37,3 +37,20 @@ async def test_a_row_of_failures_is_told_once_and_ends_nothing(error, said):
     assert 1 == len(done)
     assert not loop.done()
     loop.cancel()
+
+
+async def test_what_goes_on_meanwhile_ends_with_what_it_goes_on_beside():
+    ended = []
+
+    async def work():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(1)
+
+    with meanwhile(work()):
+        await asyncio.sleep(0)
+        assert not ended
+    await asyncio.sleep(0)
+
+    assert ended

@@ -1,4 +1,4 @@
-"""What goes on beside the rest: for ever, or as long as something else."""
+"""What goes on in the background: for ever, or as long as something else."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping

@@ -1,0 +1,53 @@
+"""Who comes to a log that a `cueline up` has: it is attached to, and no Ray is started."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from cueline.actors.presence import presence_of
+from cueline.errors import ClusterError
+from cueline.on_ray import ANSWER_SECONDS, on_ray
+from cueline.runtime import open_log
+from cueline.testing.clock import FakeClock
+from cueline.up_record import UpRecord
+
+
+@pytest.fixture
+async def log(tmp_path):
+    """A log that this process keeps an `up` of, by the note beside it."""
+    async with open_log(tmp_path / "log.db") as opened:
+        keeper = presence_of("up")
+        UpRecord(address="a:1", namespace="n", version="1", keeper=keeper).write(opened.path)
+        yield opened
+
+
+async def attach(log, address=None):
+    async with on_ray(log, scope=set(), address=address, on_trouble=print) as there:
+        return there
+
+
+async def test_an_up_is_attached_to_whatever_the_environment_says(log, monkeypatch):
+    monkeypatch.setenv("RAY_ADDRESS", "b:2")
+    await log.board.beat(presence_of("dispatcher"))
+
+    there = await attach(log)
+
+    assert (False, False) == (there.lasts, there.has("host-1"))
+
+
+async def test_another_cluster_than_that_of_the_up_is_refused(log):
+    with pytest.raises(ClusterError, match="b:2: this log is driven by `cueline up` at a:1"):
+        await attach(log, "b:2")
+
+
+async def test_an_up_that_does_not_answer_is_waited_for_so_long_and_refused(log):
+    clock = FakeClock()
+    attaching = asyncio.create_task(attach(replace(log, clock=clock)))
+    await clock.advance(ANSWER_SECONDS - 1)
+    assert not attaching.done()
+
+    await clock.advance(2)
+
+    with pytest.raises(ClusterError, match="does not answer: `cueline down` ends it"):
+        await attaching
