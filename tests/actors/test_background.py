@@ -40,7 +40,7 @@ async def test_a_row_of_failures_is_told_once_and_ends_nothing(error, said):
 
 
 async def test_what_goes_on_meanwhile_ends_with_what_it_goes_on_beside():
-    ended = []
+    clock, ended = FakeClock(), []
 
     async def work():
         try:
@@ -49,8 +49,8 @@ async def test_what_goes_on_meanwhile_ends_with_what_it_goes_on_beside():
             ended.append(1)
 
     with meanwhile(work()):
-        await asyncio.sleep(0)
+        await clock.settle()
         assert not ended
-    await asyncio.sleep(0)
+    await clock.settle()
 
     assert ended
