@@ -42,9 +42,9 @@ async def question_of(session: Session):
 
 async def test_a_session_that_asks_a_person_rests(log):
     async with runtime(log) as here:
-        session = await here.start(agent(), "Ring", id="one")
+        result = await (await here.start(agent(), "Ring", id="one")).result()
 
-        assert "waiting" == (await session.result()).status
+    assert ("waiting", False) == (result.status, result.partial)
 
 
 async def test_a_decision_that_was_not_read_yet_is_waited_for(log):

@@ -61,3 +61,15 @@ async def test_a_session_that_has_yet_to_read_that_it_stops_is_driven_to_its_end
         session = await here.resume("one")
 
         assert "stopped" == (await session.result()).status
+
+
+async def test_what_was_resumed_is_woken_when_its_time_has_come(runtime, clock):
+    asking = holder(approval="all_writes", approval_seconds=60)
+    async with runtime() as here:
+        await (await here.start(asking, "Go", id="one")).result()
+
+    async with runtime() as there:
+        session = await there.resume("one")
+        await clock.advance(61)
+
+        assert "approval expired" == (await session.result()).text

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,8 +15,9 @@ from cueline.errors import (
     SessionUndrivenError,
 )
 from cueline.events.inbox import MessageSent
-from cueline.library import Troubles
+from cueline.library import Here, Troubles
 from cueline.testing.wait import await_until
+from cueline.up_record import UpRecord
 from tests.scripted import HELD, HELLO, ask, holder, left_in_a_call
 
 ONE = "session-default/one"
@@ -134,3 +136,22 @@ async def test_who_was_taken_over_from_in_a_call_learns_by_whom(runtime, log, cl
 
         with pytest.raises(SessionOwnedError, match=f"one: driven by process {other.pid} on "):
             await outcome(waiting)
+
+
+@pytest.mark.parametrize(
+    ("lasts", "stream", "taken_up"),
+    [(True, ONE, True), (False, ONE, False), (True, "session-default/two", False)],
+)
+def test_a_runtime_takes_up_what_it_was_asked_for_as_long_as_its_place_lasts(
+    tmp_path, lasts, stream, taken_up
+):
+    place = SimpleNamespace(lasts=lasts)
+
+    assert taken_up is Here(tmp_path / "log.db", place, Troubles(print), {ONE}).takes_up(stream)
+
+
+def test_a_living_up_takes_up_all(tmp_path):
+    log, place = tmp_path / "log.db", SimpleNamespace(lasts=False)
+    UpRecord(address="a:1", namespace="n", version="1", keeper=presence_of("up")).write(log)
+
+    assert Here(log, place, Troubles(print), set()).takes_up(ONE)

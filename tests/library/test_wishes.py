@@ -75,6 +75,22 @@ async def test_a_raise_is_compared_with_one_that_is_not_read_yet(runtime, log):
             await session.raise_limits(max_turns=90)
 
 
+async def test_all_that_goes_with_a_grant_is_said(runtime, log):
+    async with runtime() as here:
+        session = await here.start(holder(approval="all_writes"), "Go", id="one")
+        (asked,) = [f async for f in session.events() if f.type == "ApprovalRequested"]
+        await session.approve(asked, "ann", "Once more", edit={"a": 1}, always=["*.md"])
+
+    *_, (_, given) = [each async for each in log.journal().read("inbox-default/one")]
+    assert ("grant", "ann", "Once more", "api") == (
+        given.verdict,
+        given.by,
+        given.note,
+        given.channel,
+    )
+    assert ({"a": 1}, ("*.md",), asked.digest) == (given.edit, given.always, given.digest)
+
+
 async def test_a_question_that_was_answered_takes_no_other_answer(runtime):
     sensitive = holder(approval="all_writes")
     async with runtime() as here:
