@@ -19,7 +19,7 @@ from cueline.actors.presence import BEAT_SECONDS, beat_always, death_of, find, p
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, awake, call
 from cueline.cluster.fleet import START_SECONDS
-from cueline.cluster.log_writer import LogWriterActor
+from cueline.cluster.log_writer import start_writer
 from cueline.cluster.member import Member, News, Role
 from cueline.cluster.order import DISPATCHER
 from cueline.cluster.remote_store import RemoteStore
@@ -133,9 +133,7 @@ class DispatcherActor:
 
     async def _take_charge(self) -> None:
         """Have the log written here, and become its dispatcher."""
-        writer = self._site.create(
-            LogWriterActor, self._site.named("writer"), self._site.parts, restarts=True
-        )
+        writer = start_writer(self._site)
         with awake(writer):
             await call(writer.start.remote(), START_SECONDS)
         self._epoch = await self._acquire()

@@ -16,7 +16,7 @@ from cueline.actors.presence import death_of, ended, find
 from cueline.actors.session_host import HostPort
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
-from cueline.cluster.log_writer import LogWriterActor
+from cueline.cluster.log_writer import start_writer
 from cueline.cluster.member import CALL_SECONDS, Member, News, Role, attempt
 from cueline.cluster.runner import RunnerActor
 from cueline.cluster.runner_directory import RunnerCard, leaving_nodes, living_nodes, removal
@@ -65,9 +65,7 @@ class Fleet:
             LogUnavailableError: the log cannot be opened on the node that was named.
             ClusterError: the writer does not start.
         """
-        writer = self._writer = self.site.create(
-            LogWriterActor, self.site.named("writer"), self.site.parts, restarts=True
-        )
+        writer = self._writer = start_writer(self.site)
         try:
             log_id = await call(writer.start.remote(), START_SECONDS)
         except (*DEAD, *UNCLEAR) as error:

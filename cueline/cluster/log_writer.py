@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from cueline.cluster.site import Parts
+from cueline.cluster.call import Handle
+from cueline.cluster.site import Parts, Site
 from cueline.errors import CuelineError
 from cueline.events.store import (
     PAGE_BYTES,
@@ -166,6 +167,11 @@ class LogWriterActor:
         if self._opened is None:
             self._opened = self._parts.log()
         return self._opened
+
+
+def start_writer(site: Site) -> Handle:
+    """Start the writer of the site's log, unless it is there; Ray restarts it."""
+    return site.create(LogWriterActor, site.named("writer"), site.parts, restarts=True)
 
 
 async def page_of(events: AsyncIterator[RecordedEvent]) -> Page:

@@ -40,8 +40,7 @@ class SessionHostActor:
 
     async def start(self, epoch: int, runners: Sequence[RunnerCard]) -> Presence:
         """Begin to live; asked twice, it is one beginning."""
-        self._heard_at = boot_seconds()
-        self._orders.check(epoch)
+        self._hear(epoch)
         if self._host is None:
             self.presence = replace(presence_of("host"), incarnation=self._incarnation)
             self._store = RemoteStore(self._site)
@@ -62,8 +61,7 @@ class SessionHostActor:
 
     async def drive(self, epoch: int, streams: list[str]) -> None:
         """See `HostPort.drive`."""
-        self._heard_at = boot_seconds()
-        self._orders.check(epoch)
+        self._hear(epoch)
         await self._living().drive(streams)
 
     async def active(self) -> list[str]:
@@ -72,14 +70,12 @@ class SessionHostActor:
 
     async def look_at_breakers(self, epoch: int) -> None:
         """See `HostPort.look_at_breakers`."""
-        self._heard_at = boot_seconds()
-        self._orders.check(epoch)
+        self._hear(epoch)
         await self._living().look_at_breakers()
 
     async def know(self, epoch: int, runners: Sequence[RunnerCard], gone: dict[str, str]) -> None:
         """Learn which runners there are, and which are gone, with the evidence."""
-        self._heard_at = boot_seconds()
-        self._orders.check(epoch)
+        self._hear(epoch)
         self._directory.know(runners, gone)
 
     async def troubles(self, seconds: float) -> list[Told]:
@@ -94,9 +90,13 @@ class SessionHostActor:
 
     async def drain(self, epoch: int, seconds: float) -> None:
         """Take nothing on, and let go of everything within *seconds*."""
+        self._hear(epoch)
+        await self._living().drain(seconds)
+
+    def _hear(self, epoch: int) -> None:
+        """Note that a dispatcher is there, and refuse one that another has succeeded."""
         self._heard_at = boot_seconds()
         self._orders.check(epoch)
-        await self._living().drain(seconds)
 
     def _living(self) -> SessionHost:
         assert self._host is not None, "a host is started before it is given anything"
