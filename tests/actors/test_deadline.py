@@ -162,6 +162,14 @@ async def test_a_veto_in_time_wins_though_it_is_read_later():
     assert "denied" == (await scene.last(ApprovalResolved)).verdict
 
 
+async def test_who_is_asked_in_the_end_is_not_needed_before():
+    scene = await asked(on_expiry="escalate", escalate_to=["boss"])
+
+    await answer(scene, by="ann")
+
+    assert "granted by ann" == (await scene.last(ToolStarted)).rule
+
+
 async def test_others_are_asked_when_nobody_answered():
     scene = await asked(on_expiry="escalate", escalate_to=["boss"])
     await scene.clock.advance(HOUR)

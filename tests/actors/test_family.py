@@ -156,7 +156,7 @@ async def test_a_tree_is_no_deeper_than_its_limit():
     )
     await place.world()
 
-    with pytest.raises(RejectedError, match=r"limits\.max_depth is 1"):
+    with pytest.raises(RejectedError, match=r"would be 2 deep, and limits\.max_depth is 1"):
         await asked(place, CHILD)
 
 
