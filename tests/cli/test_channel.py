@@ -47,9 +47,10 @@ def test_an_agent_whose_policy_is_off_is_not_asked_for(shell):
     """000-052."""
     agent = shell.agent(shell.deletes, tools=("delete_file",), more='[policy]\napproval = "off"\n')
 
-    done = shell("run", "Tidy", "--agent", agent, "--inline")
+    done = shell("run", "Tidy", "--agent", agent, "--inline", "--id", "one")
 
     assert done.exit_code == 0
+    assert {"ApprovalRequested", "ToolStarted"} & set(shell.types("one")) == {"ToolStarted"}
 
 
 def test_approval_can_be_required_whatever_the_file_says(shell):
@@ -57,9 +58,10 @@ def test_approval_can_be_required_whatever_the_file_says(shell):
     more = f'[policy]\napproval = "off"\n{shell.reachable}'
     agent = shell.agent(shell.deletes, tools=("delete_file",), more=more)
 
-    done = shell("run", "Tidy", "--agent", agent, "--inline", "--require-approval")
+    done = shell("run", "Tidy", "--agent", agent, "--inline", "--id", "one", "--require-approval")
 
     assert done.exit_code == 3
+    assert {"ApprovalRequested", "ToolStarted"} & set(shell.types("one")) == {"ApprovalRequested"}
 
 
 def test_an_agent_that_would_ask_is_refused_where_nobody_can_be_asked(shell):

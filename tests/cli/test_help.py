@@ -99,7 +99,10 @@ def test_the_module_is_the_command(shell, module):
 
 
 def test_what_is_no_command_is_usage(shell):
-    assert shell("fly").exit_code == 2
+    done = shell("fly")
+
+    assert done.exit_code == 2
+    assert "No such command 'fly'" in done.stderr
 
 
 def completed(shell, monkeypatch, words):

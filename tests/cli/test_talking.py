@@ -115,6 +115,7 @@ def test_lanes_exclude_each_other(asking):
     done = asking("send", "one", "hi", "--steer", "--followup")
 
     assert done.exit_code == 2
+    assert "--steer and --followup exclude each other" in done.stderr
 
 
 def test_a_message_to_a_session_that_has_ended_is_refused(finished):

@@ -251,3 +251,5 @@ async def test_a_log_may_be_named_by_a_link(path, tmp_path):
 
 async def test_a_strange_name_is_a_name(tmp_path):
     await make(tmp_path / "größer #1?mode=ro%20" / "log.db")
+
+    assert (tmp_path / "größer #1?mode=ro%20" / "log.db").stat().st_size > 0
