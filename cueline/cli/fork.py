@@ -93,13 +93,7 @@ def fork(
 
 
 async def _fork(name: str, at: int, goal: str | None, wish: "Wish", outside: "Outside") -> Exit:
-    from cueline.cli.starting import (
-        carry_on,
-        check_channel,
-        refuse_taken,
-        with_time_to_answer,
-    )
-    from cueline.config.settings import APPROVAL_SECONDS
+    from cueline.cli.starting import carry_on, check_channel, refuse_taken
     from cueline.events.inbox import StartAsked
     from cueline.events.stream import stream_name
     from cueline.runtime import check_recorded, open_log
@@ -113,12 +107,8 @@ async def _fork(name: str, at: int, goal: str | None, wish: "Wish", outside: "Ou
 
         async def record_it() -> None:
             with copied(past.agent, wish.id, wish.log) as (agent, note):
-                policy = agent.policy
-                if APPROVAL_SECONDS not in agent.limit_sources:
-                    approval = outside.held().settings.approval
-                    policy = with_time_to_answer(policy, approval, attended=wish.attended)
                 asked = StartAsked(
-                    agent=agent.model_copy(update={"policy": policy}),
+                    agent=_with_time_to_answer(agent, wish, outside),
                     goal=goal,
                     open=past.open,
                     attached=wish.attended,
@@ -130,6 +120,18 @@ async def _fork(name: str, at: int, goal: str | None, wish: "Wish", outside: "Ou
                 await log.ask_start(wish.id, asked, by=f"user:{who()}")
 
         return await carry_on(log, stream, wish, record_it)
+
+
+def _with_time_to_answer(agent: "AgentSpec", wish: "Wish", outside: "Outside") -> "AgentSpec":
+    """Return *agent*, whose questions wait as long as is set here, unless its own file said."""
+    from cueline.cli.starting import with_time_to_answer
+    from cueline.config.settings import APPROVAL_SECONDS
+
+    if APPROVAL_SECONDS in agent.limit_sources:
+        return agent
+    approval = outside.held().settings.approval
+    policy = with_time_to_answer(agent.policy, approval, attended=wish.attended)
+    return agent.model_copy(update={"policy": policy})
 
 
 async def _past(log: Path, name: str, at: int) -> Past:
