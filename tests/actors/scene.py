@@ -122,5 +122,5 @@ class Valve:
         return self.output
 
 
-def runner_on(executor, incarnation="r1", **options):
-    return Runner(incarnation, executor, lambda: 0.0, **options)
+def runner_on(executor, incarnation="r1", now=lambda: 0.0, **options):
+    return Runner(incarnation, executor, now, **options)

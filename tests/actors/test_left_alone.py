@@ -69,6 +69,7 @@ async def test_a_word_that_cannot_be_followed_now_is_followed_later(crashed):
         raise OSError("no host")
 
     before = SESSION in scope
+    await crashed.outside.start("other", crashed.agent)  # never left, and so not looked after here
     await crashed.outside.say(SESSION, SAY)
     with pytest.raises(OSError, match="no host"):
         await scope.follow(store, place)

@@ -1,5 +1,6 @@
 """Who lives: what a process says of itself, and what its own machine says."""
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -9,6 +10,7 @@ import pytest
 
 from cueline.actors.presence import (
     SILENCE_SECONDS,
+    _started,
     death_of,
     ended,
     find,
@@ -44,6 +46,15 @@ def test_a_process_that_has_ended_is_dead_by_the_word_of_its_machine():
 
     assert f"process {process.pid} on {machine_name()} has ended" == ended(gone)
     assert ended(gone) == death_of(gone, NOW)
+
+
+def test_a_process_that_has_ended_is_dead_also_while_nobody_has_waited_for_it():
+    with subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE) as process:
+        living = replace(HERE, pid=process.pid, process_started=_started(process.pid))
+        process.stdout.read()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+
+        assert ended(living) is not None
 
 
 def test_a_pid_that_is_used_again_is_another_process():

@@ -156,6 +156,16 @@ async def test_whatever_goes_wrong_in_a_tool_is_its_report(error, kind):
     assert ("failed", kind) == (report.outcome, report.kind)
 
 
+async def test_a_failure_tells_how_long_the_call_took():
+    async def fail(_):
+        raise ToolFailedError("timeout", "300 s")
+
+    times = iter([100.0, 102.5])
+    report = await runner(fail, now=lambda: next(times)).execute(order())
+
+    assert 2.5 == report.seconds
+
+
 async def test_a_result_is_kept_until_its_owner_has_recorded_it():
     # I2: and barred afterwards.
     served = runner()
