@@ -94,6 +94,23 @@ async def test_a_decision_on_something_else_is_refused_and_does_no_harm(approval
     assert [] == scene.first.troubles
 
 
+async def test_a_decision_decides_nothing_in_another_session_than_it_was_sent_to():
+    # C18, I9
+    scene = await asked()
+    other = await scene.outside.start("t", scene.agent)
+    await scene.clock.settle()
+    (call,) = (await scene.outside.state(other)).open_calls
+    theirs = call.approval
+
+    await scene.say(
+        DecisionGiven(approval=theirs.id, digest=theirs.digest, verdict="grant", by="eve")
+    )
+
+    assert "there is no such approval" in (await scene.last(MessageRefused)).reason
+    assert 1 == (await scene.outside.store.head("approval-default/t.1.0.1")).version
+    assert [] == scene.executor.starts
+
+
 async def test_a_decision_on_what_was_not_shown_is_refused():
     # C18, I9
     scene = await asked()
