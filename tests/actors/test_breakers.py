@@ -2,9 +2,10 @@
 
 import pytest
 
-from cueline.actors.breakers import plain
+from cueline.actors.breakers import Breakers, plain
 from cueline.actors.entity import RETRY_SECONDS
 from cueline.errors import LogUnavailableError, ProviderRefusedError, ProviderUnavailableError
+from cueline.events.agent import BreakerPolicy
 from cueline.events.store import Draft, Write
 from cueline.events.stream import check_stream, sibling
 from cueline.testing.clock import take_turns
@@ -260,3 +261,30 @@ def test_two_names_are_two_breakers():
     names = ["a-b", "a--b", "A-b", "a b", "x" * 60, "x" * 61]
 
     assert len(names) == len({plain(name) for name in names})
+
+
+def account(agent):
+    return plain(f"{agent.base_url} {agent.key_variable}")
+
+
+def of_models(*agents):
+    """Return what stands before the model of each of *agents*, where accounts go by their key."""
+    breakers = Breakers("h", None, None, account=account, report=None)
+    return [breakers.of_model("default", agent) for agent in agents]
+
+
+def test_of_agents_that_share_a_model_each_goes_by_its_own_rules():
+    strict, lenient = (agent_spec(breaker=BreakerPolicy(threshold=n)) for n in (1, 9))
+
+    first, second, again = of_models(strict, lenient, strict)
+
+    assert first.streams == second.streams
+    assert (strict.breaker, lenient.breaker) == (first.policy, second.policy)
+    assert first == again
+
+
+@pytest.mark.parametrize("other", [{"key_variable": "OTHER_KEY"}, {"base_url": "http://there"}])
+def test_of_agents_with_accounts_of_their_own_each_has_its_own_breakers(other):
+    first, second = of_models(agent_spec(), agent_spec().model_copy(update=other))
+
+    assert not {*first.streams} & {*second.streams}
