@@ -13,7 +13,13 @@ from cueline.errors import ProviderRefusedError
 from cueline.events.budget import Allowance, BudgetRaised, BudgetWarned, CostReserved, CostSettled
 from cueline.events.inbox import RaiseAsked
 from cueline.events.message import Cost, Usage
-from cueline.events.session import ModelFailed, ModelStarted, ReservationClosed, SessionWaiting
+from cueline.events.session import (
+    MessageRefused,
+    ModelFailed,
+    ModelStarted,
+    ReservationClosed,
+    SessionWaiting,
+)
 from cueline.projections.cost import spent, total
 from cueline.projections.views import Views
 from cueline.testing.fakes import says
@@ -59,6 +65,20 @@ async def test_a_session_without_room_waits_and_goes_on_after_a_raise():
     await place.say(RaiseAsked(max_cost=Decimal(1)))
     assert Status.COMPLETED == (await place.state()).status
     assert [Decimal(1)] == [f.max_cost for f in await of_kind(place, BudgetRaised, BUDGET)]
+
+
+async def test_a_raise_that_the_session_refuses_raises_nothing_at_the_ledger():
+    place = scene(max_cost=12 * CENT)
+    await place.begin()
+
+    await place.say(RaiseAsked(max_cost=CENT), RaiseAsked(max_tokens=10**6))
+
+    refused = [fact.reason for fact in await of_kind(place, MessageRefused)]
+    assert ["max_cost is 0.12 already", "the session has no max_tokens"] == [
+        reason.partition(":")[0] for reason in refused
+    ]
+    assert [] == await of_kind(place, BudgetRaised, BUDGET)
+    assert Status.WAITING == (await place.state()).status
 
 
 # I14, D8: others hold the room; who is refused asks again in a minute, or when there is room.
