@@ -157,6 +157,8 @@ class Views:
         db = Database(self.path, execute_plugins=False)
         self.db = db
         db.conn.isolation_level = None
+        # Where it does not refuse at once, it would wait for 5 s, in ever longer steps.
+        db.execute("PRAGMA busy_timeout = 0")
         _patiently(db, "PRAGMA journal_mode = WAL")
         for pragma in _PRAGMAS:
             db.execute(pragma)
