@@ -2,12 +2,21 @@
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 
+from cueline.actors.presence import presence_of
 from cueline.actors.runner import Runner
 from cueline.errors import LogUnavailableError
 from cueline.events.inbox import DecisionGiven
 from cueline.testing.crash import Life, Outside, World
-from cueline.testing.fakes import JournalingExecutor, TurnModel, agent_spec, tool_spec
+from cueline.testing.fakes import (
+    JournalingExecutor,
+    TurnModel,
+    agent_spec,
+    asks_for,
+    says,
+    tool_spec,
+)
 
 SESSION = "session-default/s"
 TOOLS = (
@@ -124,3 +133,16 @@ class Valve:
 
 def runner_on(executor, incarnation="r1", now=lambda: 0.0, **options):
     return Runner(incarnation, executor, now, **options)
+
+
+async def living(scene, incarnation, **fields):
+    """Have a process beat that is alive, or as its *fields* say."""
+    presence = replace(presence_of("host"), incarnation=incarnation, **fields)
+    await scene.outside.board.beat(replace(presence, beat_us=2**62))
+    return presence
+
+
+async def in_a_call():
+    """Return a scene whose session waits for its tool, and the world that drives it."""
+    scene = Scene([asks_for(("pay", {})), says("done")], act=Valve())
+    return scene, await scene.begin()

@@ -1,28 +1,25 @@
 """Who waits for a session that somebody drives, or nobody (I14)."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
 from cueline.actors.effect import RUNNER_SECONDS
 from cueline.actors.followed import Followed
 from cueline.actors.lookout import Lookout
-from cueline.actors.owner import Vigil, check_resume, owner_of
-from cueline.actors.presence import SILENCE_SECONDS, presence_of
+from cueline.actors.presence import SILENCE_SECONDS
 from cueline.actors.waiter import Waiter
 from cueline.errors import (
     ClusterError,
-    SessionFinishedError,
     SessionOwnedError,
     SessionUndrivenError,
     UnknownSessionError,
 )
 from cueline.events.codec import Codec
-from cueline.events.inbox import MessageSent, PauseAsked
+from cueline.events.inbox import MessageSent
 from cueline.events.journal import Journal
 from cueline.testing.fakes import asks_for, says
-from tests.actors.scene import SESSION, Scene, Valve
+from tests.actors.scene import SESSION, Scene, Valve, in_a_call, living
 
 
 class Home:
@@ -62,19 +59,6 @@ class Waiting:
 
     async def end(self):
         return await asyncio.wait_for(self.task, 0)
-
-
-async def living(scene, incarnation, **fields):
-    """Have a process beat that is alive, or as its *fields* say."""
-    presence = replace(presence_of("host"), incarnation=incarnation, **fields)
-    await scene.outside.board.beat(replace(presence, beat_us=2**62))
-    return presence
-
-
-async def in_a_call():
-    """Return a scene whose session waits for its tool, and the world that drives it."""
-    scene = Scene([asks_for(("pay", {})), says("done")], act=Valve())
-    return scene, await scene.begin()
 
 
 async def test_what_has_ended_is_told_whole_and_not_waited_for():
@@ -154,7 +138,7 @@ async def test_nobody_drives_a_session_whose_driver_is_not_seen_for_so_long():
         await waiting.end()
 
 
-async def test_nor_one_that_nobody_has_ever_taken_up():
+async def test_nobody_drives_a_session_that_was_never_taken_up():
     scene = Scene([])
     await scene.outside.start("s", scene.agent)
     waiting = Waiting(scene)
@@ -188,17 +172,6 @@ async def test_nobody_has_to_drive_what_waits_for_a_moment_to_come():
 
     with pytest.raises(SessionUndrivenError, match="has left it"):
         await waiting.end()
-
-
-async def test_what_was_seen_before_the_machine_slept_counts_no_more():
-    scene, _ = await in_a_call()
-    outside = scene.outside
-    vigil = Vigil(SESSION, outside.store, outside.board, scene.clock, taken_up=lambda: False)
-    assert await vigil.why_left(idle=False) is None
-
-    await scene.clock.advance(3600)
-
-    assert await vigil.why_left(idle=False) is None
 
 
 async def test_a_driver_that_comes_in_time_begins_the_count_anew():
@@ -260,47 +233,3 @@ async def test_who_has_nothing_of_it_here_waits_for_the_other():
 
     assert not waiting.task.done()
     waiting.task.cancel()
-
-
-async def owner(scene):
-    outside = scene.outside
-    return await owner_of(outside.store, outside.board, SESSION, scene.clock.now())
-
-
-async def test_what_a_living_process_drives_is_not_resumed():
-    scene, world = await in_a_call()
-    await living(scene, world.name)
-
-    with pytest.raises(SessionOwnedError):
-        check_resume(await scene.state(), [], await owner(scene))
-
-
-async def test_what_a_living_process_is_to_pause_is_resumed_by_a_word_to_it():
-    scene, world = await in_a_call()
-    await living(scene, world.name)
-
-    check_resume(await scene.state(), [PauseAsked()], await owner(scene))
-
-
-async def test_what_a_dead_one_drove_is():
-    scene, world = await in_a_call()
-    await living(scene, world.name, process_started=1)
-
-    assert await owner(scene) is None
-    check_resume(await scene.state(), [], await owner(scene))
-
-
-async def test_what_rests_may_be_taken_over_whoever_had_it():
-    scene = Scene([says("done")])
-    world = await scene.begin(open=True)
-    await living(scene, world.name)
-
-    check_resume(await scene.state(), [], await owner(scene))
-
-
-async def test_what_has_ended_is_not_taken_over():
-    scene = Scene([says("done")])
-    await scene.begin()
-
-    with pytest.raises(SessionFinishedError, match="s: the session has ended: completed"):
-        check_resume(await scene.state(), [], None)

@@ -6,10 +6,8 @@ import pytest
 
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import Status, due, wake_at
-from cueline.deciders.session.limit import unraisable
-from cueline.events.inbox import PauseAsked, RaiseAsked, ResumeAsked
+from cueline.events.inbox import ResumeAsked
 from cueline.events.session import (
-    LimitRaised,
     LimitWarned,
     MessageReceived,
     ModelFailed,
@@ -38,28 +36,9 @@ from cueline.testing.session_example import (
     started,
     up_to_reply,
 )
+from tests.deciders.session_at_work import turns, working
 
 WRAP_UP = "You are approaching the time budget. Wrap up current work."
-
-
-def working(seconds, *, of=100.0, **limits):
-    """Return a session that has worked for *seconds*, all in one tool call."""
-    spec = agent(max_active_seconds=of, **limits)
-    return (
-        given()
-        .when(*up_to_reply("look", spec=spec), running("1.0", "look"))
-        .when(returned("1.0", seconds=seconds))
-    )
-
-
-def turns(number, spec):
-    """Return the commands that bring a session to the end of that turn."""
-    yield started(spec)
-    for turn in range(1, number + 1):
-        yield asking(turn)
-        yield saying("look", turn=turn)
-        yield running(f"{turn}.0", "look")
-        yield returned(f"{turn}.0")
 
 
 def texts(past):
@@ -224,98 +203,3 @@ def test_an_attempt_more_is_no_turn_more():
 
     assert "1.m" == past.facts[-1].effect
     assert 2 == past.facts[-1].attempt
-
-
-# I13: a log that was cut between a message and what follows from it.
-def test_of_two_wishes_the_first_of_which_was_cut_short_both_are_granted():
-    start = given().when(started(agent(max_active_seconds=10))).facts
-    wish = received(2, RaiseAsked(max_turns=60))
-
-    past = given(*start, wish).when(received(3, RaiseAsked(max_active_seconds=20)))
-
-    past.then(MessageReceived, LimitRaised(max_turns=60, max_active_seconds=20))
-    past.when(received(4, PauseAsked())).then(MessageReceived, SessionWaiting)
-
-
-def more(**limits):
-    return received(2, RaiseAsked(**limits))
-
-
-# 000-020: resumable after a raise, and the raise is a fact.
-def test_a_raise_is_recorded_and_the_session_goes_on():
-    past = working(100)
-
-    past.when(more(max_active_seconds=200)).then(
-        MessageReceived, LimitRaised(max_active_seconds=200), ModelRequested
-    )
-
-
-def test_a_raised_limit_is_warned_of_anew():
-    past = working(100).when(more(max_active_seconds=110))
-
-    past.then(MessageReceived, LimitRaised, LimitWarned, LimitWarned, ModelRequested)
-
-
-def test_a_raise_that_is_not_enough_leaves_the_session_held():
-    past = working(100).when(more(max_active_seconds=100.5))
-    past.when(asking(2), saying("look", turn=2, seconds=1), running("2.0", "look"))
-
-    past.when(returned("2.0")).then(ToolReturned, SessionWaiting)
-
-
-def test_turns_can_be_raised():
-    past = given().when(*turns(2, agent(max_turns=2)))
-
-    past.when(more(max_turns=3)).then(MessageReceived, LimitRaised, ModelRequested)
-
-
-@pytest.mark.parametrize(
-    ("unread", "wish", "why"),
-    [
-        ([], {"max_turns": 60}, None),
-        ([], {"max_turns": 40}, "max_turns is 50 already: it can only be raised"),
-        ([RaiseAsked(max_turns=60)], {"max_turns": 70}, None),
-        (
-            [RaiseAsked(max_turns=60)],
-            {"max_turns": 60},
-            "max_turns is 60 already: it can only be raised (asked for before, and not read yet)",
-        ),
-        # What the session will refuse raises nothing; what is no raise neither.
-        ([RaiseAsked(max_turns=40), PauseAsked()], {"max_turns": 51}, None),
-        (
-            [RaiseAsked(max_turns=40)],
-            {"max_turns": 45},
-            "max_turns is 50 already: it can only be raised",
-        ),
-        ([RaiseAsked(max_turns=60)], {}, "it names no limit"),
-    ],
-)
-def test_a_raise_is_compared_with_those_that_are_not_read_yet(unread, wish, why):
-    limits = working(10).state.meter.limits
-
-    assert why == unraisable(limits, unread, RaiseAsked(**wish))
-
-
-def test_a_raise_does_not_lift_a_pause():
-    past = working(10).when(received(2, PauseAsked()), received(3, RaiseAsked(max_turns=60)))
-
-    past.then(MessageReceived, LimitRaised(max_turns=60))
-    assert "asked" == past.state.hold.why
-
-
-@pytest.mark.parametrize(
-    ("wish", "why"),
-    [
-        ({"max_active_seconds": 100}, "max_active_seconds is 100.0 already: it can only be raised"),
-        ({"max_turns": 60, "max_active_seconds": 1}, "it can only be raised"),
-        ({"max_wall_seconds": 100}, "a limit can be raised, not introduced"),
-        ({"max_cost": 10}, "the session has no max_cost"),
-        ({}, "it names no limit"),
-    ],
-)
-def test_a_limit_is_neither_lowered_nor_introduced(wish, why):
-    past = working(10)
-
-    past.when(more(**wish)).then_rejected(why)
-
-    assert 50 == past.state.meter.limits.max_turns
