@@ -4,6 +4,7 @@ import ctypes
 import os
 import stat
 import threading
+from contextlib import suppress
 
 import pytest
 
@@ -138,6 +139,24 @@ def attempt(use, number):
         return "refused"
     except ToolFailedError:
         return "missing"
+
+
+@pytest.mark.parametrize("path", ["deep/er/file.txt", "deep", "deep/link/file.txt", "none/at/all"])
+@pytest.mark.parametrize(("tool", "arguments"), ANY)
+def test_nothing_stays_open_however_it_ends(use, workspace, outside, tool, arguments, path):
+    (workspace / "deep/er").mkdir(parents=True)
+    (workspace / "deep/er/file.txt").write_text("nothing hidden")
+    (workspace / "deep/link").symlink_to(outside)
+    before = open_files()
+
+    with suppress(ToolFailedError, PathEscapeError):
+        use(tool, path=path, **arguments)
+
+    assert before == open_files()
+
+
+def open_files():
+    return set(os.listdir("/proc/self/fd"))
 
 
 def test_a_named_pipe_is_refused_at_once(use, workspace):
