@@ -263,6 +263,39 @@ def test_the_summary_counts_what_was_used_and_recovered(telling):
     assert "  recovered: 1 takeover" == recovered
 
 
+def test_what_was_recovered_is_told_by_its_number(telling):
+    for epoch in (2, 3):
+        told(telling, SessionTakenOver(epoch=epoch, at=NOW))
+
+    assert "  recovered: 2 takeovers" == list(summary("one", "completed", telling.tally))[-1].text
+
+
+def test_a_price_that_was_assumed_is_told_with_the_cost(telling):
+    cost = Cost(usd=Decimal("0.5"), prices="assumed: as the dearest")
+
+    told(telling, REPLIED.model_copy(update={"cost": cost}))
+
+    assert "$0.5000 ($0.5000 of it at assumed prices)" == cost_of(telling.tally)
+
+
+def test_a_fork_says_of_what(telling):
+    assert "forked from 1 at version 3" == told(telling, forked(version=3))[0]
+    assert (
+        "forked"
+        not in told(
+            telling, SessionStarted(agent=AGENT, goal=None, open=False, attached=False, epoch=1)
+        )[0]
+    )
+
+
+@pytest.mark.parametrize(("verdict", "tone"), [("granted", "good"), ("denied", "bad")])
+def test_an_answer_has_the_tone_of_its_verdict(telling, verdict, tone):
+    recorded = SimpleNamespace(recorded_at=NOW, stream="session-default/one")
+    resolved = ApprovalResolved(approval="1.1.0.1", verdict=verdict, by="ann")
+
+    assert [tone] == [line.tone for line in telling.tell(recorded, resolved)]
+
+
 def test_what_a_fork_inherited_was_not_spent_by_it(telling):
     told(telling, REPLIED, forked(version=3))
 

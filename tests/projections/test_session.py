@@ -219,6 +219,15 @@ async def test_what_was_recovered_is_counted(log, facts):
     assert (0, 1) == (session.in_doubt, session.reconciled)
 
 
+@pytest.mark.parametrize(("kind", "lost"), [("lost", 1), ("overloaded", 0)])
+async def test_an_attempt_that_was_lost_is_counted_as_lost_and_no_other(kind, lost, log, facts):
+    failed = ModelFailed(effect="1.m", attempt=1, kind=kind, message="", failed_at=log.moment)
+
+    db = await log.tell("a", facts.STARTED, facts.requested(1), failed)
+
+    assert lost == find_session(db, "a").lost_attempts
+
+
 async def test_its_epoch_is_its_last_owners(log, facts):
     await log.store.acquire(A, "host-1", 0)
     await log.store.acquire(A, "host-2", 1)
