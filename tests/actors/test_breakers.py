@@ -20,6 +20,20 @@ async def test_failures_of_several_sessions_open_the_breaker_that_they_share():
     assert [*["FailureCounted"] * 3, "BreakerOpened"] == await crowd.types()
 
 
+async def test_a_failure_is_counted_with_the_calls_that_went_well_before_it():
+    crowd = Crowd()
+    ill, crowd.provider.fault = crowd.provider.fault, None
+    await crowd.start(4)
+    world = await crowd.world()
+
+    crowd.provider.fault = ill
+    await crowd.start(1)
+    await crowd.tick(world)
+
+    (counted,) = (await crowd.breaker())[1]
+    assert 4 == counted.successes
+
+
 # 004-018, I14
 async def test_a_session_that_comes_to_an_open_breaker_waits_with_a_deadline():
     crowd, _ = await opened()

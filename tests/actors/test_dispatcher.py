@@ -1,5 +1,7 @@
 """Who finds work, and whose work it is."""
 
+import asyncio
+
 from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher, _host_for
 from cueline.actors.presence import presence_of
 from cueline.deciders.session import Status
@@ -89,17 +91,44 @@ class Fleet:
 
     def __init__(self, *names):
         self.given = {name: [] for name in names}
+        self.looked = []
 
     async def hosts(self):
-        return {name: _Host(given) for name, given in self.given.items()}
+        return {name: _Host(name, self) for name in self.given}
 
 
 class _Host:
-    def __init__(self, given):
-        self._given = given
+    def __init__(self, name, fleet):
+        self._name = name
+        self._fleet = fleet
 
     async def drive(self, streams):
-        self._given.extend(streams)
+        self._fleet.given[self._name].extend(streams)
+
+    async def look_at_breakers(self):
+        self._fleet.looked.append(self._name)
+
+
+def dispatching(scene, fleet):
+    outside = scene.outside
+    return Dispatcher(
+        store=outside.store,
+        index=None,
+        fleet=fleet,
+        board=outside.board,
+        clock=scene.clock,
+        scope=None,
+    )
+
+
+async def test_who_begins_to_follow_has_all_hosts_look_at_their_breakers_once():
+    scene, fleet = Scene([]), Fleet("host-1", "host-2")
+
+    following = asyncio.create_task(dispatching(scene, fleet).follow())
+    await scene.clock.settle()
+
+    assert ["host-1", "host-2"] == fleet.looked
+    following.cancel()
 
 
 async def test_a_session_is_given_to_its_own_host_or_to_one_that_may_take_it():
@@ -113,16 +142,8 @@ async def test_a_session_is_given_to_its_own_host_or_to_one_that_may_take_it():
     for alive in ("host-1", "another"):
         await beating(scene, alive)
     fleet = Fleet("host-1")
-    dispatcher = Dispatcher(
-        store=outside.store,
-        index=None,
-        fleet=fleet,
-        board=outside.board,
-        clock=scene.clock,
-        scope=None,
-    )
 
-    await dispatcher.place(streams.values())
+    await dispatching(scene, fleet).place(streams.values())
 
     assert {"host-1": [streams[name] for name in ("ours", "dead", "new")]} == fleet.given
 

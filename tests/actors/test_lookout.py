@@ -126,6 +126,23 @@ async def test_who_comes_as_the_last_one_leaves_waits_all_the_same(clock, store)
     assert not second.task.done()
 
 
+async def test_who_comes_after_a_failure_that_another_has_not_heard_of_looks_anew(clock, store):
+    lookout = Lookout(store)
+    busy = lookout.grows(ONE)
+    looks = asyncio.ensure_future(anext(busy))
+    await clock.settle()
+    store.broken = True
+    await store.grow(ONE)
+    await clock.settle()
+    store.broken = False
+
+    await waiting(clock, lookout, ONE)
+
+    assert (None, 2) == (looks.result(), store.ever)
+    with pytest.raises(LogUnavailableError, match="the disk is gone"):
+        await anext(busy)
+
+
 async def test_all_are_told_that_the_log_cannot_be_read_and_may_try_again(clock, store):
     lookout = Lookout(store)
     one, two = await waiting(clock, lookout, ONE, TWO)
