@@ -1,0 +1,80 @@
+"""What a session used, recovered and inherited, and how sure its cost is."""
+
+from decimal import Decimal
+
+from cueline.console.summary import cost_of, summary
+from cueline.console.tally import Tally
+from cueline.events.agent import AgentSpec, Limits
+from cueline.events.message import Cost
+from cueline.events.session import (
+    LimitRaised,
+    ReservationClosed,
+    SessionStarted,
+    SessionTakenOver,
+)
+from cueline.testing.session_example import forked
+from tests.console.told import NOW, REPLIED, told
+
+
+def test_the_summary_counts_what_was_used_and_recovered(telling):
+    """000-022."""
+    told(telling, REPLIED, SessionTakenOver(epoch=2, at=NOW), REPLIED)
+
+    first, recovered = [line.text for line in summary("one", "completed", telling.tally)]
+
+    assert first.startswith("session one: completed · 2 turns · 2 tool calls · 2,400 in + 100 out")
+    assert "$0.0246" in first
+    assert "  recovered: 1 takeover" == recovered
+
+
+def test_what_was_recovered_is_told_by_its_number(telling):
+    for epoch in (2, 3):
+        told(telling, SessionTakenOver(epoch=epoch, at=NOW))
+
+    assert "  recovered: 2 takeovers" == list(summary("one", "completed", telling.tally))[-1].text
+
+
+def test_a_price_that_was_assumed_is_told_with_the_cost(telling):
+    cost = Cost(usd=Decimal("0.5"), prices="assumed: as the dearest")
+
+    told(telling, REPLIED.model_copy(update={"cost": cost}))
+
+    assert "$0.5000 ($0.5000 of it at assumed prices)" == cost_of(telling.tally)
+
+
+def test_what_a_fork_inherited_was_not_spent_by_it(telling):
+    told(telling, REPLIED, forked(version=3))
+
+    lines = [line.text for line in summary("one", "running", telling.tally)]
+
+    assert " 0 turns · 0 tool calls · 0 in + 0 out tokens · $0 · " in lines[0]
+    assert "  inherited: 1 turn, $0.0123" == lines[-1]
+
+
+# 000-021: how much of the budget is used, where there is one.
+def test_the_cost_line_says_how_much_of_the_budget_is_used(telling):
+    limits = Limits(max_cost=Decimal("0.05"))
+    agent = AgentSpec(name="a", provider="scripted", model="m", limits=limits)
+    started = SessionStarted(agent=agent, goal=None, open=False, attached=False, epoch=1)
+    closed = ReservationClosed(
+        effect="1.m", attempt=1, outcome="settled", shares={"max_cost": 0.84}
+    )
+
+    told(telling, started)
+    assert told(telling, REPLIED)[-1].endswith("budget 25%")
+    told(telling, closed)
+    assert told(telling, REPLIED.model_copy(update={"effect": "2.m"}))[-1].endswith("budget 84%")
+    told(telling, LimitRaised(max_cost=Decimal("0.5")))
+    assert told(telling, REPLIED.model_copy(update={"effect": "3.m"}))[-1].endswith("budget 7%")
+
+
+def test_the_summary_says_how_sure_the_cost_is():
+    tally = Tally(
+        cost=Decimal("0.75"), estimated=Decimal("0.25"), assumed=Decimal("0.5"), unpriced=2,
+        children=2, children_cost=Decimal(1),
+    )  # fmt: skip
+
+    assert (
+        "$0.7500 ($0.2500 of it estimated, $0.5000 of it at assumed prices, "
+        "and 2 unpriced model calls, $1.75 with 2 children)"
+    ) == cost_of(tally)
