@@ -14,6 +14,12 @@ def rate_limited(seconds: float) -> str:
     raise ToolFailedError("rate_limited", "come back later", seconds)
 
 
+@tool(read_only=True)
+async def rate_limited_in_loop(seconds: float) -> str:
+    """Say when to come back, in the runner's loop."""
+    raise ToolFailedError("rate_limited", "come back later", seconds)
+
+
 @tool(read_only=True, transient=(CoffeeMachineError, ConnectionError, TimeoutError))
 def fetch(kind: str) -> str:
     """Fail as *kind* says."""

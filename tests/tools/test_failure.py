@@ -1,5 +1,7 @@
 """What a tool says of its failure: whether it passes, and when (004-015)."""
 
+import math
+
 import pytest
 
 from cueline.errors import ConfigError
@@ -14,6 +16,13 @@ async def test_a_tool_says_when_to_come_back(warm_executor, order, failure):
     failed = await failure(warm_executor.call(order("failing:rate_limited", seconds=2.5)))
 
     assert ("rate_limited", 2.5) == (failed.kind, failed.retry_after)
+
+
+@pytest.mark.parametrize("asked", [-1.0, math.inf, math.nan])
+async def test_a_time_that_is_none_is_not_waited_for(warm_executor, order, failure, asked):
+    failed = await failure(warm_executor.call(order("failing:rate_limited_in_loop", seconds=asked)))
+
+    assert ("rate_limited", None) == (failed.kind, failed.retry_after)
 
 
 @pytest.mark.parametrize("raised", TOLD)

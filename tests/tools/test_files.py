@@ -11,6 +11,7 @@ import pytest
 
 from cueline.errors import PathEscapeError, ToolFailedError
 from cueline.tools.files import delete_file, list_files, read_file, search_files, write_file
+from cueline.tools.folder import DEPTH
 
 ANY = [
     (read_file, {}),
@@ -219,6 +220,17 @@ def test_a_listing_names_folders_files_and_sizes_in_order(use, workspace):
     assert ".git/\na/\nb.txt  4" == use(list_files)
     assert ".git/\na/\na/c.txt  4\nb.txt  4" == use(list_files, recursive=True)
     assert "a/c.txt  4" == use(list_files, path="./a/")
+
+
+def test_a_search_goes_down_so_many_folders_and_no_further(use, workspace):
+    deepest = workspace / "/".join(["d"] * (DEPTH + 1))
+    deepest.mkdir(parents=True)
+    for folder in (deepest, deepest.parent):
+        (folder / "file.txt").write_text("hidden")
+
+    found = use(search_files, pattern="hidden").splitlines()
+
+    assert [f"{'d/' * DEPTH}file.txt:1: hidden"] == found
 
 
 def test_a_listing_has_an_end(use, workspace):
