@@ -173,6 +173,17 @@ def test_a_turn_counts_once_however_often_the_model_is_asked():
     assert 2 == past.state.turn.since_user
 
 
+def test_turns_are_counted_anew_when_a_followup_is_told():
+    past = given().when(*up_to_reply("look"), said(2, lane="followup"))
+    past.when(running("1.0", "look"), returned("1.0"), asking(2), saying("look", turn=2))
+    past.when(running("2.0", "look"), returned("2.0"))
+    before = past.state.turn.since_user
+
+    past.when(asking(3), saying(turn=3)).then(ModelReplied, ModelRequested)
+
+    assert (2, 1) == (before, past.state.turn.since_user)
+
+
 @pytest.mark.parametrize("lane", ["note", "steer", "followup"])
 def test_a_message_lifts_the_limit_of_turns(lane):
     past = at_its_limit()
