@@ -50,6 +50,8 @@ _WRITER = (
     "PRAGMA recursive_triggers = ON",
     "PRAGMA trusted_schema = OFF",
     "PRAGMA cache_size = -32768",
+    # In pages. As long as the WAL grows, a commit waits also for its file's new length.
+    "PRAGMA wal_autocheckpoint = 256",
     "PRAGMA journal_size_limit = 67108864",
     "PRAGMA busy_timeout = 0",
 )

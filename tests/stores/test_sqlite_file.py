@@ -69,6 +69,17 @@ async def test_the_file_is_durable_and_guarded(path):
     await store.close()
 
 
+async def test_the_wal_begins_anew_before_it_is_long(path):
+    store = SqliteStore.open(path, SetClock())
+    large = fact(b"x" * 100_000)
+
+    for number in range(30):
+        await store.append([Write(INBOX, [large], ANY)], f"k{number}")
+
+    assert path.stat().st_size > 2_000_000 > path.with_name("log.db-wal").stat().st_size
+    await store.close()
+
+
 @pytest.mark.parametrize("how", [{"must_exist": True}, {"read_only": True}])
 async def test_a_log_that_has_to_be_there_is_not_made(path, how):
     with pytest.raises(LogUnavailableError, match="there is no log"):
