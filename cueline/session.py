@@ -13,6 +13,7 @@ from cueline.actors.lookout import Lookout
 from cueline.actors.waiter import Home, Told, Waiter, told_by
 from cueline.clock import Clock
 from cueline.deciders.session import SESSION, SessionState, Status, session_of
+from cueline.deciders.session.unread import will_stop
 from cueline.errors import NotPendingError
 from cueline.events.agent import AgentSpec
 from cueline.events.inbox import (
@@ -167,7 +168,7 @@ class Session:
             UnknownSessionError: there is no such session.
         """
         state = await self._state()
-        if state.stop is None and not state.finished:
+        if not state.finished and not will_stop(state, await self._unread(state)):
             await self._post(StopAsked(reason=reason))
 
     async def approve(
@@ -242,9 +243,11 @@ class Session:
         """Return the state of a session that will take *message*; see `check_heard`."""
         state = await self._state()
         agent = await asked_agent(self._journal, self.stream)
-        unread = [said for _, said in await unread_of(self._journal, state)]
-        check_heard(state, unread, message, agent)
+        check_heard(state, await self._unread(state), message, agent)
         return state
+
+    async def _unread(self, state: SessionState) -> list[object]:
+        return [said for _, said in await unread_of(self._journal, state)]
 
     async def _post(
         self, message: InboxMessage, by: str = "user", *, key: str | None = None

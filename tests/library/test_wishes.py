@@ -34,6 +34,17 @@ async def test_a_session_that_has_ended_takes_no_wishes_but_to_be_stopped(runtim
     assert ["StartAsked"] == inbox
 
 
+async def test_who_is_asked_to_stop_before_it_has_read_so_is_asked_once(runtime, log):
+    await ask(log)
+    async with runtime() as here:
+        session = here.session("one")
+        await session.stop("Enough.")
+        await session.stop("I said enough.")
+
+    asked = [fact async for _, fact in log.journal().read("inbox-default/one")][1:]
+    assert ["Enough."] == [each.reason for each in asked]
+
+
 async def test_a_session_that_stops_takes_no_messages(runtime):
     async with runtime() as here:
         session = await here.start(holder(), "Go", id="one")
