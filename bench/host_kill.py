@@ -20,13 +20,11 @@ from pathlib import Path
 from bench.table import Row
 from cueline.actors.inbox import ask_start
 from cueline.agent import Agent
-from cueline.cluster.command import command
-from cueline.cluster.connection import connected
 from cueline.errors import CuelineError
 from cueline.events.agent import AgentSpec
 from cueline.events.inbox import StartAsked
 from cueline.events.store import RecordedEvent
-from cueline.on_ray import namespace_of, parts_of
+from cueline.on_ray import on_ray
 from cueline.runtime import Log, open_log, recorded
 from cueline.tools.tool import ToolContext, tool
 
@@ -71,23 +69,9 @@ async def ask(log: Log, spec: AgentSpec) -> list[str]:
 @asynccontextmanager
 async def driven(log: Log, streams: list[str]) -> AsyncIterator[int]:
     """Drive *streams* on Ray, and tell the process of their host."""
-    parts = parts_of(log)
-    namespace = namespace_of(parts.log_id)
-    with connected(None, namespace) as connection:
-        async with command(
-            connection,
-            namespace,
-            parts,
-            store=log.store,
-            board=log.board,
-            scope=streams,
-            on_trouble=trouble,
-            hosts=1,
-            runners=1,
-        ) as place:
-            await place.place(streams)
-            members = place.members()
-            yield next(m.presence.pid for m in members if m.role == "host" and m.presence)
+    async with on_ray(log, scope=streams, on_trouble=trouble) as place:
+        await place.place(streams)
+        yield next(p.pid for p in await log.board.all() if p.role == "host")
 
 
 def trouble(stream: str, error: CuelineError) -> None:
