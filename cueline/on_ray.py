@@ -184,12 +184,7 @@ def namespace_of(log_id: str) -> str:
 
 def parts_of(log: Log) -> Parts:
     """Return what makes the actors of *log*, which is on this machine."""
-    return Parts(str(absolute(log.path)), log.id, machine_name(), log.grace_seconds)
-
-
-def absolute(path: Path) -> Path:
-    """Return *path* as other processes can use it."""
-    return path.absolute()
+    return Parts(str(log.path.absolute()), log.id, machine_name(), log.grace_seconds)
 
 
 @asynccontextmanager
@@ -212,7 +207,7 @@ async def keep_up(
     # First of all: Ray reads the environment when it is imported.
     from cueline.cluster.connection import connected  # noqa: PLC0415 - as said
 
-    async with open_log(absolute(log_path)) as log:
+    async with open_log(log_path) as log:
         parts = parts_of(replace(log, grace_seconds=grace_seconds))
         namespace = namespace_of(parts.log_id)
         with connected(address, namespace) as connection:
