@@ -113,9 +113,9 @@ class Drive:
         return self._mailbox.news
 
     @property
-    def inbox_read(self) -> int:
-        """Up to where the session has read its inbox."""
-        return self._entity.state.inbox_read
+    def inbox_seen(self) -> int:
+        """See `SessionState.inbox_seen`."""
+        return self._entity.state.inbox_seen
 
     async def run(self) -> None:
         """Drive until the session rests or ends.

@@ -52,4 +52,4 @@ class Followed:
     async def unread(self) -> bool:
         """Whether its inbox holds messages that it has not read."""
         inbox = await self.store.head(sibling(self.stream, "inbox"))
-        return inbox.version > max(self.state.inbox_read, 1) or self.version == NO_STREAM
+        return inbox.version > self.state.inbox_seen or self.version == NO_STREAM

@@ -78,8 +78,8 @@ async def asked_agent(journal: Journal, stream: str) -> AgentSpec:
 
 async def unread_of(journal: Journal, state: SessionState) -> Unread:
     """Return the messages that a session, as it stands, has not read."""
-    read = max(state.inbox_read, 1)  # the first is the wish for the session itself
-    return [pair async for pair in journal.read(sibling(state.stream, "inbox"), read)]
+    inbox = sibling(state.stream, "inbox")
+    return [pair async for pair in journal.read(inbox, state.inbox_seen)]
 
 
 def check_heard(

@@ -73,7 +73,7 @@ class Mailbox:
             return []
         self.news, self.held_up, self.again_at = False, False, None
         received: list[MessageReceived] = []
-        seen = max(self._entity.state.inbox_read, 1)
+        seen = self._entity.state.inbox_seen
         try:
             async for recorded, said in self._entity.journal.read(self._inbox, seen):
                 message = await self._received(recorded, said, asks)

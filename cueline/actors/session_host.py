@@ -184,4 +184,4 @@ class SessionHost:
         """Whether there is something new for a session that has come to rest."""
         # Compared after the wait was recorded: a message that came in between
         # is seen here, or nudges the session, or finds it gone.
-        return await self._inbox_version(stream) > max(drive.inbox_read, 1) or drive.nudged
+        return await self._inbox_version(stream) > drive.inbox_seen or drive.nudged

@@ -27,7 +27,7 @@ def load_prefix(
     shell = ToyShell(stream)
     shell.now = now
     shell.state = SESSION.replay(facts, shell.state)
-    shell.mail = max(shell.state.inbox_read, 1)
+    shell.mail = shell.state.inbox_seen
     for fact in facts:
         shell.prompt.add(fact)
     return shell

@@ -156,6 +156,11 @@ class SessionState(Struct, frozen=True):
         return self.status in TERMINAL
 
     @property
+    def inbox_seen(self) -> int:
+        """How much of its inbox is not news: the first message is the wish for the session."""
+        return max(self.inbox_read, 1)
+
+    @property
     def poisoned(self) -> bool:
         """Whether it took down so many hosts that a person has to look at it first."""
         return self.takeovers >= MAX_TAKEOVERS and self.hold is not None
