@@ -1,7 +1,13 @@
 import asyncio
 import sys
 
+import pytest
+
 from cueline.loop import run
+
+
+async def switching():
+    return sys.getswitchinterval()
 
 
 async def loop_of_work():
@@ -16,3 +22,7 @@ def test_commands_run_in_asyncio_s_loop_where_there_is_no_uvloop(monkeypatch):
     monkeypatch.setitem(sys.modules, "uvloop", None)
 
     assert run(loop_of_work()).startswith("asyncio.")
+
+
+def test_a_thread_that_computes_keeps_commands_waiting_a_tenth_as_long_as_python_lets_it():
+    assert run(switching()) == pytest.approx(0.005 / 10)

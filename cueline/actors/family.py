@@ -61,10 +61,12 @@ async def asked_for(journal: Journal, stream: str) -> StartAsked:
     Raises:
         UnknownSessionError: there is no such session.
     """
-    async for _, asked in journal.read(sibling(stream, "inbox"), until=1):
-        assert isinstance(asked, StartAsked), "an inbox begins with the wish for its session"
-        return asked
-    raise unknown(stream)
+    begun = [fact async for _, fact in journal.read(sibling(stream, "inbox"), until=1)]
+    if not begun:
+        raise unknown(stream)
+    (asked,) = begun
+    assert isinstance(asked, StartAsked), "an inbox begins with the wish for its session"
+    return asked
 
 
 def unknown(stream: str) -> UnknownSessionError:
