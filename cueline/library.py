@@ -14,8 +14,8 @@ from cueline.actors.inbox import asked_agent, new_id, unread_of
 from cueline.actors.owner import check_resume, owner_of
 from cueline.agent import Agent
 from cueline.deciders.session import SESSION, session_of
-from cueline.errors import ConfigError, CuelineError, RejectedError, SessionFinishedError
-from cueline.events.inbox import StartAsked
+from cueline.errors import ConfigError, CuelineError
+from cueline.events.inbox import ResumeAsked, StartAsked
 from cueline.events.stream import stream_name
 from cueline.inline import inline
 from cueline.runtime import (
@@ -160,12 +160,9 @@ class Runtime:
         unread = [said for _, said in await unread_of(journal, state)]
         check_resume(state, unread, None if ours else owner)
         check_recorded(agent if state.setup is None else state.agent)
-        try:
-            await session.resume()
-        except SessionFinishedError:
-            raise
-        except RejectedError:
-            pass  # it was asked to stop: it is driven to its end, and nothing else
+        # Though it may have been asked to stop, and refuse it: a host that has set it aside hears.
+        self._here.tries_again(stream)
+        await self._log.post(stream, ResumeAsked(), agent)
         self._here.scope.add(stream)
         await self._here.place.place([stream])
         return session

@@ -155,8 +155,17 @@ class SessionHost:
         """Report; what will not pass by itself is set aside."""
         if not error.retryable and not isinstance(error, UnknownSessionError):
             with suppress(CuelineError):
-                self._set_aside[stream] = await self._inbox_version(stream)
+                inbox = await self._inbox_version(stream)
+                await self._let_go(stream)
+                self._set_aside[stream] = inbox
         self._on_trouble(stream, error)
+
+    async def _let_go(self, stream: str) -> None:
+        """Have nobody own a session, so that all can see that nobody drives it."""
+        store = self._journal.store
+        head = await store.head(stream)
+        if head.owner == self.incarnation:
+            await store.acquire(stream, f"{self.incarnation}.aside", head.epoch)
 
     async def _is_tried_again(self, stream: str) -> bool:
         """Whether a session that was set aside has been told something: it may be mended now."""

@@ -60,6 +60,7 @@ def resume(
 async def _resume(wish: "Wish") -> Exit:
     from cueline.actors.owner import check_resume, owner_of
     from cueline.cli.message import addressed
+    from cueline.cli.running import is_up
     from cueline.cli.starting import carry_on, check_channel
     from cueline.events.inbox import ResumeAsked
     from cueline.runtime import check_recorded
@@ -73,9 +74,11 @@ async def _resume(wish: "Wish") -> Exit:
         waiting = to.state.waiting
         asks = to.paused or (waiting is not None and waiting.kind != "approval")
         asks = asks and not to.stopping  # it is driven to its end, and nothing else
+        # An `up` has set it aside, or leaves it alone as it was found: it waits for a word.
+        left = owner is None and not wish.inline and is_up(wish.log)
 
         async def record_it() -> None:
-            if asks:
+            if asks or left:
                 await to.log.post(to.stream, ResumeAsked(), to.agent, by=f"user:{who()}")
 
         return await carry_on(to.log, to.stream, wish, record_it, show_past=False)

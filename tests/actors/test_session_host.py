@@ -6,6 +6,7 @@ import pytest
 
 from cueline.actors import session_host
 from cueline.actors.outfit import UNUSED, Outfits
+from cueline.actors.owner import check_resume, owner_of
 from cueline.actors.session_host import ACTIVATIONS
 from cueline.deciders.session import Status
 from cueline.deciders.session.due import RecoverTool
@@ -22,7 +23,7 @@ from cueline.events.session import ModelFailed, SessionTakenOver, SessionWaiting
 from cueline.events.store import Draft, Write
 from cueline.testing.crash import Life, World
 from cueline.testing.fakes import Runners, TurnModel, agent_spec, asks_for, says
-from tests.actors.scene import SESSION, Scene, Valve
+from tests.actors.scene import SESSION, Scene, Valve, living
 
 
 async def test_a_former_owner_writes_nothing_more_and_drops_the_session_silently():
@@ -130,6 +131,29 @@ async def test_a_session_that_was_set_aside_is_tried_again_when_it_is_told_somet
 
     assert 2 == (await scene.count())["SessionIdle"]
     assert 1 == len(world.troubles)
+
+
+async def owner_in(scene):
+    outside = scene.outside
+    return await owner_of(outside.store, outside.board, SESSION, scene.clock.now())
+
+
+async def test_nobody_owns_a_session_that_was_set_aside_until_it_is_tried_again():
+    # C9: who has mended it may resume it, though its host lives.
+    scene = Scene({(1, 1): Valve(), (1, 2): Valve()})
+    await (await scene.begin()).kill()
+    events = scene.outside.store._tables.streams[SESSION].events
+    whole = events[1]
+    await damage(scene.outside.store)
+    world = await scene.world()
+    host = await living(scene, world.name)
+    events[1] = whole
+
+    check_resume(await scene.state(), [], await owner_in(scene))
+    await scene.say(ResumeAsked())
+
+    assert host.incarnation == (await owner_in(scene)).incarnation
+    assert [SESSION] == await world.host.active()
 
 
 async def test_a_bug_in_one_session_is_reported_and_leaves_its_neighbours_alone():

@@ -7,8 +7,10 @@ from getpass import getuser
 
 import pytest
 
+from cueline.actors.presence import presence_of
 from cueline.cli.message import addressed, say
 from cueline.events.inbox import MessageSent
+from cueline.up_record import UpRecord
 
 
 def test_a_decision_from_another_shell_counts_when_the_session_is_driven(asking):
@@ -109,6 +111,37 @@ def test_a_resume_takes_back_a_pause_that_nobody_has_read(asking):
 
     assert "session one: waiting" in done.stdout
     assert "waiting" == asking.json("list")[0]["shown_status"]
+
+
+@pytest.fixture
+def kept_up(asking):
+    """A log that an `up` has, which does not drive session `one`."""
+    UpRecord(address="a:1", namespace="n", version="1", keeper=presence_of("up")).write(asking.log)
+    return asking
+
+
+def resumes(shell):
+    """Return how often session `one` was told to go on."""
+    return len(shell("audit", "--type", "ResumeAsked", "--json").stdout.splitlines())
+
+
+# It has set the session aside, or found it and leaves it alone.
+@pytest.mark.parametrize("said", [[], ["stop"]])
+def test_an_up_is_told_of_what_is_resumed_and_nobody_drives(kept_up, said):
+    for word in said:
+        kept_up(word, "one")
+
+    done = kept_up("resume", "one", "--detach")
+
+    assert 0 == done.exit_code
+    assert 1 == resumes(kept_up)
+
+
+def test_what_is_resumed_beside_an_up_is_no_word_to_that(kept_up):
+    kept_up("approve", "one.1.0.1")
+
+    assert 0 == kept_up("resume", "one", "--inline").exit_code
+    assert 0 == resumes(kept_up)
 
 
 def test_lanes_exclude_each_other(asking):

@@ -5,7 +5,7 @@ import pytest
 import cueline
 from cueline.actors.inbox import post
 from cueline.errors import CorruptEventError
-from cueline.events.inbox import MessageSent
+from cueline.events.inbox import MessageSent, StopAsked
 from cueline.stores.sqlite_library import sqlite_library
 from cueline.testing.wait import await_until
 from tests.scripted import scripted
@@ -46,3 +46,19 @@ async def test_a_session_that_could_not_be_read_goes_on_when_it_is_resumed(tmp_p
 
     assert ("idle", "Again.") == (result.status, result.text)
     assert [CorruptEventError] == [type(error) for _, error in told]
+
+
+# A stop is no exception: it is driven to its end, though it takes no more messages.
+async def test_a_session_that_could_not_be_read_is_stopped_when_it_is_resumed(tmp_path):
+    path, told = tmp_path / "log.db", []
+    async with cueline.open_runtime(
+        path, on="inline", on_trouble=lambda *trouble: told.append(trouble)
+    ) as here:
+        session = await here.start(GREETER, "Hello", id="one", open=True)
+        await session.result()
+        swap(path, "evening", "morning")
+        await post(here._log.journal(), session.stream, StopAsked())
+        await await_until(lambda: told)
+        swap(path, "morning", "evening")
+
+        assert "stopped" == (await (await here.resume("one")).result()).status
