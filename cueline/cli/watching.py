@@ -111,11 +111,13 @@ class Watch:
         return self._resting.is_set()
 
     def stuck(self, stream: str, error: CuelineError) -> None:
-        """Hear that a session cannot be driven: for now, or at all."""
+        """Hear that the session cannot be driven, or that what drives it has trouble."""
         if error.retryable:
             self._warn(f"warning: {error} (tried again until it works)")
         elif stream == self._stream:
             self._fail(error)
+        else:
+            self._warn(f"warning: {stream}: {error}")
 
     def pause(self) -> None:
         """Ask the session to pause, and leave when it does, or when time is up."""

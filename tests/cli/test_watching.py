@@ -12,7 +12,7 @@ from cueline.cli.failure import Exit
 from cueline.cli.watching import Watch
 from cueline.console.screen import Screen
 from cueline.deciders.session import SESSION
-from cueline.errors import LogUnavailableError
+from cueline.errors import ClusterError, LogUnavailableError
 from cueline.events.agent import Policy
 from cueline.events.inbox import DecisionGiven, MessageSent
 from cueline.events.message import Estimate
@@ -35,6 +35,19 @@ async def test_trouble_that_may_pass_is_told_once_and_waited_for(finished, capsy
         assert await watch.until_it_rests()
 
     told = "warning: log.db: the disk is full (tried again until it works)\n"
+    assert told == capsys.readouterr().err
+
+
+# A host that cannot be started, a breaker that cannot be read: else it waits without a word.
+async def test_lasting_trouble_of_what_the_session_needs_is_told_and_ends_nothing(finished, capsys):
+    async with open_log(finished.log) as log:
+        watch = Watch(log, ONE, Screen(quiet=True), attended=False)
+        await watch.catch_up(show=False)
+        watch.stuck("watching the fleet", ClusterError("host-1", "it did not start"))
+
+        assert await watch.until_it_rests()
+
+    told = "warning: watching the fleet: host-1: it did not start\n"
     assert told == capsys.readouterr().err
 
 
