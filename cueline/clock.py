@@ -1,6 +1,7 @@
 """The one place where time comes in."""
 
 import asyncio
+import time
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -27,3 +28,8 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         """See `Clock.sleep`."""
         await asyncio.sleep(seconds)
+
+
+def boot_seconds() -> float:
+    """Return a time that also passes while the machine sleeps."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

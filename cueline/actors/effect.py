@@ -20,6 +20,9 @@ from cueline.events.message import Cost, Estimate, Usage
 
 RUNNER_SECONDS = 600.0
 """After so long a silence a runner is gone (its calls ended themselves before)."""
+DEAF_SECONDS = RUNNER_SECONDS / 2
+"""After so long without a word from anybody a runner ends, and a host that nobody else would end:
+nobody counts it as gone before."""
 REACH_SECONDS = 2.0
 """How long a runner is tried before the session rests."""
 

@@ -6,17 +6,16 @@ fetch what came of them with one long poll each.
 
 import asyncio
 import os
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from cueline.actors.effect import RUNNER_SECONDS
+from cueline.actors.effect import DEAF_SECONDS, RUNNER_SECONDS
 from cueline.actors.presence import BEAT_SECONDS, presence_of
 from cueline.actors.runner import CallName, Runner
 from cueline.actors.tool import ToolOrder
-from cueline.clock import SystemClock
+from cueline.clock import SystemClock, boot_seconds
 from cueline.cluster.log_writer import Answer
 from cueline.cluster.order import Orders
 from cueline.cluster.remote_store import RemoteStore
@@ -24,8 +23,6 @@ from cueline.cluster.site import Site
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import PAGE_BYTES, Presence
 
-DEAF_SECONDS = RUNNER_SECONDS / 2
-"""After so long without a word from anybody a runner ends: nobody counts it as gone before."""
 _LOOK_SECONDS = 1.0
 
 
@@ -54,11 +51,6 @@ class Desk:
     reports: dict[int, Report] = field(default_factory=dict)
     bell: asyncio.Event = field(default_factory=asyncio.Event)
     polled_at: float = 0.0
-
-
-def boot_seconds() -> float:
-    """Return a time that also passes while the machine sleeps."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class RunnerActor:

@@ -6,15 +6,15 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from cueline.actors.effect import DEAF_SECONDS
 from cueline.actors.presence import SILENCE_SECONDS, beat_always, presence_of
 from cueline.actors.session_host import SessionHost
-from cueline.clock import SystemClock
+from cueline.clock import SystemClock, boot_seconds
 from cueline.cluster.approval_gate import RemoteGate
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, call
 from cueline.cluster.cost_ledger import RemoteLedger
 from cueline.cluster.order import Orders
 from cueline.cluster.remote_store import RemoteStore
-from cueline.cluster.runner import DEAF_SECONDS, boot_seconds
 from cueline.cluster.runner_directory import Directory, RunnerCard
 from cueline.cluster.site import Site
 from cueline.errors import CuelineError

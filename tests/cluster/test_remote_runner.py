@@ -4,11 +4,11 @@ import pickle
 import pytest
 from ray.exceptions import ActorDiedError, ActorUnavailableError
 
-from cueline.actors.effect import RUNNER_SECONDS
+from cueline.actors.effect import DEAF_SECONDS, RUNNER_SECONDS
 from cueline.actors.runner import CallName, Runner
 from cueline.actors.tool import ToolOutput
 from cueline.cluster.remote_runner import RemoteRunner
-from cueline.cluster.runner import DEAF_SECONDS, RunnerActor
+from cueline.cluster.runner import RunnerActor
 from cueline.errors import RunnerGoneError, StaleOrderError
 
 NAME = CallName("session-default/7f3a", "session-default/7f3a/1.0", 1, "runner-1", 1)
