@@ -109,7 +109,7 @@ class Parts:
 
 @asynccontextmanager
 async def on_ray(
-    log: Log, *, scope: Collection[str] | None, address: str | None = None, on_trouble: Trouble
+    log: Log, *, scope: Collection[str], address: str | None = None, on_trouble: Trouble
 ) -> AsyncIterator[KnownPlace]:
     """Drive the sessions of *scope* on a Ray cluster.
 

@@ -47,12 +47,12 @@ async def command(
     *,
     store: EventStore,
     board: PresenceBoard,
-    scope: Collection[str] | None,
+    scope: Collection[str],
     on_trouble: Trouble,
     hosts: int,
     runners: int,
 ) -> AsyncIterator[Command]:
-    """Start actors that drive the sessions of *scope*, and take them down at the end.
+    """Start actors that drive the sessions of *scope*, which may grow, until this ends.
 
     Raises:
         ClusterError: they do not start; the message says why.
@@ -75,7 +75,7 @@ async def command(
             await starting
         finally:
             starting.cancel()
-        with meanwhile(_watch_ray(site, scope or (), on_trouble)):
+        with meanwhile(_watch_ray(site, scope, on_trouble)):
             yield Command(supervisor)
         await supervisor.drain(0.0)
     finally:

@@ -18,6 +18,7 @@ from cueline.cluster import fleet as fleets
 from cueline.cluster import member as members
 from cueline.cluster import supervisor as supervisors
 from cueline.cluster.command import _watch_ray
+from cueline.cluster.connection import Connection
 from cueline.cluster.fleet import Fleet
 from cueline.cluster.member import Member, News
 from cueline.cluster.supervisor import Supervisor
@@ -230,6 +231,29 @@ async def test_who_waits_is_told_when_ray_has_ended_where_the_log_is(monkeypatch
     watching.cancel()
 
     assert (3, "session-default/7f3a", "Ray: it has ended on this machine") == troubles[0]
+
+
+async def test_who_waits_for_what_was_started_since_is_told_when_ray_has_ended(there, monkeypatch):
+    # I14: a runtime begins with no session at all.
+    scope, told = set(), []
+
+    async def nothing(*_):
+        pass
+
+    fleet = SimpleNamespace(open_log=nothing, close_log=lambda: None)
+    idle = SimpleNamespace(start=nothing, drain=nothing, close=nothing, fleet=fleet)
+    monkeypatch.setattr(commands, "Supervisor", lambda *_, **__: idle)
+    monkeypatch.setattr(commands, "living_nodes", members.living_nodes)
+    monkeypatch.setattr(commands, "TICK_SECONDS", 0.0)
+    gone = Connection("127.0.0.1:1", "a node that has ended", ours=True)
+    hear = lambda stream, _: told.append(stream)  # noqa: E731
+    parts = {"store": None, "board": None, "hosts": 1, "runners": 1}
+
+    async with commands.command(gone, "n", None, scope=scope, on_trouble=hear, **parts):
+        scope.add("session-default/7f3a")
+        await await_until(lambda: told)
+
+    assert "session-default/7f3a" == told[0]
 
 
 def waited_for(there, placed):
