@@ -5,6 +5,7 @@ import shutil
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -69,8 +70,8 @@ def connected(address: str | None, namespace: str) -> Iterator[Connection]:
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise _explained(address, error) from error
     finally:
-        # Ray sets its own, which would end the process before anything is drained.
-        if handler is not None:
+        # Ray sets its own, where it may, which would end the process before anything is drained.
+        if handler is not None and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, handler)
     # Ray's own debugger does the same: nothing else keeps what Ray says of a
     # process that died off the terminal.

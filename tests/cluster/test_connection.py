@@ -1,8 +1,10 @@
+import asyncio
 import subprocess
 import sys
 
 import pytest
 
+from cueline.cluster import connection
 from cueline.cluster.connection import connected
 from cueline.errors import ClusterError
 
@@ -22,3 +24,19 @@ def test_asking_for_a_cluster_does_not_load_ray():
     told = subprocess.check_output([sys.executable, "-c", program], text=True)
 
     assert "False" == told.strip()
+
+
+async def test_ray_can_be_wanted_in_any_thread(monkeypatch):
+    # Only the main thread may set a signal's handler; Ray itself does without.
+    def start(_):
+        raise RuntimeError("no room")
+
+    def connect():
+        with connected(None, "x"):
+            pass
+
+    monkeypatch.setattr(connection, "_prepare", lambda *, ours: None)
+    monkeypatch.setattr(connection, "_start", start)
+
+    with pytest.raises(ClusterError, match="it cannot be started on this machine: no room"):
+        await asyncio.to_thread(connect)
