@@ -17,9 +17,8 @@ from cueline.actors.background import Step, begin
 from cueline.actors.left_alone import AllBut, left_running
 from cueline.actors.presence import BEAT_SECONDS, beat_always, death_of, find, presence_of
 from cueline.clock import SystemClock
-from cueline.cluster.call import DEAD, UNCLEAR, awake, call
-from cueline.cluster.fleet import START_SECONDS
-from cueline.cluster.log_writer import start_writer
+from cueline.cluster.call import DEAD, UNCLEAR, call
+from cueline.cluster.log_writer import open_log, start_writer
 from cueline.cluster.member import Member, News, Role
 from cueline.cluster.order import DISPATCHER
 from cueline.cluster.remote_store import RemoteStore
@@ -133,9 +132,7 @@ class DispatcherActor:
 
     async def _take_charge(self) -> None:
         """Have the log written here, and become its dispatcher."""
-        writer = start_writer(self._site)
-        with awake(writer):
-            await call(writer.start.remote(), START_SECONDS)
+        await open_log(self._site, start_writer(self._site))
         self._epoch = await self._acquire()
         # At once: a fleet may take longer to start than silence counts as death.
         beating = beat_always(self._store, self.presence, SystemClock())

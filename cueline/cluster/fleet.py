@@ -16,7 +16,7 @@ from cueline.actors.presence import death_of, ended, find
 from cueline.actors.session_host import HostPort
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
-from cueline.cluster.log_writer import start_writer
+from cueline.cluster.log_writer import open_log, start_writer
 from cueline.cluster.member import CALL_SECONDS, Member, News, Role, attempt
 from cueline.cluster.runner import RunnerActor
 from cueline.cluster.runner_directory import RunnerCard, leaving_nodes, living_nodes, removal
@@ -59,21 +59,9 @@ class Fleet:
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def open_log(self) -> None:
-        """Start the writer, and wait until it has opened the log.
-
-        Raises:
-            LogUnavailableError: the log cannot be opened on the node that was named.
-            ClusterError: the writer does not start.
-        """
-        writer = self._writer = start_writer(self.site)
-        try:
-            log_id = await call(writer.start.remote(), START_SECONDS)
-        except (*DEAD, *UNCLEAR) as error:
-            raise ClusterError("the cluster", "the log's writer does not start") from error
-        if log_id != self.site.parts.log_id:
-            # The same path on another machine, or in another container.
-            reason = "its node here has another log at this path; a cluster has to share the disk"
-            raise ClusterError("the cluster", reason)
+        """Start the writer, and wait until it has opened the log. Raises what `open_log` raises."""
+        self._writer = start_writer(self.site)
+        await open_log(self.site, self._writer)
 
     async def start(self, hosts: int, runners: int, adopted: Sequence[Member] = ()) -> None:
         """Start what *adopted* lacks, and wait until a host drives; who is silent is lost.

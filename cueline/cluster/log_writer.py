@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from cueline.cluster.call import Handle
+from cueline.cluster.call import DEAD, UNCLEAR, Handle, awake, call
 from cueline.cluster.site import Parts, Site
-from cueline.errors import CuelineError
+from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import (
     PAGE_BYTES,
     EventStore,
@@ -17,6 +17,8 @@ from cueline.events.store import (
     RecordedEvent,
     Write,
 )
+
+START_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,24 @@ class LogWriterActor:
 def start_writer(site: Site) -> Handle:
     """Start the writer of the site's log, unless it is there; Ray restarts it."""
     return site.create(LogWriterActor, site.named("writer"), site.parts, restarts=True)
+
+
+async def open_log(site: Site, writer: Handle) -> None:
+    """Wait until *writer* has opened the site's log.
+
+    Raises:
+        LogUnavailableError: the log cannot be opened on the node that was named.
+        ClusterError: the writer does not start, or has another log.
+    """
+    try:
+        with awake(writer):
+            log_id = await call(writer.start.remote(), START_SECONDS)
+    except (*DEAD, *UNCLEAR) as error:
+        raise ClusterError("the cluster", "the log's writer does not start") from error
+    if log_id != site.parts.log_id:
+        # The same path on another machine, or in another container.
+        reason = "its node here has another log at this path; a cluster has to share the disk"
+        raise ClusterError("the cluster", reason)
 
 
 async def page_of(events: AsyncIterator[RecordedEvent]) -> Page:

@@ -1,0 +1,36 @@
+"""What a dispatcher in an actor of its own makes of its log, without a cluster."""
+
+from concurrent.futures import Future
+from types import SimpleNamespace
+
+import pytest
+import ray
+
+from cueline.clock import SystemClock
+from cueline.cluster.dispatcher import DispatcherActor, Wanted
+from cueline.errors import ClusterError
+from cueline.events.codec import Codec
+from cueline.events.journal import Journal
+from cueline.stores.memory import MemoryStore
+
+
+@pytest.fixture
+def dispatcher(monkeypatch):
+    """A dispatcher whose writer opens the log `theirs`."""
+    opened = Future()
+    opened.set_result("theirs")
+    asked = SimpleNamespace(remote=lambda: SimpleNamespace(future=lambda: opened))
+    writer = SimpleNamespace(start=asked)
+    store = MemoryStore(SystemClock())
+    journal = Journal(store, Codec(), SystemClock().now)
+    parts = SimpleNamespace(log_id="ours", journal=lambda _: journal)
+    site = SimpleNamespace(parts=parts, named=str, create=lambda *_, **__: writer)
+    begun = SimpleNamespace(was_current_actor_reconstructed=False)
+    monkeypatch.setattr(ray, "get_runtime_context", lambda: begun)
+    return DispatcherActor(site, Wanted(), "up-1")
+
+
+async def test_another_log_at_the_same_path_is_refused(dispatcher):
+    # On another machine, or in another container.
+    with pytest.raises(ClusterError, match="has another log at this path"):
+        await dispatcher.start()
