@@ -24,7 +24,14 @@ from cueline.cluster.order import DISPATCHER
 from cueline.cluster.remote_store import RemoteStore
 from cueline.cluster.site import Site
 from cueline.cluster.supervisor import Supervisor
-from cueline.errors import ClusterError, CuelineError, FencedError, LogLostError, SessionOwnedError
+from cueline.errors import (
+    ClusterError,
+    CuelineError,
+    FencedError,
+    KeyReusedError,
+    LogLostError,
+    SessionOwnedError,
+)
 from cueline.events.dispatcher import (
     DispatcherEvent,
     DispatcherStarted,
@@ -259,15 +266,15 @@ class DispatcherActor:
 
     async def _record(self, facts: Sequence[DispatcherEvent]) -> None:
         """Append *facts*; a dispatcher that another has succeeded ends here."""
-        write = FactWrite(
-            stream=DISPATCHER,
-            steps=[[fact] for fact in facts],
-            expected_version=self._version,
-            epoch=self._epoch,
-            actor="system:dispatcher",
-        )
-        clock = SystemClock()
+        steps, clock = [[fact] for fact in facts], SystemClock()
         while True:
+            write = FactWrite(
+                stream=DISPATCHER,
+                steps=steps,
+                expected_version=self._version,
+                epoch=self._epoch,
+                actor="system:dispatcher",
+            )
             try:
                 await self._journal.append([write], key=f"{self._epoch}.{self._version}")
             except FencedError:
@@ -275,6 +282,9 @@ class DispatcherActor:
                 os._exit(1)
             except LogLostError:
                 raise
+            except KeyReusedError:
+                # Of what was appended last, we were cancelled before we heard.
+                self._version = (await self._journal.store.head(DISPATCHER)).version
             except CuelineError:
                 await clock.sleep(BEAT_SECONDS)
             else:
