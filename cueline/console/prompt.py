@@ -82,7 +82,6 @@ class Prompts:
     def withdraw(self, approval: str) -> None:
         """Forget a question: it was answered, here or elsewhere, or it expired."""
         if self._waiting.pop(approval, None) is not None:
-            self._typed = ""
             self._refresh()
 
     @contextmanager

@@ -241,6 +241,17 @@ async def test_a_question_that_was_answered_elsewhere_is_not_asked(person):
     assert [("one.1.1.1", "deny")] == person.given
 
 
+async def test_an_answer_that_is_typed_stays_when_another_question_is_answered_elsewhere(person):
+    person.prompts.ask(question("one.1.0.1"))
+    person.prompts.ask(question("one.1.1.1"))
+    await person.press("y")
+
+    person.prompts.withdraw("one.1.1.1")
+    await person.press("\r")
+
+    assert [("one.1.0.1", "grant")] == person.given
+
+
 async def test_keys_without_a_question_do_nothing(person):
     await person.press("y\r")
 
