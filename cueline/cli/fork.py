@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +23,7 @@ from cueline.cli.option import (
 )
 from cueline.cli.outside import outside_of
 from cueline.cli.terminal import who
-from cueline.errors import ConfigError, CuelineError, RejectedError
+from cueline.errors import ConfigError, CuelineError, RejectedError, UnknownOutcomeError
 
 if TYPE_CHECKING:
     from cueline.cli.outside import Outside
@@ -182,6 +183,8 @@ def copied(agent: "AgentSpec", id: str, log: Path) -> Iterator[tuple["AgentSpec"
     moved = place.model_copy(update={"path": str(copy)})
     try:
         yield agent.model_copy(update={"workspace": moved}), _NOTE
+    except UnknownOutcomeError:
+        raise  # perhaps it is recorded, and works there
     except CuelineError:
         shutil.rmtree(copy)
         raise
@@ -194,12 +197,17 @@ def _copy(source: Path, copy: Path, log: Path) -> None:
         raise ConfigError(
             str(copy), "it is in the way of the workspace's copy; choose another --id"
         )
-    # A log that lies among the files is nobody's file to work on.
-    inside = log.resolve().is_relative_to(source)
-    left_out = shutil.ignore_patterns(f"{log.name}*") if inside else None
     try:
-        shutil.copytree(source, copy, symlinks=True, ignore=left_out)
+        shutil.copytree(source, copy, symlinks=True, ignore=partial(_files_of, log.resolve()))
     except (OSError, shutil.Error) as error:
         shutil.rmtree(copy, ignore_errors=True)
         why = f"the workspace cannot be copied to {copy}: {error}"
         raise ConfigError(str(source), why) from error
+
+
+def _files_of(log: Path, folder: str, names: list[str]) -> list[str]:
+    """Return those of *names* in *folder* that are the log, which is nobody's file to work on."""
+    if Path(folder).resolve() != log.parent:
+        return []
+    beside = (f"{log.name}-", f"{log.name}.presence")
+    return [each for each in names if each == log.name or each.startswith(beside)]
