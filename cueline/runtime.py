@@ -19,13 +19,16 @@ from cueline.actors.grace import GRACE_SECONDS
 from cueline.actors.lookout import Lookout
 from cueline.agent import Agent, secret_names, secret_values
 from cueline.clock import Clock, SystemClock
+from cueline.deciders.policy import NOT_ESTIMATED, judge
 from cueline.environment import HERE
-from cueline.events.agent import AgentSpec, Fallback, Hook, Limits, each_model
+from cueline.errors import ConfigError
+from cueline.events.agent import AgentSpec, Fallback, Hook, Limits, ToolSpec, each_model
 from cueline.events.budget import Allowance
 from cueline.events.clean import Redactor, clean
 from cueline.events.codec import Codec
 from cueline.events.inbox import InboxMessage, StartAsked
 from cueline.events.journal import Journal
+from cueline.events.message import Arguments, Estimate
 from cueline.events.session import WaitKind
 from cueline.events.store import Appended, EventStore, PresenceBoard
 from cueline.hook import run_hook
@@ -75,6 +78,35 @@ class Log:
         """See `inbox.post`; the secrets of the session's *agent* are taken out first (I11)."""
         kept, _ = clean(message, self.redactor(agent))
         return await inbox.post(self.journal(agent), stream, kept, by=by, key=key)
+
+    async def check_edit(self, agent: AgentSpec, tool: ToolSpec, arguments: Arguments) -> None:
+        """See `check_edit`."""
+        await check_edit(agent, tool, arguments)
+
+
+async def check_edit(agent: AgentSpec, tool: ToolSpec, arguments: Arguments) -> None:
+    """Refuse other *arguments* for a call of *tool*, where no person can allow them.
+
+    Raises:
+        ConfigError: they do not fit the tool, or a rule denies them.
+    """
+    from cueline.tools.estimate import estimate
+
+    cost = await estimate(tool, arguments) if tool.estimates else NOT_ESTIMATED
+    if (problem := problem_of_edit(agent, tool, arguments, cost)) is not None:
+        raise ConfigError("the edit", problem)
+
+
+def problem_of_edit(
+    agent: AgentSpec, tool: ToolSpec, arguments: Arguments, cost: Estimate = NOT_ESTIMATED
+) -> str | None:
+    """Say why a call cannot run with *arguments*; None when a person may allow it."""
+    from cueline.tools.arguments import check_call
+
+    if (problem := check_call(tool, arguments)) is not None:
+        return problem
+    judged = judge(agent.policy, tool, arguments, estimate=cost, workspace=agent.workspace)
+    return f"a rule denies it ({judged.rule})" if judged.answer == "deny" else None
 
 
 def recorded(agent: Agent, environ: Mapping[str, str] = HERE) -> AgentSpec:

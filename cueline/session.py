@@ -6,16 +6,18 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol
 
+from cueline.actors.approval_gate import ApprovalName
 from cueline.actors.fold import fold
 from cueline.actors.followed import Followed
 from cueline.actors.inbox import asked_agent, check_asked_for, check_heard, unread_of
 from cueline.actors.lookout import Lookout
 from cueline.actors.waiter import Home, Told, Waiter, told_by
 from cueline.clock import Clock
+from cueline.deciders.approval import APPROVAL, refusal, vote_of
 from cueline.deciders.session import SESSION, SessionState, Status, session_of
 from cueline.deciders.session.unread import will_stop
-from cueline.errors import NotPendingError
-from cueline.events.agent import AgentSpec
+from cueline.errors import NotPendingError, RejectedError
+from cueline.events.agent import AgentSpec, ToolSpec
 from cueline.events.inbox import (
     DecisionGiven,
     InboxMessage,
@@ -27,6 +29,7 @@ from cueline.events.inbox import (
     StopAsked,
 )
 from cueline.events.journal import Journal
+from cueline.events.message import Arguments
 from cueline.events.session import (
     ApprovalRequested,
     SessionCompleted,
@@ -70,6 +73,10 @@ class OpenLog(Protocol):
         key: str | None = None,
     ) -> Appended:
         """Put *message* into a session's inbox, without the secrets of its *agent* (I11)."""
+        ...
+
+    async def check_edit(self, agent: AgentSpec, tool: ToolSpec, arguments: Arguments) -> None:
+        """Refuse other *arguments* for a call of *tool*, where no person can allow them."""
         ...
 
 
@@ -191,7 +198,10 @@ class Session:
 
         Raises:
             NotPendingError: it does not wait (any more); and what `send` raises.
-                What the rules refuse is a `MessageRefused` among the events.
+            RejectedError: whoever allows it may not, or not like that.
+            ConfigError: the edit does not fit the tool, or a rule denies it.
+
+        What is decided meanwhile goes before: then it is a `MessageRefused` among the events.
         """
         await self._decide(request, "grant", by, note, edit=edit, always=always)
 
@@ -228,7 +238,23 @@ class Session:
         asked = [call.approval.id for call in state.open_calls if call.approval and call.asking]
         if request.approval not in asked:
             raise NotPendingError(request.approval, "it does not wait any more")
+        await self._check(decision)
         await self._post(decision, by=f"user:{by}")
+
+    async def _check(self, decision: DecisionGiven) -> None:
+        """Refuse what the gate, or the runner, would refuse when it reads it."""
+        name = ApprovalName(self.stream, decision.approval).stream
+        state, _ = await fold(self._journal, name, APPROVAL, APPROVAL.initial_state)
+        if (opened := state.opened) is None:
+            return
+        now = self._log.clock.now()
+        if (why := refusal(state, vote_of(decision, "", now))) is not None:
+            over = not state.pending or now > opened.deadline_at
+            raise (NotPendingError if over else RejectedError)(decision.approval, why)
+        agent = await asked_agent(self._journal, self.stream)
+        if decision.edit is not None:
+            tool = next(each for each in agent.tools if each.name == opened.tool)
+            await self._log.check_edit(agent, tool, decision.edit)
 
     async def _state(self) -> SessionState:
         state, _ = await fold(self._journal, self.stream, SESSION, session_of(self.stream))

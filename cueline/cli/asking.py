@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from cueline.cli.deciding import say_of
-from cueline.cli.editing import problem_of_edit, tool_of
+from cueline.cli.editing import tool_of
 from cueline.cli.terminal import who
 from cueline.console.edit import edited
 from cueline.console.prompt import Answered
@@ -19,6 +19,7 @@ from cueline.events.inbox import DecisionGiven
 from cueline.events.message import ToolCall
 from cueline.events.session import ApprovalRequested
 from cueline.events.stream import shown
+from cueline.runtime import problem_of_edit
 
 
 def question_of(fact: ApprovalRequested, called: ToolCall | None, state: SessionState) -> Question:
@@ -63,7 +64,8 @@ def changed(question: Question, change: str, agent: AgentSpec) -> Question:
         ConfigError: they do not fit the tool, or no person can allow them.
     """
     arguments = edited(question.arguments, [change])
-    if (problem := problem_of_edit(question.tool, arguments, agent)) is not None:
+    tool = tool_of(agent, question.tool)
+    if (problem := problem_of_edit(agent, tool, arguments)) is not None:
         raise ConfigError("the edit", problem)
     return replace(question, arguments=arguments, edited=True)
 

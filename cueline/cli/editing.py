@@ -1,13 +1,13 @@
 """What a person may make of a call: other arguments, and what is allowed for good."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from cueline.console.edit import edited
-from cueline.deciders.policy import NOT_ESTIMATED, always, judge
-from cueline.errors import ConfigError
+from cueline.deciders.policy import always
 from cueline.events.agent import AgentSpec, ToolSpec
 from cueline.events.approval import ApprovalOpened
-from cueline.events.message import Arguments, Estimate
+from cueline.events.message import Arguments
+from cueline.runtime import check_edit
 
 
 async def checked_edit(
@@ -18,30 +18,9 @@ async def checked_edit(
     Raises:
         ConfigError: they do not fit the tool, or no person can allow them.
     """
-    from cueline.tools.estimate import estimate
-
     arguments = edited(asked.arguments, changes)
-    tool = tool_of(agent, asked.tool)
-    cost = await estimate(tool, arguments) if tool.estimates else NOT_ESTIMATED
-    if (problem := problem_of_edit(asked.tool, arguments, agent, cost)) is not None:
-        raise ConfigError("the edit", problem)
+    await check_edit(agent, tool_of(agent, asked.tool), arguments)
     return arguments
-
-
-def problem_of_edit(
-    tool: str, arguments: Mapping[str, object], agent: AgentSpec, cost: Estimate = NOT_ESTIMATED
-) -> str | None:
-    """Say why a call cannot run with *arguments*; None when a person may allow it."""
-    from cueline.tools.arguments import check_call
-
-    spec = tool_of(agent, tool)
-    if (problem := check_call(spec, dict(arguments))) is not None:  # type: ignore[arg-type]  # it is JSON
-        return problem
-    given: Arguments = dict(arguments)  # type: ignore[arg-type]  # likewise
-    judged = judge(agent.policy, spec, given, estimate=cost, workspace=agent.workspace)
-    if judged.answer == "deny":
-        return f"a rule denies it ({judged.rule})"
-    return None
 
 
 def always_of(asked: ApprovalOpened, edit: Arguments | None, agent: AgentSpec) -> tuple[str, ...]:

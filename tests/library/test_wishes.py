@@ -3,9 +3,10 @@
 import pytest
 from pydantic import ValidationError
 
-from cueline.errors import NotPendingError, RejectedError, SessionFinishedError
+import cueline
+from cueline.errors import ConfigError, NotPendingError, RejectedError, SessionFinishedError
 from cueline.testing.wait import await_until
-from tests.scripted import HELD, HELLO, ask, holder
+from tests.scripted import HELD, HELLO, ask, holder, scripted
 
 
 # I7: what is sent again because nobody knows whether it arrived is there once.
@@ -90,7 +91,7 @@ async def test_all_that_goes_with_a_grant_is_said(runtime, log):
     async with runtime() as here:
         session = await here.start(holder(approval="all_writes"), "Go", id="one")
         (asked,) = [f async for f in session.events() if f.type == "ApprovalRequested"]
-        await session.approve(asked, "ann", "Once more", edit={"a": 1}, always=["*.md"])
+        await session.approve(asked, "ann", "Once more", edit={}, always=["*.md"])
 
     *_, (_, given) = [each async for each in log.journal().read("inbox-default/one")]
     assert ("grant", "ann", "Once more", "api") == (
@@ -99,7 +100,7 @@ async def test_all_that_goes_with_a_grant_is_said(runtime, log):
         given.note,
         given.channel,
     )
-    assert ({"a": 1}, ("*.md",), asked.digest) == (given.edit, given.always, given.digest)
+    assert ({}, ("*.md",), asked.digest) == (given.edit, given.always, given.digest)
 
 
 async def test_a_question_that_was_answered_takes_no_other_answer(runtime):
@@ -112,3 +113,53 @@ async def test_a_question_that_was_answered_takes_no_other_answer(runtime):
 
         with pytest.raises(NotPendingError, match=r"one\.1\.0\.1: it does not wait any more"):
             await session.approve(asked)
+
+
+@cueline.tool(sensitive=True)
+async def post(words: str) -> str:
+    """Post a notice."""
+    return words
+
+
+async def asked_to_post(runtime, **policy):
+    script = 'reply = [{ calls = [{ name = "post", arguments = { words = "Hi" } }] }]'
+    session = await runtime.start(scripted(script, post, policy=policy), "Go", id="one")
+    (asked,) = [f async for f in session.events() if f.type == "ApprovalRequested"]
+    return session, asked
+
+
+# C17: whoever may not allow it learns so from the one that they said it to.
+async def test_who_may_not_allow_a_call_is_told_at_once(runtime, log):
+    rule = {"name": "two", "answer": "ask", "may_grant": ["ann", "ben"], "votes": 2}
+    async with runtime() as here:
+        session, asked = await asked_to_post(here, rules=[rule])
+        with pytest.raises(RejectedError, match="eve may not allow it; ann or ben may"):
+            await session.approve(asked, by="eve")
+        with pytest.raises(RejectedError, match="it takes 2 people, so one alone can neither"):
+            await session.approve(asked, by="ann", edit={"words": "Bye"})
+
+    assert ["StartAsked"] == [f.type async for _, f in log.journal().read("inbox-default/one")]
+
+
+@pytest.mark.parametrize(
+    ("edit", "why"),
+    [({"words": 1}, 'words: 1 is not of type "string"'), ({"words": "x"}, "a rule denies it")],
+)
+async def test_an_edit_that_cannot_run_is_refused_at_once(runtime, log, edit, why):
+    rule = {"name": "no x", "answer": "deny", "commands": ["x"]}
+    async with runtime() as here:
+        session, asked = await asked_to_post(here, rules=[rule])
+        with pytest.raises(ConfigError, match=why):
+            await session.approve(asked, by="ann", edit=edit)
+
+    assert ["StartAsked"] == [f.type async for _, f in log.journal().read("inbox-default/one")]
+
+
+# I14: the deadline is the log's, whether or not anything has told the session of it yet.
+async def test_a_decision_that_comes_too_late_is_told_so(runtime, log, clock):
+    async with runtime() as here:
+        _, asked = await asked_to_post(here)
+    await clock.advance(2 * 86_400)
+    async with runtime() as here:
+        with pytest.raises(NotPendingError, match="it came after the deadline"):
+            await here.session("one").approve(asked, by="ann")

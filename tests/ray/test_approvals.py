@@ -2,7 +2,11 @@ import json
 import os
 import signal
 
+import pytest
+
+from cueline.errors import RejectedError
 from cueline.events.agent import Hook, Policy, Rule
+from cueline.events.inbox import DecisionGiven
 from cueline.events.session import ApprovalRequested, MessageReceived, MessageRefused
 
 SCRIPT = """
@@ -28,7 +32,13 @@ async def test_what_two_people_have_to_allow_waits_for_both_whoever_dies(on_clus
         await world.fact(MessageReceived)
         os.kill(await world.pid_of("gate"), signal.SIGKILL)
         await world.kill("host")  # after the gate, which may be its host's own and die with it
-        await world.session.approve(asked, by="eve")
+        with pytest.raises(RejectedError, match="eve may not allow it; ann or ben may"):
+            await world.session.approve(asked, by="eve")
+        # Nor by way of the inbox, where nobody looks before it is read.
+        word = DecisionGiven(
+            approval=asked.approval, digest=asked.digest, verdict="grant", by="eve", channel="cli"
+        )
+        await world.log.post(world.session.stream, word, None)
         assert "eve" in (await world.fact(MessageRefused)).reason
         assert [] == world.journal_lines()
         await world.session.approve(asked, by="ben")
