@@ -15,23 +15,16 @@ import ray
 
 from cueline.actors.background import Step, begin
 from cueline.actors.left_alone import AllBut, left_running
-from cueline.actors.presence import BEAT_SECONDS, beat_always, death_of, find, presence_of
+from cueline.actors.presence import BEAT_SECONDS, find, presence_of
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, call
+from cueline.cluster.charge import Charge
 from cueline.cluster.log_writer import open_log, start_writer
 from cueline.cluster.member import Member, News, Role
-from cueline.cluster.order import DISPATCHER
 from cueline.cluster.remote_store import RemoteStore
 from cueline.cluster.site import Site
 from cueline.cluster.supervisor import Supervisor
-from cueline.errors import (
-    ClusterError,
-    CuelineError,
-    FencedError,
-    KeyReusedError,
-    LogLostError,
-    SessionOwnedError,
-)
+from cueline.errors import ClusterError, CuelineError, FencedError
 from cueline.events.dispatcher import (
     DispatcherEvent,
     DispatcherStarted,
@@ -40,8 +33,7 @@ from cueline.events.dispatcher import (
     RunnerRegistered,
     RunnerRemoved,
 )
-from cueline.events.journal import FactWrite
-from cueline.events.store import NO_STREAM, Presence
+from cueline.events.store import Presence
 
 ADOPT_SECONDS = 5.0
 """What lives answers within that; what does not is lost, and perhaps alive."""
@@ -77,15 +69,12 @@ class DispatcherActor:
         self._wanted = wanted
         self._up = up
         self._store = RemoteStore(site)
-        self._journal = site.parts.journal(self._store)
         self._starting: asyncio.Task[Started] | None = None
         self._supervisor: Supervisor | None = None
         self._facts: asyncio.Queue[DispatcherEvent] = asyncio.Queue()
         self._unwritten: list[DispatcherEvent] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._troubles: list[str] = []
-        self._epoch = 0
-        self._version = NO_STREAM
         if ray.get_runtime_context().was_current_actor_reconstructed:
             # Nobody may be left who would start it again.
             self._starting = asyncio.create_task(self._start_again())
@@ -119,11 +108,12 @@ class DispatcherActor:
             stopped = DispatcherStopped(incarnation=self.presence.incarnation, at=now)
             with suppress(CuelineError):
                 await self._record([stopped])
-            with suppress(CuelineError):
-                await self._store.leave(self.presence.incarnation)
+            await self._charge.leave()
 
     async def _start(self) -> Started:
         self.presence = presence_of("dispatcher")
+        journal = self._site.parts.journal(self._store)
+        self._charge = Charge(self.presence, journal, self._store, SystemClock())
         await self._take_charge()
         # First: what is said from here on is followed, what was said before is looked up.
         after = await self._store.last_position()
@@ -132,23 +122,20 @@ class DispatcherActor:
             self._site.parts.index(self._store),
             self._store,
             now=SystemClock().now(),
-            since=await self._began(),
+            since=await self._charge.began(self._up),
         )
         await self._supervise(None if self._wanted.recover else AllBut(left, after))
-        return Started(presence=self.presence, epoch=self._epoch, found=len(left))
+        return Started(presence=self.presence, epoch=self._charge.epoch, found=len(left))
 
     async def _take_charge(self) -> None:
         """Have the log written here, and become its dispatcher."""
         await open_log(self._site, start_writer(self._site))
-        self._epoch = await self._acquire()
-        # At once: a fleet may take longer to start than silence counts as death.
-        beating = beat_always(self._store, self.presence, SystemClock())
-        self._tasks.append(asyncio.create_task(beating))
+        await self._charge.take()
         started = DispatcherStarted(
             incarnation=self.presence.incarnation,
             machine=self.presence.machine,
             pid=self.presence.pid,
-            epoch=self._epoch,
+            epoch=self._charge.epoch,
             recover=self._wanted.recover,
             up=self._up,
             at=SystemClock().now(),
@@ -161,7 +148,7 @@ class DispatcherActor:
             self._site,
             self._store,
             self._store,
-            epoch=self._epoch,
+            epoch=self._charge.epoch,
             scope=scope,
             on_trouble=self._trouble,
             on_news=self._hear_of,
@@ -182,24 +169,6 @@ class DispatcherActor:
             await clock.sleep(BEAT_SECONDS)
             # With all that it has begun: Ray starts another, and that begins anew.
             os._exit(1)
-
-    async def _acquire(self) -> int:
-        """Become the log's dispatcher."""
-        await self._store.beat(self.presence)
-        head = await self._store.head(DISPATCHER)
-        owner = find(await self._store.all(), head.owner)
-        if owner is not None and death_of(owner, SystemClock().now()) is None:
-            await self._store.leave(self.presence.incarnation)
-            raise SessionOwnedError("this log", owner.machine, owner.pid)
-        self._version = head.version
-        return await self._store.acquire(DISPATCHER, self.presence.incarnation, head.epoch)
-
-    async def _began(self) -> int:
-        """Return where in the log this `up` began: Ray may have started us again since."""
-        async for recorded, fact in self._journal.read(DISPATCHER):
-            if isinstance(fact, DispatcherStarted) and fact.up == self._up:
-                return recorded.position
-        raise AssertionError("it was recorded")
 
     async def _adopted(self) -> Sequence[Member]:
         """Return the hosts and runners that a former incarnation of ours has left."""
@@ -224,7 +193,8 @@ class DispatcherActor:
                 # Of another version, and nobody's any more.
                 ray.kill(handle)
                 return None
-            presence = await call(handle.start.remote(self._epoch, *arguments), ADOPT_SECONDS)
+            start = handle.start.remote(self._charge.epoch, *arguments)
+            presence = await call(start, ADOPT_SECONDS)
             node: str = await call(handle.__ray_call__.remote(_node_of), ADOPT_SECONDS)
         except (*DEAD, ClusterError):
             return None
@@ -266,30 +236,11 @@ class DispatcherActor:
 
     async def _record(self, facts: Sequence[DispatcherEvent]) -> None:
         """Append *facts*; a dispatcher that another has succeeded ends here."""
-        steps, clock = [[fact] for fact in facts], SystemClock()
-        while True:
-            write = FactWrite(
-                stream=DISPATCHER,
-                steps=steps,
-                expected_version=self._version,
-                epoch=self._epoch,
-                actor="system:dispatcher",
-            )
-            try:
-                await self._journal.append([write], key=f"{self._epoch}.{self._version}")
-            except FencedError:
-                # The other has our fleet already; nothing of it is ours to end.
-                os._exit(1)
-            except LogLostError:
-                raise
-            except KeyReusedError:
-                # Of what was appended last, we were cancelled before we heard.
-                self._version = (await self._journal.store.head(DISPATCHER)).version
-            except CuelineError:
-                await clock.sleep(BEAT_SECONDS)
-            else:
-                self._version += len(facts)
-                return
+        try:
+            await self._charge.record(facts)
+        except FencedError:
+            # The other has our fleet already; nothing of it is ours to end.
+            os._exit(1)
 
 
 def _node_of(_actor: object) -> str:

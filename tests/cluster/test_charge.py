@@ -1,0 +1,118 @@
+"""Who has charge of a log, without a cluster."""
+
+import asyncio
+
+import pytest
+
+from cueline.actors.presence import BEAT_SECONDS, death_of, presence_of
+from cueline.cluster.charge import Charge
+from cueline.cluster.order import DISPATCHER
+from cueline.errors import FencedError, LogUnavailableError, SessionOwnedError
+from cueline.events.codec import Codec
+from cueline.events.dispatcher import HostLost, RunnerRemoved
+from cueline.events.journal import Journal
+from cueline.stores import MemoryPresence, MemoryStore
+from cueline.testing.clock import NOON, FakeClock
+
+
+class Shaky(MemoryStore):
+    """A log that is away for its next append, or does not answer it."""
+
+    away = unheard = False
+
+    async def append(self, writes, key):
+        if self.away:
+            self.away = False
+            raise LogUnavailableError("log.db", "the disk is full")
+        done = await super().append(writes, key)
+        if self.unheard:
+            self.unheard = False
+            await asyncio.Event().wait()
+        return done
+
+
+class Scene:
+    """A log, and dispatchers that want it."""
+
+    def __init__(self):
+        self.clock = FakeClock()
+        self.store = Shaky(self.clock)
+        self.board = MemoryPresence(self.clock)
+        self.journal = Journal(self.store, Codec(), self.clock.now)
+
+    def charge(self):
+        return Charge(presence_of("dispatcher"), self.journal, self.board, self.clock)
+
+    async def facts(self):
+        return [fact async for _, fact in self.journal.read(DISPATCHER)]
+
+    async def living(self):
+        now = self.clock.now()
+        return [p.role for p in await self.board.all() if death_of(p, now) is None]
+
+
+FIRST = HostLost(incarnation="host-1", evidence="it is silent", at=NOON)
+NEXT = RunnerRemoved(incarnation="runner-1", evidence="it has left", at=NOON)
+
+
+@pytest.fixture
+def scene():
+    return Scene()
+
+
+# I14: a fleet may take longer to start than silence counts as death.
+async def test_whoever_took_a_log_lives_from_then_on_whatever_it_does(scene):
+    await scene.charge().take()
+    await scene.clock.advance(60)
+
+    assert ["dispatcher"] == await scene.living()
+    with pytest.raises(SessionOwnedError):
+        await scene.charge().take()
+    assert ["dispatcher"] == await scene.living()
+
+
+async def test_a_log_that_was_left_is_the_next_ones(scene):
+    first, second = scene.charge(), scene.charge()
+    await first.take()
+    await first.leave()
+
+    await second.take()
+
+    assert (1, 2) == (first.epoch, second.epoch)
+
+
+async def test_one_that_another_has_succeeded_records_nothing(scene):
+    first, second = scene.charge(), scene.charge()
+    await first.take()
+    await first.leave()
+    await second.take()
+
+    with pytest.raises(FencedError):
+        await first.record([FIRST])
+
+
+async def test_what_cannot_be_recorded_now_is_recorded_later(scene):
+    charge = scene.charge()
+    await charge.take()
+    scene.store.away = True
+    recording = asyncio.create_task(charge.record([FIRST]))
+
+    await scene.clock.advance(BEAT_SECONDS)
+    await recording
+
+    assert [FIRST] == await scene.facts()
+
+
+# `cueline down` may come in the middle of an append.
+async def test_what_was_recorded_unheard_holds_up_nothing(scene):
+    charge = scene.charge()
+    await charge.take()
+    scene.store.unheard = True
+    unheard = asyncio.create_task(charge.record([FIRST]))
+    await scene.clock.settle()
+    unheard.cancel()
+    heard = asyncio.create_task(charge.record([NEXT]))
+    await scene.clock.settle()
+
+    assert heard.done()
+    assert [FIRST, NEXT] == await scene.facts()
