@@ -16,5 +16,9 @@ def test_every_public_name_is_there():
     assert [] == [name for name in cueline.__all__ if not hasattr(cueline, name)]
 
 
+def test_a_prompt_completes_every_public_name():
+    assert set(cueline.__all__) <= set(dir(cueline))
+
+
 def test_there_are_few_public_names():
     assert len(cueline.__all__) <= 40

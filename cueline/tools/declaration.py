@@ -36,8 +36,10 @@ def declaration(
     """Return what is declared of doing it twice.
 
     Raises:
-        ConfigError: more than one thing.
+        ConfigError: more than one thing, or what cannot be asked with a key.
     """
+    if reconcile is not None:
+        _check_callable(function, "reconcile is called with a key", reconcile, "key")
     said: dict[Literal["read_only", "idempotent", "reconcile"], bool] = {
         "read_only": read_only,
         "idempotent": idempotent,
@@ -108,12 +110,19 @@ def cost_of(
 
 
 def _estimator(function: Function, estimator: Function, names: Sequence[str]) -> Function:
-    try:
-        inspect.signature(estimator).bind(**dict.fromkeys(names))
-    except TypeError as error:
-        reason = f"cost_usd is called with the tool's arguments, {', '.join(names)}: {error}"
-        raise ConfigError(subject(function), reason) from None
+    said = f"cost_usd is called with the tool's arguments, {', '.join(names)}"
+    _check_callable(function, said, estimator, **dict.fromkeys(names))
     return estimator
+
+
+def _check_callable(
+    function: Function, said: str, asked: Function, *values: object, **named: object
+) -> None:
+    # Else it is found out after a crash, or when money is at stake.
+    try:
+        inspect.signature(asked).bind(*values, **named)
+    except TypeError as error:
+        raise ConfigError(subject(function), f"{said}: {error}") from None
 
 
 def dollars(usd: object) -> Decimal:
@@ -141,3 +150,14 @@ def check_named(function: Function, names: Sequence[str]) -> None:
     for name in names:
         if name not in known:
             raise ConfigError(subject(function), f"it has no argument {name!r}")
+
+
+def several(function: Function, keyword: str, words: Sequence[str]) -> tuple[str, ...]:
+    """Return *words*, of which each is one.
+
+    Raises:
+        ConfigError: it is one text, which Python takes for its letters.
+    """
+    if isinstance(words, str):
+        raise ConfigError(subject(function), f"{keyword} is {words!r}; say it as in [{words!r}]")
+    return tuple(words)

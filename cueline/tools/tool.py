@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
-from typing import overload
+from typing import Any, overload
 
 from msgspec import Struct
 from pydantic import JsonValue
@@ -30,6 +30,7 @@ from cueline.tools.declaration import (
     name_of,
     positive,
     retries_of,
+    several,
 )
 from cueline.tools.schema import Signature, subject
 from cueline.tools.target import fetch, locate
@@ -94,7 +95,7 @@ class Tool:
     paths: tuple[str, ...] = ()
     writes: tuple[str, str] | None = None
 
-    def __call__(self, *args: object, **kwargs: object) -> object:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call the function, as if it were not a tool."""
         return self.function(*args, **kwargs)
 
@@ -230,7 +231,8 @@ def tool(
     """
 
     def make(function: Function) -> Tool:
-        check_named(function, (*paths, *(writes or ())))
+        files = several(function, "paths", paths)
+        check_named(function, (*files, *(writes or ())))
         asynchronous = inspect.iscoroutinefunction(function)
         if in_loop and not asynchronous:
             raise ConfigError(subject(function), "only an async function runs in the loop")
@@ -253,10 +255,10 @@ def tool(
             retry=retries_of(function, retry),
             breaker=breaker,
             transient=exceptions(function, transient),
-            tags=tuple(tags),
+            tags=several(function, "tags", tags),
             cost_usd=each_usd,
             estimator=estimator,
-            paths=tuple(paths),
+            paths=files,
             writes=writes,
         )
 

@@ -86,6 +86,10 @@ def test_a_tool_declares_one_thing_of_doing_it_twice():
         ({"in_loop": True}, "only an async function"),
         ({"cost_usd": "much"}, r"cost_usd is 'much'; say it as in '0\.25'"),
         ({"cost_usd": "-1"}, "cost_usd is '-1'"),
+        ({"tags": "phase:plan"}, r"tags is 'phase:plan'; say it as in \['phase:plan'\]"),
+        ({"paths": "path"}, r"paths is 'path'; say it as in \['path'\]"),
+        ({"reconcile": "was_paid"}, "called with a key: 'was_paid' is not a callable"),
+        ({"reconcile": lambda: "unknown"}, "called with a key: too many positional"),
     ],
 )
 def test_a_declaration_that_cannot_hold_is_refused(options, fault):
