@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from cueline.config.place import LOG, find_file, set_in
+from cueline.errors import ConfigError
 
 if TYPE_CHECKING:
     from cueline.agent import KeepsSecrets
@@ -59,7 +60,7 @@ def read(config: Path | None) -> Outside:
     Raises:
         ConfigError: mend the variable, or the key of the file, that it names.
     """
-    path = config or find_file(Path.cwd())
+    path = config or find_file(_working_folder())
     if path is None and set(set_in(os.environ)) <= {LOG}:
         return Outside()
     from cueline.config.layer import from_environment, from_file
@@ -69,6 +70,14 @@ def read(config: Path | None) -> Outside:
     settings = outside.held().settings
     outside.secrets.update(settings.secrets, filter(None, [settings.key_variable]))
     return outside
+
+
+def _working_folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        reason = "it was removed; change to one that is there"
+        raise ConfigError("the working directory", reason) from None
 
 
 def take(ctx: typer.Context, words: list[str]) -> None:

@@ -31,6 +31,18 @@ def test_what_was_typed_wrong_is_named(finished, words, said):
     assert "Traceback" not in done.output
 
 
+def test_a_working_directory_that_was_removed_is_named(shell, tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+
+    done = shell("list")
+
+    assert done.exit_code == 2
+    assert "error: the working directory: it was removed; change to" in done.stderr
+
+
 @pytest.mark.parametrize("command", ["list", "audit", "costs"])
 def test_a_limit_may_be_larger_than_the_database_counts(finished, command):
     done = finished(command, "--limit", HUGE)
