@@ -124,7 +124,28 @@ def recorded(agent: Agent, environ: Mapping[str, str] = HERE) -> AgentSpec:
     spec = spec.model_copy(update={"fallback": tuple(map(_with_script, spec.fallback))})
     check_agent(spec, environ)
     check_limits(spec, ())
+    _check_workspace(spec)
     return spec
+
+
+def _check_workspace(spec: AgentSpec) -> None:
+    """Refuse an agent whose tools have no folder to work in.
+
+    Raises:
+        ConfigError: name or make the folder.
+    """
+    needing = [tool.name for tool in spec.tools if tool.needs_workspace]
+    if spec.workspace is None:
+        if needing:
+            tools = ", ".join(needing)
+            raise ConfigError(
+                spec.name,
+                f"it has no workspace, and {tools} need one; "
+                "name a folder as its `workspace`, or with --workspace",
+            )
+        return
+    if not Path(spec.workspace.path).is_dir():
+        raise ConfigError(spec.workspace.path, "the workspace is not a folder; make it first")
 
 
 def check_recorded(agent: AgentSpec) -> None:

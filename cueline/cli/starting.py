@@ -130,7 +130,6 @@ def _checked(file: Path, agent: Agent) -> AgentSpec:
     """
     try:
         spec = recorded(agent)
-        check_workspace(spec)
     except ConfigError as error:
         if error.subject != agent.name:
             raise
@@ -142,26 +141,6 @@ def with_time_to_answer(policy: Policy, approval: Approval, *, attended: bool) -
     """Return *policy*, which does not say itself how long an approval waits, with that."""
     seconds = approval.attached_seconds if attended else approval.detached_seconds
     return policy.model_copy(update={"approval_seconds": seconds})
-
-
-def check_workspace(spec: AgentSpec) -> None:
-    """Refuse an agent whose tools have no folder to work in.
-
-    Raises:
-        ConfigError: name or make the folder.
-    """
-    needing = [tool.name for tool in spec.tools if tool.needs_workspace]
-    if spec.workspace is None:
-        if needing:
-            tools = ", ".join(needing)
-            raise ConfigError(
-                spec.name,
-                f"it has no workspace, and {tools} need one; "
-                "name a folder with --workspace, or with `workspace` in its file",
-            )
-        return
-    if not Path(spec.workspace.path).is_dir():
-        raise ConfigError(spec.workspace.path, "the workspace is not a folder; make it first")
 
 
 def check_channel(agent: AgentSpec, wish: Wish) -> None:

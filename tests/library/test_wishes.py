@@ -4,7 +4,13 @@ import pytest
 from pydantic import ValidationError
 
 import cueline
-from cueline.errors import ConfigError, NotPendingError, RejectedError, SessionFinishedError
+from cueline.errors import (
+    ConfigError,
+    NotPendingError,
+    RejectedError,
+    SessionFinishedError,
+    UnknownSessionError,
+)
 from cueline.testing.wait import await_until
 from tests.scripted import HELD, HELLO, ask, holder, scripted
 
@@ -163,3 +169,18 @@ async def test_a_decision_that_comes_too_late_is_told_so(runtime, log, clock):
     async with runtime() as here:
         with pytest.raises(NotPendingError, match="it came after the deadline"):
             await here.session("one").approve(asked, by="ann")
+
+
+@pytest.mark.parametrize(
+    ("folder", "why"), [(None, "read_file need one"), ("nowhere", "is not a folder; make it")]
+)
+async def test_an_agent_whose_tools_have_no_folder_to_work_in_does_not_start(
+    runtime, tmp_path, folder, why
+):
+    workspace = folder and tmp_path / folder
+    agent = scripted("reply = [{ text = 'Hello.' }]", "read_file", workspace=workspace)
+    async with runtime() as here:
+        with pytest.raises(ConfigError, match=why):
+            await here.start(agent, "Go", id="one")
+        with pytest.raises(UnknownSessionError):
+            await here.session("one").result()
