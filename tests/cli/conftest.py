@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from cueline.cli import app
 from cueline.stores.sqlite_library import sqlite_library
 from cueline.testing.wait import wait_until
+from tests.damage import change
 
 HELLO = '[[reply]]\ntext = "Good evening."\n'
 TWO_TURNS = """
@@ -131,12 +132,7 @@ class Shell:
 
     def change(self, sql: str, *values: object) -> None:
         """Change the log behind its back."""
-        db = sqlite_library().connect(self.log)
-        for (trigger,) in db.execute("SELECT name FROM sqlite_master WHERE type='trigger'"):
-            db.execute(f"DROP TRIGGER {trigger}")
-        db.execute(sql, values)
-        db.commit()
-        db.close()
+        change(self.log, sql, *values)
 
     def close(self) -> None:
         """Leave no process behind."""

@@ -6,25 +6,11 @@ import cueline
 from cueline.actors.inbox import post
 from cueline.errors import CorruptEventError
 from cueline.events.inbox import MessageSent, StopAsked
-from cueline.stores.sqlite_library import sqlite_library
 from cueline.testing.wait import await_until
+from tests.damage import swap
 from tests.scripted import scripted
 
 GREETER = scripted('reply = [{ text = "Good evening." }, { text = "Again." }]')
-SWAP = (
-    "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), ?, ?) AS BLOB) "
-    "WHERE type = 'ModelReplied'"
-)
-
-
-def swap(path, was, by):
-    """Change a word of the log behind its back."""
-    db = sqlite_library().connect(path)
-    for (trigger,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'"):
-        db.execute(f"DROP TRIGGER {trigger}")
-    db.execute(SWAP, (was, by))
-    db.commit()
-    db.close()
 
 
 # C9: what cannot be read is not tried every second, nor never again.
@@ -35,12 +21,12 @@ async def test_a_session_that_could_not_be_read_goes_on_when_it_is_resumed(tmp_p
     ) as here:
         session = await here.start(GREETER, "Hello", id="one", open=True)
         await session.result()
-        swap(path, "evening", "morning")
+        swap(path, "ModelReplied", "evening", "morning")
         await post(here._log.journal(), session.stream, MessageSent(lane="note", text="And?"))
         await await_until(lambda: told)
         with pytest.raises(CorruptEventError):
             await here.resume("one")
-        swap(path, "morning", "evening")
+        swap(path, "ModelReplied", "morning", "evening")
 
         result = await (await here.resume("one")).result()
 
@@ -56,9 +42,9 @@ async def test_a_session_that_could_not_be_read_is_stopped_when_it_is_resumed(tm
     ) as here:
         session = await here.start(GREETER, "Hello", id="one", open=True)
         await session.result()
-        swap(path, "evening", "morning")
+        swap(path, "ModelReplied", "evening", "morning")
         await post(here._log.journal(), session.stream, StopAsked())
         await await_until(lambda: told)
-        swap(path, "morning", "evening")
+        swap(path, "ModelReplied", "morning", "evening")
 
         assert "stopped" == (await (await here.resume("one")).result()).status

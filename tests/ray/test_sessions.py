@@ -1,6 +1,8 @@
 import asyncio
 
-from cueline.testing.wait import PATIENCE_SECONDS
+from cueline.errors import CorruptEventError
+from cueline.testing.wait import PATIENCE_SECONDS, await_until
+from tests.damage import swap
 
 SCRIPT = """
 [[reply]]
@@ -20,3 +22,17 @@ async def test_a_session_runs_on_ray_to_its_end(on_cluster):
         assert ("completed", "Done.") == (result.status, result.text)
         assert 2 == len(world.journal_lines())
         assert [] == world.troubles
+
+
+# C9: whoever has mended it says so by a message, wherever its host is.
+async def test_a_session_that_could_not_be_read_goes_on_when_it_is_resumed(world_of):
+    async with world_of() as world:
+        await world.ask(SCRIPT, 1)
+        swap(world.log.path, "StartAsked", '"go"', '"no"')
+        async with world.driven():
+            await await_until(lambda: world.troubles)
+            swap(world.log.path, "StartAsked", '"no"', '"go"')
+            await world.session.resume()
+
+            assert "Done." == await world.result()
+        assert [CorruptEventError] == [type(error) for _, error in world.troubles]
