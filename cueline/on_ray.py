@@ -200,8 +200,8 @@ async def keep_up(
     """Keep a log's actors running until this ends, then take them down.
 
     Raises:
-        SessionOwnedError: another `cueline up` has the log.
-        ClusterError: the cluster cannot be used; the message says what to do.
+        ClusterError: the cluster cannot be used, or another `cueline up` has the log; the
+            message says what to do.
         LogUnavailableError: the log cannot be used here or there.
     """
     # First of all: Ray reads the environment when it is imported.

@@ -8,11 +8,11 @@ from cueline.actors.presence import BEAT_SECONDS, beat_always, death_of, find
 from cueline.clock import Clock
 from cueline.cluster.order import DISPATCHER
 from cueline.errors import (
+    ClusterError,
     CuelineError,
     FencedError,
     KeyReusedError,
     LogLostError,
-    SessionOwnedError,
 )
 from cueline.events.dispatcher import DispatcherEvent, DispatcherStarted
 from cueline.events.journal import FactWrite, Journal
@@ -38,7 +38,7 @@ class Charge:
         """Become the log's dispatcher, and say from now on that it has one.
 
         Raises:
-            SessionOwnedError: a living dispatcher has it; attach to that one.
+            ClusterError: a living dispatcher has it; take that down.
         """
         store = self._journal.store
         await self._board.beat(self._presence)
@@ -46,7 +46,8 @@ class Charge:
         owner = find(await self._board.all(), head.owner)
         if owner is not None and death_of(owner, self._clock.now()) is None:
             await self._board.leave(self._presence.incarnation)
-            raise SessionOwnedError("this log", owner.machine, owner.pid)
+            by = f"process {owner.pid} on {owner.machine}"
+            raise ClusterError("this log", f"another `cueline up` has it ({by}); take that down")
         self._version = head.version
         self.epoch = await store.acquire(DISPATCHER, self._presence.incarnation, head.epoch)
         # At once: a fleet may take longer to start than silence counts as death.

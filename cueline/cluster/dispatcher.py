@@ -83,8 +83,7 @@ class DispatcherActor:
         """Take charge of the log; asked twice, it is one beginning.
 
         Raises:
-            SessionOwnedError: a living dispatcher has it; attach to that one.
-            ClusterError: nothing can be started; the message says why.
+            ClusterError: another has it, or nothing can be started; the message says which.
         """
         if self._starting is None:
             self._starting = asyncio.create_task(self._start())

@@ -41,8 +41,7 @@ class Up:
         """Start the dispatcher, and with it everything else.
 
         Raises:
-            SessionOwnedError: a living dispatcher has the log.
-            ClusterError: it does not start; the message says why.
+            ClusterError: it does not start, or another has the log; the message says which.
             LogUnavailableError: the cluster cannot open the log.
         """
         self._dispatcher = self._site.create(

@@ -7,7 +7,7 @@ import pytest
 from cueline.actors.presence import BEAT_SECONDS, death_of, presence_of
 from cueline.cluster.charge import Charge
 from cueline.cluster.order import DISPATCHER
-from cueline.errors import FencedError, LogUnavailableError, SessionOwnedError
+from cueline.errors import ClusterError, FencedError, LogUnavailableError
 from cueline.events.codec import Codec
 from cueline.events.dispatcher import HostLost, RunnerRemoved
 from cueline.events.journal import Journal
@@ -66,7 +66,7 @@ async def test_whoever_took_a_log_lives_from_then_on_whatever_it_does(scene):
     await scene.clock.advance(60)
 
     assert ["dispatcher"] == await scene.living()
-    with pytest.raises(SessionOwnedError):
+    with pytest.raises(ClusterError, match=r"another `cueline up` has it \(process"):
         await scene.charge().take()
     assert ["dispatcher"] == await scene.living()
 

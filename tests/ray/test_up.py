@@ -13,7 +13,7 @@ from cueline.cluster.call import DEAD, UNCLEAR, call
 from cueline.cluster.dispatcher import DispatcherActor, Wanted
 from cueline.cluster.order import DISPATCHER
 from cueline.cluster.up import Up
-from cueline.errors import SessionOwnedError
+from cueline.errors import ClusterError
 from cueline.inline import inline
 from cueline.on_ray import namespace_of, parts_of
 from cueline.testing.wait import PATIENCE_SECONDS
@@ -111,7 +111,7 @@ async def test_a_second_dispatcher_is_refused_while_the_first_lives(world):
         site = kept._site
         second = site.create(DispatcherActor, "second", site, Wanted(), "another")
 
-        with pytest.raises(SessionOwnedError):
+        with pytest.raises(ClusterError, match=r"this log: another `cueline up` has it \(process"):
             await call(second.start.remote(), 60)
         ray.kill(second)
 
