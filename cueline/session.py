@@ -235,8 +235,7 @@ class Session:
             }
         )
         state = await self._listening(decision)
-        asked = [call.approval.id for call in state.open_calls if call.approval and call.asking]
-        if request.approval not in asked:
+        if request.approval not in state.questions:
             raise NotPendingError(request.approval, "it does not wait any more")
         await self._check(decision)
         await self._post(decision, by=f"user:{by}")

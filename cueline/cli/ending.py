@@ -81,10 +81,11 @@ def way_on(
         return ["say more, and go on, with", f"  {command(log, 'send', id, 'TEXT')}", resume]
     if state.waiting is None:
         return []
-    asking = [call.approval.id for call in state.open_calls if call.approval and call.asking]
-    if asking and state.waiting.kind == "approval":
+    if state.questions and state.waiting.kind == "approval":
         then = [] if owned or is_up(log) else [resume]
-        left = [f"  {command(log, 'approve', each)}" for each in asking if each not in decided]
+        left = [
+            f"  {command(log, 'approve', each)}" for each in state.questions if each not in decided
+        ]
         deadline_at = state.waiting.deadline_at
         until = f" (until {date_time(deadline_at)})" if deadline_at else ""
         told = f"a person has to decide{until}: approve, or deny likewise"
@@ -127,7 +128,7 @@ def _document(watch: Watch, id: str) -> dict[str, Any]:  # noqa: A002 - the word
             "deadline_at": waiting.deadline_at.isoformat() if waiting.deadline_at else None,
             "limit": waiting.limit or None,
             "whose": shown(waiting.whose) if waiting.whose else None,
-            "approvals": [c.approval.id for c in state.open_calls if c.approval and c.asking],
+            "approvals": state.questions,
         },
         "turns": tally.turns,
         "tool_calls": tally.tool_calls,

@@ -26,10 +26,10 @@ _ASKED = {
 async def decided(followed: Followed, unread: Unread) -> set[str]:
     """Return the questions that need no further word when *unread* is read."""
     journal, tenant = journal_of(followed.store), tenant_of(followed.stream)
-    calls = followed.state.open_calls
-    asked = {call.approval.id for call in calls if call.approval and call.asking}
-    approvals = {name: await approval_of(journal, f"{tenant}/{name}") for name in asked}
-    return {name for name in asked if is_decided(name, approvals[name], unread)}
+    approvals = {
+        name: await approval_of(journal, f"{tenant}/{name}") for name in followed.state.questions
+    }
+    return {name for name, approval in approvals.items() if is_decided(name, approval, unread)}
 
 
 def is_decided(name: str, approval: "ApprovalState", unread: Unread) -> bool:

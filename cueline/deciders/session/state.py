@@ -195,6 +195,11 @@ class SessionState(Struct, frozen=True):
         # Of a list: a generator takes twice as long, and every rule asks.
         return tuple([call for call in self.turn.calls if call.phase != "closed"])
 
+    @property
+    def questions(self) -> list[str]:
+        """The approvals that wait for a person's word."""
+        return [call.approval.id for call in self.open_calls if call.approval and call.asking]
+
     def call(self, effect: str) -> Call | None:
         """Return the call of that effect in this turn."""
         for call in self.turn.calls:

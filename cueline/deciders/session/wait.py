@@ -35,9 +35,8 @@ def wait_of(state: SessionState) -> Wait | None:
     room = state.turn.model.room if state.turn.model is not None else None
     if room is not None:
         return Wait("budget", room.why, until, room.until is None, room.limit, room.whose)
-    asking = [call.approval.id for call in state.open_calls if call.approval and call.asking]
-    if asking:
-        return Wait("approval", ", ".join(asking), until)
+    if questions := state.questions:
+        return Wait("approval", ", ".join(questions), until)
     if state.runner_wait is not None:
         recorded = state.waiting is not None and state.waiting.kind == "runner"
         why = state.waiting.why if state.waiting and recorded else "no runner can be reached"
