@@ -11,7 +11,7 @@ from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
 from cueline.cluster.runner import Errand, Report
 from cueline.cluster.site import Site
-from cueline.errors import ClusterError, CuelineError, RunnerGoneError
+from cueline.errors import ClusterError, RunnerGoneError
 
 START_SECONDS = 30.0
 """How long a runner may take from its name to its first answer."""
@@ -81,10 +81,7 @@ class RemoteRunner:
 
     def lose(self, reason: str) -> None:
         """Tell everybody who waits that the runner cannot be reached."""
-        waiting, self._waiting = self._waiting, {}
-        for answered in waiting.values():
-            if not answered.done():
-                answered.set_exception(RunnerGoneError(self.incarnation, reason))
+        self._give_up(list(self._waiting), reason)
 
     async def _ask(self, verb: Verb, about: ToolOrder | CallName) -> object:
         if self.died:
@@ -121,7 +118,8 @@ class RemoteRunner:
             except DEAD:
                 self._die()
             except (*UNCLEAR, ClusterError):
-                self._lose_some(errands, "an order may not have arrived")
+                ordered = [errand.number for errand in errands]
+                self._give_up(ordered, "an order may not have arrived")
 
     async def _listen(self) -> None:
         failures = 0
@@ -153,12 +151,11 @@ class RemoteRunner:
             else:
                 answered.set_result(report.answer.value)
 
-    def _lose_some(self, errands: Sequence[Errand], reason: str) -> None:
-        for errand in errands:
-            answered = self._waiting.pop(errand.number, None)
+    def _give_up(self, numbers: Sequence[int], reason: str) -> None:
+        for number in numbers:
+            answered = self._waiting.pop(number, None)
             if answered is not None and not answered.done():
-                error: CuelineError = RunnerGoneError(self.incarnation, reason)
-                answered.set_exception(error)
+                answered.set_exception(RunnerGoneError(self.incarnation, reason))
 
     def _die(self) -> None:
         self.died = True

@@ -110,13 +110,6 @@ class RunnerActor:
                     await desk.bell.wait()
         return first_of(list(desk.reports.values()))
 
-    async def drain(self, epoch: int) -> None:
-        """Begin nothing new."""
-        self._hear()
-        self._orders.check(epoch)
-        if self._runner is not None:
-            await self._runner.drain()
-
     async def close(self, epoch: int) -> None:
         """Kill what runs, and say that this incarnation has ended."""
         self._orders.check(epoch)
