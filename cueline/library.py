@@ -13,13 +13,13 @@ from cueline.actors.fold import fold
 from cueline.actors.inbox import asked_agent, new_id, unread_of
 from cueline.actors.owner import check_resume, owner_of
 from cueline.agent import Agent
+from cueline.config.place import DEFAULT_LOG
 from cueline.deciders.session import SESSION, session_of
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.inbox import ResumeAsked, StartAsked
 from cueline.events.stream import stream_name
 from cueline.inline import inline
 from cueline.runtime import (
-    DEFAULT_LOG,
     KnownPlace,
     Log,
     check_limits,

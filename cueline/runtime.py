@@ -19,6 +19,7 @@ from cueline.actors.grace import GRACE_SECONDS
 from cueline.actors.lookout import Lookout
 from cueline.agent import Agent, secret_names, secret_values
 from cueline.clock import Clock, SystemClock
+from cueline.config.place import DEFAULT_LOG
 from cueline.deciders.policy import NOT_ESTIMATED, judge
 from cueline.environment import HERE
 from cueline.errors import ConfigError
@@ -36,7 +37,6 @@ from cueline.projections.session import due_work, running, waiting
 from cueline.projections.views import Views
 
 _Asks = TypeVar("_Asks", AgentSpec, Fallback)
-DEFAULT_LOG = Path(".cueline/log.db")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -144,6 +144,8 @@ def temporary() -> Finding:
 
 def ray() -> Iterator[Finding]:
     """Look at the Ray that is installed, without loading it."""
+    from cueline.cluster.connection import has_token
+
     try:
         found = version("ray")
     except PackageNotFoundError:
@@ -154,10 +156,8 @@ def ray() -> Iterator[Finding]:
     mode = os.environ.get("RAY_AUTH_MODE", "")
     address = os.environ.get("RAY_ADDRESS", "")
     if mode == "token":
-        known = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
-        there = bool(known) or (Path.home() / ".ray" / "auth_token").exists()
-        advice = "" if there else "set RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH"
-        yield Finding("Ray auth", "good" if there else "bad", "token", advice)
+        advice = "" if has_token() else "set RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH"
+        yield Finding("Ray auth", "bad" if advice else "good", "token", advice)
     elif address:
         advice = "whoever reaches its ports runs code there; set RAY_AUTH_MODE=token on every node"
         yield Finding("Ray auth", "warn", f"off, and RAY_ADDRESS is {address}", advice)

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from cueline.cli.naming import complete_session
+from cueline.config import place
 
-DEFAULT_LOG = Path(".cueline/log.db")
+DEFAULT_LOG = place.DEFAULT_LOG
 
 _NAMED_LOG = "cueline.log"
 

@@ -130,7 +130,7 @@ def _prepare(*, ours: bool) -> None:
     """Set what Ray reads from the environment, where the user has not."""
     for name, value in (_QUIET | _OF_OUR_OWN if ours else _QUIET).items():
         os.environ.setdefault(name, value)
-    if _has_token():
+    if has_token():
         # Ray does this by itself only for clusters that it starts.
         os.environ.setdefault("RAY_AUTH_MODE", "token")
     if "ray" in sys.modules:
@@ -157,7 +157,8 @@ def _check_reachable(address: str) -> None:
         raise ClusterError(address, reason) from error
 
 
-def _has_token() -> bool:
+def has_token() -> bool:
+    """Whether Ray finds a token here, wherever it looks for one."""
     return any(os.environ.get(name) for name in _TOKEN) or _token_path().exists()
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 FILE = "cueline.toml"
 PREFIX = "CUELINE_"
 LOG = "CUELINE_LOG"
+DEFAULT_LOG = Path(".cueline/log.db")
 CONFIG = "CUELINE_CONFIG"
 ELSEWHERE = (CONFIG, "CUELINE_MACHINE")
 """Variables that are no settings: where the file is, and what this machine is called."""

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from cueline.config.pattern import MEANINGS, URL, VARIABLE
+from cueline.config.place import DEFAULT_LOG
 from cueline.events.agent import (
     BreakerPolicy,
     Fallback,
@@ -51,7 +52,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    log: Path = Path(".cueline/log.db")
+    log: Path = DEFAULT_LOG
     grace_seconds: Number = Field(default=5.0, ge=0, le=3600)
     """What is in flight may finish for so long, after a signal or a stop."""
     provider: str | None = Field(default=None, min_length=1)
