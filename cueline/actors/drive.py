@@ -198,13 +198,9 @@ class Drive:
                 vain.append(fact)
         if not self._draining:
             started += gear.starter.start(steps)
-        reported = [
-            gear.performer.reported(fact)
-            for fact in facts
-            if fact.type == "ToolReturned" or fact.type == "ToolFailed"  # noqa: PLR1714 - mypy narrows by these
-        ]
+        known = gear.performer.known_to_runners(facts, steps.state)
         await self._entity.record(steps)
-        for name in reported:
+        for name in known:
             runner = self._parts.runners.find(name.runner)
             if runner is not None:
                 runner.forget(name)

@@ -15,6 +15,7 @@ from cueline.actors.question import Asker, Circumstances
 from cueline.actors.runner import CallName
 from cueline.actors.tool import ToolOrder
 from cueline.actors.tool_call import ToolCaller
+from cueline.deciders.session import SessionState
 from cueline.deciders.session.due import (
     AskApproval,
     CallModel,
@@ -35,8 +36,6 @@ from cueline.events.session import (
     PeopleTold,
     SessionEvent,
     SessionWaiting,
-    ToolFailed,
-    ToolReturned,
 )
 
 LONGEST_PAUSE_SECONDS = 60.0
@@ -191,9 +190,23 @@ class Performer:
         stream = self._entity.stream
         return CallName(stream, f"{stream}/{effect}", attempt, runner or has_it, self._entity.epoch)
 
-    def reported(self, fact: ToolReturned | ToolFailed) -> CallName:
-        """Return by what the runner knows the call whose outcome *fact* is."""
-        return self.name(fact.effect, fact.attempt)
+    def known_to_runners(
+        self, facts: Sequence[SessionEvent], after: SessionState
+    ) -> list[CallName]:
+        """Return by what runners know that which they may forget when *facts* are recorded.
+
+        That is the calls whose outcomes these are; where the turn is over by
+        then, the next one to all that had a part in it.
+        """
+        turn = self._entity.state.turn
+        if after.finished or after.turn.number > turn.number:
+            runners = dict.fromkeys(call.runner for call in turn.calls if call.runner is not None)
+            return [self.name(f"{turn.number + 1}.m", 0, runner) for runner in runners]
+        return [
+            self.name(fact.effect, fact.attempt)
+            for fact in facts
+            if fact.type == "ToolReturned" or fact.type == "ToolFailed"  # noqa: PLR1714 - mypy narrows by these
+        ]
 
     def _order(self, effect: RunTool | ReconcileTool) -> ToolOrder:
         call = self._entity.state.call(effect.effect)

@@ -72,7 +72,7 @@ class RunnerPort(Protocol):
         ...
 
     def forget(self, name: CallName) -> None:
-        """Drop the result: the owner has recorded it.
+        """Drop the result: the owner has recorded it. And all that is of an earlier turn.
 
         Best effort, and nobody waits for it: what is not forgotten goes with the
         session's next turn.
@@ -131,8 +131,8 @@ class Runner:
     promises "and never will".
 
     It remembers an epoch for each session while it lives, and the calls of its
-    latest turn: a session begins a turn when all calls of the one before have
-    an outcome in the log.
+    turn until that is over: a session begins a turn when all calls of the one
+    before have an outcome in the log.
     """
 
     def __init__(

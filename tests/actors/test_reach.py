@@ -3,10 +3,11 @@
 import pytest
 
 from cueline.actors.effect import REACH_SECONDS, RUNNER_SECONDS
-from cueline.errors import RunnerGoneError
-from cueline.events.inbox import MessageSent, ResumeAsked
+from cueline.actors.runner import CallName
+from cueline.errors import RunnerGoneError, StaleOrderError
+from cueline.events.inbox import MessageSent, ResumeAsked, StopAsked
 from cueline.events.session import SessionWaiting, ToolFailed, ToolInDoubt
-from cueline.testing.fakes import asks_for, says
+from cueline.testing.fakes import Runners, asks_for, says
 from tests.actors.scene import SESSION, Scene, Valve, runner_on
 
 
@@ -160,11 +161,48 @@ async def test_a_connection_that_breaks_in_a_call_is_no_outcome():
 
 
 async def test_what_is_recorded_is_forgotten_by_the_runner():
-    scene = Scene([asks_for(("pay", {}), ("pay", {"n": 2})), says("done")])
+    scene = Scene([asks_for(("read", {}), ("pay", {}))])
+    scene.executor.tools["pay"] = Valve()
 
     world = await scene.begin()
 
-    assert {None} == set(world.runner._served[SESSION].calls.values())
+    assert {f"{SESSION}/1.0": None}.items() < calls_known(world.runner).items()
+
+
+class Shared(Runners):
+    """Two runners, of which one has the tool `save`."""
+
+    def choose(self, tool, _workspace):
+        return "far" if tool.name == "save" else [*self.ports][-1]
+
+
+def calls_known(runner):
+    served = runner._served[SESSION]
+    return {key: call for (key, _), call in served.calls.items()}
+
+
+# What a runner keeps of a session is bounded, and not by what was last asked of it.
+async def test_of_a_turn_that_is_over_no_runner_knows_a_call():
+    scene = Scene([asks_for(("save", {}), ("read", {}), ("pay", {})), Valve()])
+    far = runner_on(scene.executor, "far")
+    scene.outside.runners = Shared({"far": far})
+
+    world = await scene.begin()
+
+    assert ({}, {}) == (calls_known(far), calls_known(world.runner))
+    with pytest.raises(StaleOrderError):
+        await far.outcome(CallName(SESSION, f"{SESSION}/1.0", 1, "far", 1))
+
+
+async def test_of_a_session_that_was_stopped_in_a_call_no_runner_knows_it():
+    scene = Scene([asks_for(("read", {}))], act=Valve())
+    world = await scene.begin()
+
+    await scene.say(StopAsked())
+    await scene.clock.advance(30)
+
+    assert "SessionStopped" == (await scene.types())[-1]
+    assert {} == calls_known(world.runner)
 
 
 async def test_a_resume_tries_again_what_no_runner_was_found_for():
