@@ -107,7 +107,7 @@ class Runtime:
             open: it stays for more messages after its goal, instead of ending.
             id: what it is called, in letters a-z, digits, `.` and `-`; chosen
                 where none is given.
-            labels: words of your own, which `cueline list` shows.
+            labels: words of your own, by which `cueline list --json` and SQL find it.
             parent: the id of the session whose child it is: what it spends counts
                 for the limits of all sessions above it, and the parent's log says
                 when it was asked for, how it ended and what it spent.

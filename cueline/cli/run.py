@@ -91,7 +91,11 @@ def run(
     ] = None,
     label: Annotated[
         list[str] | None,
-        typer.Option("--label", help="Something to find it by; repeatable.", metavar="KEY=VALUE"),
+        typer.Option(
+            "--label",
+            help="A word of your own, for `list --json` and SQL; repeatable.",
+            metavar="KEY=VALUE",
+        ),
     ] = None,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,

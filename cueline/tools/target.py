@@ -63,6 +63,10 @@ def fetch(target: str) -> object:
         module = from_file(address) if address.endswith(".py") else importlib.import_module(address)
     except CuelineError as error:  # what is wrong with a tool in it, in words of ours
         raise ToolImportError(target, str(error)) from error
+    except ModuleNotFoundError as error:  # it lay beside the program that ran first
+        raise ToolImportError(
+            target, f"{error}; install it, or name its folder in PYTHONPATH"
+        ) from error
     except (Exception, SystemExit) as error:  # the module is somebody else's code
         raise ToolImportError(target, f"{type(error).__name__}: {error}") from error
     if not hasattr(module, name):

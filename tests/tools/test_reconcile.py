@@ -59,5 +59,5 @@ async def test_what_is_no_finding_is_a_failure(warm_executor, order, name, reaso
 async def test_a_tool_that_is_gone_cannot_say(warm_executor, order):
     spec = order("reconcilable:known").tool.model_copy(update={"target": "no.such:tool"})
 
-    with pytest.raises(ToolFailedError, match="ModuleNotFoundError"):
+    with pytest.raises(ToolFailedError, match="No module named"):
         await warm_executor.reconcile(replace(order("reconcilable:known"), tool=spec))

@@ -192,7 +192,10 @@ def test_a_file_is_run_once():
     ("target", "reason"),
     [
         ("double", "not of the form"),
-        ("no.such.module:double", "ModuleNotFoundError: No module named 'no'"),
+        (
+            "no.such.module:double",
+            "No module named 'no'; install it, or name its folder in PYTHONPATH",
+        ),
         ("json:no_such_name", "json has no `no_such_name`"),
         ("json:dumps", "decorate it with `@tool`"),
         ("string:digits", "not a tool: a str"),
