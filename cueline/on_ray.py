@@ -242,7 +242,7 @@ class Kept:
     found: int
     """So many sessions were running, and nobody drove them."""
     watch: Callable[[], Awaitable[list[str]]]
-    """Returns what went wrong lately; raises `ClusterError` when it is over."""
+    """Returns what went wrong since the last time; raises `ClusterError` when it is over."""
     look: Callable[[], Awaitable[int]]
     """Looks at the log; raises `LogLostError` when its file is not there any more."""
 

@@ -24,6 +24,7 @@ from cueline.cluster.member import Member, News, Role
 from cueline.cluster.remote_store import RemoteStore
 from cueline.cluster.site import Site
 from cueline.cluster.supervisor import Supervisor
+from cueline.cluster.untold import Untold
 from cueline.errors import ClusterError, CuelineError, FencedError
 from cueline.events.dispatcher import (
     DispatcherEvent,
@@ -74,7 +75,7 @@ class DispatcherActor:
         self._facts: asyncio.Queue[DispatcherEvent] = asyncio.Queue()
         self._unwritten: list[DispatcherEvent] = []
         self._tasks: list[asyncio.Task[None]] = []
-        self._troubles: list[str] = []
+        self._untold: Untold[str] = Untold(_KEPT)
         if ray.get_runtime_context().was_current_actor_reconstructed:
             # Nobody may be left who would start it again.
             self._starting = asyncio.create_task(self._start_again())
@@ -89,12 +90,9 @@ class DispatcherActor:
             self._starting = asyncio.create_task(self._start())
         return await asyncio.shield(self._starting)
 
-    async def alive(self, seconds: float) -> list[str]:
-        """Return what went wrong lately, after *seconds*; hangs while we live."""
-        clock = SystemClock()
-        await clock.sleep(seconds)
-        told, self._troubles = self._troubles, []
-        return told
+    async def troubles(self, seconds: float) -> list[str]:
+        """Return what went wrong since the last time, once something did; hangs while we live."""
+        return await self._untold.take(seconds)
 
     async def stop(self, seconds: float) -> None:
         """Have everything rest within *seconds*, take the fleet down, and say so in the log."""
@@ -206,7 +204,7 @@ class DispatcherActor:
         return Member(role, incarnation, node, handle, presence)
 
     def _trouble(self, stream: str, error: CuelineError) -> None:
-        self._troubles = [*self._troubles[-_KEPT:], f"{stream}: {error}"]
+        self._untold.add(f"{stream}: {error}")
 
     def _hear_of(self, news: News) -> None:
         now = SystemClock().now()

@@ -17,6 +17,7 @@ from cueline.cluster.order import Orders
 from cueline.cluster.remote_store import RemoteStore
 from cueline.cluster.runner_directory import Directory, RunnerCard
 from cueline.cluster.site import Site
+from cueline.cluster.untold import Untold
 from cueline.errors import CuelineError
 from cueline.events.store import Presence
 
@@ -34,8 +35,7 @@ class SessionHostActor:
         self._incarnation = incarnation
         self._orders = Orders(incarnation)
         self._host: SessionHost | None = None
-        self._told: list[Told] = []
-        self._telling = asyncio.Event()
+        self._untold: Untold[Told] = Untold()
         self._heard_at = boot_seconds()
 
     async def start(self, epoch: int, runners: Sequence[RunnerCard]) -> Presence:
@@ -81,12 +81,7 @@ class SessionHostActor:
     async def troubles(self, seconds: float) -> list[Told]:
         """Return what went wrong since the last time, once something did; hangs while we live."""
         self._heard_at = boot_seconds()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._telling.wait()
-        self._telling.clear()
-        told, self._told = self._told, []
-        return told
+        return await self._untold.take(seconds)
 
     async def drain(self, epoch: int, seconds: float) -> None:
         """Take nothing on, and let go of everything within *seconds*."""
@@ -103,8 +98,7 @@ class SessionHostActor:
         return self._host
 
     def _tell(self, stream: str, error: CuelineError) -> None:
-        self._told.append((stream, error))
-        self._telling.set()
+        self._untold.add((stream, error))
 
     async def _watch(self) -> None:
         clock = SystemClock()

@@ -60,7 +60,7 @@ class Up:
         return started
 
     async def watch(self) -> list[str]:
-        """Return what went wrong lately; hangs for about half a minute.
+        """Return what went wrong, once something did; hangs for about half a minute.
 
         Raises:
             ClusterError: the dispatcher is no more; whoever wants one starts it again.
@@ -68,7 +68,7 @@ class Up:
         clock = SystemClock()
         try:
             with awake(self._dispatcher):
-                told: list[str] = await poll(self._dispatcher.alive)
+                told: list[str] = await poll(self._dispatcher.troubles)
         except DEAD as error:
             raise ClusterError("the dispatcher", "it has ended") from error
         except UNCLEAR:

@@ -1,5 +1,6 @@
 """What a dispatcher in an actor of its own makes of its log, without a cluster."""
 
+import asyncio
 from concurrent.futures import Future
 from types import SimpleNamespace
 
@@ -34,3 +35,12 @@ async def test_another_log_at_the_same_path_is_refused(dispatcher):
     # On another machine, or in another container.
     with pytest.raises(ClusterError, match="has another log at this path"):
         await dispatcher.start()
+
+
+async def test_who_keeps_it_up_hears_of_trouble_at_once(dispatcher):
+    asking = asyncio.create_task(dispatcher.troubles(3600))
+    await asyncio.wait([asking], timeout=0)
+
+    dispatcher._trouble("session-default/one", ClusterError("a host", "it broke"))
+
+    assert ["session-default/one: a host: it broke"] == await asyncio.wait_for(asking, 5)
