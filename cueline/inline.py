@@ -151,8 +151,7 @@ async def inline(
     on_trouble: Trouble,
 ) -> AsyncIterator[Inline]:
     """Drive the sessions of *scope* in this process; None means all that nobody drives."""
-    with closing(Views(views_path(log.path))) as views:
-        index = ViewsIndex(views, log.store)
+    with closing(ViewsIndex(Views(views_path(log.path)), log.store)) as index:
         here = Inline(log, ProcessToolExecutor(), index, on_trouble=on_trouble, scope=scope)
         await here.start()
         try:

@@ -243,6 +243,10 @@ class ViewsIndex:
         await self._views.catch_up(self._store)
         return [work.stream for work in waiting(self._views.db, kind)]
 
+    def close(self) -> None:
+        """See `WorkIndex.close`."""
+        self._views.close()
+
 
 class Place(Protocol):
     """Where sessions are driven: this process, or a cluster."""

@@ -30,6 +30,10 @@ class WorkIndex(Protocol):
         """Return sessions that rest for want of something."""
         ...
 
+    def close(self) -> None:
+        """Let go of the read model."""
+        ...
+
 
 class Fleet(Protocol):
     """The hosts that a dispatcher has."""

@@ -7,7 +7,7 @@ finds its hosts and runners by their names, and goes on.
 import asyncio
 import os
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -114,13 +114,9 @@ class DispatcherActor:
         await self._take_charge()
         # First: what is said from here on is followed, what was said before is looked up.
         after = await self._store.last_position()
-        left = await left_running(
-            self._store,
-            self._site.parts.index(self._store),
-            self._store,
-            now=SystemClock().now(),
-            since=await self._charge.began(self._up),
-        )
+        now, began = SystemClock().now(), await self._charge.began(self._up)
+        with closing(self._site.parts.index(self._store)) as index:
+            left = await left_running(self._store, index, self._store, now=now, since=began)
         await self._supervise(None if self._wanted.recover else AllBut(left, after))
         return Started(presence=self.presence, epoch=self._charge.epoch, found=len(left))
 

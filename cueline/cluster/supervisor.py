@@ -77,6 +77,7 @@ class Supervisor:
     async def close(self) -> None:
         """Take the fleet down."""
         await self._stop()
+        self._index.close()
         await self.fleet.close()
 
     async def _stop(self) -> None:

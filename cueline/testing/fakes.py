@@ -187,6 +187,9 @@ class FoldedIndex:
         states = (await self._states()).items()
         return [s for s, state in states if state.waiting and state.waiting.kind == kind]
 
+    def close(self) -> None:
+        """See `WorkIndex.close`; there is nothing to let go of."""
+
     async def _states(self) -> dict[str, SessionState]:
         inboxes = {r.stream async for r in self._journal.store.read_all(categories={"inbox"})}
         states = {}

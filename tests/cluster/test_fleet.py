@@ -256,6 +256,18 @@ async def test_who_waits_for_what_was_started_since_is_told_when_ray_has_ended(t
     assert "session-default/7f3a" == told[0]
 
 
+async def test_what_a_supervisor_opened_is_closed_with_it(there):
+    # A program may open one runtime after another.
+    closed = []
+    index = SimpleNamespace(close=lambda: closed.append("the read model"))
+    site = SimpleNamespace(parts=SimpleNamespace(index=lambda _: index), node="here")
+    supervisor = Supervisor(site, None, there.board, scope=None, on_trouble=print)
+
+    await supervisor.close()
+
+    assert ["the read model"] == closed
+
+
 def waited_for(there, placed):
     """Return a supervisor with a session that waits, and whose hosts take what is *placed*."""
 
