@@ -10,7 +10,7 @@ from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.moment import moment
 from cueline.cli.naming import complete_session
-from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, is_typed
 
 if TYPE_CHECKING:
     from cueline.projections.audit import Facets
@@ -80,6 +80,7 @@ def audit(
 ) -> None:
     """List events."""
     if ctx.invoked_subcommand is not None:
+        _check_nothing_typed(ctx, ctx.invoked_subcommand)
         return
     if kind is not None:
         _check_type(kind)
@@ -99,6 +100,17 @@ def audit(
         _print(found)
     else:
         typer.echo(f"no events that fit in {log}")
+
+
+def _check_nothing_typed(ctx: typer.Context, command: str) -> None:
+    """Refuse options in front of *command*, which would not see them: it would take another log.
+
+    Raises:
+        BadParameter: put it behind; the message names it.
+    """
+    for each in ctx.command.params:
+        if is_typed(ctx, str(each.name)):
+            raise typer.BadParameter(f"{each.opts[0]} goes behind `{command}`")
 
 
 def _check_type(kind: str) -> None:

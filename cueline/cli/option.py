@@ -30,6 +30,12 @@ def naming(log: Path) -> str:
     return "" if log == DEFAULT_LOG else f" --log {quote(str(log))}"
 
 
+def is_typed(ctx: typer.Context, option: str) -> bool:
+    """Whether *option* is on the command line, and not only in the environment."""
+    source = ctx.get_parameter_source(option)
+    return source is not None and source.name == "COMMANDLINE"
+
+
 LogOption = Annotated[
     Path,
     typer.Option(

@@ -11,6 +11,7 @@ from cueline.agent import SHARED, Agent, read_agent
 from cueline.cli.driving import Record, Where, drive
 from cueline.cli.ending import report
 from cueline.cli.failure import Exit, is_of_output
+from cueline.cli.option import is_typed
 from cueline.cli.outside import Outside, outside_of
 from cueline.cli.running import command, note_detached, resuming
 from cueline.cli.terminal import is_attended, who
@@ -57,9 +58,8 @@ def wish_of(
     """
     if inline and detach:
         raise typer.BadParameter("an inline run ends with this command; leave one of them out")
-    source = ctx.get_parameter_source("address")
     # RAY_ADDRESS may be there for other commands.
-    if (inline or detach) and source is not None and source.name == "COMMANDLINE":
+    if (inline or detach) and is_typed(ctx, "address"):
         mode = "--inline" if inline else "--detach"
         raise typer.BadParameter(f"--address names a Ray that {mode} does not use; leave one out")
     return Wish(

@@ -19,6 +19,8 @@ HUGE = "9" * 40
         (["show", ""], "error: '': there is no such session"),
         (["approve", ""], "error: '': there is no such approval"),
         (["audit", "--session", ""], "error: '': there is no such session"),
+        (["audit", "--log", "b.db", "verify"], "--log goes behind `verify`"),
+        (["audit", "--json", "verify"], "--json goes behind `verify`"),
         (["up", "--hosts", HUGE], "is more than 1000"),
         (["up", "--runners", "1001"], "1001 is more than 1000"),
     ],
