@@ -23,6 +23,7 @@ from cueline.cluster.site import Site
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import PAGE_BYTES, Presence
 
+LEAVE_SECONDS = 1.0
 _LOOK_SECONDS = 1.0
 
 
@@ -180,15 +181,17 @@ class RunnerActor:
         clock = SystemClock()
         while not self._is_deaf():
             await clock.sleep(_LOOK_SECONDS)
-        await self._end()
-        os._exit(1)
+        try:
+            await self._end()
+        finally:
+            os._exit(1)
 
     async def _end(self) -> None:
         if self._runner is not None:
             self._tasks[0].cancel()
             await self._runner.close()
-            with suppress(CuelineError):
-                async with asyncio.timeout(1):
+            with suppress(CuelineError, TimeoutError):
+                async with asyncio.timeout(LEAVE_SECONDS):
                     await self._store.leave(self._incarnation)
 
 

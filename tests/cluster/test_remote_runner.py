@@ -1,5 +1,7 @@
 import asyncio
+import os
 import pickle
+import sys
 
 import pytest
 from ray.exceptions import ActorDiedError, ActorUnavailableError
@@ -7,6 +9,7 @@ from ray.exceptions import ActorDiedError, ActorUnavailableError
 from cueline.actors.effect import DEAF_SECONDS, RUNNER_SECONDS
 from cueline.actors.runner import CallName, Runner
 from cueline.actors.tool import ToolOutput
+from cueline.cluster import runner as runners
 from cueline.cluster.remote_runner import RemoteRunner
 from cueline.cluster.runner import RunnerActor
 from cueline.errors import RunnerGoneError, StaleOrderError
@@ -116,3 +119,21 @@ def test_a_runner_that_nobody_hears_or_speaks_to_is_deaf_long_before_it_counts_a
     actor._beat_at -= DEAF_SECONDS + 1
     assert actor._is_deaf()
     assert RUNNER_SECONDS / 2 >= DEAF_SECONDS
+
+
+async def test_a_deaf_runner_ends_also_where_it_cannot_say_so(monkeypatch):
+    # What keeps it deaf keeps it from leaving the board: others count it as gone soon.
+    class Away:
+        async def leave(self, _):
+            await asyncio.Event().wait()
+
+    actor = RunnerActor(None, "runner-1")
+    actor._runner = Runner("runner-1", Idle(), lambda: 0.0)
+    actor._store = Away()
+    actor._tasks = [asyncio.create_task(Away().leave("runner-1"))]
+    actor._beat_at -= DEAF_SECONDS + 1
+    monkeypatch.setattr(runners, "LEAVE_SECONDS", 0.0)
+    monkeypatch.setattr(os, "_exit", sys.exit)
+
+    with pytest.raises(SystemExit):
+        await actor._watch()
