@@ -174,6 +174,10 @@ async def guarded(start: Start) -> object:
     """
     try:
         return await cast("Awaitable[object]", start())
+    except asyncio.CancelledError as error:
+        if (task := asyncio.current_task()) is None or task.cancelling():
+            raise
+        raise failure_of(error) from None  # of something that the tool itself waited for
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - tools are other people's code
         # An exit asked for by a tool must not end the runner's loop.
         raise failure_of(error) from None

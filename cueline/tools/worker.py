@@ -20,9 +20,12 @@ TERMINATED = 128 + signal.SIGTERM
 def serve(requests: int, replies: int) -> None:
     """Answer each request, until the runner is gone."""
     signal.signal(signal.SIGTERM, terminate)
+    home = os.open(".", getattr(os, "O_PATH", os.O_RDONLY))
     send(replies, {"kind": "ready"})
     while (request := receive(requests)) is not None:
         head, body = answer(request)
+        # The next call may be another session's, whose relative paths are meant from here.
+        os.fchdir(home)
         send(replies, head, body)
 
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 from cueline.tools.tool import ToolContext, tool
 
@@ -113,6 +114,14 @@ def process() -> int:
 
 
 @tool
+def move(to: str) -> str:
+    """Go elsewhere, and say from where."""
+    before = str(Path.cwd())
+    os.chdir(to)
+    return before
+
+
+@tool
 def leave_a_fork() -> str:
     """Leave a copy of the worker behind, which holds all that it holds."""
     pid = os.fork()
@@ -160,6 +169,14 @@ async def swallow_cancellation() -> None:
     with contextlib.suppress(asyncio.CancelledError):
         await forever()
     await forever()
+
+
+@tool
+async def wait_for_what_is_cancelled() -> None:
+    """Wait for something else that somebody has cancelled."""
+    other = asyncio.create_task(forever())
+    other.cancel()
+    await other
 
 
 @tool

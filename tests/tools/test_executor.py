@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -131,6 +132,12 @@ async def test_a_tool_that_ends_its_process_is_told(executor, order, name, how, 
     failed = await failure(executor.call(order(f"misbehaving:{name}")))
 
     assert f"killed: {name} {how}; it may have had effects" == str(failed)
+
+
+async def test_a_call_begins_where_the_one_before_it_did(executor, order):
+    went = [await executor.call(order("misbehaving:move", to="/")) for _ in range(2)]
+
+    assert [bytes(Path.cwd())] * 2 == [output.content for output in went]
 
 
 async def test_a_worker_killed_while_idle_is_replaced(executor, order):
@@ -279,6 +286,12 @@ async def test_a_tool_in_the_loop_that_swallows_cancellation_is_left_behind(
     failed = await failure(executor.call(order("misbehaving:swallow_cancellation")))
 
     assert "timeout" == failed.kind
+
+
+async def test_a_tool_in_the_loop_may_wait_for_what_is_cancelled(executor, order, failure):
+    failed = await failure(executor.call(order("misbehaving:wait_for_what_is_cancelled")))
+
+    assert "tool_error: CancelledError" == str(failed)
 
 
 async def test_a_tool_in_the_loop_is_cancelled_with_its_call(executor, order):
