@@ -119,7 +119,7 @@ async def _decide(path: Path, name: str, word: "Word", *, as_json: bool) -> Exit
         decision = await decision_of(name, state, word, agent)
         if not await was_given(log.journal(), state, decision):
             await log.post(asked.session, decision, agent, by=f"user:{who()}")
-        driven = await is_taken_up(log, path, asked.session)
+        driven = await is_taken_up(log, asked.session)
         way = await way_to_resume(path, log.store, asked.session)
     _tell(way, asked, decision, shown(asked.session), driven=driven, as_json=as_json)
     return Exit.DONE

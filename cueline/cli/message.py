@@ -202,7 +202,7 @@ async def tell(path: Path, name: str, message: "InboxMessage", *, as_json: bool)
             if not counts and not ends:
                 why = f"it ended before it could read that: {to.state.status}"
                 raise SessionFinishedError(id, why)
-        driven = to.state.finished or await is_taken_up(to.log, path, to.stream)
+        driven = to.state.finished or await is_taken_up(to.log, to.stream)
         note = said or _what_happens(message)
         way = await way_to_resume(path, to.log.store, to.stream)
         later = when_it_counts(way, driven=driven)

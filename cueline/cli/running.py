@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from cueline.runtime import Log
 
 
-async def is_taken_up(log: "Log", path: Path, stream: str) -> bool:
+async def is_taken_up(log: "Log", stream: str) -> bool:
     """Whether somebody reads the session's inbox now."""
     from cueline.actors.owner import owner_of
 
     if await owner_of(log.store, log.board, stream, log.clock.now()) is not None:
         return True
-    return is_up(path)
+    return is_up(log.path)
 
 
 def is_up(path: Path) -> bool:
@@ -57,14 +57,20 @@ def when_it_counts(way: str, *, driven: bool) -> str:
     return f"; nothing drives it now, it counts when it is next driven: `{way}`"
 
 
-def note_detached(path: Path, id: str, *, as_json: bool) -> Exit:  # noqa: A002 - the word of the log
-    """Print the id of a session that was recorded, and say who takes it up."""
-    up = is_up(path)
+async def note_detached(log: "Log", stream: str, *, as_json: bool) -> Exit:
+    """Print the id of a session of which something was recorded, and say who takes it up."""
+    from cueline.actors.fold import fold
+    from cueline.deciders.session import SESSION, session_of
+    from cueline.events.stream import shown
+
+    id = shown(stream)  # noqa: A001 - the word of the log
     if as_json:
-        typer.echo(json.dumps({"id": id, "status": "created", "up": up}))
+        state, _ = await fold(log.journal(), stream, SESSION, session_of(stream))
+        document = {"id": id, "status": str(state.status), "up": is_up(log.path)}
+        typer.echo(json.dumps(document))
         return Exit.DONE
     typer.echo(id)
-    if not up:
-        up_command = command(path, "up")
+    if not await is_taken_up(log, stream):
+        up_command = command(log.path, "up")
         typer.echo(f"it is recorded; nothing runs that would take it up: `{up_command}`", err=True)
     return Exit.DONE

@@ -206,7 +206,7 @@ async def carry_on(
     """
     if wish.detach:
         await record()
-        return note_detached(wish.log, shown(stream), as_json=wish.as_json)
+        return await note_detached(log, stream, as_json=wish.as_json)
     screen = Screen(quiet=wish.as_json)
     log = replace(log, grace_seconds=wish.grace_seconds)
     where = Where(log=wish.log, inline=wish.inline, address=wish.address)
