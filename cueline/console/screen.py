@@ -73,7 +73,9 @@ class Screen:
 
     def _erase(self) -> None:
         if self._last:
-            self.console.file.write(_ERASE)
+            # A dumb terminal would show what erases.
+            blank = f"\r{' ' * (self.console.width - 1)}\r"
+            self.console.file.write(blank if self.console.is_dumb_terminal else _ERASE)
 
     def _write_last(self) -> None:
         if self._last:

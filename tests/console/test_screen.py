@@ -40,6 +40,18 @@ def test_what_others_wrote_stays_as_it_is(terminal, tone):
     assert [LISTED] == shown(terminal, Line(tone, LISTED))
 
 
+def test_a_dumb_terminal_is_written_over_in_plain_text(terminal, monkeypatch):
+    monkeypatch.setenv("TERM", "dumb")
+    screen = Screen(terminal)
+
+    screen.keep_last("Approve?")
+    screen.keep_last("")
+
+    assert "\x1b" not in terminal.getvalue()
+    assert terminal.getvalue().startswith("Approve?\r        ")
+    assert terminal.getvalue().endswith(" \r")
+
+
 def test_a_file_is_no_screen():
     page = io.StringIO()
 
