@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -86,8 +87,8 @@ def way_on(
         left = [
             f"  {command(log, 'approve', each)}" for each in state.questions if each not in decided
         ]
-        deadline_at = state.waiting.deadline_at
-        until = f" (until {date_time(deadline_at)})" if deadline_at else ""
+        closes_at = _closes_at(state, decided)
+        until = f" (until {date_time(closes_at)})" if closes_at else ""
         told = f"a person has to decide{until}: approve, or deny likewise"
         told = f"{told}, then resume" if then else told
         return [told if left else "decided; go on with", *left, *then]
@@ -102,6 +103,15 @@ def way_on(
     return [f"{name}: {why}; go on with", resume]
 
 
+def _closes_at(state: SessionState, decided: Collection[str] = ()) -> datetime | None:
+    """Return until when a person can answer; None where nobody is asked.
+
+    The deadline of the wait may be sooner: then a reminder is due, or a warning.
+    """
+    asked = [state.call_of_approval(each) for each in state.questions if each not in decided]
+    return min((call.approval.closes_at for call in asked if call and call.approval), default=None)
+
+
 def _more(state: SessionState, id: str, log: Path) -> str | None:  # noqa: A002 - the word of the log
     """Return the command that raises the limit which holds the session, if one does."""
     wait = state.waiting
@@ -114,6 +124,9 @@ def _more(state: SessionState, id: str, log: Path) -> str | None:  # noqa: A002 
 def _document(watch: Watch, id: str) -> dict[str, Any]:  # noqa: A002 - the word of the log
     state, tally = watch.state, watch.telling.tally
     waiting = state.waiting
+    ends_at = waiting.deadline_at if waiting else None
+    if waiting and waiting.kind == "approval":
+        ends_at = _closes_at(state)
     return {
         "id": id,
         "status": str(state.status),
@@ -125,7 +138,7 @@ def _document(watch: Watch, id: str) -> dict[str, Any]:  # noqa: A002 - the word
         else {
             "kind": waiting.kind,
             "why": waiting.why,
-            "deadline_at": waiting.deadline_at.isoformat() if waiting.deadline_at else None,
+            "deadline_at": ends_at.isoformat() if ends_at else None,
             "limit": waiting.limit or None,
             "whose": shown(waiting.whose) if waiting.whose else None,
             "approvals": state.questions,

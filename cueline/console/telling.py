@@ -278,7 +278,9 @@ def _course(fact: Fact) -> Iterator[Line]:
             open_until = f"breaker open until {date_time(opens_at)}"
             yield Line("note", f"{open_until}: {one_line(why, WIDTH)}")
         case SessionWaiting(kind=kind, why=why, deadline_at=deadline_at):
-            until = f" until {date_time(deadline_at)}" if deadline_at else ""
+            # What is due meanwhile has nobody answer sooner; a question told its own time.
+            for_people = kind in ("approval", "operator") or fact.exhausted
+            until = f" until {date_time(deadline_at)}" if deadline_at and not for_people else ""
             # Which retry that is, and when, was said with the failure.
             tone: Tone = "dim" if kind == "retry" else "note"
             yield Line(tone, f"waiting ({kind}){until}: {spoken(why, WIDTH)}")

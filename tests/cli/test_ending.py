@@ -4,7 +4,10 @@ import pytest
 
 from cueline.cli.ending import way_on
 from cueline.cli.option import DEFAULT_LOG
+from cueline.console.text import date_time
 from cueline.events.session import SessionWaiting
+from cueline.testing.given import given
+from cueline.testing.session_example import later, question, up_to_reply
 from tests.deciders.session_budget_example import asked
 
 
@@ -36,3 +39,12 @@ def test_where_the_limit_was_not_recorded_no_command_is_guessed():
 
     assert "paused: exhausted: no more; go on with" == why
     assert "cueline resume one" == resume
+
+
+def test_a_person_has_the_time_of_the_question_not_that_of_its_reminder():
+    waiting = SessionWaiting(kind="approval", why="1.1.0.1", deadline_at=later(60))
+    past = given(*up_to_reply("delete"), question("1.0", "1.1.0.1"), waiting)
+
+    why, *_ = way_on(past.state, "one", DEFAULT_LOG, "cueline resume one")
+
+    assert f"a person has to decide (until {date_time(later(300))}): approve" in why

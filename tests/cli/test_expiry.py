@@ -12,7 +12,7 @@ def test_the_end_of_a_wait_is_shown_with_its_day(shell):
 
     (pending,) = shell.json("pending")
     until = date_time(datetime.fromisoformat(pending["deadline_at"]))
-    assert 3 == asked.stdout.count(f"until {until}")
+    assert 2 == asked.stdout.count(f"until {until}")
 
 
 def test_a_question_that_expired_is_not_waited_for_again(shell):

@@ -252,6 +252,15 @@ def test_a_breaker_is_told_with_its_time(telling):
     assert [said] == told(telling, waiting)
 
 
+@pytest.mark.parametrize(
+    "waits", [{"kind": "approval"}, {"kind": "operator"}, {"kind": "budget", "exhausted": True}]
+)
+def test_a_wait_for_a_person_ends_at_no_time_of_its_own(telling, waits):
+    waiting = SessionWaiting(**waits, why="asked", deadline_at=NOW)
+
+    assert [f"waiting ({waits['kind']}): asked"] == told(telling, waiting)
+
+
 def test_a_call_that_was_edited_is_told_as_it_runs(telling):
     edit = ApprovalResolved(
         approval="one.1.0.1", verdict="granted", by="ada", edit={"path": "b"}, always=("b",)
