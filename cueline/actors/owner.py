@@ -13,6 +13,12 @@ from cueline.events.stream import shown
 
 LOOK_SECONDS = 2.0
 """How often to see whether what drives a session is still there."""
+_ASIDE = ".aside"
+
+
+def aside(owner: str) -> str:
+    """Return who owns a session that *owner* cannot drive: nobody has the name."""
+    return f"{owner}{_ASIDE}"
 
 
 async def owner_of(
@@ -94,7 +100,7 @@ class Vigil:
         self._board = board
         self._clock = clock
         self._taken_up = taken_up
-        """Whether somebody takes it up for certain."""
+        """Whether somebody takes it up for certain, unless it was set aside."""
         self._left_since: datetime | None = None
         self._looked_at = clock.now()
 
@@ -107,7 +113,7 @@ class Vigil:
         if now - self._looked_at > 2 * timedelta(seconds=LOOK_SECONDS):
             self._left_since = None  # who knows what was in between
         self._looked_at = now
-        why = None if idle or self._taken_up() else await self._why_now()
+        why = None if idle else await self._why_now()
         if why is None:
             self._left_since = None
             return None
@@ -116,6 +122,10 @@ class Vigil:
 
     async def _why_now(self) -> str | None:
         name = (await self._store.head(self._stream)).owner
+        if name is not None and name.endswith(_ASIDE):
+            return f"{name.removesuffix(_ASIDE)} has set it aside"
+        if self._taken_up():
+            return None
         if name is None:
             return "nobody has taken it up yet"
         owner = find(await self._board.all(), name)

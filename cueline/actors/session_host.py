@@ -12,6 +12,7 @@ from cueline.actors.drive import Drive
 from cueline.actors.effect import Collaborators
 from cueline.actors.entity import Entity
 from cueline.actors.outfit import Outfits
+from cueline.actors.owner import aside
 from cueline.errors import CuelineError, FencedError, UnknownSessionError, WrongExpectedVersionError
 from cueline.events.stream import shown, sibling
 
@@ -165,7 +166,7 @@ class SessionHost:
         store = self._journal.store
         head = await store.head(stream)
         if head.owner == self.incarnation:
-            await store.acquire(stream, f"{self.incarnation}.aside", head.epoch)
+            await store.acquire(stream, aside(self.incarnation), head.epoch)
 
     async def _is_tried_again(self, stream: str) -> bool:
         """Whether a session that was set aside has been told something: it may be mended now."""

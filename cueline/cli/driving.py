@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from cueline.actors.background import meanwhile
-from cueline.actors.owner import LOOK_SECONDS, taker_of
+from cueline.actors.owner import LOOK_SECONDS, Vigil, taker_of
 from cueline.cli.failure import Exit
 from cueline.cli.running import is_up, resuming
 from cueline.cli.signals import Interrupts
@@ -62,14 +62,20 @@ async def placed(log: Log, stream: str, where: Where, watch: Watch) -> AsyncIter
     # The cluster that is named is for where no `up` has the log.
     address = None if is_up(where.log) else where.address
     async with on_ray(log, scope={stream}, address=address, on_trouble=watch.stuck) as there:
-        with nullcontext() if there.lasts else meanwhile(_leave_with_up(log, watch)):
+        with nullcontext() if there.lasts else meanwhile(leave_with_up(log, stream, watch)):
             yield there
 
 
-async def _leave_with_up(log: Log, watch: Watch) -> None:
-    """Leave when the `cueline up` has gone: then nobody drives the session any more."""
-    while is_up(log.path):
+async def leave_with_up(log: Log, stream: str, watch: Watch) -> None:
+    """Leave when the `cueline up` has gone, or set *stream* aside: nobody drives it any more."""
+    vigil = Vigil(stream, log.store, log.board, log.clock, taken_up=lambda: True)
+    why = None
+    while why is None and is_up(log.path):
         await log.clock.sleep(LOOK_SECONDS)
+        with suppress(CuelineError):  # looked at again
+            why = await vigil.why_left(idle=False)
+    if why is not None:
+        typer.echo(f"{shown(stream)}: nobody drives it now ({why})", err=True)
     watch.leave()
 
 

@@ -7,6 +7,7 @@ import pytest
 from cueline.actors.effect import RUNNER_SECONDS
 from cueline.actors.followed import Followed
 from cueline.actors.lookout import Lookout
+from cueline.actors.owner import aside
 from cueline.actors.presence import SILENCE_SECONDS
 from cueline.actors.waiter import Waiter
 from cueline.errors import (
@@ -233,3 +234,16 @@ async def test_who_has_nothing_of_it_here_waits_for_the_other():
 
     assert not waiting.task.done()
     waiting.task.cancel()
+
+
+# I14: neither of them drives it, though both live.
+async def test_what_was_set_aside_is_not_waited_for_whoever_takes_up_all_else():
+    scene, world = await in_a_call()
+    await living(scene, world.name)
+    await scene.outside.store.acquire(SESSION, aside(world.name), seen_epoch=1)
+    waiting = Waiting(scene, Home(drives=True))
+
+    await scene.clock.advance(14)
+
+    with pytest.raises(SessionUndrivenError, match=f"{world.name} has set it aside"):
+        await waiting.end()

@@ -1,13 +1,16 @@
 """What a command that shows a session does while the session is in trouble."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 import typer
 
 from cueline.actors.inbox import post
+from cueline.actors.owner import aside
+from cueline.actors.presence import presence_of
 from cueline.cli.asking import question_of
-from cueline.cli.driving import Beginning
+from cueline.cli.driving import Beginning, leave_with_up
 from cueline.cli.failure import Exit
 from cueline.cli.watching import Watch
 from cueline.console.screen import Screen
@@ -19,8 +22,10 @@ from cueline.events.message import Estimate
 from cueline.events.session import ApprovalRequested, MessageRefused
 from cueline.inline import inline
 from cueline.runtime import open_log
+from cueline.testing.clock import FakeClock
 from cueline.testing.given import given
 from cueline.testing.session_example import AGENT, NOW, asking, question, saying, started
+from cueline.up_record import UpRecord
 
 ONE = "session-default/one"
 
@@ -179,3 +184,18 @@ async def test_what_goes_wrong_beside_the_watching_is_not_kept_quiet(asking):
 
         with pytest.raises(ZeroDivisionError):
             await watch.until_it_rests()
+
+
+# It was told of, where `up` says what goes wrong.
+async def test_what_an_up_has_set_aside_is_not_watched_for_ever(finished, capsys):
+    up = UpRecord(address="a:1", namespace="n", version="1", keeper=presence_of("up"))
+    up.write(finished.log)
+    async with open_log(finished.log) as opened:
+        log = replace(opened, clock=FakeClock())
+        await log.store.acquire(ONE, aside("host-1"), (await log.store.head(ONE)).epoch)
+        watch = Watch(log, ONE, Screen(quiet=True), attended=False)
+        leaving = asyncio.create_task(leave_with_up(log, ONE, watch))
+        await log.clock.run_until(leaving.done, within=20)
+
+    assert "one: nobody drives it now (host-1 has set it aside)\n" == capsys.readouterr().err
+    assert watch._leaving.is_set()
