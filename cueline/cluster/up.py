@@ -12,7 +12,7 @@ from cueline.cluster.call import DEAD, UNCLEAR, Handle, awake, call, poll
 from cueline.cluster.connection import Connection
 from cueline.cluster.dispatcher import DispatcherActor, Started, Wanted, end_actors
 from cueline.cluster.runner_directory import living_nodes
-from cueline.cluster.site import Parts, Site
+from cueline.cluster.site import VERSION, Parts, Site
 from cueline.errors import ClusterError, CuelineError
 
 OWNER = "up"
@@ -36,6 +36,8 @@ class Up:
             parts=parts,
         )
         self._dispatcher: Handle = None
+        self._version = VERSION
+        """Of what is taken down: all is ours once nobody else can have the log."""
 
     async def start(self, wanted: Wanted) -> Started:
         """Start the dispatcher, and with it everything else.
@@ -57,6 +59,7 @@ class Up:
         except (*DEAD, *UNCLEAR) as error:
             reason = f"the dispatcher does not start ({type(error).__name__})"
             raise ClusterError("the cluster", reason) from error
+        self._version = ""
         return started
 
     async def watch(self) -> list[str]:
@@ -90,4 +93,4 @@ class Up:
         with suppress(*DEAD, *UNCLEAR, CuelineError):
             grace = self._site.parts.grace_seconds
             await call(self._dispatcher.stop.remote(grace), grace + STOP_SECONDS)
-        await asyncio.to_thread(end_actors, self._namespace, OWNER)
+        await asyncio.to_thread(end_actors, self._namespace, OWNER, self._version)
