@@ -17,7 +17,7 @@ _BETWEEN = " · "
 _MINUTE = 60
 _HOUR = 3600
 _DAY = 86_400
-_CENT = Decimal("0.01")
+_SMALL = Decimal("0.0001")
 
 
 def visible(text: str) -> str:
@@ -78,7 +78,10 @@ def money(usd: Decimal) -> str:
     """Return a cost; small ones with as many digits as they need."""
     if usd == 0:
         return "$0"
-    return f"${usd:.2f}" if usd >= _CENT * 100 else f"${usd:.4f}"
+    if usd >= 1:
+        return f"${usd:.2f}"
+    # Of what a cheap model takes for a short answer, four digits are all zero.
+    return f"${usd.quantize(min(_SMALL, Decimal(1).scaleb(usd.adjusted()))):f}"
 
 
 def date_time(moment: datetime) -> str:

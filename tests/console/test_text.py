@@ -68,7 +68,14 @@ def test_a_span_of_time_is_told_in_its_largest_units(seconds, told):
 
 
 @pytest.mark.parametrize(
-    ("usd", "told"), [("0", "$0"), ("0.00012", "$0.0001"), ("0.5", "$0.5000"), ("12.344", "$12.34")]
+    ("usd", "told"),
+    [
+        ("0", "$0"),
+        ("0.00000023", "$0.0000002"),
+        ("0.00012", "$0.0001"),
+        ("0.5", "$0.5000"),
+        ("12.344", "$12.34"),
+    ],
 )
 def test_a_cost_has_the_digits_it_needs(usd, told):
     assert told == money(Decimal(usd))
