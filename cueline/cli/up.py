@@ -137,8 +137,6 @@ def document_of(record: "UpRecord") -> dict[str, Any]:
 
 def _detach(plan: Plan, outside: Outside) -> "tuple[UpRecord, Path]":
     """Start `up` as a process of its own; return, when it is ready, where it is and writes."""
-    from cueline.up_record import find_up
-
     plan.log.parent.mkdir(parents=True, exist_ok=True)
     said = plan.log.with_name(f"{plan.log.name}-up.log")
     settings = [] if outside.path is None else ["--config", str(outside.path)]
@@ -152,16 +150,34 @@ def _detach(plan: Plan, outside: Outside) -> "tuple[UpRecord, Path]":
             # Ctrl-C in this terminal is not meant for it.
             start_new_session=True,
         )
+    try:
+        return _ready(keeper, plan.log, said, outside), said
+    except BaseException:
+        # Ctrl-C as well: it would be up a moment later, and nobody waits for it any more.
+        keeper.terminate()
+        raise
+
+
+def _ready(
+    keeper: "subprocess.Popen[bytes]", log: Path, said: Path, outside: Outside
+) -> "UpRecord":
+    """Return where the `up` of *log* is, once it is ready.
+
+    Raises:
+        Exit: it has ended, and what it said is told.
+        ClusterError: it takes too long.
+    """
+    from cueline.up_record import find_up
+
     deadline = time.monotonic() + READY_SECONDS
-    while (running := find_up(plan.log)) is None:
+    while (running := find_up(log)) is None:
         with suppress(subprocess.TimeoutExpired):
             code = keeper.wait(LOOK_SECONDS)
             say(said.read_text(errors="replace").strip(), outside)
             raise typer.Exit(code or Exit.FAILED)
         if time.monotonic() > deadline:
-            keeper.terminate()
             raise ClusterError("`cueline up`", f"it was not ready in time; {said} has what it said")
-    return running, said
+    return running
 
 
 def place_of(record: "UpRecord") -> str:

@@ -66,3 +66,18 @@ def test_what_a_detached_up_said_moves_no_cursor(monkeypatch, capsys, tmp_path):
         up._detach(replace(PLAN, log=tmp_path / "log.db"), Outside())
 
     assert (3, "\\x1b[2Jgone \ufffd\n") == (ended.value.exit_code, capsys.readouterr().err)
+
+
+def test_who_interrupts_a_detached_up_before_it_is_ready_ends_it(monkeypatch, tmp_path):
+    ended = []
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    keeper = SimpleNamespace(wait=interrupted, terminate=lambda: ended.append("the keeper"))
+    monkeypatch.setattr(up.subprocess, "Popen", lambda *_, **__: keeper)
+
+    with pytest.raises(KeyboardInterrupt):
+        up._detach(replace(PLAN, log=tmp_path / "log.db"), Outside())
+
+    assert ["the keeper"] == ended
