@@ -1,5 +1,6 @@
 import asyncio
 
+from cueline.actors.owner import owner_of
 from cueline.errors import CorruptEventError
 from cueline.testing.wait import PATIENCE_SECONDS, await_until
 from tests.damage import swap
@@ -31,6 +32,8 @@ async def test_a_session_that_could_not_be_read_goes_on_when_it_is_resumed(world
         swap(world.log.path, "StartAsked", '"go"', '"no"')
         async with world.driven():
             await await_until(lambda: world.troubles)
+            log, now = world.log, world.log.clock.now()
+            assert await owner_of(log.store, log.board, world.streams[0], now) is None
             swap(world.log.path, "StartAsked", '"no"', '"go"')
             await world.session.resume()
 
