@@ -1,7 +1,7 @@
 """What every backend of the log has to hold.
 
-Subclass `EventStoreContract`, provide a `store` fixture, and run pytest with
-`asyncio_mode = "auto"`.
+Subclass `EventStoreContract`, provide a `store` fixture and `empty`, and run
+pytest with pytest-asyncio and `asyncio_mode = "auto"`.
 """
 
 import pytest
