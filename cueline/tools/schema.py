@@ -125,7 +125,8 @@ def model(
     """
     # An argument may be called `schema` or `json`, which a model's field may not.
     names = {f"argument_{i}": name for i, name in enumerate(fields)}
-    config = ConfigDict(extra="forbid", alias_generator=names.__getitem__)
+    # It is asked also for the keys of a TypedDict or a dataclass among the arguments.
+    config = ConfigDict(extra="forbid", alias_generator=lambda name: names.get(name, name))
     definitions: dict[str, Any] = {field: fields[name] for field, name in names.items()}
     try:
         made: type[BaseModel] = create_model("Arguments", __config__=config, **definitions)

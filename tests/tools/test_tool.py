@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from typing_extensions import TypedDict
 
 from cueline.errors import ConfigError, ToolFailedError, ToolImportError
 from cueline.tools.arguments import check_arguments
@@ -54,6 +56,27 @@ def test_arguments_may_have_names_that_pydantic_uses():
         return f"{schema} {model_config} {copy}"
 
     assert "s 1 True" == names.run({"schema": "s", "model_config": 1, "copy": True}, CONTEXT)
+
+
+class Guest(TypedDict):
+    name: str
+
+
+@dataclass
+class Table:
+    guests: list[Guest]
+    seats: int = 8
+
+
+def test_an_argument_may_be_a_typed_dict_or_a_dataclass():
+    @tool(read_only=True)
+    def seat(table: Table, late: Guest) -> str:
+        return f"{table.guests[0]['name']}, {late['name']} of {table.seats}"
+
+    arguments = {"table": {"guests": [{"name": "Ada"}]}, "late": {"name": "Ben"}}
+
+    assert "Ada, Ben of 8" == seat.run(arguments, CONTEXT)
+    assert {"guests", "seats"} == set(seat.signature.schema()["$defs"]["Table"]["properties"])
 
 
 def test_a_tool_is_still_a_function():
