@@ -93,6 +93,10 @@ class Fleet:
         """Return who takes something."""
         return list(self._members.values())
 
+    def remind(self) -> None:
+        """Tell the hosts again which runners there are: what was said once may be lost."""
+        self._spawn(self._tell_hosts())  # who is frozen holds up nobody
+
     async def look(self) -> None:
         """Find those that live and say nothing, frozen or out of reach; and what became of them."""
         present = await self._board.all()

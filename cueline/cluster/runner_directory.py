@@ -52,9 +52,11 @@ class Directory:
     def know(self, cards: Sequence[RunnerCard], gone: Mapping[str, str]) -> None:
         """Take *cards* for all the runners that answer, and *gone* with the evidence."""
         self._told.set()
+        self._gone.update(gone)
+        # What was said before may be heard after: who is gone is so for good.
+        cards = [card for card in cards if card.incarnation not in self._gone]
         self._able = [card for card in cards if card.takes]
         self._cards.update({card.incarnation: card for card in cards})
-        self._gone.update(gone)
         for card in cards:
             if card.incarnation not in self._ports:
                 self._ports[card.incarnation] = RemoteRunner(

@@ -14,7 +14,7 @@ from cueline.events.store import EventStore, PresenceBoard
 
 UNREACHED_SECONDS = 15.0
 """What waits for a runner is tried again so often: a host may have failed to reach one
-that answers the fleet, of which there is no news."""
+that answers the fleet, or not have heard of one, of which there is no news."""
 
 
 class Supervisor:
@@ -109,6 +109,7 @@ class Supervisor:
         self._may_go_on = False
         self._tried_at = monotonic()
         try:
+            self.fleet.remind()
             await self._dispatcher.wake("runner")
         except Exception:
             self._may_go_on = True

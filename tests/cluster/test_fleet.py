@@ -208,6 +208,22 @@ async def test_what_waits_for_a_runner_is_tried_again_without_any_news(there, mo
     assert ([], ["waits for a runner"]) == (before, placed)
 
 
+async def test_a_host_is_told_again_which_runners_there_are(there, monkeypatch):
+    # I14: what it was told once may be lost on the way, as while a network breaks.
+    heard, answered = [], Actor("understood").know.remote()
+    host = await quiet(there, "host", NEVER)
+    host.handle.know = SimpleNamespace(remote=lambda *told: heard.append(told) or answered)
+    supervisor = waited_for(there, [])
+    supervisor.fleet._join(host)
+
+    monkeypatch.setattr(supervisors, "UNREACHED_SECONDS", 0.0)
+    supervisor._look_now.set()
+    await supervisor._look()
+    await await_until(lambda: heard)
+
+    assert [(0, [], {})] == heard
+
+
 async def test_who_waits_is_told_when_ray_has_ended_where_the_log_is(monkeypatch):
     # I14: nothing can be started there again; while Ray does not answer, nobody knows.
     answers = iter([{"here"}, RaySystemError("away"), {"elsewhere"}])

@@ -8,6 +8,10 @@ from cueline.clock import SystemClock
 from cueline.cluster import runner_directory
 from cueline.cluster.runner_directory import Directory, RunnerCard
 from cueline.stores.presence import MemoryPresence
+from cueline.testing.fakes import tool_spec
+
+TOOL = tool_spec("read_file")
+RUNNER = RunnerCard("runner-1", "up/runner-1", "there", None, takes=True)
 
 
 @pytest.fixture
@@ -20,8 +24,18 @@ def directory(monkeypatch):
     monkeypatch.setattr(runner_directory, "living_nodes", nodes)
     monkeypatch.setattr(runner_directory, "NEWS_SECONDS", 0.0)
     found = Directory(SimpleNamespace(), "host-1", MemoryPresence(SystemClock()))
-    found.know([RunnerCard("runner-1", "up/runner-1", "there", None, takes=True)], {})
+    found.know([RUNNER], {})
     return found
+
+
+def test_a_word_that_comes_late_brings_no_runner_back(directory):
+    # What is said to an async actor may be heard in another order.
+    before = directory.choose(TOOL, None)
+
+    directory.know([], {"runner-1": "it has ended"})
+    directory.know([RUNNER], {})
+
+    assert ("runner-1", None) == (before, directory.choose(TOOL, None))
 
 
 async def test_a_runner_that_is_not_on_the_board_yet_is_not_gone(directory):
