@@ -265,6 +265,10 @@ def tool(
     return make if function is None else make(function)
 
 
+_KEPT = ("name", "declared", "version", "in_loop")
+"""What has to be as it was recorded: else a call would mean another thing."""
+
+
 @lru_cache(maxsize=1000)
 def load(target: str) -> Tool:
     """Return the tool that *target* names.
@@ -287,8 +291,9 @@ def load_recorded(spec: ToolSpec) -> Tool:
             another version; restore the recorded one, or start a new session.
     """
     found = load(spec.target)
-    here = (found.name, found.declared, found.version, found.in_loop)
-    recorded = (spec.name, spec.declared, spec.version, spec.in_loop)
-    if here != recorded:
-        raise ToolImportError(spec.target, f"recorded as {recorded}, but here it is {here}")
+    for what in _KEPT:
+        here, recorded = getattr(found, what), getattr(spec, what)
+        if here != recorded:
+            reason = f"{what} is {here!r} here, and was {recorded!r} when the session began"
+            raise ToolImportError(spec.target, f"{reason}; put that back, or start a new session")
     return found

@@ -244,7 +244,8 @@ def test_a_tool_inside_a_function_has_no_target():
 def test_a_tool_that_declares_another_thing_than_was_recorded_is_refused():
     recorded = example("double").spec().model_copy(update={"declared": "nothing"})
 
-    with pytest.raises(ToolImportError, match="recorded as"):
+    said = "declared is 'read_only' here, and was 'nothing' when the session began; put that back"
+    with pytest.raises(ToolImportError, match=said):
         load_recorded(recorded)
 
 
