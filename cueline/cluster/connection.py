@@ -174,6 +174,11 @@ def _keep_token() -> None:
 
 
 def _explained(address: str | None, error: Exception) -> ClusterError:
+    import ray  # noqa: PLC0415 - as above
+
+    if ray.is_initialized():
+        reason = "this process has one already, of another runtime or a `ray.init()` of its own"
+        return ClusterError("Ray", f"{reason}; end that first, or take a process for each")
     if address is None:
         return ClusterError("Ray", f"it cannot be started on this machine: {error}")
     token = (

@@ -13,6 +13,8 @@ import ray
 from ray._private.worker import global_worker
 from ray.core.generated.autoscaler_pb2 import DrainNodeReason
 
+from cueline.cluster.connection import connected
+from cueline.errors import ClusterError
 from cueline.testing.wait import PATIENCE_SECONDS, await_until, wait_until
 
 
@@ -64,3 +66,11 @@ def moved(world, node):
     members = world.place.members()
     up = [member for member in members if member.presence is not None]
     return 4 == len(up) and not [member for member in members if member.node == node]
+
+
+def test_a_process_is_on_one_cluster_at_a_time(cluster):
+    second = connected(None, "another")
+    with pytest.raises(ClusterError, match="this process has one already"), second:
+        pass
+
+    assert cluster.node in living()
