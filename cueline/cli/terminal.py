@@ -11,12 +11,9 @@ from cueline.errors import ConfigError
 
 def is_attended() -> bool:
     """Whether this process has a terminal for itself, to show and to ask."""
-    with suppress(OSError, ValueError):
-        keyboard = sys.stdin.fileno()
-        # In the background, taking the keyboard would stop the process.
-        ours = sys.stdin.isatty() and os.tcgetpgrp(keyboard) == os.getpgrp()
-        return ours and sys.stdout.isatty()
-    return False
+    from cueline.console.keyboard import is_ours
+
+    return is_ours() and sys.stdout.isatty()
 
 
 def settle_streams() -> None:

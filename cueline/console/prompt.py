@@ -5,17 +5,14 @@ the session's inbox, as `cueline approve` puts it there.
 """
 
 import asyncio
-import os
-import sys
-import termios
-import tty
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from cueline.console.entry import ENTER, ERASERS, Entry, Keys
+from cueline.console.keyboard import Keyboard
 from cueline.console.question import Question, box, objection, time_left, wording
 from cueline.console.screen import Screen
 from cueline.console.telling import Line
@@ -65,8 +62,7 @@ class Prompts:
         self._waiting: dict[str, Question] = {}
         self._drawn: str | None = None
         self._typed = ""
-        self._before: list[Any] | None = None
-        """How the keyboard was set."""
+        self._keyboard: Keyboard | None = None
         self._tasks: set[asyncio.Future[None]] = set()
 
     @property
@@ -87,34 +83,28 @@ class Prompts:
     @contextmanager
     def listening(self) -> Iterator[None]:
         """Read keys as they are pressed, without holding anything up."""
-        loop, keyboard = asyncio.get_running_loop(), sys.stdin.fileno()
-        self._before = termios.tcgetattr(keyboard)
-        tty.setcbreak(keyboard)
-        loop.add_reader(keyboard, self._read)
-        # uvloop has it not block, and with it the screen and the shell that
-        # started us: a terminal is one open file. Who is told to read need not.
-        os.set_blocking(keyboard, True)
-        self._tick(loop)
+        keyboard = self._keyboard = Keyboard(self._heard)
+        self._tick(asyncio.get_running_loop(), keyboard)
         try:
             yield
         finally:
             self._ticking.cancel()
-            loop.remove_reader(keyboard)
             self._waiting.clear()
             self._screen.keep_last("")
-            self.restore()
+            keyboard.leave()
 
     def restore(self) -> None:
         """Give the keyboard back as it was."""
-        if self._before is not None:
-            termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, self._before)
+        if self._keyboard is not None:
+            self._keyboard.restore()
 
-    def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _tick(self, loop: asyncio.AbstractEventLoop, keyboard: Keyboard) -> None:
+        keyboard.take()
         self._refresh()
-        self._ticking = loop.call_later(_TICK_SECONDS, self._tick, loop)
+        self._ticking = loop.call_later(_TICK_SECONDS, self._tick, loop, keyboard)
 
-    def _read(self) -> None:
-        for key in self._keys.of(os.read(sys.stdin.fileno(), 1024)):
+    def _heard(self, sent: bytes) -> None:
+        for key in self._keys.of(sent):
             self._press(key)
         self._refresh()
 
@@ -198,10 +188,9 @@ class Prompts:
             self._drawn = question.approval
             self._typed, self._editing = "", False
             self._screen.draw(box(question))
-            if entry is None:
+            if entry is None and self._keyboard is not None:
                 # What was typed before the question could be seen is no answer to it.
-                with suppress(termios.error, ValueError):
-                    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+                self._keyboard.forget()
         if entry is not None:
             self._screen.keep_last(entry.line)
             return

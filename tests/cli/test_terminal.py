@@ -144,6 +144,36 @@ def test_ctrl_c_at_the_prompt_pauses_and_gives_the_keyboard_back(shell, terminal
     terminal.sees("\nheard\n")
 
 
+def test_a_run_in_the_background_leaves_the_keyboard_to_the_shell(shell, terminal, list_file):
+    terminal.command(*RUN)
+    terminal.sees("Approve? [y/N]")
+    terminal.type("C-z")
+    terminal.sees("exit 1")  # of a stop
+
+    terminal.type("bg", "Enter")
+    terminal.type("echo it is $((40 + 2))", "Enter")
+    terminal.sees("it is 42")
+    assert 0 == shell("approve", "one.1.0.1").exit_code
+    wait_until(lambda: not list_file.exists())
+    terminal.type("wait; echo over", "Enter")
+
+    assert "Stopped (tty" not in terminal.sees("\nover\n")
+
+
+def test_who_comes_back_from_the_background_answers(shell, terminal, list_file):
+    terminal.command(*RUN)
+    terminal.sees("Approve? [y/N]")
+    terminal.type("C-z")
+    terminal.sees("exit 1")
+    terminal.type("bg", "Enter")
+    terminal.type("fg; echo back", "Enter")
+
+    terminal.type("y", "Enter")
+
+    terminal.sees("\nback\n")
+    assert not list_file.exists()
+
+
 def test_several_questions_are_asked_one_after_another(shell, terminal, list_file):
     twice = shell.deletes.replace(
         "calls = [",
