@@ -236,7 +236,10 @@ class Watch:
         self._questions.pop(approval, None)
         self._prompts.withdraw(approval)
 
-    async def _answer(self, answered: Answered) -> None:
+    def _answer(self, answered: Answered) -> None:
+        self._soon(self._give(answered))
+
+    async def _give(self, answered: Answered) -> None:
         question = answered.question
         await self._post(decision_of(answered, self.state.agent))
         if question.votes > 1 and answered.verdict == "grant":

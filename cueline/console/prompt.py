@@ -5,7 +5,7 @@ the session's inbox, as `cueline approve` puts it there.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -32,7 +32,7 @@ class Answered:
     always: bool = False
 
 
-Answer = Callable[[Answered], Awaitable[None]]
+Answer = Callable[[Answered], None]
 Edit = Callable[[Question, str], Question]
 """Returns the question with other arguments, or raises a `ConfigError` that says why not."""
 
@@ -63,7 +63,6 @@ class Prompts:
         self._drawn: str | None = None
         self._typed = ""
         self._keyboard: Keyboard | None = None
-        self._tasks: set[asyncio.Future[None]] = set()
 
     @property
     def empty(self) -> bool:
@@ -148,9 +147,7 @@ class Prompts:
         shown = f"{wording(question)} {visible(typed) or '(no answer)'}"
         self._screen.show([Line("dim", shown)])
         verdict: Verdict = "grant" if yes or always else "deny"
-        task = asyncio.ensure_future(self._answer(Answered(question, verdict, always)))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._answer(Answered(question, verdict, always))
 
     def _change(self, question: Question, typed: str) -> None:
         """Take a change of the arguments, and show what would run then; nothing ends it."""

@@ -199,3 +199,20 @@ async def test_what_an_up_has_set_aside_is_not_watched_for_ever(finished, capsys
 
     assert "one: nobody drives it now (host-1 has set it aside)\n" == capsys.readouterr().err
     assert watch._leaving.is_set()
+
+
+async def test_an_answer_that_cannot_be_given_is_not_kept_quiet(asking):
+    """Else they would wait for a question that they have answered."""
+    async with open_log(asking.log) as log:
+        watch = Watch(log, ONE, Screen(quiet=True), attended=True)
+        await watch.catch_up(show=False)
+        (asked,) = watch._questions.values()
+        # As of a reply that was emptied since: nobody knows any more what it called.
+        watch._prompts.ask(replace(asked, tool="1.0"))
+        for key in "a\r":
+            watch._prompts._press(key)
+        (giving,) = watch._tasks
+        await asyncio.wait([giving])
+
+        with pytest.raises(RuntimeError):
+            await watch._trouble

@@ -1,6 +1,5 @@
 """The question to a person, without a terminal."""
 
-import asyncio
 import io
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -41,7 +40,7 @@ class Person:
         self.entry = Entry(screen, lambda lane, text: self.said.append(text), lambda: None)
         self.prompts = Prompts(screen, lambda: NOW, self._answer, self.entry, self._edit)
 
-    async def _answer(self, answered):
+    def _answer(self, answered):
         self.given.append((answered.question.approval, answered.verdict))
         self.answered.append(answered)
 
@@ -53,7 +52,6 @@ class Person:
     async def press(self, keys):
         for key in keys:
             self.prompts._press(key)
-        await asyncio.gather(*self.prompts._tasks)
 
 
 @pytest.fixture
