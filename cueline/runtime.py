@@ -25,7 +25,7 @@ from cueline.environment import HERE
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec, Fallback, Hook, Limits, ToolSpec, each_model
 from cueline.events.budget import Allowance
-from cueline.events.clean import Redactor, clean
+from cueline.events.clean import SHORTEST_SECRET, Redactor, clean
 from cueline.events.codec import Codec
 from cueline.events.inbox import InboxMessage, StartAsked
 from cueline.events.journal import Journal
@@ -125,7 +125,20 @@ def recorded(agent: Agent, environ: Mapping[str, str] = HERE) -> AgentSpec:
     check_agent(spec, environ)
     check_limits(spec, ())
     _check_workspace(spec)
+    _check_secrets(spec, environ)
     return spec
+
+
+def _check_secrets(spec: AgentSpec, environ: Mapping[str, str]) -> None:
+    """Refuse a secret that cannot be kept out of the log.
+
+    Raises:
+        ConfigError: it is too short.
+    """
+    for name in spec.secrets:
+        if 0 < len(environ.get(name, "").strip()) < SHORTEST_SECRET:
+            reason = f"is shorter than {SHORTEST_SECRET} characters, which occur in any text"
+            raise ConfigError(name, f"{reason}; make it longer, or leave it out of `secrets`")
 
 
 def _check_workspace(spec: AgentSpec) -> None:

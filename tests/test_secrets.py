@@ -14,12 +14,13 @@ from cueline.actors.model import ModelRequest
 from cueline.agent import secret_names, secret_values
 from cueline.cli import app
 from cueline.environment import HERE
-from cueline.errors import CuelineError
+from cueline.errors import ConfigError, CuelineError
 from cueline.events.agent import AgentSpec
 from cueline.events.clean import Redactor
 from cueline.providers.anthropic.connection import Connection
 from cueline.providers.anthropic.model import AnthropicModel, account_of
-from cueline.runtime import open_log
+from cueline.runtime import open_log, recorded
+from tests.scripted import HELLO
 
 NAMED = 'c4nary/s3cr3t+value "é"'
 KEY = "sk-ant-api03-0123456789-c4nary_abc"
@@ -193,3 +194,15 @@ def test_a_secret_is_in_nothing_that_is_printed(log, words):
 
     assert (0, []) == (done.exit_code, found_in(done.output.encode()))
     assert "[redacted]" in done.output
+
+
+# What is looked for in all that is recorded has to be rare in it: a PIN is not.
+@pytest.mark.parametrize("value", ["1234567", " 1234567\n"])
+def test_a_secret_that_is_too_short_to_be_kept_is_refused(value):
+    with pytest.raises(ConfigError, match="PIN: is shorter than 8 characters"):
+        recorded(HELLO.model_copy(update={"secrets": ("PIN",)}), {"PIN": value})
+
+
+@pytest.mark.parametrize("environ", [{}, {"PIN": ""}, {"PIN": "12345678"}])
+def test_a_secret_that_is_not_set_or_long_enough_is_none_of_it(environ):
+    assert ("PIN",) == recorded(HELLO.model_copy(update={"secrets": ("PIN",)}), environ).secrets

@@ -26,7 +26,7 @@ TOO_DEEP = "[nested too deeply]"
 TOO_LARGE = "[number too large]"
 _MARKS = (REDACTED, TOO_DEEP, TOO_LARGE)
 _HIGHEST = 2**63 - 1
-_SHORTEST_SECRET = 8
+SHORTEST_SECRET = 8
 _ROUNDS = 8
 _UNRESERVED = (string.ascii_letters + string.digits + "-._").encode()
 _LEFT_ALONE = (b"", b"~", b"~/", b"~!'()*", b"*")
@@ -46,9 +46,7 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[SecretStr] = ()) -> None:
         known = {_fit(secret.get_secret_value().strip()) for secret in secrets}
-        found = {
-            form for value in known if len(value) >= _SHORTEST_SECRET for form in _forms(value)
-        }
+        found = {form for value in known if len(value) >= SHORTEST_SECRET for form in _forms(value)}
         # What a mark of ours holds cannot be taken out by setting marks.
         found = {form for form in found if not any(form in mark for mark in _MARKS)}
         self._forms = Secret(tuple(sorted(found, key=lambda form: (-len(form), form))))
