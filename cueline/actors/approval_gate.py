@@ -7,6 +7,7 @@ It owns no stream: every append is a compare-and-set on the approval's version
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
+from uuid import uuid4
 
 from cueline.actors.fold import fold
 from cueline.deciders.approval import (
@@ -136,17 +137,19 @@ class ApprovalGate:
             expected_version=version,
             actor=f"user:{by}" if by else "system:gate",
         )
-        await self._journal.append([write], key=_key(command, version))
+        await self._journal.append([write], key=_key(command))
         return APPROVAL.replay(events, state)
 
     async def _load(self, name: ApprovalName) -> tuple[ApprovalState, int]:
         return await fold(self._journal, name.stream, APPROVAL, APPROVAL.initial_state)
 
 
-def _key(command: ApprovalCommand, version: int) -> str:
-    if isinstance(command, Vote):
-        return command.message
-    return f"{type(command).__name__.lower()}.{version}"
+def _key(command: ApprovalCommand) -> str:
+    """Return a key of the append's own; it is the version that says who of several was first.
+
+    A vote has its message's: who hands that over again is told what came of it.
+    """
+    return command.message if isinstance(command, Vote) else uuid4().hex
 
 
 def _answer(name: ApprovalName, state: ApprovalState) -> GateAnswer:

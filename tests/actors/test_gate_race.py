@@ -1,6 +1,7 @@
 """Answers that race: one of them wins, the same one everywhere (I3)."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
@@ -128,6 +129,28 @@ async def test_two_gates_agree_on_one_verdict():
     assert ("granted", "granted") == (one.verdict, again.verdict)
     assert (False, "already granted") == (other.accepted, other.reason)
     assert 1 == (await scene.outside.types(GATE)).count("VoteGiven")
+
+
+async def test_gates_that_do_the_same_at_once_agree_although_each_has_a_time_of_its_own():
+    # I3: a session's former owner may still be asking when its next one does.
+    scene = await asked()
+    first = (await scene.outside.facts(GATE))[0]
+    later = first.model_copy(update={"deadline_at": first.deadline_at + timedelta(seconds=1)})
+    one, other = (ApprovalGate(scene.outside.journal) for _ in range(2))
+    names = [ApprovalName(SESSION, f"s.1.0.{n}") for n in (1, 2, 3)]
+    await one.open(names[2], first, None)
+
+    opened = await asyncio.gather(
+        one.open(names[1], first, None), other.open(names[1], later, None)
+    )
+    expired = await asyncio.gather(
+        one.expire(names[0], first.deadline_at), other.expire(names[0], later.deadline_at)
+    )
+    ended = await asyncio.gather(one.supersede(names[2], "stop"), other.supersede(names[2], "edit"))
+
+    assert opened[0] == opened[1]
+    assert expired[0] == expired[1]
+    assert ended[0] == ended[1]
 
 
 async def test_a_question_that_was_opened_twice_keeps_its_first_deadline():
