@@ -274,10 +274,9 @@ class Drive:
         again = self._mailbox.again_at
         if again is not None and deadline is not None:
             deadline = max(deadline, again)  # nothing expires before the inbox is read
-        moment = min(filter(None, (deadline, again, self._graces.until)), default=None)
-        if moment is not None and moment <= self._clock.now() and not self._hand.empty:
-            return again  # what is due by then is being done
-        return moment
+        if deadline is not None and deadline <= self._clock.now() and not self._hand.empty:
+            deadline = None  # what is due by then is being done
+        return min(filter(None, (deadline, again, self._graces.until)), default=None)
 
     def _rests(self) -> bool:
         if self._draining:

@@ -4,6 +4,7 @@ import pytest
 
 from cueline.actors.approval_gate import ApprovalGate
 from cueline.actors.entity import RETRY_SECONDS
+from cueline.actors.grace import GRACE_SECONDS
 from cueline.errors import LogUnavailableError
 from cueline.events.inbox import MessageSent, PauseAsked, ResumeAsked, StopAsked
 from cueline.events.session import (
@@ -159,3 +160,20 @@ async def test_outcomes_are_recorded_meanwhile():
 
     assert 1 == (await scene.count())["ToolReturned"]
     assert 0 == (await scene.count())["ApprovalResolved"]
+
+
+async def test_a_stop_ends_a_call_within_its_grace_although_a_question_cannot_expire():
+    # I14
+    valve = Valve()
+    scene = Scene(
+        [asks_for(("read", {}), ("deploy", {}))], policy={"approval_seconds": HOUR}, act=valve
+    )
+    scene.gate = FarGate(ApprovalGate(scene.outside.journal))
+    await begin(scene)
+    scene.gate.away, scene.gate.hears = True, False
+    await scene.clock.advance(HOUR + 1)
+
+    await scene.say(StopAsked())
+    await scene.clock.advance(GRACE_SECONDS)
+
+    assert 1 == valve.cancelled
