@@ -41,8 +41,9 @@ class Lookout:
             self._bells[stream].discard(bell)
             if not self._bells[stream]:
                 del self._bells[stream]
-            if not self._bells:
-                looking.cancel()
+            if not self._bells and self._looking is not None:
+                # Not the one that was waited for: that may have failed, and another come.
+                self._looking.cancel()
                 self._looking = None
 
     def _begin(self) -> "asyncio.Task[None]":

@@ -159,3 +159,22 @@ async def test_all_are_told_that_the_log_cannot_be_read_and_may_try_again(clock,
     await store.grow(ONE)
     await clock.settle()
     assert 2 == again.rung
+
+
+async def test_nobody_follows_when_the_last_to_leave_had_waited_for_one_that_failed(clock, store):
+    lookout = Lookout(store)
+    busy = lookout.grows(ONE)
+    looks = asyncio.ensure_future(anext(busy))
+    await clock.settle()
+    await looks
+    store.broken = True
+    await store.grow(ONE)
+    await clock.settle()
+    store.broken = False
+    (other,) = await waiting(clock, lookout, ONE)
+
+    await other.leave()
+    await busy.aclose()
+    await clock.settle()
+
+    assert (0, 2) == (store.following, store.ever)
