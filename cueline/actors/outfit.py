@@ -1,8 +1,10 @@
 """What the sessions of one agent share: the agent, its log, its model."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
+from cueline.actors.foreign import foreign
 from cueline.actors.model import Model, ModelFactory
 from cueline.deciders.policy import gates_of
 from cueline.events.agent import AgentSpec, answering
@@ -52,9 +54,10 @@ class Outfit:
         return clean_record(fact, self.redactor)
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Let go of connections; that one cannot be closed is not its sessions' trouble."""
         for _, model in self._models.values():
-            await model.close()
+            with suppress(Exception):
+                await foreign(model.close())
 
 
 class Outfits:

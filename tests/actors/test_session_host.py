@@ -327,3 +327,21 @@ async def test_models_that_nobody_uses_are_closed_the_oldest_first():
     assert [True] + [False] * UNUSED == [model.closed for model in made]
     await outfits.close()
     assert all(model.closed for model in made)
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("a bug"), asyncio.CancelledError()])
+async def test_a_model_that_cannot_be_closed_is_nobody_elses_trouble(error):
+    class Unclosed(TurnModel):
+        async def close(self):
+            raise error
+
+    left, models = [], iter([Unclosed([]), *(TurnModel([]) for _ in range(UNUSED))])
+    outfits = Outfits(lambda _: None, lambda _: Redactor(), lambda _: next(models))
+    for number in range(UNUSED + 1):
+        outfit = outfits.take(agent_spec(name=f"a{number}"))
+        left.append(outfit.model(0)[1])
+        await outfits.give_back(outfit)
+
+    await outfits.close()
+
+    assert all(model.closed for model in left[1:])
