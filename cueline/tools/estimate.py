@@ -14,6 +14,7 @@ from cueline.errors import ToolImportError
 from cueline.events.agent import ToolSpec
 from cueline.events.message import Estimate
 from cueline.tools.declaration import dollars
+from cueline.tools.result import said_by
 from cueline.tools.tool import load_recorded
 
 ESTIMATE_SECONDS: Final = 5.0
@@ -30,8 +31,10 @@ async def estimate(
     try:
         async with asyncio.timeout(within):
             return Estimate(usd=await foreign(_asked(spec, arguments)))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a bug of the tool's makes the cost unknown
-        return Estimate(problem=f"{type(error).__name__}: {error}".rstrip(": ")[:_LONGEST])
+    except (asyncio.CancelledError, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - a bug of the tool's makes the cost unknown
+        return Estimate(problem=said_by(error)[:_LONGEST])
 
 
 async def _asked(spec: ToolSpec, arguments: Mapping[str, JsonValue]) -> Decimal:

@@ -19,7 +19,7 @@ from cueline.errors import ToolFailedError, ToolImportError
 from cueline.tools.arguments import check_arguments
 from cueline.tools.frame import Head
 from cueline.tools.pool import WorkerPool
-from cueline.tools.result import failure_of, finding_of, output_of, passing
+from cueline.tools.result import failure_of, finding_of, output_of, passing, signal_name
 from cueline.tools.target import LOADING
 from cueline.tools.tool import ToolContext, load_recorded
 
@@ -178,8 +178,11 @@ async def guarded(start: Start) -> object:
         if (task := asyncio.current_task()) is None or task.cancelling():
             raise
         raise failure_of(error) from None  # of something that the tool itself waited for
-    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - tools are other people's code
-        # An exit asked for by a tool must not end the runner's loop.
+    except GeneratorExit:
+        raise  # the loop is gone, and nobody is told any more
+    except BaseException as error:  # noqa: BLE001 - tools are other people's code
+        # An exit asked for by a tool must not end the runner's loop, and a call
+        # that ends with no failure of ours would pass for one that never began.
         raise failure_of(error) from None
 
 
@@ -239,7 +242,7 @@ def killed(order: ToolOrder, code: int | None) -> ToolFailedError:
         case _ if code == -signal.SIGKILL:
             how = "was killed by SIGKILL, perhaps because memory ran out"
         case _ if code < 0:
-            how = f"was killed by {signal.Signals(-code).name}"
+            how = f"was killed by {signal_name(-code)}"
         case _:
             how = f"ended its process, with exit status {code}"
     return ToolFailedError("killed", f"{order.tool.name} {how}; it may have had effects")

@@ -167,7 +167,7 @@ def become_worker(config: dict[str, Any], guardian: int) -> NoReturn:
         reset()
         code = serve(config)
     except SystemExit as asked:
-        code = asked.code if isinstance(asked.code, int) else 1
+        code = asked.code if isinstance(asked.code, int) else int(asked.code is not None)
     finally:
         os._exit(code)
 

@@ -1,6 +1,7 @@
 """What a tool's function gave back, in the form that is recorded."""
 
 import math
+import signal
 from typing import Literal, cast, get_args
 
 from pydantic_core import PydanticSerializationError, to_json
@@ -83,6 +84,8 @@ def failure_of(error: BaseException) -> ToolFailedError:
 def passing(error: Exception) -> ToolFailedError:
     """Return the failure of an error that the tool declares as transient."""
     match error:
+        case ToolFailedError():
+            return error  # the tool says more exactly what it was
         case TimeoutError():
             kind = "timeout"
         case ConnectionError():
@@ -93,8 +96,20 @@ def passing(error: Exception) -> ToolFailedError:
 
 
 def said_by(error: BaseException) -> str:
-    """Return the name and the message of *error*."""
-    return f"{type(error).__name__}: {error}".removesuffix(": ")[:MESSAGE_LIMIT]
+    """Return the name and the message of *error*, if it has one that can be had."""
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001 - it is other people's code, too
+        message = ""
+    return f"{type(error).__name__}: {message}".removesuffix(": ")[:MESSAGE_LIMIT]
+
+
+def signal_name(number: int) -> str:
+    """Return what a signal is called; those for real time have no names."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def wait_of(asked: object) -> float | None:

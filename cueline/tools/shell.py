@@ -16,6 +16,7 @@ from pydantic import Field
 
 from cueline.errors import ToolFailedError
 from cueline.tools.environment import scrubbed
+from cueline.tools.result import signal_name
 from cueline.tools.tool import OUTPUT_LIMIT, TIMEOUT_SECONDS, Output, ToolContext, tool
 
 CHUNK = 65_536
@@ -146,4 +147,4 @@ def drain(source: int, printed: Printed) -> bool:
 
 def status(code: int) -> str:
     """Return in words how a process ended."""
-    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+    return f"killed by {signal_name(-code)}" if code < 0 else f"exit status {code}"

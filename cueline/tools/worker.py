@@ -20,10 +20,13 @@ TERMINATED = 128 + signal.SIGTERM
 def serve(requests: int, replies: int) -> None:
     """Answer each request, until the runner is gone."""
     signal.signal(signal.SIGTERM, terminate)
+    here = os.getpid()
     home = os.open(".", getattr(os, "O_PATH", os.O_RDONLY))
     send(replies, {"kind": "ready"})
     while (request := receive(requests)) is not None:
-        head, body = answer(request)
+        head, body = answer(request, here)
+        if os.getpid() != here:
+            return  # a fork of the tool's, which does not answer for it
         # The next call may be another session's, whose relative paths are meant from here.
         os.fchdir(home)
         send(replies, head, body)
@@ -41,13 +44,15 @@ def leave(_signal: int, _frame: FrameType | None) -> NoReturn:
     os._exit(TERMINATED)
 
 
-def answer(request: Head) -> tuple[Head, bytes]:
-    """Do what *request* asks for; whatever goes wrong is an answer."""
+def answer(request: Head, here: int) -> tuple[Head, bytes]:
+    """Do what *request* asks for; whatever goes wrong is an answer of the process *here*."""
     try:
         return perform(request)
     except ToolImportError as error:
         return {"kind": "missing", "subject": error.subject, "reason": error.reason}, b""
-    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - tools are other people's code
+    except BaseException as error:
+        if os.getpid() != here:
+            raise
         if signal.getsignal(signal.SIGTERM) is leave:
             os._exit(TERMINATED)
         failure = failure_of(error)

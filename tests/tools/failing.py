@@ -32,6 +32,18 @@ async def fetch_in_loop(kind: str) -> str:
     raise ERRORS[kind]
 
 
+@tool(read_only=True, transient=Exception)
+def know_better(kind: str) -> str:
+    """Let everything pass, but say what it was."""
+    raise ToolFailedError(kind, "come back later", 7)
+
+
+@tool(read_only=True, transient=Exception)
+async def know_better_in_loop(kind: str) -> str:
+    """Let everything pass, but say what it was, in the runner's loop."""
+    raise ToolFailedError(kind, "come back later", 7)
+
+
 @tool
 def claim(kind: str) -> str:
     """Claim what is not a tool's to say."""

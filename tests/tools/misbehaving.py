@@ -130,6 +130,57 @@ def leave_a_fork() -> str:
     return str(pid)
 
 
+@tool
+def exit_a_fork(how: str) -> str:
+    """Have a copy of the worker end as *how* says, and answer when it did."""
+    pid = os.fork()
+    if pid == 0:
+        if how == "exits":
+            sys.exit(0)
+        return "said by the fork"
+    os.waitpid(pid, 0)
+    return "said by the tool"
+
+
+class PanicError(BaseException):
+    """What a part that is no Python raises: it is no `Exception`."""
+
+
+class MuteError(Exception):
+    """One that cannot even say what it is."""
+
+    def __str__(self) -> str:
+        """Fail at that, too."""
+        raise ZeroDivisionError
+
+
+@tool
+def panic(how: str) -> None:
+    """Raise what few expect."""
+    raise ODD[how]
+
+
+@tool
+async def panic_in_loop(how: str) -> None:
+    """Raise what few expect, in the runner's loop."""
+    raise ODD[how]
+
+
+@tool(in_loop=False)
+async def cancel_elsewhere() -> None:
+    """Wait in a worker for something that somebody has cancelled."""
+    other = asyncio.create_task(forever())
+    other.cancel()
+    await other
+
+
+ODD = {
+    "panic": PanicError("at the disco"),
+    "mute": MuteError(),
+    "group": BaseExceptionGroup("several", [PanicError("at the disco")]),
+}
+
+
 @tool(needs_workspace=True)
 def meet(name: str, *, context: ToolContext) -> str:
     """Wait until the other one is there, too."""

@@ -50,6 +50,15 @@ def broken(walls, **_):
     raise ToolFailedError("tool_error", f"no price for {walls}")
 
 
+class MuteError(BaseException):
+    def __str__(self):
+        raise ZeroDivisionError
+
+
+def mute(**_):
+    raise MuteError
+
+
 def gives_up(**_):
     raise asyncio.CancelledError
 
@@ -62,6 +71,7 @@ def gives_up(**_):
         (lambda **_: -1, "ValueError: -1; say it as in '0.25'"),
         (lambda **_: None, "ValueError: None; say it as in '0.25'"),
         (lambda **_: sys.exit("no price"), "SystemExit: no price"),
+        (mute, "MuteError"),
         (gives_up, "RuntimeError: it raised CancelledError, and nobody had cancelled it"),
     ],
 )

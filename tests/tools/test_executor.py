@@ -12,9 +12,15 @@ from msgspec.structs import replace
 
 from cueline.errors import ToolImportError
 from cueline.testing.wait import PATIENCE_SECONDS, await_until
-from cueline.tools.executor import ProcessToolExecutor
+from cueline.tools.executor import ProcessToolExecutor, killed
 from cueline.tools.shell import run_command
 from cueline.tools.tool import load
+
+RAISED = {
+    "panic": "PanicError: at the disco",
+    "mute": "MuteError",
+    "group": "BaseExceptionGroup: several (1 sub-exception)",
+}
 
 
 @pytest.fixture
@@ -265,6 +271,33 @@ async def test_a_closed_executor_starts_nothing(executor, order, marked, failure
     assert [] == marked()
 
 
+@pytest.mark.parametrize("how", ["exits", "returns"])
+async def test_a_fork_of_the_worker_does_not_answer_for_the_tool(executor, order, how):
+    answers = [await executor.call(order("misbehaving:exit_a_fork", how=how)) for _ in range(2)]
+
+    assert [b"said by the tool"] * 2 == [answer.content for answer in answers]
+
+
+# I5: what nobody reports would count as never begun, and be run again.
+@pytest.mark.parametrize("name", ["panic", "panic_in_loop"])
+@pytest.mark.parametrize("how", RAISED)
+async def test_whatever_a_tool_raises_is_its_failure(executor, order, failure, name, how):
+    failed = await failure(executor.call(order(f"misbehaving:{name}", how=how)))
+
+    assert f"tool_error: {RAISED[how]}" == str(failed)
+
+
+async def test_a_cancellation_inside_a_worker_is_a_failure(executor, order, failure):
+    failed = await failure(executor.call(order("misbehaving:cancel_elsewhere")))
+
+    assert "tool_error: CancelledError" == str(failed)
+
+
+@pytest.mark.parametrize(("code", "how"), [(-9, "SIGKILL"), (-35, "signal 35")])
+async def test_a_call_is_said_to_be_killed_by_any_signal(order, code, how):
+    assert f"killed by {how}" in str(killed(order("misbehaving:leave"), code))
+
+
 async def test_a_fork_that_a_tool_left_behind_dies_with_its_worker(executor, order, marked):
     await executor.call(order("misbehaving:leave_a_fork"))
 
@@ -309,7 +342,7 @@ async def test_a_tool_in_the_loop_is_cancelled_with_its_call(executor, order):
 async def test_a_file_that_runs_an_agent_when_imported_is_refused(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
-        "from cueline.tools.executor import ProcessToolExecutor\nProcessToolExecutor()\n"
+        "from cueline.tools.executor import ProcessToolExecutor, killed\nProcessToolExecutor()\n"
     )
 
     with pytest.raises(ToolImportError, match="it runs an agent when it is imported"):

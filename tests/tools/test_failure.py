@@ -43,6 +43,21 @@ async def test_a_plain_exception_is_permanent(warm_executor, order, failure, nam
     assert "tool_error: ValueError: network error: timeout" == str(failed)
 
 
+# What a tool says of its failure goes before what is said of its exceptions.
+@pytest.mark.parametrize("name", ["know_better", "know_better_in_loop"])
+async def test_a_kind_that_is_said_is_the_kind(warm_executor, order, failure, name):
+    failed = await failure(warm_executor.call(order(f"failing:{name}", kind="rate_limited")))
+
+    assert ("rate_limited", 7) == (failed.kind, failed.retry_after)
+
+
+@pytest.mark.parametrize("name", ["know_better", "know_better_in_loop"])
+async def test_arguments_that_do_not_fit_never_pass(warm_executor, order, failure, name):
+    failed = await failure(warm_executor.call(order(f"failing:{name}", kind=3)))
+
+    assert "invalid_arguments" == failed.kind
+
+
 # I5: else it would be run again, or be in doubt, on the tool's own word.
 @pytest.mark.parametrize("kind", ["lost", "not_started", "cancelled", "whatever"])
 async def test_a_tool_cannot_say_what_became_of_its_call(warm_executor, order, failure, kind):

@@ -4,6 +4,7 @@ import ctypes
 import os
 import stat
 import threading
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -118,13 +119,15 @@ def test_a_folder_swapped_for_a_link_meanwhile_lets_nothing_out(use, workspace, 
 
     swapper = threading.Thread(target=swap)
     swapper.start()
-    outcomes = [attempt(use, number) for number in range(1500)]
+    outcomes = Counter()
+    # On a busy machine many attempts may meet the folder, or the link, in a row.
+    while outcomes.total() < 1500 or not (outcomes["refused"] and outcomes["missing"]):
+        outcomes[attempt(use, outcomes.total())] += 1
     done.set()
     swapper.join()
 
     assert ["secret.txt"] == names_in(outside)
-    assert "hidden" not in outcomes
-    assert {"refused", "missing"} <= set(outcomes)
+    assert not outcomes["hidden"]
 
 
 def exchange(one, other):

@@ -35,6 +35,7 @@ def test_a_command_runs_in_the_workspace(run, workspace):
 def test_a_command_that_prints_nothing_still_says_how_it_ended(run):
     assert "[exit status 0]" == run("true")
     assert "[killed by SIGKILL]" == run("kill -KILL $$")
+    assert "a\n[killed by signal 35]" == run("echo a; kill -35 $$")  # one without a name
 
 
 def test_a_command_has_no_input(run):
