@@ -131,8 +131,10 @@ class WorkerProcess:
             with suppress(TimeoutError):
                 async with asyncio.timeout(grace_seconds):
                     await readable(self._status)
-        finally:
-            self.let_go()
+        except BaseException:
+            self.kill()  # nobody waits for its end any more
+            raise
+        self.let_go()
         return await self.ended()
 
     async def ended(self) -> int | None:

@@ -115,6 +115,25 @@ async def test_cancelling_twice_kills_at_once(patient_executor, order, workspace
     await await_until(lambda: marked() == [])
 
 
+@pytest.mark.parametrize("closes", [False, True])
+async def test_a_call_that_is_given_up_keeps_nothing_open(
+    patient_executor, order, workspace, closes
+):
+    before = sorted(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a listing, not a path
+    command = "trap 'touch told' TERM; touch begun; while true; do tail -f /dev/null & wait; done"
+    call = asyncio.create_task(patient_executor.call(order(run_command, command=command)))
+    await await_until((workspace / "begun").exists)
+    call.cancel()
+    await await_until((workspace / "told").exists)
+
+    closing = asyncio.create_task(patient_executor.close() if closes else asyncio.sleep(0))
+    call.cancel()
+    await asyncio.wait({call})
+
+    await asyncio.wait_for(closing, PATIENCE_SECONDS)
+    assert before == sorted(os.listdir("/proc/self/fd"))  # noqa: PTH208 - as above
+
+
 async def test_a_tool_that_eats_memory_does_not_take_the_runner_along(order, marked, failure):
     executor = ProcessToolExecutor(memory_limit=500_000_000)
 
