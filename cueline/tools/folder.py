@@ -154,7 +154,7 @@ def walk(folder: int, prefix: str = "", *, depth: int = DEPTH) -> Iterator[Entry
     with os.scandir(folder) as entries:
         found = sorted(entries, key=lambda entry: entry.name)
     for entry in found:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):  # it is gone, or its folder may be listed and no more
             status = entry.stat(follow_symlinks=False)
             kind = stat.S_IFMT(status.st_mode)
             path = f"{prefix}{entry.name}"

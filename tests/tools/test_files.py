@@ -5,14 +5,14 @@ import os
 import stat
 import threading
 from collections import Counter
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from cueline.errors import PathEscapeError, ToolFailedError
 from cueline.tools.files import delete_file, list_files, read_file, search_files, write_file
-from cueline.tools.folder import DEPTH
+from cueline.tools.folder import DEPTH, walk
 
 ANY = [
     (read_file, {}),
@@ -158,6 +158,34 @@ def test_nothing_stays_open_however_it_ends(use, workspace, tool, arguments, pat
         use(tool, path=path, **arguments)
 
     assert before == open_files()
+
+
+def test_a_folder_that_may_only_be_listed_is_passed_over(workspace):
+    workspace.chmod(0o755)
+    for name in ("closed/inner.txt", "last.txt"):
+        (workspace / name).parent.mkdir(exist_ok=True)
+        (workspace / name).touch()
+    (workspace / "closed").chmod(0o744 if os.geteuid() == 0 else 0o444)
+    folder = os.open(workspace, os.O_RDONLY)
+
+    with nobody():
+        found = [entry.path for entry in walk(folder)]
+
+    os.close(folder)
+    (workspace / "closed").chmod(0o755)
+    assert ["closed", "last.txt"] == found
+
+
+@contextmanager
+def nobody():
+    """Be somebody whom permissions bind, where this is root."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
 
 
 def open_files():
