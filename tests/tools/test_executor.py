@@ -126,11 +126,11 @@ async def test_a_call_that_is_given_up_keeps_nothing_open(
     call.cancel()
     await await_until((workspace / "told").exists)
 
-    closing = asyncio.create_task(patient_executor.close() if closes else asyncio.sleep(0))
+    closing = [asyncio.create_task(patient_executor.close())] if closes else []
     call.cancel()
     await asyncio.wait({call})
 
-    await asyncio.wait_for(closing, PATIENCE_SECONDS)
+    await asyncio.wait_for(asyncio.gather(*closing), PATIENCE_SECONDS)
     assert before == sorted(os.listdir("/proc/self/fd"))  # noqa: PTH208 - as above
 
 
