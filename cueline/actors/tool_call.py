@@ -79,11 +79,22 @@ class ToolCaller:
         return ToolReconciled(effect=_effect(name), outcome=finding.outcome, by="tool", output=text)
 
     async def cancel(self, name: CallName) -> None:
-        """Have the runner end the call; if it cannot be reached, recovery finds that out."""
-        try:
-            await _fenced(name, self._port(name.runner).cancel(name))
-        except RunnerGoneError:
-            return
+        """Have the runner end the call; one that cannot be reached is tried as in `recover`.
+
+        That would wait for a call which nobody has told to end.
+        """
+        clock = self._parts.clock
+        until = clock.now() + timedelta(seconds=REACH_SECONDS)
+        while True:
+            try:
+                await _fenced(name, self._port(name.runner).cancel(name))
+            except RunnerGoneError:
+                gone = await self._parts.runners.gone(name.runner)
+                if gone is not None or clock.now() >= until:
+                    return
+                await clock.sleep(POLL_SECONDS)
+            else:
+                return
 
     def failed(
         self,

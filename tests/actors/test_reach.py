@@ -3,6 +3,7 @@
 import pytest
 
 from cueline.actors.effect import REACH_SECONDS, RUNNER_SECONDS
+from cueline.actors.grace import GRACE_SECONDS
 from cueline.actors.runner import CallName
 from cueline.errors import RunnerGoneError, StaleOrderError
 from cueline.events.inbox import MessageSent, ResumeAsked, StopAsked
@@ -203,6 +204,23 @@ async def test_of_a_session_that_was_stopped_in_a_call_no_runner_knows_it():
 
     assert "SessionStopped" == (await scene.types())[-1]
     assert {} == calls_known(world.runner)
+
+
+async def test_a_stop_reaches_a_runner_that_is_away_for_a_moment():
+    valve = Valve()
+    scene = Scene([asks_for(("pay", {}))], act=valve)
+    ports = scene.outside.runners.ports
+    ports["far"] = far = runner_on(scene.executor, "far")
+    await scene.begin()
+    await scene.say(StopAsked())
+
+    del ports["far"]
+    await scene.clock.advance(GRACE_SECONDS)
+    ports["far"] = far
+    await scene.clock.advance(REACH_SECONDS)
+
+    assert 1 == valve.cancelled
+    assert "SessionStopped" == (await scene.types())[-1]
 
 
 async def test_a_resume_tries_again_what_no_runner_was_found_for():
