@@ -44,7 +44,7 @@ from cueline.events.store import NO_STREAM
 from cueline.events.stream import stream_name
 
 LONGEST_NAME = 48
-_OTHER = re.compile(r"[^a-z0-9.]+|[^a-z0-9]{2,}")
+_OTHER = re.compile(r"[^a-z0-9]{2,}|[^a-z0-9.]")
 
 
 class Guard(Struct, frozen=True):

@@ -265,7 +265,11 @@ async def test_a_breaker_that_cannot_be_read_keeps_nobody_back():
 
 
 @pytest.mark.parametrize(
-    "name", ["claude-opus-4-6", "gpt-4.1", "A/B", "..", "ü", "x" * 300, "a--b", "-", "a.-b"]
+    "name",
+    [
+        *("claude-opus-4-6", "gpt-4.1", "A/B", "..", "ü", "x" * 300, "a--b", "-", "a.-b", "a-.b"),
+        "/root/.cache/models/qwen.gguf",
+    ],
 )
 def test_a_name_becomes_a_part_of_a_stream(name):
     check_stream(f"breaker-default/x.{plain(name)}")
