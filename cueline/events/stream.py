@@ -13,6 +13,8 @@ DEFAULT_TENANT = "default"
 _TENANT = re.compile(r"[a-z0-9_]{1,40}")
 _ID = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
 _LONGEST_ID = 128
+_LONGEST_PLACE = 32
+"""Of an approval's id, what stands after its session's: `.<turn>.<index>.<n>`."""
 _STREAM = re.compile(r"[a-z]+-[a-z0-9_]{1,40}/[a-z0-9]+([.-][a-z0-9]+)*")
 
 
@@ -24,7 +26,8 @@ def stream_name(category: str, id: str, tenant: str = DEFAULT_TENANT) -> str:  #
     """
     if not _TENANT.fullmatch(tenant):
         raise InvalidNameError(tenant, "a tenant is 1 to 40 of a-z, 0-9 and _")
-    if len(id) > _LONGEST_ID or not _ID.fullmatch(id):
+    longest = _LONGEST_ID + _LONGEST_PLACE if category == "approval" else _LONGEST_ID
+    if len(id) > longest or not _ID.fullmatch(id):
         raise InvalidNameError(
             id, "an id is letters a-z and digits, parted by single '.' or '-', at most 128"
         )
@@ -37,7 +40,7 @@ def check_stream(name: str) -> None:
     Raises:
         InvalidNameError: the name has another form.
     """
-    if len(name) > _LONGEST_ID + 80 or not _STREAM.fullmatch(name):
+    if len(name) > _LONGEST_ID + _LONGEST_PLACE + 80 or not _STREAM.fullmatch(name):
         raise InvalidNameError(name, "a stream is named <category>-<tenant>/<id>")
 
 

@@ -48,6 +48,14 @@ def test_an_id_has_128_letters_at_the_most():
     assert check_stream(stream_name("session", "x" * 128, "y" * 40)) is None
 
 
+def test_an_approval_has_room_for_its_place_in_a_session_of_the_longest_id():
+    name = stream_name("approval", f"{'x' * 128}.1000.100.10", "y" * 40)
+
+    assert check_stream(name) is None
+    with pytest.raises(InvalidNameError, match="at most 128"):
+        stream_name("approval", "x" * 161)
+
+
 @pytest.mark.parametrize("tenant", ["", "A", "a-b", "a/b", "..", "x" * 41])
 def test_what_has_another_form_is_no_tenant(tenant):
     with pytest.raises(InvalidNameError, match="a tenant is"):
