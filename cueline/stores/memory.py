@@ -207,6 +207,7 @@ class MemoryStore:
                 yield event
                 last = max(last, event.position)
             after = max(after, last)
+            self._check_open()
             if len(self._tables.log) <= after:
                 await self._bell.wait()
 
@@ -245,11 +246,15 @@ class MemoryStore:
     async def close(self) -> None:
         """See `EventStore.close`."""
         self._closed = True
+        self._bell.ring()
 
     async def _batch(self) -> Batch:
         # The other stores let the loop's tasks run before they answer; a fake
         # that does not would hide races.
         await take_turns()
+        self._check_open()
+        return Batch(self._tables, to_us(self._clock.now()))
+
+    def _check_open(self) -> None:
         if self._closed:
             raise LogUnavailableError("the log in memory", "it was closed")
-        return Batch(self._tables, to_us(self._clock.now()))

@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator, Collection
 
 import pytest
 
+from cueline.errors import LogUnavailableError
 from cueline.events.store import ANY, NO_STREAM, EventStore, RecordedEvent, Write
+from cueline.stores.waiting import take_turns
 from cueline.testing.event_store_example import (
     INBOX,
     OTHER,
@@ -207,6 +209,18 @@ class ReadContract:
         await begin(store, OTHER)
 
         assert [3] == positions(await following)
+
+    async def test_who_follows_is_told_that_the_store_was_closed(self, store: EventStore) -> None:
+        await begin(store)
+        following = store.follow(0)
+        await take(following, 1)
+        coming = asyncio.ensure_future(take(following, 1))
+        await take_turns()
+
+        await store.close()
+
+        with pytest.raises(LogUnavailableError):
+            await coming
 
     async def empty(self, store: EventStore, stream: str, version: int) -> None:
         """Empty the payload of an event; the backend says how."""
