@@ -51,6 +51,8 @@ def _content(root: Path, path: str) -> str | None:
 
 def _difference(path: str, before: str, after: str) -> str:
     old, new = before.splitlines(), after.splitlines()
+    if old == new and before != after:
+        return f"a/{path}: only the ends of lines change"
     if len(old) * len(new) > PAIRS:
         was = hashlib.sha256(before.encode()).hexdigest()[:12]
         return f"a/{path}: {len(old):,} lines ({was}) become {len(new):,}, too many to compare"

@@ -36,6 +36,13 @@ def test_a_write_that_changes_nothing_shows_nothing(place, tmp_path):
     assert "" == shown(place)
 
 
+@pytest.mark.parametrize("content", ["new\r\n", "new"])
+def test_a_write_that_changes_but_the_ends_of_lines_is_said_to(place, tmp_path, content):
+    (tmp_path / "a.txt").write_text("new\n")
+
+    assert "a/a.txt: only the ends of lines change" == shown(place, content=content)
+
+
 @pytest.mark.parametrize(
     "path",
     [
