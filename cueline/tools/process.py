@@ -8,12 +8,14 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from cueline.errors import ToolFailedError
 from cueline.tools import guardian
 from cueline.tools.environment import scrubbed
 from cueline.tools.frame import CHUNK, SIZES, Head, pack
+from cueline.tools.result import said_by
 
 START_SECONDS = 60
 DEATH_SECONDS = 10
@@ -55,6 +57,10 @@ class WorkerProcess:
         except asyncio.CancelledError:
             starting.add_done_callback(discard)
             raise
+        except OSError as error:
+            raise ToolFailedError(
+                "tool_error", f"no worker can be started: {said_by(error)}"
+            ) from error
         try:
             async with asyncio.timeout(START_SECONDS):
                 reply = await worker.receive()
@@ -176,8 +182,14 @@ class WorkerProcess:
 
 def pipes() -> tuple[list[int], list[int]]:
     """Return the worker's and the runner's ends of control, requests, replies and status."""
-    downward = [os.pipe(), os.pipe()]
-    upward = [os.pipe(), os.pipe()]
+    made: list[tuple[int, int]] = []
+    try:
+        made.extend(os.pipe() for _ in range(4))
+    except OSError:
+        for descriptor in chain.from_iterable(made):
+            os.close(descriptor)
+        raise
+    downward, upward = made[:2], made[2:]
     ours = [target for _, target in downward] + [source for source, _ in upward]
     for descriptor in ours:
         os.set_blocking(descriptor, False)

@@ -19,11 +19,12 @@ TERMINATED = 128 + signal.SIGTERM
 
 def serve(requests: int, replies: int) -> None:
     """Answer each request, until the runner is gone."""
-    signal.signal(signal.SIGTERM, terminate)
     here = os.getpid()
     home = os.open(".", getattr(os, "O_PATH", os.O_RDONLY))
     send(replies, {"kind": "ready"})
     while (request := receive(requests)) is not None:
+        # Each time: a tool may have had it mean something else.
+        signal.signal(signal.SIGTERM, terminate)
         head, body = answer(request, here)
         if os.getpid() != here:
             return  # a fork of the tool's, which does not answer for it

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import signal
 import time
 from pathlib import Path
@@ -99,6 +100,17 @@ async def test_what_is_cancelled_may_tidy_up(patient_executor, order, workspace,
 
     assert (workspace / "tidy").exists()
     assert [] == marked()
+
+
+async def test_a_tool_is_told_to_end_whatever_the_one_before_it_did(executor, order, workspace):
+    await executor.call(order("misbehaving:take_no_hint"))
+    call = asyncio.create_task(executor.call(order("misbehaving:hang_and_tidy_up")))
+    await await_until((workspace / "begun").exists)
+
+    call.cancel()
+    await asyncio.wait({call})
+
+    assert (workspace / "tidy").exists()
 
 
 async def test_cancelling_twice_kills_at_once(patient_executor, order, workspace, marked):
@@ -279,6 +291,21 @@ async def test_closing_kills_what_runs(executor, order, workspace, marked, failu
 
     assert "was stopped together with its runner" in (await failure(call)).message
     assert [] == marked()
+
+
+# Else each try would take more of what there is too little of.
+async def test_a_worker_that_cannot_be_started_keeps_nothing_open(executor, order, failure):
+    before = sorted(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a listing, not a path
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(before) + 4, hard))
+    try:
+        failed = await failure(executor.call(order("examples:double", number=3)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    assert "no worker can be started: OSError: [Errno 24] Too many open files" == failed.message
+    assert before == sorted(os.listdir("/proc/self/fd"))  # noqa: PTH208 - as above
 
 
 async def test_a_closed_executor_starts_nothing(executor, order, marked, failure):
