@@ -262,8 +262,18 @@ def _fits(rule: Rule, tool: ToolSpec, arguments: Arguments, place: str) -> bool:
 
 def _paths(tool: ToolSpec, arguments: Arguments) -> Iterator[str]:
     """Return what may be a path; of a tool that does not say which argument is, any text."""
-    named = {name: arguments[name] for name in tool.paths if name in arguments}
-    return _texts(named if tool.paths else arguments)
+    if not tool.paths:
+        return _texts(arguments)
+    return _texts({name: arguments.get(name, _default(tool, name)) for name in tool.paths})
+
+
+def _default(tool: ToolSpec, name: str) -> object:
+    """Return what *tool* takes where a call leaves that argument out."""
+    match tool.parameters.get("properties"):
+        case {**properties}:
+            told = properties.get(name)
+            return told.get("default") if isinstance(told, Mapping) else None
+    return None
 
 
 def _texts(value: object) -> Iterator[str]:

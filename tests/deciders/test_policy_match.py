@@ -59,6 +59,17 @@ def test_a_path_is_taken_as_the_file_system_takes_it(path, told):
     assert told == answer(rule(paths=("secrets/**",)), of=WRITE, path=path)
 
 
+SEARCH = WRITE.model_copy(
+    update={"parameters": {"properties": {"path": {"type": "string", "default": "notes/all"}}}}
+)
+
+
+# Else whoever leaves the argument out gets past the rule.
+@pytest.mark.parametrize(("glob", "told"), [("notes/**", "deny"), ("secrets/**", "allow")])
+def test_a_path_that_is_left_out_is_the_one_that_the_tool_takes_then(glob, told):
+    assert told == answer(rule(paths=(glob,)), of=SEARCH)
+
+
 @pytest.mark.parametrize(
     ("glob", "path", "told"),
     [
