@@ -21,23 +21,32 @@ def lies_in(path: str, globs: Iterable[str], place: str = "") -> bool:
     """Whether *path* lies where one of *globs* says; `**` crosses folders, `*` does not.
 
     A path is held against it as the file system takes it, without `.` and
-    `..`, and relative to *place* where it is below that. Links are not known here.
+    `..`, and relative to *place* where it is below that; and so is a glob that
+    begins with *place*. Links are not known here.
     """
+    plain = _plain(place)
     return any(
-        _compiled(glob).fullmatch(name) for name in _names(path, _plain(place)) for glob in globs
+        _compiled(glob, plain).fullmatch(name) for name in _names(path, plain) for glob in globs
     )
 
 
 def _names(path: str, place: str) -> Iterator[str]:
     """Tell the names of *path* that a glob may mean: below *place* one, outside perhaps two."""
     whole = _plain(posixpath.join(place, path))
-    above = place.rstrip("/") + "/"
-    if posixpath.isabs(place) and f"{whole}/".startswith(above):
-        yield whole.removeprefix(above) if whole != place else "."
+    if (inner := _inside(whole, place)) is not None:
+        yield inner
         return
     yield whole
     if (plain := _plain(path)) != whole:
         yield plain
+
+
+def _inside(whole: str, place: str) -> str | None:
+    """Return *whole* relative to *place*; None where it is not below that."""
+    above = place.rstrip("/") + "/"
+    if not posixpath.isabs(place) or not f"{whole}/".startswith(above):
+        return None
+    return whole.removeprefix(above) if whole != place else "."
 
 
 def _plain(path: str) -> str:
@@ -48,8 +57,9 @@ def _plain(path: str) -> str:
 
 
 @lru_cache(maxsize=1000)
-def _compiled(glob: str) -> re.Pattern[str]:
-    pieces = _PIECES.findall(_plain(glob))
+def _compiled(glob: str, place: str) -> re.Pattern[str]:
+    plain = _plain(glob)
+    pieces = _PIECES.findall(_inside(plain, place) or plain)
     return re.compile("".join(map(_meaning, pieces)), re.DOTALL)
 
 

@@ -94,6 +94,18 @@ def test_a_path_outside_the_workspace_is_known_by_its_whole_name(glob, path):
     assert "deny" == answer(rule(paths=(glob,)), of=WRITE, path=path)
 
 
+def test_a_glob_of_whole_paths_means_what_lies_outside():
+    assert "deny" == answer(rule(paths=("/**",)), of=WRITE, path="/etc/hosts")
+    assert "allow" == answer(rule(paths=("/**",)), of=WRITE, path="/srv/work/a")
+
+
+@pytest.mark.parametrize("glob", ["/srv/work/secrets/**", "//srv/./work/secrets/*"])
+@pytest.mark.parametrize("path", ["secrets/key", "/srv/work/secrets/key"])
+def test_a_rule_may_name_a_place_in_the_workspace_by_its_whole_name(glob, path):
+    assert "deny" == answer(rule(paths=(glob,)), of=WRITE, path=path)
+    assert "allow" == answer(rule(paths=(glob,)), of=WRITE, path="notes/key")
+
+
 def test_a_path_that_leaves_the_workspace_is_known_by_that_too():
     assert "deny" == answer(rule(paths=("../**",)), of=WRITE, path="x/../../y")
 
