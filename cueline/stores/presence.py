@@ -79,6 +79,7 @@ class SqlitePresence:
         self._path = path
         self._clock = clock
         self._patience_seconds = patience_seconds
+        self._identity: tuple[int, int] | None = None
         self._db = self._open()
 
     @classmethod
@@ -155,16 +156,24 @@ class SqlitePresence:
         except OSError:
             return  # it cannot be seen now, which says nothing of what is there
         if (found is None or found != self._identity) and self._path.parent.is_dir():
-            self._db.close()
+            self._let_go()
             self._db = self._open()
 
     def _mend(self, error: Exception) -> None:
         """Begin with an empty board where this one is damaged."""
         if not is_broken(error):
             raise self._unavailable(error) from error
-        self._db.close()
-        self._set_aside()
+        self._let_go()
+        try:
+            self._set_aside()
+        except OSError as trouble:
+            raise self._unavailable(trouble) from trouble
         self._db = self._open()
+
+    def _let_go(self) -> None:
+        """Close the file; where no other can be opened now, whoever asks next tries again."""
+        self._db.close()
+        self._identity = None
 
     def _open(self) -> sqlite3.Connection:
         try:

@@ -133,3 +133,23 @@ def test_a_board_without_a_place_is_unavailable(tmp_path):
 
     with pytest.raises(LogUnavailableError):
         SqlitePresence.open(tmp_path / "file" / "presence.db", SetClock())
+
+
+async def test_a_damaged_board_that_cannot_be_put_aside_is_unavailable_until_it_can(path):
+    # An error of another kind would end whoever beats, and others take its sessions.
+    board = SqlitePresence.open(path, SetClock())
+    await board.beat(HOST)
+    for part in path.parent.iterdir():
+        with part.open("r+b") as file:
+            file.write(b"no database at all" * 300)
+    in_the_way = path.with_name("presence.db.damaged")
+    in_the_way.mkdir()
+
+    for _ in "ab":
+        with pytest.raises(LogUnavailableError):
+            await board.beat(HOST)
+
+    in_the_way.rmdir()
+    await board.beat(HOST)
+    assert 1 == len(await board.all())
+    await board.close()
