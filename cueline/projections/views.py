@@ -76,6 +76,7 @@ class Views:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        self._half_renewed = False
         with self._translated():
             try:
                 self.db = self._open()
@@ -99,6 +100,8 @@ class Views:
         """
         with self._translated():
             try:
+                if self._half_renewed:
+                    self._renew()
                 return await self._catch_up(store)
             except sqlite3.DatabaseError as error:
                 if _code_of(error) not in _DAMAGED:
@@ -172,10 +175,12 @@ class Views:
 
     def _renew(self) -> None:
         """Begin anew where the file is damaged; the log has all that was in it."""
+        self._half_renewed = True  # else, where it fails, nothing would ever be open again
         self.db.close()
         for ending in ("", "-wal", "-shm"):
             Path(f"{self.path}{ending}").unlink(missing_ok=True)
         self.db = self._open()
+        self._half_renewed = False
 
     def _create(self) -> None:
         for table in self.db.table_names():
@@ -219,7 +224,7 @@ class Views:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.OperationalError as error:
+        except (OSError, sqlite3.OperationalError) as error:
             said = shortage() if _code_of(error) == _CANNOT_OPEN else None
             raise LogUnavailableError(str(self.path), said or str(error)) from error
 

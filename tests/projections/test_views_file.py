@@ -67,6 +67,26 @@ async def test_a_file_that_turns_out_to_be_damaged_is_filled_anew(busy, facts):
     assert await busy.store.last_position() == len(audit(busy.views.db))
 
 
+@pytest.fixture
+def wal(busy):
+    return Path(f"{busy.path}-wal")
+
+
+async def test_a_damaged_file_that_cannot_be_made_anew_is_as_soon_as_it_can(busy, facts, wal):
+    await busy.caught_up()
+    spoil(busy, "events")
+    wal.unlink(missing_ok=True)
+    wal.mkdir()
+
+    for _ in range(2):
+        with pytest.raises(LogUnavailableError):
+            await busy.tell("c", facts.STARTED)
+
+    wal.rmdir()
+    await busy.caught_up()
+    assert 3 == len(list_sessions(busy.views.db))
+
+
 async def test_who_looks_at_damage_is_told_what_to_do(busy):
     await busy.caught_up()
     spoil(busy, "sessions")
