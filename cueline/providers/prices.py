@@ -34,9 +34,8 @@ def cost_of(agent: AgentSpec, model: str, usage: Usage) -> Cost | None:
     only one of the two has a price, that is it.
     """
     names = dict.fromkeys((model or agent.model, agent.model))
-    for name in names:
-        if (own := _own(agent, name)) is not None:
-            return Cost(usd=_sum(own, usage), prices=f"own list {_digest(own)}")
+    if (own := _own(agent, *names)) is not None:
+        return Cost(usd=_sum(own, usage), prices=f"own list {_digest(own)}")
     if agent.provider == SCRIPTED:
         return _NOTHING
     for name in names:
@@ -116,9 +115,10 @@ def check_prices(agent: AgentSpec, *, money_limited: bool) -> None:
         )
 
 
-def _own(agent: AgentSpec, model: str) -> Price | None:
-    prices = agent.prices
-    return prices.get(f"{agent.provider}/{model}") or prices.get(f"{agent.provider}/{ANY}")
+def _own(agent: AgentSpec, *models: str) -> Price | None:
+    """Return the price of the first of *models* that has one of its own, else that of any."""
+    listed = (agent.prices.get(f"{agent.provider}/{name}") for name in (*models, ANY))
+    return next((price for price in listed if price is not None), None)
 
 
 def _sum(price: Price, usage: Usage) -> Decimal:

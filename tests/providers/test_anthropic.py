@@ -206,6 +206,21 @@ async def test_a_model_that_declines_has_refused(vendor, ask):
     assert {"input": 9, "output": 7, "cache_read": 0, "cache_write": 0} == caught.value.used
 
 
+USE_LAST = {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 8}}
+
+
+# As gateways do: what the use came to is told once more, and who answered is not.
+async def test_a_reply_ends_as_was_said_whatever_is_told_after(vendor, ask):
+    first = started(input_tokens=9)
+    first["message"]["model"] = None
+    delta, stop = ended("end_turn", output_tokens=7)
+    vendor.will_say(first, delta, USE_LAST, stop)
+
+    reply = await ask(vendor.url)
+
+    assert ("end_turn", "", 8) == (reply.stop_reason, reply.model, reply.usage.output)
+
+
 # Before that, nobody knows how much was answered, and the whole reservation counts.
 async def test_what_a_broken_reply_used_is_told_only_at_its_end(vendor, ask):
     told = [started(input_tokens=9), *ended("end_turn", output_tokens=7)]

@@ -89,6 +89,16 @@ def test_the_name_that_was_asked_for_has_the_price_where_the_name_that_answered_
 
 
 # C26
+# The bound goes by that name: another price would settle at another than was reserved.
+def test_the_price_of_the_name_that_was_asked_for_goes_before_that_of_any():
+    dear, cheap = Price(input=10, output=50), Price(input=1, output=5)
+    prices = {"anthropic/*": cheap, "anthropic/claude-opus-4-1": dear}
+
+    cost = cost_of(agent(prices=prices), "claude-opus-4-1-20250805", Usage(input=1_000_000))
+
+    assert Decimal(10) == cost.usd
+
+
 def test_an_unknown_price_is_assumed_where_the_agent_says_so():
     spec = agent("claude-none-1", on_unknown_price="assume", prices={"*": OWN})
 

@@ -76,7 +76,7 @@ class StreamedReply:
         """Take in the next piece; an unknown kind of it is nothing to us."""
         match event.type:
             case "message_start":
-                self.model = event.message.model
+                self.model = event.message.model or ""
                 self.count(event.message.usage)
             case "content_block_start":
                 self.blocks[event.index] = StreamedBlock(start=event.content_block.to_dict())
@@ -85,8 +85,9 @@ class StreamedReply:
             case "content_block_stop":
                 self.blocks[event.index].whole = True
             case "message_delta":
-                self.stop_reason = event.delta.stop_reason
-                self.stop_details = event.delta.stop_details
+                # What was said stands: a gateway may tell the use once more, alone.
+                self.stop_reason = event.delta.stop_reason or self.stop_reason
+                self.stop_details = event.delta.stop_details or self.stop_details
                 self.count(event.usage)
             case "message_stop":
                 self.ended = True
