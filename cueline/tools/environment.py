@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 
 HIDDEN = re.compile(
-    r"RAY_.*|CUELINE_.*|.*_(KEY|TOKEN|SECRET|PASSWORD)|PYTHONBREAKPOINT|OMP_NUM_THREADS",
+    r"RAY_.*|CUELINE_.*|(.*_)?(KEY|TOKEN|SECRET|PASSWORD)|PYTHONBREAKPOINT|OMP_NUM_THREADS",
     re.IGNORECASE,
 )
 """Keys, the way into the cluster, and what Ray sets for its own workers."""

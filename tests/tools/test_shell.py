@@ -106,6 +106,8 @@ def test_a_command_sees_no_keys_and_nothing_of_the_cluster(run, monkeypatch):
         "AWS_SECRET_ACCESS_KEY",
         "CLIENT_SECRET",
         "DB_PASSWORD",
+        "TOKEN",
+        "password",
         "RAY_AUTH_TOKEN_PATH",
         "CUELINE_LOG",
         "PYTHONBREAKPOINT",
