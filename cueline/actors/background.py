@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from cueline.clock import Clock
 from cueline.errors import CuelineError
@@ -13,9 +13,19 @@ Trouble = Callable[[str, CuelineError], None]
 """Is told of what goes wrong, a session or what is done for all of them, and why."""
 
 
+def unharmed(tell: Trouble) -> Trouble:
+    """Return *tell* so that it ends nobody's work where nobody can be told any more."""
+
+    def told(what: str, trouble: CuelineError) -> None:
+        with suppress(Exception):  # a terminal that was closed, say
+            tell(what, trouble)
+
+    return told
+
+
 async def always(what: str, step: Step, *, clock: Clock, on_trouble: Trouble) -> None:
     """Do *step* again and again; tell the first failure of a row, and wait a little after each."""
-    failed = False
+    failed, tell = False, unharmed(on_trouble)
     while True:
         try:
             await step()
@@ -26,7 +36,7 @@ async def always(what: str, step: Step, *, clock: Clock, on_trouble: Trouble) ->
         except Exception as error:  # noqa: BLE001 - a loop that ended would leave its work to nobody
             trouble = CuelineError(f"{type(error).__name__}: {error}")
         if not failed:
-            on_trouble(what, trouble)
+            tell(what, trouble)
         failed = True
         await clock.sleep(AGAIN_SECONDS)
 

@@ -6,7 +6,7 @@ from contextvars import copy_context
 from typing import Protocol
 
 from cueline.actors.alarm import Alarm
-from cueline.actors.background import Trouble
+from cueline.actors.background import Trouble, unharmed
 from cueline.actors.breakers import Breakers
 from cueline.actors.drive import Drive
 from cueline.actors.effect import Collaborators
@@ -50,12 +50,13 @@ class SessionHost:
         *,
         on_trouble: Trouble,
     ) -> None:
+        told = unharmed(on_trouble)
         self.incarnation = incarnation
         self._parts = parts
         self._journal = parts.journal(None)
         self._outfits = Outfits(parts.journal, parts.redactor, parts.models)
         self._breakers = Breakers(
-            incarnation, self._journal, parts.clock, account=parts.account, report=on_trouble
+            incarnation, self._journal, parts.clock, account=parts.account, report=told
         )
         self._alarm = Alarm(parts.clock)
         self._drives: dict[str, Drive] = {}
@@ -65,7 +66,7 @@ class SessionHost:
         self._loading = asyncio.Semaphore(ACTIVATIONS)
         self._set_aside: dict[str, int] = {}
         """Sessions that cannot be driven here, and how long their inboxes were by then."""
-        self._on_trouble = on_trouble
+        self._on_trouble = told
         self._draining = False
 
     async def drive(self, streams: list[str]) -> None:

@@ -54,3 +54,21 @@ async def test_what_goes_on_meanwhile_ends_with_what_it_goes_on_beside():
     await clock.settle()
 
     assert ended
+
+
+async def test_what_nobody_can_be_told_of_ends_nothing():
+    # Whoever began it waits for what it does.
+    clock, tried = FakeClock(), []
+
+    async def step():
+        tried.append(clock.now())
+        raise LogUnavailableError("log.db", "it is locked")
+
+    def tell(*_):
+        raise BrokenPipeError
+
+    loop = asyncio.create_task(always("following", step, clock=clock, on_trouble=tell))
+    await clock.advance(AGAIN_SECONDS)
+
+    assert 2 == len(tried)
+    loop.cancel()

@@ -124,6 +124,32 @@ async def test_an_unavailable_log_is_told_once_and_tried_again():
     assert 1 == len(scene.model.asked)
 
 
+class Closed(list):
+    """Where trouble is told, and nobody can be told any more."""
+
+    def append(self, _):
+        raise BrokenPipeError
+
+
+async def test_a_reply_is_not_lost_where_nobody_can_be_told_of_the_trouble():
+    valve, life = Valve(says("done")), Interrupted({})
+    scene = Scene([valve])
+    world = await scene.begin(life)
+    world.troubles = Closed()
+    failures = [LogUnavailableError("log.db", "the disk is full")]
+
+    async def fail():
+        if failures:
+            raise failures.pop()
+
+    life.at = {"before ModelReplied, SessionCompleted": fail}
+    valve.opened.set()
+    await scene.clock.advance(1)
+
+    assert "SessionCompleted" == (await scene.types())[-1]
+    assert 1 == valve.began
+
+
 async def test_a_reply_is_not_lost_while_the_log_cannot_be_read():
     # 000-002, C23: it was paid; the inbox is read before the append.
     valve, life = Valve(says("done")), Cut()
