@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
+from cueline.actors.foreign import foreign
 from cueline.clock import Clock
 from cueline.errors import CuelineError
 
@@ -28,7 +29,7 @@ async def always(what: str, step: Step, *, clock: Clock, on_trouble: Trouble) ->
     failed, tell = False, unharmed(on_trouble)
     while True:
         try:
-            await step()
+            await foreign(step())
             failed = False
             continue
         except CuelineError as error:

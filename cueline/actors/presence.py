@@ -9,7 +9,6 @@ from pathlib import Path
 from uuid import uuid4
 
 from cueline.clock import Clock
-from cueline.errors import CuelineError
 from cueline.events.store import Presence, PresenceBoard, to_us
 
 BEAT_SECONDS = 2.0
@@ -47,7 +46,7 @@ async def beat_always(board: PresenceBoard, presence: Presence, clock: Clock) ->
     while True:
         # A beat that is missed is no matter; one that was the last would have
         # others take our sessions.
-        with suppress(CuelineError):
+        with suppress(Exception):
             await board.beat(presence)
         await clock.sleep(BEAT_SECONDS)
 

@@ -14,6 +14,10 @@ from cueline.testing.clock import FakeClock
     [
         (LogUnavailableError("log.db", "it is locked"), "log.db: it is locked"),
         (ValueError("a bug"), "ValueError: a bug"),
+        (
+            asyncio.CancelledError(),
+            "RuntimeError: it raised CancelledError, and nobody had cancelled it",
+        ),
     ],
 )
 async def test_a_row_of_failures_is_told_once_and_ends_nothing(error, said):

@@ -1,5 +1,6 @@
 """Who lives: what a process says of itself, and what its own machine says."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -9,8 +10,10 @@ from datetime import timedelta
 import pytest
 
 from cueline.actors.presence import (
+    BEAT_SECONDS,
     SILENCE_SECONDS,
     _started,
+    beat_always,
     death_of,
     ended,
     find,
@@ -18,7 +21,10 @@ from cueline.actors.presence import (
     presence_of,
 )
 from cueline.clock import SystemClock
+from cueline.errors import LogUnavailableError
 from cueline.events.store import to_us
+from cueline.stores.presence import MemoryPresence
+from cueline.testing.clock import FakeClock
 
 NOW = SystemClock().now()
 HERE = replace(presence_of("host"), beat_us=to_us(NOW))
@@ -79,3 +85,20 @@ def test_a_machine_can_be_given_a_name(monkeypatch):
     monkeypatch.setenv("CUELINE_MACHINE", "rack-7")
 
     assert "rack-7" == presence_of("host").machine
+
+
+@pytest.mark.parametrize("error", [LogUnavailableError("presence", "locked"), OSError("a bug")])
+async def test_a_beat_that_fails_is_not_the_last(error):
+    # Others would take the sessions of a process that lives.
+    clock, beats = FakeClock(), []
+
+    class Board(MemoryPresence):
+        async def beat(self, presence):
+            beats.append(presence)
+            raise error
+
+    beating = asyncio.create_task(beat_always(Board(clock), presence_of("host"), clock))
+    await clock.advance(BEAT_SECONDS)
+
+    assert 2 == len(beats)
+    beating.cancel()
