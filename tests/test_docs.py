@@ -268,12 +268,32 @@ def test_the_reference_has_each_public_name():
     assert set(cueline.__all__) == set(sections("reference/api.md", "###"))
 
 
+COLUMN_TYPES = {
+    str: "text",
+    str | None: "text or null",
+    int: "integer",
+    int | None: "integer or null",
+    float: "real",
+    bool: "0 or 1",
+}
+
+
 def test_the_reference_has_each_table_and_its_columns():
     told = {n: first_column(body) for n, body in sections("reference/read-models.md", "##").items()}
 
     there = {model.TABLE: {field.name for field in fields(model)} for model in MODELS}
 
     assert {**there, "checkpoint": set()} == told
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.TABLE)
+def test_the_reference_has_the_type_of_each_column(model):
+    body = sections("reference/read-models.md", "##")[model.TABLE]
+    told = dict(re.findall(r"(?m)^\| `(\w+)` \| ([^|]+) \| [^|]+ \|$", body))
+
+    there = {field.name: COLUMN_TYPES[field.type] for field in fields(model)}
+
+    assert there == told
 
 
 def written(value: object) -> str:
