@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -70,12 +70,13 @@ def way_on(
     *,
     owned: bool = False,
     decided: Collection[str] = (),
+    now: datetime | None = None,
 ) -> list[str]:
     """Say how a session that rests goes on; nothing of one that does not.
 
     *resume* is the command that drives it. Of one that is *owned*, a living
     process sees to it that it does; questions that are *decided* wait for
-    nobody's word any more.
+    nobody's word any more, nor do those whose time is over *now*.
     """
     resume = f"  {resume}"
     if state.status is Status.IDLE:
@@ -84,14 +85,7 @@ def way_on(
         return []
     if state.questions and state.waiting.kind == "approval":
         then = [] if owned or is_up(log) else [resume]
-        left = [
-            f"  {command(log, 'approve', each)}" for each in state.questions if each not in decided
-        ]
-        closes_at = _closes_at(state, decided)
-        until = f" (until {date_time(closes_at)})" if closes_at else ""
-        told = f"a person has to decide{until}: approve, or deny likewise"
-        told = f"{told}, then resume" if then else told
-        return [told if left else "decided; go on with", *left, *then]
+        return _decide(_ends(state, decided), log, then, now or datetime.now(UTC))
     why = spoken(state.waiting.why)
     if (more := _more(state, id, log)) is not None:
         return [f"paused: {why}; raise the limit, and it goes on", more, resume]
@@ -103,13 +97,26 @@ def way_on(
     return [f"{name}: {why}; go on with", resume]
 
 
-def _closes_at(state: SessionState, decided: Collection[str] = ()) -> datetime | None:
-    """Return until when a person can answer; None where nobody is asked.
+def _decide(ends: dict[str, datetime], log: Path, then: list[str], now: datetime) -> list[str]:
+    """Ask a person for what can still be answered."""
+    left = [each for each, ends_at in ends.items() if ends_at >= now]
+    if not left:
+        told = "the time to decide is over" if ends else "decided"
+        return [f"{told}; go on with", *then] if then else [f"{told}; it goes on by itself"]
+    until = date_time(min(ends[each] for each in left))
+    told = f"a person has to decide (until {until}): approve, or deny likewise"
+    told = f"{told}, then resume" if then else told
+    return [told, *(f"  {command(log, 'approve', each)}" for each in left), *then]
+
+
+def _ends(state: SessionState, decided: Collection[str] = ()) -> dict[str, datetime]:
+    """Return until when a person can answer each question.
 
     The deadline of the wait may be sooner: then a reminder is due, or a warning.
     """
     asked = [state.call_of_approval(each) for each in state.questions if each not in decided]
-    return min((call.approval.closes_at for call in asked if call and call.approval), default=None)
+    approvals = [call.approval for call in asked if call and call.approval]
+    return {approval.id: approval.closes_at for approval in approvals}
 
 
 def _more(state: SessionState, id: str, log: Path) -> str | None:  # noqa: A002 - the word of the log
@@ -126,7 +133,7 @@ def _document(watch: Watch, id: str) -> dict[str, Any]:  # noqa: A002 - the word
     waiting = state.waiting
     ends_at = waiting.deadline_at if waiting else None
     if waiting and waiting.kind == "approval":
-        ends_at = _closes_at(state)
+        ends_at = min(_ends(state).values(), default=None)
     return {
         "id": id,
         "status": str(state.status),

@@ -42,9 +42,12 @@ def status(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None
     if document["processes"]:
         _print_processes(document["processes"])
     typer.echo(count(document["driven"], "running session"))
-    if document["undriven"]:
-        left = f"{document['undriven']} more were left running, and nobody drives them"
-        typer.echo(f"{left}: `cueline up` or `cueline resume` goes on with them")
+    if left := document["undriven"]:
+        were, them = ("was", "it") if left == 1 else ("were", "them")
+        typer.echo(
+            f"{left} more {were} left running, and nobody drives {them}: "
+            f"`cueline up` or `cueline resume` goes on with {them}"
+        )
 
 
 def _print_processes(members: list[dict[str, Any]]) -> None:

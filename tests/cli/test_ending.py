@@ -41,10 +41,26 @@ def test_where_the_limit_was_not_recorded_no_command_is_guessed():
     assert "cueline resume one" == resume
 
 
-def test_a_person_has_the_time_of_the_question_not_that_of_its_reminder():
+def asked_for(seconds, **how):
     waiting = SessionWaiting(kind="approval", why="1.1.0.1", deadline_at=later(60))
     past = given(*up_to_reply("delete"), question("1.0", "1.1.0.1"), waiting)
+    lines = way_on(past.state, "one", DEFAULT_LOG, "resume", now=later(seconds), **how)
+    return [line.strip() for line in lines]
 
-    why, *_ = way_on(past.state, "one", DEFAULT_LOG, "cueline resume one")
+
+def test_a_person_has_the_time_of_the_question_not_that_of_its_reminder():
+    why, *_ = asked_for(100)
 
     assert f"a person has to decide (until {date_time(later(300))}): approve" in why
+
+
+def test_nobody_is_sent_to_answer_a_question_whose_time_is_over():
+    assert ["the time to decide is over; go on with", "resume"] == asked_for(301)
+    assert ["the time to decide is over; it goes on by itself"] == asked_for(301, owned=True)
+
+
+def test_what_was_decided_goes_on_by_itself_where_somebody_drives_it():
+    decided = {"1.1.0.1"}
+
+    assert ["decided; go on with", "resume"] == asked_for(100, decided=decided)
+    assert ["decided; it goes on by itself"] == asked_for(100, decided=decided, owned=True)
