@@ -229,9 +229,14 @@ class Runner:
     def _ended(self, call: _Call, task: "asyncio.Task[None]") -> None:
         self._running.discard(task)
         call.task = None
-        if call.report is None:
-            # Cancelled before its first step, it never came to say so itself.
+        if call.report is not None:
+            return
+        if task.cancelled():
+            # Before its first step: it never came to say so itself.
             call.end(NOT_BEGUN)
+        else:
+            why = f"the runner failed ({type(task.exception()).__name__}); it may have had effects"
+            call.end(ToolReport("failed", kind="killed", message=why))
 
     async def _carry_out(self, call: _Call, order: ToolOrder) -> None:
         call.end(await self._run(order))

@@ -156,6 +156,27 @@ async def test_whatever_goes_wrong_in_a_tool_is_its_report(error, kind):
     assert ("failed", kind) == (report.outcome, report.kind)
 
 
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("it has no text")
+
+
+class Panic(BaseException):
+    pass
+
+
+@pytest.mark.parametrize(("error", "told"), [(Mute(), "RuntimeError"), (Panic(), "Panic")])
+async def test_a_call_that_its_runner_failed_in_is_none_that_never_began(error, told):
+    # I5: what never began may be run again.
+    async def fail(_):
+        raise error
+
+    report = await runner(fail).execute(order())
+
+    assert ("failed", "killed") == (report.outcome, report.kind)
+    assert told in report.message
+
+
 async def test_a_failure_tells_how_long_the_call_took():
     async def fail(_):
         raise ToolFailedError("timeout", "300 s")
