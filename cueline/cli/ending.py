@@ -131,7 +131,8 @@ def _more(state: SessionState, id: str, log: Path) -> str | None:  # noqa: A002 
 def _document(watch: Watch, id: str) -> dict[str, Any]:  # noqa: A002 - the word of the log
     state, tally = watch.state, watch.telling.tally
     waiting = state.waiting
-    ends_at = waiting.deadline_at if waiting else None
+    # Under a pause a breaker may be due, or a retry; the pause goes on.
+    ends_at = waiting.deadline_at if waiting and not waiting.is_pause else None
     if waiting and waiting.kind == "approval":
         ends_at = min(_ends(state).values(), default=None)
     return {

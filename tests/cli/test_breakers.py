@@ -49,6 +49,14 @@ def test_another_process_keeps_to_an_open_breaker(broken):
     assert "keeps failing (overloaded)" in broken("show", "three").stdout
 
 
+def test_a_pause_below_an_open_breaker_has_no_end_of_its_own(broken):
+    agent = broken.agent(DOWN, more=f'{SPARE}on_open = "pause"\n')
+
+    waiting = broken.json("run", "Go", "--agent", agent, "--inline", "--id", "three")["waiting"]
+
+    assert ("operator", None) == (waiting["kind"], waiting["deadline_at"])
+
+
 def test_a_log_without_failures_says_so(finished):
     assert "no failures of models or tools that count" in finished("breakers").stdout
     assert [] == json.loads(finished("breakers", "--json").stdout)
