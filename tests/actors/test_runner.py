@@ -156,7 +156,7 @@ async def test_whatever_goes_wrong_in_a_tool_is_its_report(error, kind):
     assert ("failed", kind) == (report.outcome, report.kind)
 
 
-class Mute(Exception):
+class MuteError(Exception):
     def __str__(self):
         raise RuntimeError("it has no text")
 
@@ -165,7 +165,7 @@ class Panic(BaseException):
     pass
 
 
-@pytest.mark.parametrize(("error", "told"), [(Mute(), "RuntimeError"), (Panic(), "Panic")])
+@pytest.mark.parametrize(("error", "told"), [(MuteError(), "RuntimeError"), (Panic(), "Panic")])
 async def test_a_call_that_its_runner_failed_in_is_none_that_never_began(error, told):
     # I5: what never began may be run again.
     async def fail(_):
