@@ -228,26 +228,21 @@ async def test_questions_are_asked_in_their_order(person):
     assert [("one.1.0.1", "grant"), ("one.1.1.1", "deny")] == person.given
 
 
-async def test_a_question_that_was_answered_elsewhere_is_not_asked(person):
+@pytest.mark.parametrize(
+    ("elsewhere", "given"),
+    [("one.1.0.1", ("one.1.1.1", "deny")), ("one.1.1.1", ("one.1.0.1", "grant"))],
+)
+async def test_what_is_typed_is_for_its_question_whichever_is_answered_elsewhere(
+    person, elsewhere, given
+):
     person.prompts.ask(question("one.1.0.1"))
     person.prompts.ask(question("one.1.1.1"))
     await person.press("y")
 
-    person.prompts.withdraw("one.1.0.1")
+    person.prompts.withdraw(elsewhere)
     await person.press("\r")
 
-    assert [("one.1.1.1", "deny")] == person.given
-
-
-async def test_an_answer_that_is_typed_stays_when_another_question_is_answered_elsewhere(person):
-    person.prompts.ask(question("one.1.0.1"))
-    person.prompts.ask(question("one.1.1.1"))
-    await person.press("y")
-
-    person.prompts.withdraw("one.1.1.1")
-    await person.press("\r")
-
-    assert [("one.1.0.1", "grant")] == person.given
+    assert [given] == person.given
 
 
 async def test_keys_without_a_question_do_nothing(person):

@@ -1,5 +1,7 @@
 """A session that could not be driven, and is tried again once that is mended."""
 
+from contextlib import asynccontextmanager
+
 import pytest
 
 import cueline
@@ -13,16 +15,23 @@ from tests.scripted import scripted
 GREETER = scripted('reply = [{ text = "Good evening." }, { text = "Again." }]')
 
 
-# C9: what cannot be read is not tried every second, nor never again.
-async def test_a_session_that_could_not_be_read_goes_on_when_it_is_resumed(tmp_path):
-    path, told = tmp_path / "log.db", []
+@asynccontextmanager
+async def spoilt(path, told):
+    """A runtime, and a session of it that rests and cannot be read any more."""
     async with cueline.open_runtime(
         path, on="inline", on_trouble=lambda *trouble: told.append(trouble)
     ) as here:
         session = await here.start(GREETER, "Hello", id="one", open=True)
         await session.result()
         swap(path, "ModelReplied", "evening", "morning")
-        await post(here._log.journal(), session.stream, MessageSent(lane="note", text="And?"))
+        yield here, session.stream
+
+
+# C9: what cannot be read is not tried every second, nor never again.
+async def test_a_session_that_could_not_be_read_goes_on_when_it_is_resumed(tmp_path):
+    path, told = tmp_path / "log.db", []
+    async with spoilt(path, told) as (here, stream):
+        await post(here._log.journal(), stream, MessageSent(lane="note", text="And?"))
         await await_until(lambda: told)
         with pytest.raises(CorruptEventError):
             await here.resume("one")
@@ -37,13 +46,8 @@ async def test_a_session_that_could_not_be_read_goes_on_when_it_is_resumed(tmp_p
 # A stop is no exception: it is driven to its end, though it takes no more messages.
 async def test_a_session_that_could_not_be_read_is_stopped_when_it_is_resumed(tmp_path):
     path, told = tmp_path / "log.db", []
-    async with cueline.open_runtime(
-        path, on="inline", on_trouble=lambda *trouble: told.append(trouble)
-    ) as here:
-        session = await here.start(GREETER, "Hello", id="one", open=True)
-        await session.result()
-        swap(path, "ModelReplied", "evening", "morning")
-        await post(here._log.journal(), session.stream, StopAsked())
+    async with spoilt(path, told) as (here, stream):
+        await post(here._log.journal(), stream, StopAsked())
         await await_until(lambda: told)
         swap(path, "ModelReplied", "morning", "evening")
 

@@ -18,6 +18,7 @@ from cueline.events.message import (
     UserMessage,
 )
 from cueline.providers.prices import cost_of
+from tests.providers.streaming import block, ended, started
 
 WEATHER = ToolSpec(
     name="get_weather",
@@ -74,24 +75,6 @@ async def test_arguments_that_are_not_json_are_kept_as_they_came(llmock, url, as
 
     assert {} == call.arguments
     assert call.malformed.startswith("{")
-
-
-def started(**usage):
-    message = {"id": "m1", "type": "message", "role": "assistant", "content": []}
-    message |= {"model": "claude-opus-4-6-20260201", "stop_reason": None, "usage": usage}
-    return {"type": "message_start", "message": message}
-
-
-def block(index, start, *deltas):
-    yield {"type": "content_block_start", "index": index, "content_block": start}
-    for delta in deltas:
-        yield {"type": "content_block_delta", "index": index, "delta": delta}
-    yield {"type": "content_block_stop", "index": index}
-
-
-def ended(reason, **usage):
-    yield {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": usage}
-    yield {"type": "message_stop"}
 
 
 THOUGHTS = block(
@@ -235,57 +218,6 @@ async def test_what_a_broken_reply_used_is_told_only_at_its_end(vendor, ask):
     assert (None, (9, 7)) == (cut.value.used, (late.value.used["input"], late.value.used["output"]))
 
 
-BROKEN = {
-    "no stop reason": [started(), {"type": "message_stop"}],
-    "no end": [started(), *ended("end_turn")][:-1],
-    "half a block": [
-        started(),
-        *list(block(0, {"type": "text", "text": ""}))[:-1],
-        *ended("end_turn"),
-    ],
-    "a piece of no block": [
-        started(),
-        *list(block(0, {}, {"type": "text_delta", "text": "a"}))[1:],
-    ],
-    "no message": [{"type": "message_start"}],
-    "tokens below zero": [started(input_tokens=-1), *ended("end_turn", output_tokens=1)],
-    "nothing": [],
-    "an error of no type": [started(), {"type": "error"}],
-}
-
-
-@pytest.mark.parametrize("events", BROKEN.values(), ids=BROKEN)
-async def test_what_is_not_a_whole_reply_is_a_failed_attempt(vendor, ask, events):
-    vendor.will_say(*events)
-
-    with pytest.raises(ProviderUnavailableError, match="malformed_reply"):
-        await ask(vendor.url)
-
-
-GARBAGE = {
-    "a number": b"event: message_start\ndata: 5\n\n",
-    "no fields": b"event: message_start\ndata: {}\n\n",
-    "no text": b"event: message_start\ndata: \xff\xfe\n\n",
-    "an error in prose": b"event: error\ndata: oops\n\n",
-    "a page": b"<html>Sign in to the hotel's network</html>",
-}
-
-
-@pytest.mark.parametrize("stream", GARBAGE.values(), ids=GARBAGE)
-async def test_what_is_no_reply_at_all_is_a_failed_attempt(vendor, ask, stream):
-    vendor.will_stream(stream)
-
-    with pytest.raises(ProviderUnavailableError, match="malformed_reply"):
-        await ask(vendor.url)
-
-
-async def test_a_reply_that_cannot_be_unpacked_is_a_failed_attempt(vendor, ask):
-    vendor.will_stream(b"no gzip", **{"content-encoding": "gzip"})
-
-    with pytest.raises(ProviderUnavailableError, match="network"):
-        await ask(vendor.url)
-
-
 @pytest.mark.parametrize(
     "body", [b"[1]", b'{"error": "x"}', b'{"error": {"type": [], "message": 7}}']
 )
@@ -303,14 +235,6 @@ async def test_neither_key_nor_conversation_follow_a_redirect(vendor, ask):
         await ask(vendor.url)
 
     assert 1 == len(vendor.bodies)
-
-
-async def test_an_error_in_the_middle_of_a_stream_is_known_by_its_type(vendor, ask):
-    error = {"type": "overloaded_error", "message": "Overloaded"}
-    vendor.will_say(started(), {"type": "error", "error": error})
-
-    with pytest.raises(ProviderUnavailableError, match="overloaded: "):
-        await ask(vendor.url)
 
 
 async def test_an_error_that_nobody_knows_is_permanent(vendor, ask):

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import psutil
 import pytest
 import pytest_asyncio
 
@@ -97,3 +98,22 @@ def failure():
         return failed.value
 
     return failure_of
+
+
+@pytest.fixture
+def marked(monkeypatch, tmp_path):
+    """All processes that were started by this test, however they got away."""
+    mark = str(tmp_path)
+    monkeypatch.setenv("MARK", mark)
+    return lambda: survivors(mark)
+
+
+def survivors(mark):
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("MARK") == mark and process.status() != "zombie":
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found

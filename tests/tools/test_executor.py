@@ -13,34 +13,9 @@ from msgspec.structs import replace
 
 from cueline.errors import ToolImportError
 from cueline.testing.wait import PATIENCE_SECONDS, await_until
-from cueline.tools.executor import ProcessToolExecutor, killed
+from cueline.tools.executor import ProcessToolExecutor
 from cueline.tools.shell import run_command
 from cueline.tools.tool import load
-
-RAISED = {
-    "panic": "PanicError: at the disco",
-    "mute": "MuteError",
-    "group": "BaseExceptionGroup: several (1 sub-exception)",
-}
-
-
-@pytest.fixture
-def marked(monkeypatch, tmp_path):
-    """All processes that were started by this test, however they got away."""
-    mark = str(tmp_path)
-    monkeypatch.setenv("MARK", mark)
-    return lambda: survivors(mark)
-
-
-def survivors(mark):
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get("MARK") == mark and process.status() != "zombie":
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
 
 
 async def test_an_async_tool_runs_in_the_loop(executor, order, marked):
@@ -144,31 +119,6 @@ async def test_a_call_that_is_given_up_keeps_nothing_open(
 
     await asyncio.wait_for(asyncio.gather(*closing), PATIENCE_SECONDS)
     assert before == sorted(os.listdir("/proc/self/fd"))  # noqa: PTH208 - as above
-
-
-async def test_a_tool_that_eats_memory_does_not_take_the_runner_along(order, marked, failure):
-    executor = ProcessToolExecutor(memory_limit=500_000_000)
-
-    failed = await failure(executor.call(order("misbehaving:eat_memory")))
-
-    assert "tool_error: MemoryError" == str(failed)
-    assert b"6" == (await executor.call(order("examples:double", number=3))).content
-    await executor.close()
-    assert [] == marked()
-
-
-@pytest.mark.parametrize(
-    ("name", "how"),
-    [
-        ("leave", "ended its process, with exit status 3"),
-        ("stop_existing", "was killed by SIGKILL, perhaps because memory ran out"),
-        ("crash", "was killed by SIGSEGV"),
-    ],
-)
-async def test_a_tool_that_ends_its_process_is_told(executor, order, name, how, failure):
-    failed = await failure(executor.call(order(f"misbehaving:{name}")))
-
-    assert f"killed: {name} {how}; it may have had effects" == str(failed)
 
 
 async def test_a_call_begins_where_the_one_before_it_did(executor, order):
@@ -317,78 +267,10 @@ async def test_a_closed_executor_starts_nothing(executor, order, marked, failure
     assert [] == marked()
 
 
-@pytest.mark.parametrize("how", ["exits", "returns"])
-async def test_a_fork_of_the_worker_does_not_answer_for_the_tool(executor, order, how):
-    answers = [await executor.call(order("misbehaving:exit_a_fork", how=how)) for _ in range(2)]
-
-    assert [b"said by the tool"] * 2 == [answer.content for answer in answers]
-
-
-# I5: what nobody reports would count as never begun, and be run again.
-@pytest.mark.parametrize("name", ["panic", "panic_in_loop"])
-@pytest.mark.parametrize("how", RAISED)
-async def test_whatever_a_tool_raises_is_its_failure(executor, order, failure, name, how):
-    failed = await failure(executor.call(order(f"misbehaving:{name}", how=how)))
-
-    assert f"tool_error: {RAISED[how]}" == str(failed)
-
-
-async def test_a_cancellation_inside_a_worker_is_a_failure(executor, order, failure):
-    failed = await failure(executor.call(order("misbehaving:cancel_elsewhere")))
-
-    assert "tool_error: CancelledError" == str(failed)
-
-
-@pytest.mark.parametrize(("code", "how"), [(-9, "SIGKILL"), (-35, "signal 35")])
-async def test_a_call_is_said_to_be_killed_by_any_signal(order, code, how):
-    assert f"killed by {how}" in str(killed(order("misbehaving:leave"), code))
-
-
-async def test_a_fork_that_a_tool_left_behind_dies_with_its_worker(executor, order, marked):
-    await executor.call(order("misbehaving:leave_a_fork"))
-
-    await executor.close()
-
-    assert [] == marked()
-
-
-async def test_a_tool_in_the_loop_is_cancelled_when_its_time_is_up(executor, order, failure):
-    failed = await failure(executor.call(order("misbehaving:wait_for_ever")))
-
-    assert "timeout" == failed.kind
-    assert 1 == len(asyncio.all_tasks())
-
-
-async def test_a_tool_in_the_loop_that_swallows_cancellation_is_left_behind(
-    executor, order, failure
-):
-    failed = await failure(executor.call(order("misbehaving:swallow_cancellation")))
-
-    assert "timeout" == failed.kind
-
-
-async def test_a_tool_in_the_loop_may_wait_for_what_is_cancelled(executor, order, failure):
-    failed = await failure(executor.call(order("misbehaving:wait_for_what_is_cancelled")))
-
-    assert "tool_error: CancelledError" == str(failed)
-
-
-async def test_a_tool_in_the_loop_is_cancelled_with_its_call(executor, order):
-    patient = with_timeout(order("misbehaving:wait_for_ever"), 1000)
-    call = asyncio.create_task(executor.call(patient))
-    await await_until(lambda: len(asyncio.all_tasks()) == 3)
-
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-
-    assert 1 == len(asyncio.all_tasks())
-
-
 async def test_a_file_that_runs_an_agent_when_imported_is_refused(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
-        "from cueline.tools.executor import ProcessToolExecutor, killed\nProcessToolExecutor()\n"
+        "from cueline.tools.executor import ProcessToolExecutor\nProcessToolExecutor()\n"
     )
 
     with pytest.raises(ToolImportError, match="it runs an agent when it is imported"):
