@@ -144,7 +144,7 @@ class Runner:
         self._slots = asyncio.Semaphore(slots)
         self._served: dict[str, _Served] = {}
         self._running: set[asyncio.Task[None]] = set()
-        self._draining = False
+        self._closed = False
 
     @property
     def busy(self) -> int:
@@ -156,7 +156,7 @@ class Runner:
         calls = self._check(order).calls
         key = (order.key, order.attempt)
         if key not in calls:
-            if self._draining:
+            if self._closed:
                 raise RunnerBusyError(self.incarnation)
             calls[key] = self._begin(order)
         call = calls[key]
@@ -195,13 +195,9 @@ class Runner:
         except CuelineError as error:
             return Finding("unknown", str(error))
 
-    async def drain(self) -> None:
-        """Begin nothing new."""
-        self._draining = True
-
     async def close(self) -> None:
-        """Kill what runs, and end."""
-        self._draining = True
+        """Begin nothing new, kill what runs, and end."""
+        self._closed = True
         for task in self._running:
             task.cancel()
         await self._executor.close()

@@ -87,18 +87,14 @@ async def test_a_call_outlives_who_asked_for_it():
     assert b"at last" == (await served.outcome(name(epoch=2))).content
 
 
-async def test_a_draining_runner_is_busy_before_it_has_begun_anything():
-    valve = Valve()
-    served = runner(valve)
-    running = asyncio.create_task(served.execute(order()))
-    await take_turns()
-    await served.drain()
+async def test_a_runner_that_ends_is_busy_before_it_has_begun_anything():
+    served = runner()
+    await served.close()
 
     with pytest.raises(RunnerBusyError):
-        await served.execute(order("1.1"))
-    valve.opened.set()
+        await served.execute(order())
 
-    assert "returned" == (await running).outcome
+    assert [] == served._executor.starts
 
 
 async def test_a_call_that_is_stopped_before_its_first_step_was_not_started():
