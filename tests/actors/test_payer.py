@@ -141,6 +141,19 @@ async def test_a_call_without_a_price_is_settled_at_nothing(limits):
     assert {Decimal(0)} == {fact.usd for fact in await of_kind(place, CostSettled, BUDGET)}
 
 
+# I8: a reply that tells no use counts as all that was reserved, in every sum.
+async def test_a_reply_that_tells_no_use_is_settled_at_its_reservation():
+    place = scene([says("Done.")])
+    place.outside.price = lambda *_: Cost(usd=Decimal(0), prices="list")
+    await place.begin()
+
+    (settled,) = await of_kind(place, CostSettled, BUDGET)
+    assert (10 * CENT, True) == (settled.usd, settled.estimated)
+    with closing(Views(":memory:")) as views:
+        await views.catch_up(place.outside.store)
+        assert 10 * CENT == total(spent(views.db)).estimated_usd
+
+
 REFUSED = ProviderRefusedError("refused", "no", {"input": 9, "output": 7})
 
 

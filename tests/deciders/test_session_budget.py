@@ -14,7 +14,7 @@ from cueline.events.inbox import (
     ChildEnded,
     PauseAsked,
 )
-from cueline.events.message import Usage
+from cueline.events.message import Cost, Usage
 from cueline.events.session import (
     ChildSettled,
     ChildSpawned,
@@ -134,6 +134,21 @@ def test_a_failed_call_whose_use_is_known_costs_that():
     past = asked().when(granted(), failed)
 
     assert [CloseReservation(Bill("1.m", 1, usage=USED, cost=COST))] == owed(past)
+
+
+# I8: a gateway may leave out what its reply took; that is not nothing.
+@pytest.mark.parametrize("cost", [None, Cost(usd=Decimal(0), prices="list")])
+def test_a_reply_whose_use_nobody_told_costs_all(cost):
+    told_nothing = reply().model_copy(update={"usage": Usage(), "cost": cost})
+    past = asked().when(granted(), told_nothing)
+
+    assert [CloseReservation(Bill("1.m", 1, cost=cost))] == owed(past)
+
+
+def test_a_reply_with_a_cost_and_no_use_costs_that():
+    past = asked().when(granted(), reply().model_copy(update={"usage": Usage()}))
+
+    assert [CloseReservation(Bill("1.m", 1, usage=Usage(), cost=COST))] == owed(past)
 
 
 def test_a_call_that_was_lost_with_its_host_costs_all_and_is_made_again():

@@ -189,6 +189,15 @@ async def test_a_model_that_declines_has_refused(vendor, ask):
     assert {"input": 9, "output": 7, "cache_read": 0, "cache_write": 0} == caught.value.used
 
 
+async def test_a_refusal_of_which_no_use_is_told_has_not_used_nothing(vendor, ask):
+    vendor.will_say(started(), *ended("refusal"))
+
+    with pytest.raises(ProviderRefusedError, match="refused: the model declined") as caught:
+        await ask(vendor.url)
+
+    assert caught.value.used is None
+
+
 USE_LAST = {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 8}}
 
 

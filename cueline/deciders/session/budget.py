@@ -58,11 +58,16 @@ def billed(state: SessionState, outcome: ModelReplied | ModelFailed) -> Account:
     model = state.turn.model
     if model is None or not model.granted:
         return state.account
-    usage = outcome.usage
-    if usage is None and isinstance(outcome, ModelFailed) and outcome.kind in _UNBILLED:
-        usage = Usage()
-    bill = Bill(outcome.effect, outcome.attempt, usage=usage, cost=outcome.cost)
+    bill = Bill(outcome.effect, outcome.attempt, usage=_told(outcome), cost=outcome.cost)
     return with_bill(state.account, bill)
+
+
+def _told(outcome: ModelReplied | ModelFailed) -> Usage | None:
+    """Return what was used, as far as that was told; no reply comes of nothing."""
+    if isinstance(outcome, ModelReplied):
+        costs = outcome.usage.total or (outcome.cost is not None and outcome.cost.usd)
+        return outcome.usage if costs else None
+    return Usage() if outcome.usage is None and outcome.kind in _UNBILLED else outcome.usage
 
 
 def lost_bill(state: SessionState) -> Account:

@@ -101,8 +101,8 @@ class StreamedReply:
 
     @property
     def used(self) -> dict[str, int] | None:
-        """What it used, once that is told at its end; before, nobody knows what it comes to."""
-        if self.stop_reason is None:
+        """What it used, if that is told by its end; before, nobody knows what it comes to."""
+        if self.stop_reason is None or not self.counts:
             return None
         try:
             return Usage(**self.counts).model_dump()
