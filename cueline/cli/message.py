@@ -237,6 +237,7 @@ async def say(to: Addressed, message: "InboxMessage") -> bool:
 
 def _already(to: Addressed, message: "InboxMessage") -> str | None:
     """Say why there is nothing to record; None when there is."""
+    from cueline.deciders.session import DRIVEN
     from cueline.events.inbox import PauseAsked, StopAsked
 
     if isinstance(message, StopAsked):
@@ -245,7 +246,11 @@ def _already(to: Addressed, message: "InboxMessage") -> str | None:
         if to.stopping:
             return "it was asked to stop before"
     if isinstance(message, PauseAsked) and to.paused:
-        return f"it is paused already{f': {to.state.hold.why}' if to.state.hold else ''}"
+        if to.state.hold is None:
+            return "it was asked to pause before"
+        if to.state.status in DRIVEN:
+            return "it was asked to pause before; what is in flight finishes first"
+        return f"it is paused already: {to.state.hold.why}"
     return None
 
 

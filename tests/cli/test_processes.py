@@ -199,12 +199,15 @@ def test_a_live_session_is_paused_from_another_shell(shell):
     process = busy(shell)
 
     told = shell("pause", "one")
-    again = shell("pause", "one")
+    wait_until(lambda: "MessageReceived" in shell.types("one"))
+    pausing = shell("pause", "one")
     let_go(shell)
     process.communicate(timeout=PATIENCE_SECONDS)
+    paused = shell("pause", "one")
 
     assert "one: asked to pause\n" == told.stdout
-    assert "paused already" in again.stdout
+    assert "one: it was asked to pause before; what is in flight finishes first\n" == pausing.stdout
+    assert "one: it is paused already: asked" in paused.stdout
     assert process.returncode == 3
 
 

@@ -198,7 +198,7 @@ def test_pausing_is_asked_once(asking):
     first, again = asking("pause", "one"), asking("pause", "one")
 
     assert "one: asked to pause; nothing drives it now" in first.stdout
-    assert "one: it is paused already" in again.stdout
+    assert "one: it was asked to pause before; nothing drives it now" in again.stdout
     assert (0, 0) == (first.exit_code, again.exit_code)
 
 
