@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from cueline.actors.background import Trouble
+from cueline.actors.background import Trouble, told_of_trouble
 from cueline.actors.family import child_of
 from cueline.actors.fold import fold
 from cueline.actors.inbox import asked_agent, new_id, unread_of
@@ -182,7 +182,7 @@ class Runtime:
 
 
 def _print_trouble(stream: str, error: CuelineError) -> None:
-    print(f"{stream}: {error}", file=sys.stderr)  # noqa: T201 - there is nobody else to tell
+    print(told_of_trouble(stream, error), file=sys.stderr)  # noqa: T201 - there is nobody else to tell
 
 
 @asynccontextmanager

@@ -7,11 +7,19 @@ from contextlib import contextmanager, suppress
 from cueline.actors.foreign import foreign
 from cueline.clock import Clock
 from cueline.errors import CuelineError
+from cueline.events.stream import shown
 
 AGAIN_SECONDS = 0.5
 Step = Callable[[], Awaitable[None]]
 Trouble = Callable[[str, CuelineError], None]
 """Is told of what goes wrong, a session or what is done for all of them, and why."""
+
+
+def told_of_trouble(what: str, trouble: CuelineError) -> str:
+    """Return *trouble* in words, with what it is about in front, once: many errors name that."""
+    text = str(trouble)
+    named = tuple(f"{name}{mark}" for name in (what, shown(what)) for mark in ":@")
+    return text if text.startswith(named) else f"{what}: {text}"
 
 
 def unharmed(tell: Trouble) -> Trouble:

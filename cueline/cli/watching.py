@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from cueline.actors.background import told_of_trouble
 from cueline.actors.followed import Followed
 from cueline.actors.inbox import unread_of
 from cueline.cli.asking import as_it_stands, changed, decision_of, question_of
@@ -117,7 +118,7 @@ class Watch:
         elif stream == self._stream:
             self._fail(error)
         else:
-            self._warn(f"warning: {stream}: {error}")
+            self._warn(f"warning: {told_of_trouble(stream, error)}")
 
     def pause(self) -> None:
         """Ask the session to pause, and leave when it does, or when time is up."""

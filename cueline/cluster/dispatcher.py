@@ -13,7 +13,7 @@ from functools import partial
 
 import ray
 
-from cueline.actors.background import Step, begin
+from cueline.actors.background import Step, begin, told_of_trouble
 from cueline.actors.left_alone import AllBut, left_running
 from cueline.actors.presence import BEAT_SECONDS, find, presence_of
 from cueline.clock import SystemClock
@@ -200,7 +200,7 @@ class DispatcherActor:
         return Member(role, incarnation, node, handle, presence)
 
     def _trouble(self, stream: str, error: CuelineError) -> None:
-        self._untold.add(f"{stream}: {error}")
+        self._untold.add(told_of_trouble(stream, error))
 
     def _hear_of(self, news: News) -> None:
         now = SystemClock().now()

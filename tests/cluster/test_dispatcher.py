@@ -9,7 +9,7 @@ import ray
 
 from cueline.clock import SystemClock
 from cueline.cluster.dispatcher import DispatcherActor, Wanted
-from cueline.errors import ClusterError
+from cueline.errors import ClusterError, RejectedError, UnknownEventTypeError
 from cueline.events.codec import Codec
 from cueline.events.journal import Journal
 from cueline.stores.memory import MemoryStore
@@ -44,3 +44,14 @@ async def test_who_keeps_it_up_hears_of_trouble_at_once(dispatcher):
     dispatcher._trouble("session-default/one", ClusterError("a host", "it broke"))
 
     assert ["session-default/one: a host: it broke"] == await asyncio.wait_for(asking, 5)
+
+
+@pytest.mark.parametrize("name", ["session-default/one", "one"])
+async def test_what_trouble_is_about_is_told_once(dispatcher, name):
+    dispatcher._trouble("session-default/one", RejectedError(name, "it broke"))
+    dispatcher._trouble("session-default/one", UnknownEventTypeError(name, 3, "Odd", 1))
+
+    broke, odd = await dispatcher.troubles(0)
+
+    assert f"{name}: it broke" == broke
+    assert odd.startswith(f"{name}@3: unknown event Odd")
