@@ -11,7 +11,7 @@ import typer
 from cueline.actors.background import meanwhile
 from cueline.actors.owner import LOOK_SECONDS, Vigil, taker_of
 from cueline.cli.failure import Exit
-from cueline.cli.running import is_up, resuming
+from cueline.cli.running import is_up, other_version, resuming
 from cueline.cli.signals import Interrupts
 from cueline.cli.watching import Watch
 from cueline.console.screen import Screen
@@ -39,7 +39,9 @@ class Where:
         if self.inline:
             return []
         if is_up(self.log):
-            return [Line("dim", "driven by the `cueline up` of this log")]
+            warning = other_version(self.log)
+            warnings = [] if warning is None else [Line("note", warning)]
+            return [*warnings, Line("dim", "driven by the `cueline up` of this log")]
         return [
             Line("dim", f"connecting to Ray at {self.address}" if self.address else "starting Ray")
         ]

@@ -31,6 +31,21 @@ def is_up(path: Path) -> bool:
     return find_up(path) is not None
 
 
+def other_version(path: Path) -> str | None:
+    """Say that the `cueline up` of the log at *path* is another cueline than this, if it is."""
+    from importlib.metadata import version
+
+    from cueline.up_record import find_up
+
+    running, ours = find_up(path), version("cueline")
+    if running is None or running.version == ours:
+        return None
+    return (
+        f"warning: the `cueline up` of this log is cueline {running.version}, and this is {ours}: "
+        f"what this records it may not know; `{command(path, 'down')}`, then start it again"
+    )
+
+
 def command(log: Path, *words: str) -> str:
     """Return a command on this log, to be typed or pasted."""
     return " ".join(quote(word) for word in ("cueline", *words)) + naming(log)
@@ -70,6 +85,8 @@ async def note_detached(log: "Log", stream: str, *, as_json: bool) -> Exit:
         typer.echo(json.dumps(document))
         return Exit.DONE
     typer.echo(id)
+    if (warning := other_version(log.path)) is not None:
+        typer.echo(warning, err=True)
     if not await is_taken_up(log, stream):
         up_command = command(log.path, "up")
         typer.echo(f"it is recorded; nothing runs that would take it up: `{up_command}`", err=True)

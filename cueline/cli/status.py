@@ -44,10 +44,9 @@ def status(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None
     typer.echo(count(document["driven"], "running session"))
     if left := document["undriven"]:
         were, them = ("was", "it") if left == 1 else ("were", "them")
-        typer.echo(
-            f"{left} more {were} left running, and nobody drives {them}: "
-            f"`cueline up` or `cueline resume` goes on with {them}"
-        )
+        who = "`cueline resume`" if kept else "`cueline up` or `cueline resume`"
+        undriven = f"{left} more {were} left running, and nobody drives {them}"
+        typer.echo(f"{undriven}: {who} goes on with {them}")
 
 
 def _print_processes(members: list[dict[str, Any]]) -> None:

@@ -6,7 +6,11 @@ from dataclasses import replace
 import pytest
 
 from cueline.actors.presence import presence_of
+from cueline.cli.driving import Where
+from cueline.events.journal import FactWrite
+from cueline.events.session import SessionContinued
 from cueline.runtime import open_log
+from cueline.up_record import UpRecord
 
 ONE = "session-default/one"
 
@@ -33,6 +37,40 @@ def test_what_goes_on_detached_is_told_as_it_stands(paused):
     told = paused.json("resume", "one", "--detach")
 
     assert {"id": "one", "status": "waiting", "up": False} == told
+
+
+@pytest.fixture
+def kept_up(asking):
+    """A log that an `up` of another version has."""
+    keeper = presence_of("up")
+    UpRecord(address="a:1", namespace="n", version="0.0.9", keeper=keeper).write(asking.log)
+    return asking
+
+
+def test_an_up_of_another_version_is_warned_of(kept_up):
+    done = kept_up("run", "Hi", "--agent", kept_up.agent(kept_up.hello), "--detach")
+    [attached, _] = Where(log=kept_up.log, inline=False).note()
+
+    warning = "the `cueline up` of this log is cueline 0.0.9, and this is "
+    assert (0, True, True) == (done.exit_code, warning in done.stderr, warning in attached.text)
+
+
+def test_beside_an_up_no_other_is_advised(kept_up, asking):
+    async def abandon():
+        async with open_log(asking.log) as log:
+            write = FactWrite(
+                stream=ONE,
+                steps=[[SessionContinued(by="deadline", at=log.clock.now())]],
+                expected_version=(head := await log.store.head(ONE)).version,
+                epoch=head.epoch,
+            )
+            await log.journal().append([write], None)
+
+    asyncio.run(abandon())
+
+    said = kept_up("status").stdout
+
+    assert "and nobody drives it: `cueline resume` goes on with it" in said
 
 
 def test_whoever_drives_a_session_takes_up_what_is_said_detached(paused):
