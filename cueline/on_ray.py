@@ -17,7 +17,7 @@ from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.effect import RunnerDirectory
 from cueline.actors.grace import GRACE_SECONDS
 from cueline.actors.lookout import Lookout
-from cueline.actors.presence import death_of, machine_name, presence_of
+from cueline.actors.presence import living, machine_name, presence_of
 from cueline.actors.session_host import SessionHost
 from cueline.actors.tool import ToolExecutor
 from cueline.clock import SystemClock
@@ -169,8 +169,7 @@ async def attached(log: Log, record: UpRecord, address: str | None) -> Attached:
         raise ClusterError(str(address), reason)
     until = log.clock.now() + timedelta(seconds=ANSWER_SECONDS)
     while log.clock.now() < until:
-        now = log.clock.now()
-        if any(p.role == "dispatcher" and not death_of(p, now) for p in await log.board.all()):
+        if any(each.role == "dispatcher" for each in await living(log.board, log.clock.now())):
             return Attached()
         await log.clock.sleep(POLL_SECONDS)
     reason = f"`cueline up` (process {record.keeper.pid}) does not answer: `cueline down` ends it"

@@ -5,7 +5,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Protocol
 
-from cueline.actors.presence import death_of
+from cueline.actors.presence import living
 from cueline.actors.session_host import HostPort
 from cueline.clock import Clock
 from cueline.events.session import WaitKind
@@ -98,11 +98,12 @@ class Dispatcher:
         owners = {stream: (await self._store.head(stream)).owner for stream in streams}
         # After the heads: who owns a session has beaten before.
         strangers = set(owners.values()) - {None, *hosts}
-        living = await self._living() if strangers else set()
+        present = await living(self._board, self._clock.now()) if strangers else []
+        others = {each.incarnation for each in present}
         batches: dict[str, list[str]] = {}
         for stream, owner in owners.items():
             if owner not in hosts:
-                if owner in living:
+                if owner in others:
                     continue
                 owner = _host_for(stream, hosts)  # noqa: PLW2901 - it becomes the owner
             batches.setdefault(owner, []).append(stream)
@@ -128,10 +129,6 @@ class Dispatcher:
 
     def _cares(self, stream: str) -> bool:
         return self._scope is None or stream in self._scope
-
-    async def _living(self) -> set[str]:
-        now = self._clock.now()
-        return {p.incarnation for p in await self._board.all() if death_of(p, now) is None}
 
 
 def _host_for(stream: str, hosts: Collection[str]) -> str:

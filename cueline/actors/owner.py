@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
-from cueline.actors.presence import SILENCE_SECONDS, death_of, find
+from cueline.actors.presence import SILENCE_SECONDS, death_of, find, living
 from cueline.clock import Clock
 from cueline.deciders.session import DRIVEN, SessionState
 from cueline.deciders.session.unread import will_be_held
@@ -32,9 +32,9 @@ async def owners_of(
     store: EventStore, board: PresenceBoard, streams: Iterable[str], now: datetime
 ) -> dict[str, Presence]:
     """Return the living processes that acquired *streams* last, where there are any."""
-    living = {p.incarnation: p for p in await board.all() if death_of(p, now) is None}
+    present = {each.incarnation: each for each in await living(board, now)}
     owners = {stream: (await store.head(stream)).owner for stream in streams}
-    return {stream: living[owner] for stream, owner in owners.items() if owner in living}
+    return {stream: present[owner] for stream, owner in owners.items() if owner in present}
 
 
 async def taker_of(

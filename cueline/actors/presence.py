@@ -55,7 +55,15 @@ def death_of(presence: Presence, now: datetime) -> str | None:
     """Return the evidence that a process is dead; None while it may live."""
     if (end := ended(presence)) is not None:
         return end
-    return _silence(presence, now) if _silent(presence, now) else None
+    seconds = silent_seconds(presence, now)
+    if seconds <= SILENCE_SECONDS:
+        return None
+    return f"process {presence.pid} on {presence.machine} is silent for {seconds:.0f} s"
+
+
+def silent_seconds(presence: Presence, now: datetime) -> float:
+    """Return how long ago a process said that it lives."""
+    return (to_us(now) - presence.beat_us) / 1_000_000
 
 
 def ended(presence: Presence) -> str | None:
@@ -69,18 +77,14 @@ def ended(presence: Presence) -> str | None:
     return None
 
 
+async def living(board: PresenceBoard, now: datetime) -> list[Presence]:
+    """Return who may live."""
+    return [each for each in await board.all() if death_of(each, now) is None]
+
+
 def find(all_present: Sequence[Presence], incarnation: str | None) -> Presence | None:
     """Return the presence of that incarnation."""
     return next((p for p in all_present if p.incarnation == incarnation), None)
-
-
-def _silent(presence: Presence, now: datetime) -> bool:
-    return to_us(now) - presence.beat_us > SILENCE_SECONDS * 1_000_000
-
-
-def _silence(presence: Presence, now: datetime) -> str:
-    seconds = (to_us(now) - presence.beat_us) / 1_000_000
-    return f"process {presence.pid} on {presence.machine} is silent for {seconds:.0f} s"
 
 
 def _boot_id() -> str:

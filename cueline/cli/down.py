@@ -78,7 +78,7 @@ async def _ended(record: "UpRecord", seconds: float) -> bool:
 
 async def _end_orphans(log: Path, record: "UpRecord") -> None:
     """Take down what a keeper that was killed left on a cluster that was not its own."""
-    from cueline.actors.presence import death_of
+    from cueline.actors.presence import living
     from cueline.clock import SystemClock
     from cueline.on_ray import end_left_behind
 
@@ -86,10 +86,7 @@ async def _end_orphans(log: Path, record: "UpRecord") -> None:
     deadline = time.monotonic() + ORPHAN_SECONDS
     with suppress(LogUnavailableError):
         async with opened.board_of(log) as board:
-            while any(
-                p.role == "dispatcher" and death_of(p, clock.now()) is None
-                for p in await board.all()
-            ):
+            while any(each.role == "dispatcher" for each in await living(board, clock.now())):
                 try:
                     end_left_behind(record)
                 except ClusterError:

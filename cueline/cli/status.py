@@ -62,36 +62,35 @@ def _print_processes(members: list[dict[str, Any]]) -> None:
 
 async def _look(log: Path) -> dict[str, Any]:
     from cueline.actors.owner import owners_of
-    from cueline.actors.presence import death_of
+    from cueline.actors.presence import living
     from cueline.clock import SystemClock
     from cueline.projections.session import running
     from cueline.up_record import find_up
 
     now = SystemClock().now()
     async with opened.board_of(log) as board, opened.looking(log) as store:
-        present = await board.all()
+        present = await living(board, now)
         async with opened.views_of(log, store) as views:
             streams = [work.stream for work in running(views.db)]
         owners = await owners_of(store, board, streams, now)
     drives = Counter(owner.incarnation for owner in owners.values())
-    living = [each for each in present if death_of(each, now) is None]
     record = find_up(log)
     return {
         "up": None if record is None else document_of(record) | {"shown": place_of(record)},
-        "processes": [_process(each, drives[each.incarnation], now) for each in living],
+        "processes": [_process(each, drives[each.incarnation], now) for each in present],
         "driven": len(owners),
         "undriven": len(streams) - len(owners),
     }
 
 
 def _process(each: "Presence", sessions: int, now: datetime) -> dict[str, Any]:
-    from cueline.events.store import to_us
+    from cueline.actors.presence import silent_seconds
 
     return {
         "role": each.role,
         "incarnation": each.incarnation,
         "machine": each.machine,
         "pid": each.pid,
-        "beat_seconds": (to_us(now) - each.beat_us) / 1_000_000,
+        "beat_seconds": silent_seconds(each, now),
         "sessions": sessions,
     }

@@ -9,13 +9,13 @@ import ray
 from ray._private.state import state
 
 from cueline.actors.effect import RUNNER_SECONDS
-from cueline.actors.presence import ended, find
+from cueline.actors.presence import ended, find, silent_seconds
 from cueline.actors.runner import RunnerPort
 from cueline.clock import SystemClock
 from cueline.cluster.remote_runner import RemoteRunner
 from cueline.cluster.site import Site
 from cueline.events.agent import ToolSpec, Workspace
-from cueline.events.store import Presence, PresenceBoard, to_us
+from cueline.events.store import Presence, PresenceBoard
 
 NEWS_SECONDS = 1.0
 
@@ -144,7 +144,7 @@ async def leaving_nodes() -> set[str]:
 
 def removal(presence: Presence) -> str | None:
     """Return the evidence that a process out of reach is gone: so long a silence."""
-    seconds = (to_us(SystemClock().now()) - presence.beat_us) / 1_000_000
+    seconds = silent_seconds(presence, SystemClock().now())
     if seconds < RUNNER_SECONDS:
         return None
     # It has killed its calls and ended itself long before.

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from cueline.actors.presence import BEAT_SECONDS, death_of, presence_of
+from cueline.actors.presence import BEAT_SECONDS, living, presence_of
 from cueline.cluster.charge import Charge
 from cueline.cluster.order import DISPATCHER
 from cueline.errors import ClusterError, FencedError, LogUnavailableError
@@ -47,8 +47,7 @@ class Scene:
         return [fact async for _, fact in self.journal.read(DISPATCHER)]
 
     async def living(self):
-        now = self.clock.now()
-        return [p.role for p in await self.board.all() if death_of(p, now) is None]
+        return [each.role for each in await living(self.board, self.clock.now())]
 
 
 FIRST = HostLost(incarnation="host-1", evidence="it is silent", at=NOON)
