@@ -27,7 +27,7 @@ from cueline.deciders.budget.decide import (
     fencing_epoch,
 )
 from cueline.deciders.budget.evolve import evolve
-from cueline.deciders.budget.state import Amount, BudgetState, CallName, Node
+from cueline.deciders.budget.state import Amount, BudgetState, CallName
 from cueline.deciders.decider import Decider
 from cueline.events.budget import BudgetEvent
 
@@ -41,14 +41,11 @@ __all__ = [
     "BudgetState",
     "CallName",
     "Closing",
-    "Node",
     "Raise",
     "Release",
     "Reserve",
     "Settle",
     "answer",
     "closing",
-    "decide",
-    "evolve",
     "fencing_epoch",
 ]

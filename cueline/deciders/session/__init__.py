@@ -8,7 +8,7 @@ stopping`; `waiting → running`; `stopping → stopped`; terminal `completed`,
 from cueline.deciders.decider import Decider
 from cueline.deciders.session.call import order_digest
 from cueline.deciders.session.decide import command_of, decide, step
-from cueline.deciders.session.due import Effect, due, wake_at
+from cueline.deciders.session.due import due, wake_at
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.following import following
 from cueline.deciders.session.permission import allowing_rule
@@ -22,7 +22,6 @@ __all__ = [
     "DRIVEN",
     "SESSION",
     "TERMINAL",
-    "Effect",
     "SessionState",
     "Status",
     "allowing_rule",

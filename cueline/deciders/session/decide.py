@@ -11,7 +11,7 @@ from cueline.deciders.session.budget import closes
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.following import settle
 from cueline.deciders.session.limit import refusal
-from cueline.deciders.session.permission import allowing_rule, asks, may_ask, may_start
+from cueline.deciders.session.permission import asks, may_ask, may_start
 from cueline.deciders.session.recovery import again_at, degrades, lost, retried_at
 from cueline.deciders.session.state import DRIVEN, LIVE, SessionState, Status
 from cueline.deciders.session.turn import Call
@@ -35,8 +35,6 @@ from cueline.events.session import (
     ToolReturned,
     ToolStarted,
 )
-
-__all__ = ["allowing_rule", "command_of", "decide", "step"]
 
 _PERHAPS_VAIN = frozenset({"SessionContinued", "SessionWaiting"})
 _ENDED_BY_US = frozenset({"lost", "cancelled", "killed"})
