@@ -15,7 +15,6 @@ from cueline.actors.approval_gate import ApprovalGate, GatePort
 from cueline.actors.background import Trouble
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.effect import RunnerDirectory
-from cueline.actors.grace import GRACE_SECONDS
 from cueline.actors.lookout import Lookout
 from cueline.actors.presence import living, machine_name, presence_of
 from cueline.actors.session_host import SessionHost
@@ -194,7 +193,7 @@ async def keep_up(
     hosts: int,
     runners: int,
     recover: bool,
-    grace_seconds: float = GRACE_SECONDS,
+    grace_seconds: float,
 ) -> AsyncIterator["Kept"]:
     """Keep a log's actors running until this ends, then take them down.
 

@@ -44,7 +44,7 @@ def shown_status(state: SessionState) -> str:
 
 
 def report(
-    watch: Watch, screen: Screen, log: Path, *, rested: bool, as_json: bool, inline: bool = False
+    watch: Watch, screen: Screen, log: Path, *, rested: bool, as_json: bool, inline: bool
 ) -> Exit:
     """Say how the session was left, and return the exit code."""
     state, id = watch.state, shown(watch.state.stream)  # noqa: A001 - the word of the log

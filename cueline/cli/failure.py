@@ -80,7 +80,7 @@ def exit_of(error: CuelineError) -> Exit:
     return Exit.REFUSED if isinstance(error, _REFUSALS) else Exit.FAILED
 
 
-def hint_of(error: CuelineError, log: Path = DEFAULT_LOG) -> str | None:
+def hint_of(error: CuelineError, log: Path) -> str | None:
     """Return what to do about *error* on *log*, where its own message does not say it."""
     if isinstance(error, LogUnavailableError) and error.reason.startswith("there is no log"):
         return _NO_LOG

@@ -96,7 +96,7 @@ class _Unheeded(Console):
         os.close(nowhere)
 
 
-def console_for(out: TextIO | None = None) -> Console:
+def console_for(out: TextIO | None) -> Console:
     """Return a console that shows text as it is; it respects `NO_COLOR`."""
     return _Unheeded(
         file=out or sys.stdout, markup=False, highlight=False, emoji=False, soft_wrap=False

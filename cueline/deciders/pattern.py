@@ -17,7 +17,7 @@ def fits_any(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def lies_in(path: str, globs: Iterable[str], place: str = "") -> bool:
+def lies_in(path: str, globs: Iterable[str], place: str) -> bool:
     """Whether *path* lies where one of *globs* says; `**` crosses folders, `*` does not.
 
     A path is held against it as the file system takes it, without `.` and
