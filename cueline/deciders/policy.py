@@ -269,11 +269,9 @@ def _paths(tool: ToolSpec, arguments: Arguments) -> Iterator[str]:
 
 def _default(tool: ToolSpec, name: str) -> object:
     """Return what *tool* takes where a call leaves that argument out."""
-    match tool.parameters.get("properties"):
-        case {**properties}:
-            told = properties.get(name)
-            return told.get("default") if isinstance(told, Mapping) else None
-    return None
+    properties = tool.parameters.get("properties")
+    told = properties.get(name) if isinstance(properties, Mapping) else None
+    return told.get("default") if isinstance(told, Mapping) else None
 
 
 def _texts(value: object) -> Iterator[str]:
