@@ -97,6 +97,7 @@ async def _find(
 
 def _document(session: "Session", abandoned: set[str]) -> dict[str, Any]:
     from cueline.events.store import from_us
+    from cueline.projections.session import DRIVEN
 
     told = asdict(session)
     times = {
@@ -105,7 +106,7 @@ def _document(session: "Session", abandoned: set[str]) -> dict[str, Any]:
         if name.endswith("_us") and name != "due_us"
     }
     kept = {n: v for n, v in told.items() if not n.endswith(("_us", "_json"))}
-    driven = session.stream not in abandoned if session.status in ("running", "stopping") else None
+    driven = session.stream not in abandoned if session.status in DRIVEN else None
     return {
         **kept,
         **times,

@@ -128,12 +128,13 @@ def _course(
 ) -> list[str]:
     """Say who drives it, or how it goes on."""
     from cueline.cli.ending import way_on
+    from cueline.deciders.session import DRIVEN
     from cueline.events.stream import shown
 
     id = shown(state.stream)  # noqa: A001 - the word of the log
     if state.status == "created":
         return ["it was asked for, and nobody has taken it up yet; go on with", f"  {way}"]
-    if state.status in ("running", "stopping"):
+    if state.status in DRIVEN:
         if owner is not None:
             return [f"driven by process {owner.pid} on {owner.machine}"]
         return ["driven by nobody; go on with", f"  {way}"]
