@@ -71,7 +71,7 @@ class Charge:
                 actor="system:dispatcher",
             )
             try:
-                await self._journal.append([write], key=f"{self.epoch}.{self._version}")
+                await self._journal.append([write], key=None)
             except (FencedError, LogLostError):
                 raise
             except KeyReusedError:
