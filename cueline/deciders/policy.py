@@ -28,6 +28,9 @@ from cueline.events.message import Arguments, Estimate, canonical_json
 
 _EXACTLY: Final = "sha256:"
 
+Demand = tuple[int, tuple[tuple[str, ...], ...], bool]
+"""How many people have to allow a call, who of them may, and whether the requester may not."""
+
 
 class Judgement(Struct, frozen=True):
     """What the rules say of a call, and which of them."""
@@ -48,6 +51,11 @@ class Judgement(Struct, frozen=True):
         """Whether it is for certain people, or several, and never granted automatically."""
         return _takes_people(self)
 
+    @property
+    def demand(self) -> Demand:
+        """Which people have to allow it."""
+        return self.votes, self.may_grant, self.exclude_requester
+
 
 NOT_ESTIMATED: Final = Estimate(problem="it was not estimated")
 
@@ -63,6 +71,8 @@ class Standing(Struct, frozen=True):
     within: tuple[str, ...]
     """Globs of paths; of a tool that names no paths, the digest of its arguments."""
     by: str
+    demand: Demand | None = None
+    """Of the call that they allowed; another demand is not theirs to meet."""
 
 
 class ToolGate(Struct, frozen=True):
@@ -178,7 +188,8 @@ def judge(
         judged = _strongest(_at(cost, hits), cost, _otherwise(policy))
     if judged.answer == "ask":
         for each in standing:
-            if _covers(each, tool, arguments, workspace):
+            meets = not judged.people_only or judged.demand == each.demand
+            if meets and _covers(each, tool, arguments, workspace):
                 return replace(judged, answer="allow", rule=f"always allowed by {each.by}")
     return judged
 

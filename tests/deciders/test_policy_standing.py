@@ -49,3 +49,25 @@ def test_what_was_allowed_for_good_does_not_lift_a_denial():
     standing = [Standing(SHELL.digest, (exactly({}),), "ada")]
 
     assert "deny" == answer(rule("deny"), standing=standing)
+
+
+# C15, C17: who may allow one call cannot allow for good what others have to.
+@pytest.mark.parametrize(
+    "more", [{"votes": 2}, {"may_grant": ["bob"]}, {"exclude_requester": True}]
+)
+def test_what_was_allowed_for_good_does_not_lift_what_other_people_have_to_allow(more):
+    books = rule("ask", "books", paths=["books/**"], **more)
+    anybody = judged(rule("ask"), of=WRITE, path="notes/a.md")
+    standing = [Standing(WRITE.digest, ("**",), "ada", anybody.demand)]
+
+    assert "ask" == answer(rule("ask"), books, of=WRITE, standing=standing, path="books/a.md")
+    assert "allow" == answer(rule("ask"), books, of=WRITE, standing=standing, path="notes/b.md")
+
+
+def test_who_had_to_be_asked_may_allow_for_good_what_takes_the_same_people():
+    books = rule("ask", "books", paths=["books/**"], may_grant=["ada"])
+    asked = judged(rule("ask"), books, of=WRITE, path="books/a.md")
+    standing = [Standing(WRITE.digest, ("**",), "ada", asked.demand)]
+
+    assert "allow" == answer(rule("ask"), books, of=WRITE, standing=standing, path="books/b.md")
+    assert "allow" == answer(rule("ask"), books, of=WRITE, standing=standing, path="notes/b.md")

@@ -124,3 +124,15 @@ def test_what_was_allowed_for_the_rest_of_the_session_is_not_asked_again():
     first, other = past.state.turn.calls
     assert "always allowed by ada" == allowing_rule(first)
     assert (False, True) == (first.gated, other.gated)
+
+
+# C17
+def test_who_may_allow_a_call_may_allow_it_for_the_rest_of_the_session():
+    spec = policy(rules=(rule("ask", tools=("delete",), may_grant=("ada",)),))
+    past = given().when(*up_to_reply("delete", spec=spec), ASKED)
+    calm = "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
+    past.when(granting(always=(calm,)), running("1.0", "delete"), returned("1.0"))
+
+    past.when(asking(2), saying("delete", turn=2))
+
+    assert "always allowed by ada" == allowing_rule(past.state.call("2.0"))

@@ -80,7 +80,7 @@ def _granted(
         assert state.setup is not None, "a question belongs to a session that was started"
         tool = state.setup.tools[call.tool]
         allowed = ordered(state, call, tool, event.edit, Estimate(usd=event.usd))
-        stricter = allowed.gated and not _same_demand(call, allowed)
+        stricter = allowed.gated and call.judged.demand != allowed.judged.demand
         if allowed.problem is not None or stricter or event.digest != allowed.digest:
             return with_call(state, replace(allowed, approval=None))
         state = with_call(state, allowed)
@@ -98,21 +98,12 @@ def _granted(
     return _standing(with_call(state, replace(allowed, gated=True, approval=granted)), call, event)
 
 
-def _same_demand(before: Call, after: Call) -> bool:
-    """Whether the same people may allow both."""
-    one, two = before.judged, after.judged
-    return (one.votes, one.may_grant, one.exclude_requester) == (
-        two.votes,
-        two.may_grant,
-        two.exclude_requester,
-    )
-
-
 def _standing(state: SessionState, call: Call, event: ApprovalResolved) -> SessionState:
     """Keep what was allowed for the rest of the session."""
     if event.always is None or state.setup is None:
         return state
-    standing = Standing(state.setup.tools[call.tool].digest, event.always, event.by)
+    tool = state.setup.tools[call.tool]
+    standing = Standing(tool.digest, event.always, event.by, call.judged.demand)
     setup = replace(state.setup, standing=(*state.setup.standing, standing))
     return replace(state, setup=setup)
 
