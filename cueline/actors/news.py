@@ -2,7 +2,7 @@
 
 import json
 
-from cueline.actors.question import rationale, summary
+from cueline.actors.question import IN_DOUBT, doubt, rationale, summary
 from cueline.deciders.session.turn import Call
 from cueline.events.agent import Hook
 from cueline.events.message import ToolCall
@@ -11,22 +11,25 @@ from cueline.events.stream import shown
 
 def news_of(session: str, hook: Hook, call: Call, asked: ToolCall) -> bytes:
     """Return what a hook gets, in JSON; secrets were taken out of it before."""
+    asking = call.approval
+    in_doubt = asking is not None and asking.question == "did_it_happen"
+    judged = IN_DOUBT if in_doubt else call.judged
     news: dict[str, object] = {
         "on": hook.on,
         "session": shown(session),
         "effect": call.effect,
         "tool": asked.name,
         "summary": summary(asked),
-        "rule": call.judged.rule,
-        "usd": None if call.judged.usd is None else str(call.judged.usd),
+        "rule": judged.rule,
+        "usd": None if judged.usd is None else str(judged.usd),
     }
-    if call.approval is not None:
+    if asking is not None:
         news |= {
-            "approval": call.approval.id,
-            "question": call.approval.question,
-            "why": rationale(asked.name, call.judged),
-            "votes_needed": call.judged.votes,
-            "escalated": call.approval.escalated,
-            "deadline_at": call.approval.deadline_at.isoformat(),
+            "approval": asking.id,
+            "question": asking.question,
+            "why": doubt(call) if in_doubt else rationale(asked.name, judged),
+            "votes_needed": judged.votes,
+            "escalated": asking.escalated,
+            "deadline_at": asking.deadline_at.isoformat(),
         }
     return json.dumps(news, ensure_ascii=False).encode()

@@ -11,7 +11,7 @@ from cueline.actors.model_call import ModelCaller
 from cueline.actors.news import news_of
 from cueline.actors.outfit import Outfit
 from cueline.actors.payer import Payer
-from cueline.actors.question import Asker, Circumstances
+from cueline.actors.question import Asker, Circumstances, doubt
 from cueline.actors.runner import CallName
 from cueline.actors.tool import ToolOrder
 from cueline.actors.tool_call import ToolCaller
@@ -30,7 +30,7 @@ from cueline.deciders.session.due import (
     TellPeople,
 )
 from cueline.deciders.session.permission import need_ended_by
-from cueline.deciders.session.turn import Approval, Call
+from cueline.deciders.session.turn import Approval
 from cueline.errors import CuelineError, FencedError
 from cueline.events.session import (
     PeopleTold,
@@ -144,7 +144,7 @@ class Performer:
             self._entity.epoch,
             state.setup.asked_by,
             call.escalated,
-            doubt=_doubt(call) if call.phase == "in_doubt" else "",
+            doubt=doubt(call) if call.phase == "in_doubt" else "",
         )
 
     async def _heard(self, effect: Effect, outcome: SessionEvent) -> Facts:
@@ -248,12 +248,3 @@ class Performer:
                 return self._told(effect, told)
             case _:
                 return self._outfit.clean(SessionWaiting(kind="operator", why=f"error: {told}"))
-
-
-def _doubt(call: Call) -> str:
-    """Return what is known of a call in doubt, for the person who is asked about it."""
-    itself = " Its own check could not tell." if call.unclear else ""
-    return (
-        f"Attempt {call.attempt} was given to runner {call.runner}, which was gone before it "
-        f"reported: {call.evidence}.{itself} Did the call take effect?"
-    )

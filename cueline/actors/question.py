@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
 
 from cueline.actors.approval_gate import ApprovalName
 from cueline.actors.effect import Collaborators
@@ -10,11 +11,14 @@ from cueline.actors.outfit import Outfit
 from cueline.deciders.approval import AUTO_APPROVER, AUTO_IN_TIME
 from cueline.deciders.policy import Judgement
 from cueline.deciders.session.due import AskApproval, CloseApproval
+from cueline.deciders.session.turn import Call
 from cueline.events.approval import ApprovalOpened
 from cueline.events.clean import clean_record
 from cueline.events.message import ToolCall
 from cueline.events.session import ApprovalRequested, ApprovalResolved, GateAnswer
 
+IN_DOUBT: Final = Judgement("ask", "in doubt")
+"""Of a call in doubt, whatever the rules say of it: anybody may tell what became of it."""
 _SHOWN = 200
 
 
@@ -90,7 +94,7 @@ class Asker:
             arguments=call.arguments,
             summary=summary(call),
             rationale=about.doubt,
-            rule="in doubt",
+            rule=IN_DOUBT.rule,
             epoch=about.epoch,
             opened_at=now,
             deadline_at=now + timedelta(seconds=policy.approval_seconds),
@@ -129,6 +133,15 @@ def rationale(tool: str, judged: Judgement) -> str:
         cost = f", and nobody knows what it will cost: {judged.unpriced}"
     people = f" {judged.votes} people have to allow it." if judged.votes > 1 else ""
     return f"A call of {tool} needs a person's word by the rule {judged.rule}{cost}.{people}"
+
+
+def doubt(call: Call) -> str:
+    """Return what is known of a call in doubt, for the person who is asked about it."""
+    itself = " Its own check could not tell." if call.unclear else ""
+    return (
+        f"Attempt {call.attempt} was given to runner {call.runner}, which was gone before it "
+        f"reported: {call.evidence}.{itself} Did the call take effect?"
+    )
 
 
 def _may_be_automatic(effect: AskApproval, about: Circumstances) -> bool:

@@ -1,11 +1,13 @@
 """Asking a person, through the gate, once (I9)."""
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
 from cueline.deciders.approval import AUTO_APPROVER
+from cueline.events.agent import Hook, Rule
 from cueline.events.inbox import DecisionGiven, MessageSent, StopAsked
 from cueline.events.session import ApprovalResolved, MessageRefused, SessionWaiting, ToolStarted
 from cueline.testing.fakes import asks_for, says, tool_spec
@@ -55,6 +57,21 @@ async def test_a_note_goes_with_a_grant_and_into_the_result_of_what_was_denied(v
     notes = [each["text"] for each in messages[1:] if each["role"] == "user"]
     assert told == notes
     assert 1 == json.dumps(messages).count("Mind the gap")
+
+
+# C17: also of a grant that is not the last that it takes.
+async def test_a_note_goes_with_the_grant_of_each_of_several_people():
+    two = Rule(name="two", answer="ask", tools=("deploy",), votes=2)
+    scene = await asked(rules=(two,))
+
+    await answer(scene, by="ann", note="Mind the gap")
+    await answer(scene, by="bob", note="and the step")
+
+    messages = [json.loads(each) for each in await scene.outside.transcript(SESSION)]
+    assert [
+        "ann allowed the call of deploy (Mind the gap)",
+        "bob allowed the call of deploy (and the step)",
+    ] == [each["text"] for each in messages[1:] if each["role"] == "user"]
 
 
 async def test_an_automatic_grant_is_recorded_as_such():
@@ -162,3 +179,30 @@ async def test_who_is_asked_about_a_doubt_is_told_what_is_known():
     assert ("in doubt", "did_it_happen") == (opened.rule, opened.question)
     assert f"Attempt 1 was given to runner {first.name}, which was gone" in opened.rationale
     assert f"process {first.name} has ended" in opened.rationale
+
+
+async def test_who_hears_of_a_doubt_by_a_hook_is_told_what_the_question_says():
+    heard = []
+
+    async def tell(_, __, news):
+        heard.append(json.loads(news))
+
+    two = Rule(name="two", answer="ask", tools=("pay",), votes=2)
+    hook = Hook(on="asked", command=("true",))
+    scene = Scene([asks_for(("pay", {}))], policy={"rules": (two,), "hooks": (hook,)}, act=Valve())
+    scene.outside = replace(scene.outside, tell=tell)
+    first = await scene.begin()
+    await answer(scene, by="ann")
+    await answer(scene, by="bob")
+    await first.kill()
+
+    await scene.world()
+
+    opened = (await scene.outside.facts("approval-default/s.1.0.2"))[0]
+    _, told = heard
+    assert ("did_it_happen", "in doubt", 1) == (
+        told["question"],
+        told["rule"],
+        told["votes_needed"],
+    )
+    assert opened.rationale == told["why"]
