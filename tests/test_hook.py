@@ -65,6 +65,13 @@ async def test_a_url_may_be_in_a_variable():
     assert "ConnectError" in await told(hook, {"HOOK_URL": "http://127.0.0.1:9/"})
 
 
+# I11: it is neither the password nor the whole URL, which is all that is taken out.
+async def test_no_part_of_a_url_that_is_none_is_told():
+    hook = Hook(on="asked", url="$HOOK_URL")
+
+    assert "hunter2" not in await told(hook, {"HOOK_URL": "https://ada:hunter2/x@example.com/"})
+
+
 async def test_a_command_that_takes_too_long_is_killed(monkeypatch):
     monkeypatch.setattr(module, "SECONDS", 0.05)
 
@@ -117,6 +124,21 @@ async def test_a_url_is_sent_the_news(status, problem):
 
     head, body = await heard
     assert (True, NEWS) == (head.startswith(b"POST /ask "), body)
+    server.close()
+
+
+# It was heard by then; and what comes after the head may have no end.
+async def test_what_a_url_has_to_say_is_not_read():
+    async def serve(reader, writer):
+        await reader.readexactly(1)
+        writer.write(b"HTTP/1.1 200 Said\r\nContent-Length: 1000\r\n\r\n")
+        await reader.read()  # until the other side hangs up
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+
+    assert None is await told(Hook(on="asked", url=f"http://127.0.0.1:{port}/ask"))
     server.close()
 
 
