@@ -11,10 +11,11 @@ from pydantic import BaseModel
 from cueline.actors.followed import Followed, Past
 from cueline.console.tally import Tally
 from cueline.console.telling import Telling
-from cueline.deciders.prompt import Prompt
+from cueline.deciders.prompt import FORKED_AWAY, Prompt, result_of
 from cueline.deciders.session import SessionState
 from cueline.events.agent import Limits
 from cueline.events.session import (
+    ApprovalResolved,
     ModelReplied,
     SessionCompleted,
     SessionEvent,
@@ -31,7 +32,11 @@ from cueline.events.session import (
     calls_of,
 )
 from cueline.events.store import RecordedEvent
-from cueline.events.stream import shown
+from cueline.events.stream import effect_of, shown
+
+_ASKED = ("effect", "tool", "arguments", "edit", "requestedAt", "attempts", "rule")
+"""What is said of a call, however it goes on; the rest is of its present status."""
+_OVER = frozenset({"returned", "failed", "skipped", "reconciled"})
 
 
 def event_document(recorded: RecordedEvent, fact: SessionEvent | None) -> dict[str, Any]:
@@ -162,21 +167,32 @@ def _metrics(tally: Tally) -> dict[str, Any]:
 def _note_call(
     calls: dict[str, dict[str, Any]], recorded: RecordedEvent, fact: SessionEvent
 ) -> None:
-    if isinstance(fact, ModelReplied):
-        for effect, call in calls_of(fact).items():
-            calls[effect] = {
-                "effect": effect,
-                "tool": call.name,
-                "arguments": call.arguments,
-                "requestedAt": _iso(recorded.recorded_at),
-                "status": "requested",
-                "attempts": 0,
-            }
-    known = calls.get(getattr(fact, "effect", ""))
-    if known is not None and (change := _change(fact)) is not None:
-        known.update(change, changedAt=_iso(recorded.recorded_at))
-        if getattr(fact, "degraded", False):
-            known["degraded"] = True
+    at = _iso(recorded.recorded_at)
+    match fact:
+        case ModelReplied():
+            for effect, call in calls_of(fact).items():
+                calls[effect] = {
+                    "effect": effect,
+                    "tool": call.name,
+                    "arguments": call.arguments,
+                    "requestedAt": at,
+                    "status": "requested",
+                    "attempts": 0,
+                }
+        case ApprovalResolved(edit=dict(edit)) if effect_of(fact.approval) in calls:
+            # Not instead of what the model asked for: both are to be seen.
+            calls[effect_of(fact.approval)]["edit"] = edit
+        case SessionForked():
+            away = {"status": "skipped", "message": FORKED_AWAY, "changedAt": at}
+            still = [effect for effect, call in calls.items() if call["status"] not in _OVER]
+            calls.update({effect: _asked(calls[effect]) | away for effect in still})
+        case _ if (known := calls.get(getattr(fact, "effect", ""))) and (change := _change(fact)):
+            calls[known["effect"]] = _asked(known) | change | {"changedAt": at}
+
+
+def _asked(call: dict[str, Any]) -> dict[str, Any]:
+    """Return what is said of *call* whatever becomes of it; the rest is of its last status."""
+    return {key: told for key, told in call.items() if key in _ASKED}
 
 
 def _change(fact: SessionEvent) -> dict[str, Any] | None:
@@ -193,10 +209,14 @@ def _change(fact: SessionEvent) -> dict[str, Any] | None:
             change = {"status": "skipped", "message": reason}
         case ToolInDoubt(evidence=evidence):
             change = {"status": "in doubt", "message": evidence}
-        case ToolReconciled(outcome=outcome, by=by, output=output):
+        case ToolReconciled(outcome="did_not_happen" as outcome, by=by):
+            change = {"status": "requested", "outcome": outcome, "by": by}
+        case ToolReconciled(outcome=outcome, by=by, output=output) if result_of(fact) is not None:
             change = {"status": "reconciled", "outcome": outcome, "by": by, "output": output}
         case _:
             pass
+    if change is not None and getattr(fact, "degraded", False):
+        change["degraded"] = True
     return change
 
 

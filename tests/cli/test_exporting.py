@@ -1,0 +1,71 @@
+"""What an export says of each call."""
+
+import pytest
+
+from cueline.actors.followed import Followed
+from cueline.cli.document import document
+from cueline.deciders.prompt import FORKED_AWAY
+from cueline.events.journal import FactWrite
+from cueline.events.session import ToolInDoubt, ToolReconciled
+from cueline.events.store import ANY
+from cueline.testing.session_example import NOW, broken, returned, running, saying, started
+from tests.scripted import memory_log
+
+IN_DOUBT = ToolInDoubt(effect="1.0", attempt=1, evidence="exit 137")
+UNKNOWN = ToolReconciled(effect="1.0", outcome="unknown", by="tool")
+NOT_RUN = ToolReconciled(effect="1.0", outcome="did_not_happen", by="ada")
+TOLD = ToolReconciled(effect="1.0", outcome="unknown", by="policy", output="Nobody knows.")
+RETRY = broken("1.0", "network").model_copy(update={"retry_at": NOW})
+
+
+async def exported(folder, *facts):
+    """Return what is exported of a call of which *facts* are recorded."""
+    journal = memory_log(folder).journal()
+    past = [started(), saying("shout"), running("1.0"), *facts]
+    write = FactWrite(stream="session-default/one", steps=[past], expected_version=ANY)
+    await journal.append([write], key="1")
+    followed = Followed(write.stream, journal)
+    told = document(followed, [pair async for pair in followed.read()])
+    (call,) = told["toolCalls"]
+    return call
+
+
+@pytest.mark.parametrize(
+    ("facts", "status"),
+    [
+        ([IN_DOUBT], "in doubt"),
+        ([IN_DOUBT, UNKNOWN], "in doubt"),
+        ([IN_DOUBT, NOT_RUN], "requested"),
+        ([IN_DOUBT, TOLD], "reconciled"),
+        ([RETRY], "retry"),
+    ],
+)
+async def test_a_call_stands_as_its_facts_say(tmp_path, facts, status):
+    assert status == (await exported(tmp_path, *facts))["status"]
+
+
+async def test_what_is_said_of_a_call_is_of_its_last_status(tmp_path):
+    call = await exported(tmp_path, RETRY, running("1.0", attempt=2), returned("1.0", attempt=2))
+
+    assert ("returned", "done", 2) == (call["status"], call["output"], call["attempts"])
+    assert not {"kind", "message"} & call.keys()
+
+
+def test_an_edited_call_is_exported_as_it_was_asked_for_and_as_it_ran(asking):
+    asking("approve", "one.1.0.1", "--edit", "path=other.txt")
+    asking("resume", "one", "--inline")
+
+    (call,) = asking.json("export", "one")["toolCalls"]
+    assert {"path": "list.txt"} == call["arguments"]
+    assert {"path": "other.txt"} == call["edit"]
+
+
+def test_a_call_that_was_open_at_a_fork_was_not_run_there(asking):
+    reply = asking.types("one").index("ModelReplied") + 1
+
+    asking("fork", "one", "--at", str(reply), "--id", "two", "--inline")
+
+    (call,) = asking.json("export", "two")["toolCalls"]
+    assert ("skipped", FORKED_AWAY) == (call["status"], call["message"])
+    (call,) = asking.json("export", "one")["toolCalls"]
+    assert "requested" == call["status"]
