@@ -68,6 +68,7 @@ class Tally:
                 self._failed(fact)
             case ToolFailed():
                 self.retries += fact.retry_at is not None
+                self.lost_attempts += fact.kind == "lost"
             case ToolInDoubt():
                 self.in_doubt += 1
             case ReservationClosed(outcome="estimated", usd=usd):
@@ -89,6 +90,7 @@ class Tally:
 
     def _failed(self, failed: ModelFailed) -> None:
         self.retries += failed.retry_at is not None
+        self.lost_attempts += failed.kind == "lost"
         if failed.usage is not None:
             self._spend(failed.usage, failed.cost)
 

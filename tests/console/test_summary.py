@@ -8,11 +8,12 @@ from cueline.events.agent import AgentSpec, Limits
 from cueline.events.message import Cost
 from cueline.events.session import (
     LimitRaised,
+    LostAttempt,
     ReservationClosed,
     SessionStarted,
     SessionTakenOver,
 )
-from cueline.testing.session_example import forked
+from cueline.testing.session_example import broken, failing, forked
 from tests.console.told import NOW, REPLIED, told
 
 
@@ -32,6 +33,16 @@ def test_what_was_recovered_is_told_by_its_number(telling):
         told(telling, SessionTakenOver(epoch=epoch, at=NOW))
 
     assert "  recovered: 2 takeovers" == list(summary("one", "completed", telling.tally))[-1].text
+
+
+def test_lost_attempts_are_those_of_the_list(telling):
+    attempt = LostAttempt(effect="2.m", attempt=1)
+    taken_over = SessionTakenOver(epoch=2, lost_attempts=(attempt,), at=NOW)
+
+    told(telling, REPLIED, broken("1.0", "lost"), failing("lost"), broken("1.1", "network"))
+    told(telling, taken_over)
+
+    assert 3 == telling.tally.lost_attempts
 
 
 def test_a_price_that_was_assumed_is_told_with_the_cost(telling):
