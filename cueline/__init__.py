@@ -12,7 +12,16 @@ if TYPE_CHECKING:
     from cueline.backoff import retry_with_backoff
     from cueline.clock import SystemClock
     from cueline.errors import CuelineError, ToolFailedError
-    from cueline.events.agent import BreakerPolicy, Fallback, Limits, Policy, RetryPolicy
+    from cueline.events.agent import (
+        BreakerPolicy,
+        Fallback,
+        Hook,
+        Limits,
+        Policy,
+        Price,
+        RetryPolicy,
+        Rule,
+    )
     from cueline.library import Runtime, open_runtime
     from cueline.session import Result, Session
     from cueline.tools.tool import Tool, ToolContext, tool
@@ -22,10 +31,13 @@ __all__ = [
     "BreakerPolicy",
     "CuelineError",
     "Fallback",
+    "Hook",
     "Limits",
     "Policy",
+    "Price",
     "Result",
     "RetryPolicy",
+    "Rule",
     "Runtime",
     "Session",
     "SystemClock",
@@ -43,10 +55,13 @@ _HOMES = {
     "BreakerPolicy": "cueline.events.agent",
     "CuelineError": "cueline.errors",
     "Fallback": "cueline.events.agent",
+    "Hook": "cueline.events.agent",
     "Limits": "cueline.events.agent",
     "Policy": "cueline.events.agent",
+    "Price": "cueline.events.agent",
     "Result": "cueline.session",
     "RetryPolicy": "cueline.events.agent",
+    "Rule": "cueline.events.agent",
     "Runtime": "cueline.library",
     "Session": "cueline.session",
     "SystemClock": "cueline.clock",

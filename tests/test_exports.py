@@ -1,5 +1,10 @@
 """The public names of the package."""
 
+from collections.abc import Iterator
+from typing import get_args
+
+from pydantic import BaseModel
+
 import cueline
 
 
@@ -22,3 +27,17 @@ def test_a_prompt_completes_every_public_name():
 
 def test_there_are_few_public_names():
     assert len(cueline.__all__) <= 40
+
+
+def shapes_in(kind: object) -> Iterator[str]:
+    """Name the models that a value of *kind* is made of."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        yield kind.__name__
+        for field in kind.model_fields.values():
+            yield from shapes_in(field.annotation)
+    for part in get_args(kind):
+        yield from shapes_in(part)
+
+
+def test_all_that_an_agent_is_made_of_is_public():
+    assert set(shapes_in(cueline.Agent)) <= set(cueline.__all__)
