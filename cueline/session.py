@@ -229,8 +229,8 @@ class Session:
                 "verdict": verdict,
                 "by": by,
                 "note": note,
-                "edit": None if edit is None else dict(edit),
-                "always": None if always is None else tuple(always),
+                "edit": edit,
+                "always": always,
                 "channel": "api",
             }
         )

@@ -109,6 +109,17 @@ async def test_all_that_goes_with_a_grant_is_said(runtime, log):
     assert ({}, ("*.md",), asked.digest) == (given.edit, given.always, given.digest)
 
 
+# I9: its letters are globs, too, and one of them is `*`.
+async def test_one_glob_that_is_no_list_allows_nothing(runtime, log):
+    async with runtime() as here:
+        session = await here.start(holder(approval="all_writes"), "Go", id="one")
+        (asked,) = [f async for f in session.events() if f.type == "ApprovalRequested"]
+        with pytest.raises(ValidationError, match="always"):
+            await session.approve(asked, always="notes/**")
+
+    assert ["StartAsked"] == [f.type async for _, f in log.journal().read("inbox-default/one")]
+
+
 async def test_a_question_that_was_answered_takes_no_other_answer(runtime):
     sensitive = holder(approval="all_writes")
     async with runtime() as here:
