@@ -17,7 +17,7 @@ from cueline.config.place import DEFAULT_LOG
 from cueline.deciders.session import SESSION, session_of
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.inbox import ResumeAsked, StartAsked
-from cueline.events.stream import stream_name
+from cueline.events.stream import session_stream
 from cueline.inline import inline
 from cueline.runtime import (
     KnownPlace,
@@ -108,14 +108,14 @@ class Runtime:
             id: what it is called, in letters a-z, digits, `.` and `-`; chosen
                 where none is given.
             labels: words of your own, by which `cueline list --json` and SQL find it.
-            parent: the id of the session whose child it is: what it spends counts
-                for the limits of all sessions above it, and the parent's log says
-                when it was asked for, how it ended and what it spent.
+            parent: the session whose child it is, by its id or stream: what it spends
+                counts for the limits of all sessions above it, and the parent's log
+                says when it was asked for, how it ended and what it spent.
 
         Raises:
             ConfigError: mend the setting, file or variable it names; nothing was recorded.
             ToolImportError: make the tool importable where it will run.
-            InvalidNameError: the id has another form.
+            InvalidNameError: the id, or the parent's, has another form.
             RejectedError: there is a session of that id, or the tree is too deep or too large.
             UnknownSessionError: there is no such parent.
             SessionFinishedError: the parent has ended.
@@ -129,7 +129,7 @@ class Runtime:
             asked_at=self._log.clock.now(),
         )
         if parent is not None:
-            name = stream_name("session", parent)
+            name = session_stream(parent)
             asked = await child_of(self._log.journal(), name, asked)
             check_limits(spec, asked.allowances)
         stream = await self._log.ask_start(id or new_id(), asked)
@@ -140,9 +140,10 @@ class Runtime:
         return self._session(stream)
 
     async def resume(self, id: str) -> Session:  # noqa: A002 - the word of the log
-        """Go on with a session that crashed, was paused or interrupted.
+        """Go on with a session, by its id or stream, that crashed, was paused or interrupted.
 
         Raises:
+            InvalidNameError: no id has this form.
             UnknownSessionError: there is no such session.
             SessionFinishedError: it has ended; fork it, or start another.
             SessionOwnedError: another living process drives it, and it is not paused;
@@ -150,7 +151,7 @@ class Runtime:
             ConfigError: mend the setting or variable that it names; nothing was recorded.
             ToolImportError: make the tool importable again; nothing was recorded.
         """
-        stream = stream_name("session", id)
+        stream = session_stream(id)
         session = self._session(stream)
         journal = self._log.journal()
         agent = await asked_agent(journal, stream)
@@ -168,14 +169,14 @@ class Runtime:
         return session
 
     def session(self, id: str) -> Session:  # noqa: A002 - the word of the log
-        """Return the session of that id, to look at or to send messages to.
+        """Return the session of that id, or stream, to look at or to send messages to.
 
         Nothing is read yet: whether there is one is seen when it is used.
 
         Raises:
             InvalidNameError: no id has this form.
         """
-        return self._session(stream_name("session", id))
+        return self._session(session_stream(id))
 
     def _session(self, stream: str) -> Session:
         return Session(stream, self._log, self._here)

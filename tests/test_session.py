@@ -232,3 +232,22 @@ async def test_who_waits_when_the_runtime_ends_is_told_so(log):
 async def keep_following(session: Session):
     async for _ in session.follow():
         pass
+
+
+@cueline.tool(read_only=True)
+async def whose(context: cueline.ToolContext) -> str:
+    """Say whose call it is."""
+    return context.session
+
+
+async def test_a_tool_is_told_a_name_by_which_its_session_is_found(log):
+    script = 'reply = [{ calls = [{ name = "whose", arguments = {} }] }, { text = "Mine." }]'
+    async with runtime(log) as here:
+        session = await here.start(scripted(script, whose), "Whose?", id="one", open=True)
+        told = [f.output async for f in session.events() if f.type == "ToolReturned"]
+
+        assert "Mine." == (await here.session(told[0]).result()).text
+        child = await here.start(scripted(script, whose), "And yours?", parent=told[0])
+        assert "Mine." == (await child.result()).text
+        await session.pause()
+        assert "one" == (await here.resume(told[0])).id

@@ -9,7 +9,7 @@ import typer
 
 from cueline.console.text import one_line
 from cueline.errors import CuelineError, InvalidNameError, UnknownSessionError
-from cueline.events.stream import category_of, check_stream, shown, sibling, stream_name
+from cueline.events.stream import session_stream, shown, sibling
 
 if TYPE_CHECKING:
     from cueline.events.store import EventStore
@@ -17,19 +17,6 @@ if TYPE_CHECKING:
 _WIDTH = 200
 _MOST = 8
 """So many ids are named in a message, and no more."""
-
-
-def stream_of(name: str) -> str:
-    """Return the session stream that *name* says: a stream, `tenant/id` or an id.
-
-    Raises:
-        InvalidNameError: it says none.
-    """
-    if "/" not in name:
-        return stream_name("session", name)
-    full = name if category_of(name) in ("session", "inbox") else f"session-{name}"
-    check_stream(full)
-    return sibling(full, "session")
 
 
 def as_typed(name: str) -> str:
@@ -44,7 +31,7 @@ async def find_session(store: "EventStore", log: Path, name: str) -> str:
         UnknownSessionError: there is none, or more than one; the message names some.
     """
     try:
-        stream = stream_of(name)
+        stream = session_stream(name)
         if (await store.head(sibling(stream, "inbox"))).version:
             return stream
     except InvalidNameError:
@@ -52,7 +39,7 @@ async def find_session(store: "EventStore", log: Path, name: str) -> str:
     known = await known_sessions(store, log)
     found = [each for each in known if each.startswith(name)] if name else []
     if len(found) == 1:
-        return stream_of(found[0])
+        return session_stream(found[0])
     if found:
         raise UnknownSessionError(name, f"more than one session begins so: {_some(found)}")
     beginnings = {each[: len(name) + 1]: each for each in reversed(known)}

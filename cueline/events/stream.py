@@ -44,6 +44,19 @@ def check_stream(name: str) -> None:
         raise InvalidNameError(name, "a stream is named <category>-<tenant>/<id>")
 
 
+def session_stream(name: str) -> str:
+    """Return the stream of the session that *name* says: a stream, `tenant/id` or an id.
+
+    Raises:
+        InvalidNameError: it says none.
+    """
+    if "/" not in name:
+        return stream_name("session", name)
+    full = name if category_of(name) in ("session", "inbox") else f"session-{name}"
+    check_stream(full)
+    return sibling(full, "session")
+
+
 def category_of(stream: str) -> str:
     """Return the part before the first dash."""
     return stream.partition("-")[0]

@@ -43,6 +43,7 @@ class ToolContext(Struct, frozen=True, kw_only=True):
     """The call that a tool's function serves; injected into a parameter of this type."""
 
     session: str
+    """Its stream, by which `Runtime.session` finds it."""
     effect: str
     attempt: int
     key: str

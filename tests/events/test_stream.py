@@ -8,6 +8,7 @@ from cueline.events.stream import (
     check_stream,
     effect_of,
     id_of,
+    session_stream,
     shown,
     sibling,
     stream_name,
@@ -62,3 +63,16 @@ def test_what_has_another_form_is_no_tenant(tenant):
         stream_name("session", "a", tenant)
     with pytest.raises(InvalidNameError):
         check_stream(f"session-{tenant}/a")
+
+
+@pytest.mark.parametrize("stream", ["session-default/7f3a", "session-team_a/7f3a"])
+def test_a_session_is_named_by_its_stream_and_by_what_a_user_sees(stream):
+    assert [stream] * 3 == [
+        session_stream(name) for name in (stream, shown(stream), sibling(stream, "inbox"))
+    ]
+
+
+@pytest.mark.parametrize("name", ["", "/", "a/", "/a", "session-/a", "a/b/c", "../x", "A"])
+def test_what_has_another_form_names_no_session(name):
+    with pytest.raises(InvalidNameError):
+        session_stream(name)
