@@ -10,7 +10,6 @@ from typing import cast
 
 from cueline.actors.fold import fold
 from cueline.deciders.session import SESSION, SessionState, Status, session_of
-from cueline.deciders.session.budget import path_of
 from cueline.errors import RejectedError, SessionFinishedError, UnknownSessionError
 from cueline.events.budget import Allowance
 from cueline.events.codec import Emptied
@@ -31,22 +30,21 @@ async def child_of(journal: Journal, parent: str, asked: StartAsked) -> StartAsk
         SessionFinishedError: the parent has ended.
         RejectedError: the tree would be deeper than the parent's `max_depth`.
     """
+    begun = await asked_for(journal, parent)
     state, _ = await fold(journal, parent, SESSION, session_of(parent))
-    if state.setup is None:
-        await asked_for(journal, parent)
-        raise RejectedError(shown(parent), "nobody has taken it up yet; start its child after that")
     if state.finished:
         raise SessionFinishedError(shown(parent), f"the session has ended: {state.status}")
-    family = state.setup.family
-    deepest = state.meter.limits.max_depth
-    if family.depth >= deepest:
-        why = f"its children would be {family.depth + 1} deep, and limits.max_depth is {deepest}"
-        raise RejectedError(shown(parent), why)
+    # Nobody may have taken it up yet; then it has what it was asked for with.
+    limits = begun.agent.limits if state.setup is None else state.meter.limits
+    if begun.depth >= limits.max_depth:
+        deeper = f"its children would be {begun.depth + 1} deep"
+        raise RejectedError(shown(parent), f"{deeper}, and limits.max_depth is {limits.max_depth}")
+    own = Allowance(session=parent, max_tokens=limits.max_tokens, max_cost=limits.max_cost)
     place = {
         "parent": parent,
-        "root": family.root or parent,
-        "depth": family.depth + 1,
-        "allowances": tuple(filter(_limits, path_of(state))),
+        "root": begun.root or parent,
+        "depth": begun.depth + 1,
+        "allowances": tuple(filter(_limits, (own, *begun.allowances))),
     }
     return asked.model_copy(update=place)
 

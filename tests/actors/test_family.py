@@ -124,6 +124,20 @@ async def test_a_parent_hears_of_a_child_that_ends_while_the_log_cannot_be_read(
     assert 1 == len(await of_kind(place, ModelReplied, CHILD))
 
 
+# I7: who asks for both at once need not wait until the parent is taken up.
+async def test_a_child_is_asked_for_as_soon_as_its_parent_is():
+    place = scene(max_cost=Decimal(5))
+    await place.outside.start("s", place.agent, open=True)
+    early = await asked(place, max_cost=Decimal(1))
+    await spawn(place)
+    await place.world()
+
+    assert early.allowances == (await asked(place)).allowances
+    assert [CHILD] == [fact.child for fact in await of_kind(place, ChildSpawned)]
+    (settled,) = await of_kind(place, ChildSettled)
+    assert ("completed", 8 * CENT) == (settled.status, settled.usd)
+
+
 # I8: each limit on the way to the root.
 async def test_a_child_has_the_limits_of_all_above_it():
     place = scene(max_cost=Decimal(5))
@@ -211,10 +225,7 @@ async def test_a_child_needs_a_parent_that_lives():
     place = scene()
     with pytest.raises(UnknownSessionError):
         await asked(place)
-    await place.outside.start("s", place.agent)
-    with pytest.raises(RejectedError, match="nobody has taken it up yet"):
-        await asked(place)
-    await place.world()
+    await place.begin()
 
     with pytest.raises(SessionFinishedError):
         await asked(place)
