@@ -61,11 +61,11 @@ def sqlite() -> Finding:
 
 def disk(log: Path) -> Iterator[Finding]:
     """Look at the file system that the log is on, or would be."""
-    from cueline.stores.file_system import refuse_network
+    from cueline.stores.file_system import refuse_place
 
     folder = _existing(log.absolute().parent)
     try:
-        refuse_network(log)
+        refuse_place(log)
     except CuelineError as error:
         yield Finding("disk", "bad", str(error))
         return

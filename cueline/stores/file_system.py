@@ -52,12 +52,17 @@ def kind_of(path: Path, mounts: str) -> str:
     return kind
 
 
-def refuse_network(path: Path, mounts: str | None = None) -> None:
-    """Refuse a place whose locks and shared memory other machines do not see.
+def refuse_place(path: Path, mounts: str | None = None) -> None:
+    """Refuse what SQLite takes for more than a path, and where other machines see no locks.
 
     Raises:
-        LogUnavailableError: it is a network file system; choose a local disk.
+        LogUnavailableError: it is no file's name, or on a network file system; choose
+            a file on a local disk.
     """
+    if path.parts and (path.parts[0].endswith(":") or path.parts[0].startswith("file:")):
+        raise LogUnavailableError(
+            str(path), "a log is a file, so neither a URL nor `:memory:` names one; name a path"
+        )
     kind = kind_of(Path(os.path.realpath(path)), _mounts() if mounts is None else mounts)
     if kind in _NETWORK:
         raise LogUnavailableError(

@@ -10,7 +10,7 @@ from time import monotonic
 
 from cueline import open_files
 from cueline.errors import LogFormatError, LogLostError, LogUnavailableError
-from cueline.stores.file_system import refuse_network
+from cueline.stores.file_system import refuse_place
 from cueline.stores.held_file import HeldFile
 from cueline.stores.lock_holder import lock_holder
 from cueline.stores.sqlite_library import sqlite_library
@@ -179,7 +179,7 @@ class LogFile:
             raise self.unavailable("it is a device or a pipe; name a file")
         if not there and (must_exist or read_only):
             raise self.unavailable("there is no log; name one that exists")
-        refuse_network(self.path)
+        refuse_place(self.path)
         # Looking through a reader first leaves a log of another format untouched.
         log_id = self._look() if there else None
         if log_id is not None:

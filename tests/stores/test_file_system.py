@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from cueline.errors import LogUnavailableError
-from cueline.stores.file_system import kind_of, refuse_network
+from cueline.stores.file_system import kind_of, refuse_place
 from cueline.stores.lock_holder import find_holder
 
 MOUNTS = r"""
@@ -33,12 +33,24 @@ def test_a_path_is_on_the_file_system_mounted_nearest(path, kind):
 
 def test_a_network_file_system_is_refused_with_what_to_do():
     with pytest.raises(LogUnavailableError, match=r"\(nfs4\).*choose a path on a local disk"):
-        refuse_network(Path("/home/ada/log.db"), MOUNTS)
+        refuse_place(Path("/home/ada/log.db"), MOUNTS)
+
+
+@pytest.mark.parametrize(
+    "name", [":memory:", "file:log.db", "file::memory:?cache=shared", "sqlite:///log.db"]
+)
+def test_what_would_not_be_kept_at_its_path_is_no_log(name):
+    with pytest.raises(LogUnavailableError, match="neither a URL nor `:memory:` names one"):
+        refuse_place(Path(name), MOUNTS)
+
+
+def test_a_file_may_have_a_colon_in_its_name():
+    refuse_place(Path("2026-11-23T05:52.db"), "")
 
 
 @pytest.mark.parametrize("mounts", [MOUNTS, "", None])
 def test_a_local_disk_is_taken(mounts, tmp_path):
-    refuse_network(tmp_path / "log.db", mounts)
+    refuse_place(tmp_path / "log.db", mounts)
 
 
 def test_the_writer_is_who_locks_its_byte_of_the_shared_memory():
