@@ -38,7 +38,6 @@ class Followed:
         Raises:
             CorruptEventError: restore; what was read before stays true.
             UnknownEventTypeError: upgrade cueline.
-            MissingBlobError: a long value is gone; restore.
         """
         async for recorded, fact in self._journal.read(self.stream, self.version, until):
             self.version = recorded.version

@@ -23,7 +23,6 @@ from cueline.errors import (
     LogFormatError,
     LogLostError,
     LogUnavailableError,
-    MissingBlobError,
     RejectedError,
     SessionFinishedError,
     SessionOwnedError,
@@ -64,7 +63,6 @@ _HINTS: tuple[tuple[type[CuelineError], str], ...] = (
     ),
     (LogLostError, "put it back if it was moved; else restore a backup, or begin anew"),
     (CorruptEventError, "restore the log from a backup; what is before this event still loads"),
-    (MissingBlobError, "restore the log from a backup; what is before this event still loads"),
     (UnknownEventTypeError, "a newer cueline wrote it; upgrade this one"),
     (UnknownOutcomeError, "see that the disk works and has room, then look before you ask again"),
 )

@@ -9,16 +9,10 @@ from cueline.actors.followed import Followed, Past
 from cueline.cli import opened
 from cueline.cli.failure import Exit, tell
 from cueline.cli.naming import find_session
-from cueline.errors import (
-    CorruptEventError,
-    MissingBlobError,
-    UnknownEventTypeError,
-)
+from cueline.errors import CorruptEventError, UnknownEventTypeError
 from cueline.events.codec import Codec
 from cueline.events.journal import Journal
 from cueline.events.store import EventStore
-
-UNREADABLE = (CorruptEventError, MissingBlobError, UnknownEventTypeError)
 
 
 def journal_of(store: EventStore) -> Journal:
@@ -45,7 +39,7 @@ async def past_of(followed: Followed, until: int | None = None) -> tuple[Past, E
     try:
         async for recorded, fact in followed.read(until):
             past.append((recorded, fact))
-    except UNREADABLE as error:
+    except (CorruptEventError, UnknownEventTypeError) as error:
         tell(error)
         return past, Exit.FAILED
     return past, Exit.DONE

@@ -23,7 +23,7 @@ class Unread:
     """An event that this cueline cannot read."""
 
     type: str
-    error: CorruptEventError | MissingBlobError | UnknownEventTypeError
+    error: CorruptEventError | UnknownEventTypeError
 
 
 class FactWrite(Struct, frozen=True):
@@ -92,7 +92,6 @@ class Journal:
         Raises:
             CorruptEventError: restore; everything that was read before stays true.
             UnknownEventTypeError: upgrade cueline.
-            MissingBlobError: a long value is gone; restore.
         """
         # Version `after` is read too: the chain goes on from its hash.
         chain = None if after else Chain()
@@ -106,7 +105,7 @@ class Journal:
                 fact = decode(recorded)
             except MissingBlobError:
                 # Few events name a blob: to ask each one first would cost every replay.
-                fact = decode(recorded, await self._get(blobs_in(recorded.payload)))
+                fact = decode(recorded, await self._blobs_of(recorded))
             yield recorded, fact
 
     async def read_all(
@@ -139,10 +138,18 @@ class Journal:
     async def told(self, recorded: RecordedEvent) -> Fact | Emptied | Unread:
         """Return the fact of *recorded*, or why it cannot be read."""
         try:
-            needed = blobs_in(recorded.payload)
-            return self._codec.decode(recorded, await self._get(needed))
-        except (CorruptEventError, MissingBlobError, UnknownEventTypeError) as error:
+            return self._codec.decode(recorded, await self._blobs_of(recorded))
+        except (CorruptEventError, UnknownEventTypeError) as error:
             return Unread(recorded.type, error)
 
-    async def _get(self, blobs: Sequence[str]) -> dict[str, bytes]:
-        return {blob: await self.store.get_blob(blob) for blob in blobs}
+    async def _blobs_of(self, recorded: RecordedEvent) -> dict[str, bytes]:
+        """Return the long values that *recorded* names."""
+        try:
+            return {blob: await self.store.get_blob(blob) for blob in blobs_in(recorded.payload)}
+        except MissingBlobError as error:
+            raise CorruptEventError(
+                recorded.stream,
+                recorded.version,
+                recorded.position,
+                f"the long value {error.blob} is missing, or not what was put",
+            ) from None

@@ -117,6 +117,16 @@ async def test_long_values_are_put_before_the_append(journal):
     assert [(1, fact)] == await told(journal.read_all())
 
 
+async def test_an_event_whose_long_value_is_gone_is_named_by_its_position(journal, store):
+    payload = b'{"effect":"1.0","attempt":1,"output":{"$blob":"ab","bytes":20000}}'
+    await store.append([Write(SESSION, [Draft("ToolReturned", 1, payload, 0, "agent")], ANY)], "k")
+
+    with pytest.raises(CorruptEventError, match=r"@1 \(position 1\): the long value ab is missing"):
+        await told(journal.read(SESSION))
+    ((_, unread),) = await told(journal.read_all())
+    assert isinstance(unread, Unread)
+
+
 async def test_an_append_whose_whole_output_was_not_put_is_refused(journal):
     fact = ToolReturned(effect="1.0", attempt=1, output="cut", whole="ab" * 32)
 
