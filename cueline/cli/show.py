@@ -14,7 +14,9 @@ from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgume
 if TYPE_CHECKING:
     from cueline.actors.followed import Followed, Past
     from cueline.deciders.session import SessionState
-    from cueline.events.store import Presence
+    from cueline.events.journal import Journal
+    from cueline.events.session import SessionEvent
+    from cueline.events.store import Presence, RecordedEvent
 
 _HELP = """Show what was said and done in a session, and how it stands.
 
@@ -26,7 +28,6 @@ Examples:
   cueline show 7f3a
   cueline show 7f3a --full --log work/log.db
 """
-_ALL = 1_000_000
 
 
 def register(app: typer.Typer) -> None:
@@ -63,7 +64,7 @@ async def _show(log: Path, name: str, *, full: bool, as_json: bool) -> Exit:
             lines = _damaged(followed, log)
         if code is Exit.DONE and (descent := await _descent(log, followed, past)) is not None:
             lines = [descent, *lines]
-        _print(followed, past, lines, full=full, damaged=code is not Exit.DONE)
+        await _print(followed, past, lines, full=full, damaged=code is not Exit.DONE)
         return code
 
 
@@ -81,26 +82,46 @@ async def _descent(log: Path, followed: "Followed", past: "Past") -> str | None:
     return f"with {count(number, 'descendant')}: {money(own + cost)}"
 
 
-def _print(
+async def _print(
     followed: "Followed", past: "Past", lines: list[str], *, full: bool, damaged: bool
 ) -> None:
     from cueline.cli.ending import shown_status
+    from cueline.cli.reading import journal_of
     from cueline.console.screen import Screen
     from cueline.console.summary import summary
-    from cueline.console.telling import RESULT_LINES, Line, Telling
+    from cueline.console.telling import Line, Telling
     from cueline.events.stream import shown
 
     screen = Screen()
-    telling = Telling(result_lines=_ALL if full else RESULT_LINES)
+    telling = Telling(whole_results=full)
+    journal = journal_of(followed.store)
     for recorded, fact in past:
         if fact is None:
             screen.show([Line("dim", f"  version {recorded.version} was emptied")])
         else:
-            screen.show(telling.tell(recorded, fact))
+            told = await _whole(journal, recorded, fact) if full else fact
+            screen.show(telling.tell(recorded, told))
     status = "damaged" if damaged else shown_status(followed.state)
     screen.show([Line("dim", "")])
     screen.show(summary(shown(followed.stream), status, telling.tally))
     screen.show(Line("note", line) for line in lines)
+
+
+async def _whole(
+    journal: "Journal", recorded: "RecordedEvent", fact: "SessionEvent"
+) -> "SessionEvent":
+    """Return *fact* with all of its output, where the model was told a part of it.
+
+    Raises:
+        CorruptEventError: that is gone; what is before it is shown.
+    """
+    from cueline.events.session import ToolReturned
+
+    if not isinstance(fact, ToolReturned) or fact.whole is None:
+        return fact
+    whole = await journal.get_blob(recorded, fact.whole)
+    # Of a very long one the beginning is kept, which may end within a character.
+    return fact.model_copy(update={"output": whole.decode(errors="replace")})
 
 
 async def _stands(followed: "Followed", owner: "Presence | None", log: Path) -> list[str]:

@@ -2,9 +2,10 @@
 
 from typing import NamedTuple
 
-from cueline.errors import CorruptEventError, MissingBlobError
+from cueline.cli.reading import journal_of
+from cueline.errors import CorruptEventError
 from cueline.events.chain import Chain
-from cueline.events.codec import blobs_in
+from cueline.events.codec import blobs_named
 from cueline.events.store import EventStore, RecordedEvent
 
 
@@ -31,6 +32,7 @@ class Verifying:
         self.events = 0
         self.bad: list[Bad] = []
         self._store = store
+        self._journal = journal_of(store)
         self._chains: dict[str, Chain] = {}
         self._broken: set[str] = set()
 
@@ -72,12 +74,10 @@ class Verifying:
             if chain is None:
                 chain = self._chains[event.stream] = await self._beginning(event)
             chain.check(event)
-            for blob in blobs_in(event.payload):
-                await self._store.get_blob(blob)
+            for blob in blobs_named(event):
+                await self._journal.get_blob(event, blob)
         except CorruptEventError as error:
             self._note(event, error.reason)
-        except MissingBlobError as error:
-            self._note(event, f"the long value {error.blob} is missing, or not what was put")
 
     async def _beginning(self, first: RecordedEvent) -> Chain:
         """Return the chain that *first* goes on from: a fork's is its parent's."""

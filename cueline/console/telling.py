@@ -64,7 +64,7 @@ from cueline.events.stream import effect_of, shown
 
 Tone = Literal["said", "agent", "output", "doing", "good", "bad", "note", "dim"]
 RESULT_LINES = 6
-"""So many lines of a tool's output are shown; the log has all of it."""
+"""So many lines of a tool's output are shown, unless somebody wants all."""
 WIDTH = 160
 _WITHOUT = "; the work goes on without it"
 _PARTIAL = ", but partial"
@@ -80,13 +80,13 @@ class Line(NamedTuple):
 class Telling:
     """Tells facts in order; it remembers what they refer to."""
 
-    def __init__(self, *, result_lines: int = RESULT_LINES) -> None:
+    def __init__(self, *, whole_results: bool = False) -> None:
         self.tally = Tally()
         self.budget = Budget()
         self.calls: dict[str, ToolCall] = {}
         """Every call so far, by effect."""
         self._attempts = Attempts()
-        self._result_lines = result_lines
+        self._whole_results = whole_results
 
     def learn(self, fact: Fact, at: datetime) -> None:
         """Take in a fact without telling it."""
@@ -198,7 +198,10 @@ class Telling:
                 yield from self._output(reason)
 
     def _output(self, text: str) -> Iterator[Line]:
-        shown = capped(text, self._result_lines, WIDTH)
+        if self._whole_results:
+            shown = visible(text).rstrip("\n").split("\n")
+        else:
+            shown = capped(text, RESULT_LINES, WIDTH)
         yield from (Line("output", f"    {line}") for line in shown)
 
     def _doubt(self, fact: ToolInDoubt | ToolReconciled) -> Iterator[Line]:

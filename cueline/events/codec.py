@@ -215,6 +215,19 @@ def blobs_in(payload: bytes | None) -> tuple[str, ...]:
         return ()  # `decode` says what is wrong with it
 
 
+def blobs_named(recorded: RecordedEvent) -> tuple[str, ...]:
+    """Name every blob that *recorded* refers to, also what it can be decoded without."""
+    needed = blobs_in(recorded.payload)
+    fact = FACTS.get(recorded.type)
+    if recorded.payload is None or fact is None or not _shape_of(fact).names_blob:
+        return needed
+    try:
+        whole = json.loads(recorded.payload).get(_WHOLE)
+    except (ValueError, AttributeError):
+        return needed  # as above
+    return (*needed, whole) if isinstance(whole, str) else needed
+
+
 def _may_name_blobs(payload: bytes) -> bool:
     # `in` makes and drops an error before it searches bytes.
     return payload.find(_MARK) >= 0

@@ -84,6 +84,19 @@ class Journal:
         self._codec.check_blob(content)
         return await self.store.put_blob(content)
 
+    async def get_blob(self, recorded: RecordedEvent, blob: str) -> bytes:
+        """Return the long value *blob*, which *recorded* names.
+
+        Raises:
+            CorruptEventError: it is gone; restore.
+        """
+        try:
+            return await self.store.get_blob(blob)
+        except MissingBlobError:
+            reason = f"the long value {blob} is missing, or not what was put"
+            place = recorded.stream, recorded.version, recorded.position
+            raise CorruptEventError(*place, reason) from None
+
     async def read(
         self, stream: str, after: int = NO_STREAM, until: int | None = None
     ) -> AsyncIterator[tuple[RecordedEvent, Fact | Emptied]]:
@@ -144,12 +157,4 @@ class Journal:
 
     async def _blobs_of(self, recorded: RecordedEvent) -> dict[str, bytes]:
         """Return the long values that *recorded* names."""
-        try:
-            return {blob: await self.store.get_blob(blob) for blob in blobs_in(recorded.payload)}
-        except MissingBlobError as error:
-            raise CorruptEventError(
-                recorded.stream,
-                recorded.version,
-                recorded.position,
-                f"the long value {error.blob} is missing, or not what was put",
-            ) from None
+        return {blob: await self.get_blob(recorded, blob) for blob in blobs_in(recorded.payload)}

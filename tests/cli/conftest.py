@@ -70,6 +70,9 @@ class Shell:
         "Too late.", "In time."
     )
 
+    text = ""
+    """What a tool said, where that is long."""
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.log = folder / ".cueline" / "log.db"
@@ -171,6 +174,21 @@ def one_finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def finished(shell: Shell, one_finished: Path) -> Shell:
     """A shell in a copy of that folder."""
     shutil.copytree(one_finished, shell.folder, dirs_exist_ok=True)
+    return shell
+
+
+@pytest.fixture
+def long_result(shell: Shell) -> Shell:
+    """A shell whose log holds a session `one`, the model of which was told a part of a file."""
+    script = shell.two_turns.replace(
+        'name = "list_files", arguments = {}',
+        'name = "run_command", arguments = { command = "cat long" }',
+    )
+    shell.text = "a" * 60_000
+    agent = shell.agent(script, tools=("run_command",), more='[policy]\napproval = "off"\n')
+    (shell.folder / "work" / "long").write_text(shell.text)
+    done = shell("run", "Look around", "--agent", agent, "--inline", "--id", "one")
+    assert done.exit_code == 0, done.output
     return shell
 
 

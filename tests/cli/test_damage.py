@@ -136,6 +136,20 @@ def test_a_cut_tail_is_noticed(finished):
     assert finished("audit", "verify").exit_code == 1
 
 
+def test_a_long_result_that_is_gone_is_noticed(long_result):
+    long_result.change("DELETE FROM blobs WHERE length(content) >= ?", len(long_result.text))
+
+    verified = long_result("audit", "verify")
+    shown = long_result("show", "one", "--full")
+
+    version = long_result.types("one").index("ToolReturned") + 1
+    assert (1, 1) == (verified.exit_code, shown.exit_code)
+    assert f"session-default/one@{version} (position " in verified.stdout
+    assert f"session-default/one@{version} (position " in shown.stderr
+    assert "I will look." in shown.stdout
+    assert 0 == long_result("show", "one").exit_code
+
+
 @pytest.mark.parametrize("command", [["list"], ["show", "one"], ["audit", "verify"]])
 def test_a_log_of_a_newer_version_is_refused_untouched(finished, command):
     finished.change("UPDATE meta SET format = 99")

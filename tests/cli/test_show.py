@@ -11,6 +11,15 @@ def test_a_session_is_shown_whole(finished):
     assert "session one: completed · 2 turns · 1 tool call" in shown.stdout
 
 
+def test_a_result_is_shown_whole_where_that_is_asked_for(long_result):
+    """Also what the model was not told, and what is wider than a terminal."""
+    shown = long_result("show", "one", "--full").stdout
+
+    assert f"    {long_result.text}\n" in shown
+    assert "left out" not in shown
+    assert "a" * 200 not in long_result("show", "one").stdout
+
+
 def test_a_paused_session_says_how_it_goes_on(asking):
     asking("pause", "one")
     asking("resume", "one", "--inline", "--json")

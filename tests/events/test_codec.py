@@ -16,7 +16,7 @@ from cueline.errors import (
 )
 from cueline.events import codec as module
 from cueline.events.agent import AgentSpec
-from cueline.events.codec import FACTS, Codec, Emptied, blobs_in
+from cueline.events.codec import FACTS, Codec, Emptied, blobs_in, blobs_named
 from cueline.events.fact import Fact
 from cueline.events.inbox import MessageSent
 from cueline.events.message import TextBlock, ToolCall
@@ -165,6 +165,20 @@ def test_what_is_over_the_limit_of_blobs_is_refused(monkeypatch):
 @pytest.mark.parametrize("payload", [None, b"{}", b'{"$blob', b'["$blob"'])
 def test_a_payload_that_names_no_blob_or_is_damaged_needs_none(payload):
     assert () == blobs_in(payload)
+
+
+@pytest.mark.parametrize("payload", [None, b"", b"[]", b'{"whole":1}', b'{"effect":"1.0"}'])
+def test_a_payload_that_is_damaged_or_keeps_nothing_apart_names_nothing(payload, recorded):
+    event = recorded(ToolReturned(effect="1.0", attempt=1, output=""), payload=payload)
+
+    assert () == blobs_named(event)
+
+
+def test_what_an_event_keeps_apart_is_named_beside_what_it_needs(recorded):
+    event = recorded(ToolReturned(effect="1.0", attempt=1, output=LONG, whole="ab"))
+
+    assert (*blobs_in(event.payload), "ab") == blobs_named(event)
+    assert () == blobs_named(recorded(STARTED))
 
 
 def test_a_missing_blob_is_named(recorded):
