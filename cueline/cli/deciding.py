@@ -87,14 +87,14 @@ async def decision_of(
 
     Raises:
         NotPendingError: the gate would refuse it when it reads it; the message says why.
-        ConfigError: an edit has no form, or does not fit the tool.
+        ConfigError: an edit has no form, or does not fit the tool; or that has no paths.
         RejectedError: no person can allow what the edit says.
     """
     opened = pending_or_refused(name, state)
     edit = await checked_edit(opened, word.edit, agent) if word.edit else None
     always = None
     if word.within is not None:
-        always = word.within or always_of(opened, edit, agent)
+        always = always_of(opened, edit, agent, word.within)
     decision = DecisionGiven(
         approval=name,
         digest=opened.digest,

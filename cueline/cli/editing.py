@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from cueline.console.edit import edited
 from cueline.deciders.policy import always
+from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec, ToolSpec
 from cueline.events.approval import ApprovalOpened
 from cueline.events.message import Arguments
@@ -23,9 +24,19 @@ async def checked_edit(
     return arguments
 
 
-def always_of(asked: ApprovalOpened, edit: Arguments | None, agent: AgentSpec) -> tuple[str, ...]:
-    """Return where the tool may be used for the rest of the session: as it is now."""
-    return always(tool_of(agent, asked.tool), asked.arguments if edit is None else edit)
+def always_of(
+    asked: ApprovalOpened, edit: Arguments | None, agent: AgentSpec, within: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return where the tool may be used for the rest of the session: *within*, else as it is now.
+
+    Raises:
+        ConfigError: the tool names no paths, so that nothing of it lies anywhere.
+    """
+    tool = tool_of(agent, asked.tool)
+    if within and not tool.paths:
+        reason = f"{tool.name} names no paths; without it, --always is for exactly these arguments"
+        raise ConfigError("--within", reason)
+    return within or always(tool, asked.arguments if edit is None else edit)
 
 
 def tool_of(agent: AgentSpec, name: str) -> ToolSpec:

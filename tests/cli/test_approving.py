@@ -138,6 +138,18 @@ def test_where_it_holds_needs_for_good(asking):
     assert 2 == asking("approve", "one.1.0.1", "--within", "a/**").exit_code
 
 
+# Else it would be asked about again, though that was not to be.
+def test_a_tool_without_paths_cannot_be_allowed_in_a_folder(shell):
+    (shell.folder / "printer.py").write_text(PRINTER)
+    start(shell, TWENTY, BANDS, tools=(f"{shell.folder}/printer.py:print_pages",))
+
+    done = shell("approve", "one.1.0.1", "--always", "--within", "notes/**")
+
+    assert 2 == done.exit_code
+    assert "--within: print_pages names no paths; without it, --always is" in done.stderr
+    assert shell.json("pending")[0]["given"] is None
+
+
 TWO = '[[policy.rules]]\nname = "two"\nanswer = "ask"\ntools = ["delete_file"]\nvotes = 2\n'
 
 
