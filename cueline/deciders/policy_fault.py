@@ -46,6 +46,20 @@ def _times(policy: Policy) -> Iterator[tuple[str, str]]:
         yield "auto_approve_after", f"a question expires before, after {deadline:g} s"
     if policy.escalate_to and policy.on_expiry != "escalate":
         yield "escalate_to", 'it needs on_expiry = "escalate"'
+    for rule in policy.rules if policy.escalate_to else ():
+        # Escalation lifts nothing: whoever is asked then has to be one who may allow it.
+        people = _named(policy.escalate_to, rule.may_grant)
+        if people is not None and len(people) < rule.votes:
+            takes = f"the rule {rule.name!r} takes {rule.votes} who may grant it"
+            yield "escalate_to", f"{takes}, and {len(people)} of these may"
+
+
+def _named(*groups: tuple[str, ...]) -> set[str] | None:
+    """Return who is in each of *groups*, of which an empty one is anybody; None for patterns."""
+    named = [set(group) for group in groups if group]
+    if not named or any("*" in name or "?" in name for name in set.union(*named)):
+        return None
+    return set.intersection(*named)
 
 
 def _of_rule(rule: Rule, tools: Sequence[ToolSpec] | None) -> Iterator[tuple[str, str]]:
@@ -54,9 +68,9 @@ def _of_rule(rule: Rule, tools: Sequence[ToolSpec] | None) -> Iterator[tuple[str
     for name in _FITTED:
         if not all(map(str.strip, getattr(rule, name))):
             yield name, "an empty text fits nothing; leave it out"
-    exact = rule.may_grant and not any("*" in name or "?" in name for name in rule.may_grant)
-    if exact and len(set(rule.may_grant)) < rule.votes:
-        yield "votes", f"it takes {rule.votes} people, and {len(set(rule.may_grant))} may grant it"
+    people = _named(rule.may_grant)
+    if people is not None and len(people) < rule.votes:
+        yield "votes", f"it takes {rule.votes} people, and {len(people)} may grant it"
     for name in ("may_grant", "votes", "exclude_requester"):
         if rule.answer != "ask" and name in rule.model_fields_set:
             yield name, f'it says who may allow it, and the answer is "{rule.answer}"'

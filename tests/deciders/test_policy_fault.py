@@ -39,6 +39,20 @@ def test_what_cannot_be_meant_is_named_with_its_key(policy, key, reason):
     assert reason in why
 
 
+# C12, C17: else nobody could allow what is escalated.
+@pytest.mark.parametrize(
+    "asks",
+    [{"may_grant": ["ann"]}, {"votes": 2}, {"may_grant": ["ann", "ben", "boss"], "votes": 2}],
+)
+def test_whoever_is_asked_in_the_end_has_to_be_one_who_may_allow_it(asks):
+    given = {"rules": [rule(**asks)], "on_expiry": "escalate", "escalate_to": ["boss"]}
+
+    ((key, why),) = faults(Policy.model_validate(given))
+
+    assert "escalate_to" == key
+    assert "the rule 'mine' takes" in why
+
+
 def test_a_policy_that_can_be_meant_has_no_faults():
     rules = (rule(tools=["lo*"], votes=2, may_grant=["team-*"]), rule(name="n", answer="deny"))
     hooks = (Hook(on="reminder", command=("mail", "ann"), after_seconds=60),)
