@@ -124,8 +124,8 @@ def _more(state: SessionState, id: str, log: Path) -> str | None:  # noqa: A002 
     wait = state.waiting
     if wait is None or wait.limit not in _OPTIONS:
         return None
-    (option, much), whose = _OPTIONS[wait.limit], shown(wait.whose) if wait.whose else id
-    return f"  {command(log, 'budget', 'raise', whose, option)} {much}"
+    whose = shown(wait.whose) if wait.whose else id
+    return f"  {command(log, 'budget', 'raise', whose, *_OPTIONS[wait.limit])}"
 
 
 def _document(watch: Watch, id: str) -> dict[str, Any]:  # noqa: A002 - the word of the log

@@ -1,5 +1,7 @@
 """How somebody who looks at a session that rests is told to go on."""
 
+from pathlib import Path
+
 import pytest
 
 from cueline.cli.ending import way_on
@@ -11,11 +13,10 @@ from cueline.testing.session_example import later, question, up_to_reply
 from tests.deciders.session_budget_example import asked
 
 
-def told(**waits):
+def told(log=DEFAULT_LOG, **waits):
     spent = SessionWaiting(kind="budget", why="exhausted: no more", exhausted=True, **waits)
     return [
-        line.strip()
-        for line in way_on(asked().when(spent).state, "one", DEFAULT_LOG, "cueline resume one")
+        line.strip() for line in way_on(asked().when(spent).state, "one", log, "cueline resume one")
     ]
 
 
@@ -32,6 +33,12 @@ def test_a_session_without_room_is_told_whose_limit_to_raise(limit, whose, raise
 
     assert "paused: exhausted: no more; raise the limit, and it goes on" == why
     assert [f"cueline budget raise {raised}", "cueline resume one"] == [more, resume]
+
+
+def test_the_command_that_raises_a_limit_can_be_typed_with_a_log_of_another_name():
+    _, more, _ = told(Path("other.db"), limit="max_cost")
+
+    assert "cueline budget raise one --max-cost USD --log other.db" == more
 
 
 def test_where_the_limit_was_not_recorded_no_command_is_guessed():
