@@ -118,7 +118,9 @@ async def _decide(path: Path, name: str, word: "Word", *, as_json: bool) -> Exit
         agent = await asked_agent(log.journal(), asked.session)
         decision = await decision_of(name, state, word, agent)
         if not await was_given(log.journal(), state, decision):
-            await log.post(asked.session, decision, agent, by=f"user:{who()}")
+            at = await log.post(asked.session, decision, agent, by=f"user:{who()}")
+            # Somebody else may have decided since; what the log recorded first counts.
+            await was_given(log.journal(), state, decision, until=at.versions[0] - 1)
         driven = await is_taken_up(log, asked.session)
         way = await way_to_resume(path, log.store, asked.session)
     _tell(way, asked, decision, shown(asked.session), driven=driven, as_json=as_json)

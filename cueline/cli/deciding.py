@@ -117,14 +117,17 @@ def read_on(state: ApprovalState, recorded: RecordedEvent, said: DecisionGiven) 
     return APPROVAL.replay(APPROVAL.decide(vote, state), state)
 
 
-async def was_given(journal: Journal, state: ApprovalState, decision: DecisionGiven) -> bool:
-    """Whether the same decision waits in the inbox already.
+async def was_given(
+    journal: Journal, state: ApprovalState, decision: DecisionGiven, until: int | None = None
+) -> bool:
+    """Whether the same decision waits in the inbox already, up to version *until*.
 
     Raises:
         NotPendingError: another one does, and will count first.
     """
     assert state.opened is not None, "only what was opened is decided"
-    async for recorded, said in journal.read(sibling(state.opened.session, "inbox")):
+    inbox = sibling(state.opened.session, "inbox")
+    async for recorded, said in journal.read(inbox, until=until):
         if not isinstance(said, DecisionGiven) or said.approval != decision.approval:
             continue
         before, state = state, read_on(state, recorded, said)

@@ -1,8 +1,14 @@
 """What a person may make of a question, from a shell with nothing running."""
 
+import asyncio
 import json
 
 import pytest
+
+from cueline.cli.deciding import approval_of, was_given
+from cueline.errors import NotPendingError
+from cueline.events.inbox import DecisionGiven
+from cueline.runtime import open_log
 
 TWICE = """
 [[reply]]
@@ -181,6 +187,28 @@ def test_two_people_may_answer_while_nothing_runs(shell, monkeypatch):
     assert 0 == shell("resume", "one", "--inline").exit_code
     decisions = shell("audit", "--type", "DecisionGiven", "--json").stdout.splitlines()
     assert 2 == len(decisions)
+
+
+# Two shells at once: neither saw the other's word before it gave its own.
+@pytest.mark.parametrize("verdict", ["grant", "deny"])
+def test_whose_decision_was_recorded_second_learns_whether_it_counts(shell, verdict):
+    start(shell, shell.deletes)
+
+    async def decide():
+        async with open_log(shell.log) as log:
+            state = await approval_of(log.journal(), "one.1.0.1")
+            said = {"approval": "one.1.0.1", "digest": state.opened.digest}
+            first = DecisionGiven(**said, verdict="deny", by="bob")
+            second = DecisionGiven(**said, verdict=verdict, by="ann")
+            for each in (first, second):
+                at = await log.post("session-default/one", each, None)
+            return await was_given(log.journal(), state, second, until=at.versions[0] - 1)
+
+    if verdict == "deny":
+        assert asyncio.run(decide())
+    else:
+        with pytest.raises(NotPendingError, match="it was denied by bob before"):
+            asyncio.run(decide())
 
 
 # C17
