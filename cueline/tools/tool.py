@@ -235,6 +235,10 @@ def tool(
         files = several(function, "paths", paths)
         check_named(function, (*files, *(writes or ())))
         asynchronous = inspect.iscoroutinefunction(function)
+        if inspect.isasyncgenfunction(function):
+            raise ConfigError(
+                subject(function), "an async generator returns nothing; return a list"
+            )
         if in_loop and not asynchronous:
             raise ConfigError(subject(function), "only an async function runs in the loop")
         signature = Signature.of(function, ToolContext)

@@ -103,7 +103,9 @@ def context_of(request: Head) -> ToolContext:
 
 
 def awaited(value: Any) -> object:
-    """Return *value*, or what it comes to when it is awaited."""
+    """Return *value*, or what it comes to when it is awaited, or gone through."""
+    if inspect.isgenerator(value):
+        return list(value)  # here, where what it raises is the tool's failure
     if not inspect.isawaitable(value):
         return value
 

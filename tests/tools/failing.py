@@ -1,5 +1,7 @@
 """Tools that fail, each in its own way."""
 
+from collections.abc import Iterator
+
 from cueline.errors import ToolFailedError
 from cueline.tools.tool import tool
 
@@ -42,6 +44,13 @@ def know_better(kind: str) -> str:
 async def know_better_in_loop(kind: str) -> str:
     """Let everything pass, but say what it was, in the runner's loop."""
     raise ToolFailedError(kind, "come back later", 7)
+
+
+@tool(read_only=True, transient=(CoffeeMachineError, ConnectionError, TimeoutError))
+def fetch_one_by_one(kind: str) -> Iterator[str]:
+    """Fail as *kind* says, when something was there already."""
+    yield "a first one"
+    raise ERRORS[kind]
 
 
 @tool

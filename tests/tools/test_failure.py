@@ -26,7 +26,7 @@ async def test_a_time_that_is_none_is_not_waited_for(warm_executor, order, failu
 
 
 @pytest.mark.parametrize("raised", TOLD)
-@pytest.mark.parametrize("name", ["fetch", "fetch_in_loop"])
+@pytest.mark.parametrize("name", ["fetch", "fetch_in_loop", "fetch_one_by_one"])
 async def test_an_exception_declared_as_transient_passes(
     warm_executor, order, failure, name, raised
 ):
@@ -36,7 +36,7 @@ async def test_an_exception_declared_as_transient_passes(
 
 
 # D9: by its type, whatever its message sounds like.
-@pytest.mark.parametrize("name", ["fetch", "fetch_in_loop"])
+@pytest.mark.parametrize("name", ["fetch", "fetch_in_loop", "fetch_one_by_one"])
 async def test_a_plain_exception_is_permanent(warm_executor, order, failure, name):
     failed = await failure(warm_executor.call(order(f"failing:{name}", kind="plain")))
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -118,6 +119,15 @@ def test_a_tool_declares_one_thing_of_doing_it_twice():
 def test_a_declaration_that_cannot_hold_is_refused(options, fault):
     with pytest.raises(ConfigError, match=fault):
         tool(**options)(EXAMPLES.exists)
+
+
+# It would fail in every call, as if it had run.
+def test_an_async_generator_is_no_tool():
+    async def drip() -> AsyncIterator[str]:
+        yield "drop"
+
+    with pytest.raises(ConfigError, match="tool drip: an async generator returns nothing"):
+        tool(drip)
 
 
 def test_what_estimates_a_call_takes_its_arguments():
