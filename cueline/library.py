@@ -132,7 +132,7 @@ class Runtime:
             name = session_stream(parent)
             asked = await child_of(self._log.journal(), name, asked)
             check_limits(spec, asked.allowances)
-        stream = await self._log.ask_start(id or new_id(), asked)
+        stream = await self._log.ask_start(new_id() if id is None else id, asked)
         self._here.scope.add(stream)
         # A parent that somebody else drives hears of it through its inbox.
         above = [asked.parent] if asked.parent in self._here.scope else []

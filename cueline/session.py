@@ -236,7 +236,7 @@ class Session:
         )
         state = await self._listening(decision)
         if request.approval not in state.questions:
-            raise NotPendingError(request.approval, "it does not wait any more")
+            raise NotPendingError(request.approval, f"{self.id} does not wait for it (any more)")
         await self._check(decision)
         await self._post(decision, by=f"user:{by}")
 

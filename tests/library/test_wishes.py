@@ -6,6 +6,7 @@ from pydantic import ValidationError
 import cueline
 from cueline.errors import (
     ConfigError,
+    InvalidNameError,
     NotPendingError,
     RejectedError,
     SessionFinishedError,
@@ -128,8 +129,24 @@ async def test_a_question_that_was_answered_takes_no_other_answer(runtime):
         await session.deny(asked)
         await session.result()
 
-        with pytest.raises(NotPendingError, match=r"one\.1\.0\.1: it does not wait any more"):
+        with pytest.raises(NotPendingError, match=r"one\.1\.0\.1: one does not wait for it \(any"):
             await session.approve(asked)
+
+
+async def test_the_question_of_another_session_is_no_question_of_this_one(runtime):
+    async with runtime() as here:
+        session = await here.start(holder(approval="all_writes"), "Go", id="one")
+        (asked,) = [f async for f in session.events() if f.type == "ApprovalRequested"]
+        other = await here.start(HELLO, "Go", id="two", open=True)
+
+        with pytest.raises(NotPendingError, match=r"one\.1\.0\.1: two does not wait for it"):
+            await other.approve(asked)
+
+
+async def test_an_empty_id_is_no_id(runtime):
+    async with runtime() as here:
+        with pytest.raises(InvalidNameError):
+            await here.start(HELLO, "Go", id="")
 
 
 @cueline.tool(sensitive=True)
