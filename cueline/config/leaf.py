@@ -1,6 +1,5 @@
 """One thing that can be set: its key, its variable, and which values it can have."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -10,11 +9,9 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 
 from cueline.config.place import PREFIX
-from cueline.config.reason import told
 from cueline.config.settings import Settings
 
 _RENAMED = {"limits.max_active_seconds": "CUELINE_TIME_BUDGET"}
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +53,6 @@ class Leaf:
         Raises:
             ValueError: it is not one that this can have.
         """
-        if self._is_time and isinstance(value, str):
-            value = _seconds(value)
         return self._adapter.validate_python(value)
 
     def read_text(self, text: str) -> Any:
@@ -68,15 +63,11 @@ class Leaf:
         """
         if self._is_list:
             return self.read([word.strip() for word in text.split(",") if word.strip()])
-        return self.read(text) if self._is_time else self._adapter.validate_strings(text)
+        return self._adapter.validate_strings(text)
 
     @property
     def _is_list(self) -> bool:
         return get_origin(self.kind) is tuple
-
-    @property
-    def _is_time(self) -> bool:
-        return self.key.endswith(("_seconds", "_after"))
 
     @property
     def _adapter(self) -> TypeAdapter[Any]:
@@ -108,12 +99,3 @@ def table_of(field: FieldInfo) -> type[BaseModel] | None:
 
 def _is_model(kind: object) -> TypeGuard[type[BaseModel]]:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
-
-
-def _seconds(text: str) -> float:
-    """Return the seconds of `300`, `90s`, `15m`, `4h` or `7d`."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([smhd])?", text.strip())
-    if found is None:
-        means = "a time is a number of seconds, or like 90s, 15m, 4h or 7d"
-        raise ValueError(f"{told(text)} is no time; {means}")
-    return float(found[1]) * _UNITS[found[2] or "s"]

@@ -54,6 +54,8 @@ def reason_of(problem: ErrorDetails) -> str:
         return words.format(said=said, bound=_plain(context[name]))
     if kind == "literal_error":
         return f"{said} is none of {context['expected']}"
+    if kind == "time":
+        return f"{said} is no time; {problem['msg']}"
     if kind == "string_pattern_mismatch":
         return f"{said} is not {MEANINGS[context['pattern']]}"
     return _WHOLE.get(kind) or _of_another_kind(problem, said)

@@ -16,7 +16,7 @@ from cueline.events.agent import (
     Price,
     RetryPolicy,
 )
-from cueline.events.number import Number, Seconds
+from cueline.events.number import Seconds, Time
 
 Variable = Annotated[str, Field(pattern=VARIABLE)]
 
@@ -53,7 +53,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     log: Path = DEFAULT_LOG
-    grace_seconds: Number = Field(default=5.0, ge=0, le=3600)
+    grace_seconds: Time = Field(default=5.0, ge=0, le=3600)
     """What is in flight may finish for so long, after a signal or a stop."""
     provider: str | None = Field(default=None, min_length=1)
     model: str | None = Field(default=None, min_length=1)

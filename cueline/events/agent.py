@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from cueline.events.number import LASTING, NUMBER, Number, Parameters, Seconds, Whole
+from cueline.events.number import LASTING, NUMBER, TIME, Number, Parameters, Seconds, Time, Whole
 
 Declared = Literal["read_only", "idempotent", "reconcile", "nothing"]
 """What a tool says of doing it twice; `nothing` is the default for what writes."""
@@ -44,7 +44,7 @@ class RetryPolicy(Part):
     factor: Number = Field(default=2.0, ge=1)
     cap_seconds: Seconds = Field(default=60.0, ge=0)
     jitter: Number = Field(default=0.25, ge=0, le=1)
-    deadline_seconds: Annotated[float | None, LASTING, NUMBER] = Field(default=None, gt=0)
+    deadline_seconds: Annotated[float | None, LASTING, TIME] = Field(default=None, gt=0)
     """From the first failure on: no retry begins later; None: only their number counts."""
 
     @model_validator(mode="before")
@@ -79,8 +79,8 @@ class BreakerPolicy(Part):
 
     threshold: Whole = Field(default=5, ge=0, le=1000)
     """So many failures that may pass, within the window, open the breaker; 0: it never opens."""
-    window_seconds: Number = Field(default=60.0, gt=0, le=86_400)
-    timeout_seconds: Number = Field(default=60.0, gt=0, le=86_400)
+    window_seconds: Time = Field(default=60.0, gt=0, le=86_400)
+    timeout_seconds: Time = Field(default=60.0, gt=0, le=86_400)
     """How long it stays open before a probe; doubled each time that one fails."""
     failure_rate: Number = Field(default=0.0, ge=0, le=1)
     """And so large a share of the calls in the window has to have failed."""
@@ -142,7 +142,7 @@ class Limits(Part):
     """In US dollars, likewise."""
     max_active_seconds: Seconds = Field(default=14_400.0, gt=0)
     """Of work: what its model calls and tool calls take, each counted, also side by side."""
-    max_wall_seconds: Annotated[float | None, LASTING, NUMBER] = Field(default=None, gt=0)
+    max_wall_seconds: Annotated[float | None, LASTING, TIME] = Field(default=None, gt=0)
     """Since the start, whatever the session does or waits for."""
     max_depth: Whole = Field(default=4, ge=0)
     """How many sessions may be above a child that it asks for."""
@@ -226,7 +226,7 @@ class Policy(Part):
     """A call whose outcome is unknown: a person is asked, or the model is told."""
     auto_approve: bool = False
     """Requests are granted at once, and recorded as such."""
-    auto_approve_after: Annotated[float | None, LASTING, NUMBER] = Field(default=None, gt=0)
+    auto_approve_after: Annotated[float | None, LASTING, TIME] = Field(default=None, gt=0)
     """Requests are granted after so many seconds in which nobody denied them."""
     approval_seconds: Seconds = Field(default=86_400.0, gt=0)
     on_deny: Literal["inform", "pause", "cancel"] = "inform"

@@ -1,11 +1,13 @@
 """What a number is that a person sets, and what is none."""
 
 import json
+import re
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
-from pydantic_core import PydanticKnownError
+from pydantic_core import PydanticCustomError, PydanticKnownError
 
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 LONGEST_SECONDS: Final = 10 * 366 * 86_400.0
 """So that no moment which is computed from a time lies beyond what a calendar holds."""
 
@@ -17,16 +19,30 @@ def _no_truth(value: object) -> object:
     return value
 
 
+def _in_seconds(value: object) -> object:
+    """Return the seconds of `300`, `90s`, `15m`, `4h` or `7d`."""
+    if not isinstance(value, str):
+        return _no_truth(value)
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([smhd])?", value.strip())
+    if found is None:
+        means = "a time is a number of seconds, or like 90s, 15m, 4h or 7d"
+        raise PydanticCustomError("time", means)
+    return float(found[1]) * _UNITS[found[2] or "s"]
+
+
 NUMBER: Final = BeforeValidator(_no_truth)
 """Of what a person sets: `true` is no number."""
+TIME: Final = BeforeValidator(_in_seconds)
+"""Likewise, and it may say its unit."""
 COUNTABLE: Final = Field(allow_inf_nan=False)
 """Neither is what no sum comes to."""
 LASTING: Final = Field(allow_inf_nan=False, le=LONGEST_SECONDS)
 """And what is added to a moment comes to one. Of an annotation these are to be the first: what
-stands after `NUMBER` would be asked of None, too."""
+stands after `TIME` would be asked of None, too."""
 Whole = Annotated[int, NUMBER]
 Number = Annotated[float, COUNTABLE, NUMBER]
-Seconds = Annotated[float, LASTING, NUMBER]
+Time = Annotated[float, COUNTABLE, TIME]
+Seconds = Annotated[float, LASTING, TIME]
 
 
 def _sayable(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:

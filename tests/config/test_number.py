@@ -44,9 +44,9 @@ each_number = pytest.mark.parametrize(
 
 
 def refused_for(shape, path, value):
-    """Tell why *value* is none that *shape* can have at *path*."""
+    """Tell why *value* is none that *shape* can have at *path*; nothing where it is one."""
     with pytest.raises(ValidationError) as refused:
-        shape.model_validate(table(path, value))
+        shape.model_validate({**table(path, value), "no such key": 0})
     return [each["type"] for each in refused.value.errors() if each["loc"] == path]
 
 
@@ -64,10 +64,20 @@ def test_a_number_that_nothing_can_be_counted_with_is_refused(shape, path, value
     assert len(refused_for(shape, path, value)) == 1
 
 
-@pytest.mark.parametrize(
+each_time = pytest.mark.parametrize(
     ("shape", "path"),
     [place for place in PLACES if str(place[1][-1]).endswith(("_seconds", "_after"))],
 )
+
+
+# D10: also in a table that no setting has.
+@each_time
+@pytest.mark.parametrize(("said", "why"), [("15m", []), ("15 parsecs", ["time"])])
+def test_a_time_may_say_its_unit(shape, path, said, why):
+    assert why == refused_for(shape, path, said)
+
+
+@each_time
 def test_no_time_is_longer_than_a_calendar_holds(shape, path):
     assert refused_for(shape, path, 1e300) == ["less_than_equal"]
 
