@@ -92,14 +92,7 @@ def audit(
         "until": moment("--until", until),
         "limit": limit,
     }
-    found = opened.run(_find(log, session, wanted))
-    if as_json:
-        for each in found:
-            typer.echo(json.dumps(_document(each), ensure_ascii=False))
-    elif found:
-        _print(found)
-    else:
-        typer.echo(f"no events that fit in {log}")
+    opened.run(_list(log, session, wanted, as_json=as_json))
 
 
 def _check_nothing_typed(ctx: typer.Context, command: str) -> None:
@@ -126,13 +119,20 @@ def _check_type(kind: str) -> None:
         raise typer.BadParameter(f"there is no event {kind!r}; the types are {known}")
 
 
-async def _find(log: Path, session: str | None, wanted: dict[str, Any]) -> list["Facets"]:
+async def _list(log: Path, session: str | None, wanted: dict[str, Any], *, as_json: bool) -> None:
     from cueline.cli.naming import find_session
     from cueline.projections.audit import audit as events
 
     async with opened.looking(log) as store, opened.views_of(log, store) as views:
         stream = None if session is None else await find_session(store, log, session)
-        return events(views.db, session=stream, **wanted)
+        found = events(views.db, session=stream, **wanted)
+        if as_json:
+            for each in found:
+                typer.echo(json.dumps(_document(each), ensure_ascii=False))
+        elif found:
+            _print(found)
+        else:
+            typer.echo(f"no events that fit in {log}")
 
 
 def _document(facets: "Facets") -> dict[str, Any]:

@@ -36,23 +36,22 @@ def register(app: typer.Typer) -> None:
 
 def breakers(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
     """List breakers."""
-    found = opened.run(_find(log))
-    now = datetime.now(UTC)
-    if as_json:
-        documents = [_document(each, now) for each in found]
-        typer.echo(json.dumps(documents, indent=2, ensure_ascii=False))
-    elif found:
-        _print(found, now)
-    else:
-        typer.echo(f"no failures of models or tools that count in {log}")
+    opened.run(_list(log, as_json=as_json))
     raise typer.Exit(Exit.DONE)
 
 
-async def _find(log: Path) -> list["Breaker"]:
+async def _list(log: Path, *, as_json: bool) -> None:
     from cueline.projections.breaker import list_breakers
 
     async with opened.looking(log) as store, opened.views_of(log, store) as views:
-        return list_breakers(views.db)
+        found, now = list_breakers(views.db), datetime.now(UTC)
+        if as_json:
+            documents = [_document(each, now) for each in found]
+            typer.echo(json.dumps(documents, indent=2, ensure_ascii=False))
+        elif found:
+            _print(found, now)
+        else:
+            typer.echo(f"no failures of models or tools that count in {log}")
 
 
 def _document(each: "Breaker", now: datetime) -> dict[str, Any]:

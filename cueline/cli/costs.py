@@ -72,19 +72,7 @@ def costs(
     for name, day in (("--since", since), ("--until", until)):
         if day is not None and not _is_day(day):
             raise typer.BadParameter(f"{day!r} is no day like 2026-01-31", param_hint=name)
-    way: By = by.value
-    rows, whole = opened.run(_find(log, way, session, since, until))
-    if as_json:
-        document = {
-            "by": way,
-            "rows": [_document(row) for row in rows[:limit]],
-            "total": _document(whole),
-        }
-        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
-    elif rows:
-        _print(way, rows, whole, limit)
-    else:
-        typer.echo(f"nothing was spent in {log}")
+    opened.run(_tell(log, by.value, (session, since, until), limit, as_json=as_json))
     raise typer.Exit(Exit.DONE)
 
 
@@ -96,20 +84,37 @@ def _is_day(text: str) -> bool:
         return False
 
 
-async def _find(
-    log: Path, by: "By", session: str | None, since: str | None, until: str | None
-) -> tuple[list["Spent"], "Spent"]:
-    """Return what was spent by each, and by all."""
+async def _tell(
+    log: Path,
+    by: "By",
+    asked: tuple[str | None, str | None, str | None],
+    limit: int,
+    *,
+    as_json: bool,
+) -> None:
+    """Tell what was spent by each, and by all; *asked* is a session, and the first and last day."""
     from cueline.cli.naming import find_session
     from cueline.projections.cost import spent, total
 
+    session, since, until = asked
     async with opened.looking(log) as store, opened.views_of(log, store) as views:
         stream = None if session is None else await find_session(store, log, session)
         rows = spent(views.db, by, stream=stream, since=since, until=until)
-        if by in ("session", "agent", "tree"):
-            return rows, total(rows)
         # A session may have used several models, on several days.
-        return rows, total(spent(views.db, "session", stream=stream, since=since, until=until))
+        several = by in ("model", "day")
+        once = spent(views.db, stream=stream, since=since, until=until) if several else rows
+        whole = total(once)
+        if as_json:
+            document = {
+                "by": by,
+                "rows": [_document(row) for row in rows[:limit]],
+                "total": _document(whole),
+            }
+            typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        elif rows:
+            _print(by, rows, whole, limit)
+        else:
+            typer.echo(f"nothing was spent in {log}")
 
 
 def _document(spent: "Spent") -> dict[str, Any]:

@@ -64,22 +64,14 @@ def list_(
     """List sessions."""
     if status is not None and status not in _STATUSES:
         raise typer.BadParameter(f"{status!r} is no status; they are {', '.join(_STATUSES)}")
-    sessions, abandoned = opened.run(_find(log, status, agent, limit))
-    if as_json:
-        documents = [_document(each, abandoned) for each in sessions]
-        typer.echo(json.dumps(documents, indent=2, ensure_ascii=False))
-    elif sessions:
-        _print(sessions, abandoned)
-    else:
-        fitting = " that fit" if status or agent else ""
-        typer.echo(f"no sessions{fitting} in {log}; `cueline run` starts one")
+    opened.run(_list(log, status, agent, limit, as_json=as_json))
     raise typer.Exit(Exit.DONE)
 
 
-async def _find(
-    log: Path, status: str | None, agent: str | None, limit: int
-) -> tuple[list["Session"], set[str]]:
-    """Return the sessions, and which of them nobody drives although somebody should."""
+async def _list(
+    log: Path, status: str | None, agent: str | None, limit: int, *, as_json: bool
+) -> None:
+    """Tell the sessions, and which of them nobody drives although somebody should."""
     from cueline.actors.owner import owners_of
     from cueline.clock import SystemClock
     from cueline.projections.session import DRIVEN, list_sessions
@@ -92,7 +84,15 @@ async def _find(
     ):
         sessions = list_sessions(views.db, status=status, agent=agent, limit=limit)
         driven = [each.stream for each in sessions if each.status in DRIVEN]
-        return sessions, set(driven).difference(await owners_of(store, board, driven, now))
+        abandoned = set(driven).difference(await owners_of(store, board, driven, now))
+        if as_json:
+            documents = [_document(each, abandoned) for each in sessions]
+            typer.echo(json.dumps(documents, indent=2, ensure_ascii=False))
+        elif sessions:
+            _print(sessions, abandoned)
+        else:
+            fitting = " that fit" if status or agent else ""
+            typer.echo(f"no sessions{fitting} in {log}; `cueline run` starts one")
 
 
 def _document(session: "Session", abandoned: set[str]) -> dict[str, Any]:

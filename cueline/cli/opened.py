@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
-from cueline.errors import LogUnavailableError
+from cueline.errors import CorruptEventError, LogUnavailableError
 
 if TYPE_CHECKING:
     from cueline.events.store import EventStore, PresenceBoard
@@ -50,29 +50,37 @@ async def views_of(path: Path, store: "EventStore") -> AsyncIterator["Views"]:
 
     Raises:
         LogUnavailableError: the log itself cannot be read.
-        CorruptEventError: the log is damaged; restore it.
+        CorruptEventError: the log is damaged; restore it. It is raised on the way out:
+            what is before the damage can be looked at.
     """
     from cueline.projections.views import views_path
 
     try:
-        views = await _caught_up(views_path(path), store)
+        views, damage = await _caught_up(views_path(path), store)
     except LogUnavailableError:
         # A backup, or a log of somebody else's, can be looked at all the same.
-        views = await _caught_up(":memory:", store)
+        views, damage = await _caught_up(":memory:", store)
     with closing(views):
         yield views
+    if damage is not None:
+        raise damage
 
 
-async def _caught_up(place: str | Path, store: "EventStore") -> "Views":
+async def _caught_up(
+    place: str | Path, store: "EventStore"
+) -> tuple["Views", CorruptEventError | None]:
+    """Return the read models, and what kept them from being filled to the end."""
     from cueline.projections.views import Views
 
     views = Views(place)
     try:
         await views.catch_up(store)
+    except CorruptEventError as damage:
+        return views, damage
     except BaseException:
         views.close()
         raise
-    return views
+    return views, None
 
 
 @asynccontextmanager

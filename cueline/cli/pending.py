@@ -1,6 +1,8 @@
 """`cueline pending`: what waits for a person."""
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,29 +36,39 @@ def register(app: typer.Typer) -> None:
 
 def pending(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
     """List approvals."""
-    waiting = opened.run(_find(log))
-    if as_json:
-        typer.echo(json.dumps([_document(each) for each in waiting], indent=2, ensure_ascii=False))
-    elif waiting:
-        _print(waiting)
-    else:
-        typer.echo("nothing waits for a decision")
+    opened.run(_list(log, as_json=as_json))
+
+
+async def _list(log: Path, *, as_json: bool) -> None:
+    async with _waiting(log) as waiting:
+        if as_json:
+            documents = [_document(each) for each in waiting]
+            typer.echo(json.dumps(documents, indent=2, ensure_ascii=False))
+        elif waiting:
+            _print(waiting)
+        else:
+            typer.echo("nothing waits for a decision")
 
 
 def complete_approval(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the pending approvals that begin with what was typed, for the shell."""
+
+    async def find() -> list[str]:
+        async with _waiting(log_of(ctx)) as waiting:
+            return [each.id for each in waiting if each.id.startswith(incomplete)]
+
     try:
-        waiting = opened.run(_find(log_of(ctx)))
-        return [each.id for each in waiting if each.id.startswith(incomplete)]
+        return opened.run(find())
     except CuelineError:
         return []
 
 
-async def _find(log: Path) -> list["Approval"]:
+@asynccontextmanager
+async def _waiting(log: Path) -> AsyncIterator[list["Approval"]]:
     from cueline.projections.approval import pending_approvals
 
     async with opened.looking(log) as store, opened.views_of(log, store) as views:
-        return pending_approvals(views.db)
+        yield pending_approvals(views.db)
 
 
 def _document(approval: "Approval") -> dict[str, Any]:

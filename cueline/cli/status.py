@@ -31,9 +31,12 @@ def register(app: typer.Typer) -> None:
 
 def status(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
     """Show what runs where."""
+    opened.run(_look(log, as_json=as_json))
+
+
+def _tell(document: dict[str, Any], *, as_json: bool) -> None:
     from cueline.console.text import count
 
-    document = opened.run(_look(log))
     if as_json:
         typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
         return
@@ -60,7 +63,7 @@ def _print_processes(members: list[dict[str, Any]]) -> None:
     print_table(("process", "pid", "machine", "beat", "running"), rows)
 
 
-async def _look(log: Path) -> dict[str, Any]:
+async def _look(log: Path, *, as_json: bool) -> None:
     from cueline.actors.owner import owners_of
     from cueline.actors.presence import living
     from cueline.clock import SystemClock
@@ -72,15 +75,17 @@ async def _look(log: Path) -> dict[str, Any]:
         present = await living(board, now)
         async with opened.views_of(log, store) as views:
             streams = [work.stream for work in running(views.db)]
-        owners = await owners_of(store, board, streams, now)
-    drives = Counter(owner.incarnation for owner in owners.values())
-    record = find_up(log)
-    return {
-        "up": None if record is None else document_of(record) | {"shown": place_of(record)},
-        "processes": [_process(each, drives[each.incarnation], now) for each in present],
-        "driven": len(owners),
-        "undriven": len(streams) - len(owners),
-    }
+            owners = await owners_of(store, board, streams, now)
+            drives = Counter(owner.incarnation for owner in owners.values())
+            record = find_up(log)
+            up = None if record is None else document_of(record) | {"shown": place_of(record)}
+            document = {
+                "up": up,
+                "processes": [_process(each, drives[each.incarnation], now) for each in present],
+                "driven": len(owners),
+                "undriven": len(streams) - len(owners),
+            }
+            _tell(document, as_json=as_json)
 
 
 def _process(each: "Presence", sessions: int, now: datetime) -> dict[str, Any]:

@@ -130,6 +130,27 @@ def test_a_missing_row_is_noticed(finished):
     assert "session-default/one@" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("command", "before"),
+    [
+        ("list", "one"),
+        ("costs", "one"),
+        ("audit", "SessionStarted"),
+        ("pending", "nothing waits"),
+        ("breakers", "no failures"),
+        ("status", "running session"),
+    ],
+)
+def test_a_list_shows_what_is_before_a_missing_row(finished, command, before):
+    finished.change("DELETE FROM events WHERE type = 'ToolStarted'")
+
+    done = finished(command)
+
+    assert done.exit_code == 1
+    assert "error: position 6: it is missing\nhint: restore the log" in done.stderr
+    assert before in done.stdout
+
+
 def test_a_cut_tail_is_noticed(finished):
     finished.change("DELETE FROM events WHERE type = 'SessionCompleted'")
 
