@@ -93,7 +93,7 @@ class Troubled:
         self.outside.bound = lambda *_: (10, 10 * CENT)
         self.outside.price = lambda *_: Cost(usd=4 * CENT, prices="list")
         self.streams = []
-        self.world = self._new_world()
+        self.worlds = [self.new_world(self.new_life())]
 
     async def start(self):
         root = self._agent(limits=Limits(max_cost=Decimal("0.30")))
@@ -112,19 +112,22 @@ class Troubled:
 
     async def suffer(self):
         """Have things happen, and a process come after each that died."""
-        events = [self._pass, self._pass, self._answer, self._say, self._say, self._die]
-        events += [self._drain, self._turn]
+        events = self.events()
         for _ in range(STEPS):
             await self.chance.choice(events)()
             await self._look()
-            if self.world.life.dead:
-                await self._die()
+            await self._replace([world for world in self.worlds if world.life.dead])
+
+    def events(self):
+        """Return what may happen."""
+        events = [self.wait, self.wait, self._answer, self._say, self._say, self._die]
+        return [*events, self._drain, self._turn]
 
     async def calm_down(self):
         """Have everybody come to rest: all is well now, and people allow what is asked."""
         self.outside.model.ill = 0.0
-        await self.world.kill()
-        self.world = World(self.outside)
+        await self.end(*self.worlds)
+        self.worlds = [self.new_world(Life())]
         await self.outside.say(self.streams[0], RaiseAsked(max_cost=Decimal(9)))
         for _ in range(60):
             await self._look()
@@ -134,7 +137,7 @@ class Troubled:
                 await self.outside.say(stream, ResumeAsked())
             if not held and not await self.unrested():
                 return
-            await self.clock.advance(61)
+            await self.wait(61)
 
     async def unrested(self):
         states = [await self.outside.state(stream) for stream in self.streams]
@@ -149,8 +152,22 @@ class Troubled:
             **fields,
         )
 
-    def _new_world(self):
-        return World(self.outside, Unsteady(self.chance))
+    def new_life(self):
+        """Return how a process lives."""
+        return Unsteady(self.chance)
+
+    def new_world(self, life):
+        """Return a process that lives so."""
+        return World(self.outside, life)
+
+    async def end(self, *worlds):
+        """Have processes end."""
+        for world in worlds:
+            await world.kill()
+
+    async def wait(self, seconds=None):
+        """Let time pass."""
+        await self.clock.advance(seconds or self.chance.choice([0.1, 1, 5, 30, 70]))
 
     async def _act(self, order):
         await self.clock.sleep(self.chance.uniform(0, 5))
@@ -159,13 +176,11 @@ class Troubled:
         return f"{order.tool.name} is done"
 
     async def _look(self):
-        looking = asyncio.create_task(self.world.dispatcher.tick())
-        await self.clock.settle()
-        looking.cancel()  # a dead process never ends it
-        await asyncio.gather(looking, return_exceptions=True)
-
-    async def _pass(self):
-        await self.clock.advance(self.chance.choice([0.1, 1, 5, 30, 70]))
+        for world in self.worlds:
+            looking = asyncio.create_task(world.dispatcher.tick())
+            await self.clock.settle()
+            looking.cancel()  # a dead process never ends it
+            await asyncio.gather(looking, return_exceptions=True)
 
     async def _answer(self, verdict=None):
         for stream in self.streams:
@@ -183,15 +198,20 @@ class Troubled:
         await self.outside.say(self.chance.choice(self.streams), self.chance.choice(said))
 
     async def _die(self):
-        await self.world.kill()
-        self.world = self._new_world()
+        await self._replace([self.chance.choice(self.worlds)])
 
     async def _drain(self):
-        draining = asyncio.create_task(self.world.host.drain(5))
+        world = self.chance.choice(self.worlds)
+        draining = asyncio.create_task(world.host.drain(5))
         await self.clock.advance(1)
         draining.cancel()
         await asyncio.gather(draining, return_exceptions=True)
-        await self._die()
+        await self._replace([world])
+
+    async def _replace(self, worlds):
+        await self.end(*worlds)
+        for world in worlds:
+            self.worlds[self.worlds.index(world)] = self.new_world(self.new_life())
 
     async def _turn(self):
         self.outside.model.ill = self.chance.choice([0.0, 0.3, 0.9])
