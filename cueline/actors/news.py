@@ -31,5 +31,6 @@ def news_of(session: str, hook: Hook, call: Call, asked: ToolCall) -> bytes:
             "votes_needed": judged.votes,
             "escalated": asking.escalated,
             "deadline_at": asking.deadline_at.isoformat(),
+            "auto_at": None if asking.auto_at is None else asking.auto_at.isoformat(),
         }
     return json.dumps(news, ensure_ascii=False).encode()

@@ -89,6 +89,7 @@ def _document(approval: "Approval") -> dict[str, Any]:
         "votes": approval.votes,
         "votes_needed": approval.votes_needed,
         "deadline_at": approval.deadline_at.isoformat(),
+        "auto_at": approval.auto_at.isoformat() if approval.auto_at else None,
         "given": approval.given or None,
         "given_by": approval.given_by or None,
     }
@@ -103,8 +104,10 @@ def _print(waiting: list["Approval"]) -> None:
     now = datetime.now(UTC)
     rows = []
     for each in waiting:
-        left = (each.deadline_at - now).total_seconds()
+        left = ((each.auto_at or each.deadline_at) - now).total_seconds()
         time = duration(left) if left > 0 else "over"
+        if each.auto_at and left > 0:
+            time = f"{time}, then granted"
         asked = "did it happen?" if each.question == "did_it_happen" else "may it run?"
         if each.votes_needed > 1:
             asked = f"{asked} ({each.votes} of {each.votes_needed} said yes)"

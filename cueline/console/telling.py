@@ -234,8 +234,9 @@ class Telling:
         call = self.calls.get(fact.effect)
         name = call.name if call else fact.effect
         what = "did it happen" if fact.question == "did_it_happen" else "may it run"
-        until = date_time(fact.deadline_at)
-        yield Line("note", f"approval {fact.approval}: {what}? {name} (until {until})")
+        until = f"until {date_time(fact.auto_at or fact.deadline_at)}"
+        then = f"{until}, then granted" if fact.auto_at else until
+        yield Line("note", f"approval {fact.approval}: {what}? {name} ({then})")
 
 
 def _begun(fact: SessionStarted | SessionForked, id: str) -> Iterator[Line]:  # noqa: A002 - the word of the log

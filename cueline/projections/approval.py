@@ -48,11 +48,18 @@ class Approval:
     given: str = ""
     """`grant` or `deny`, while that waits in the inbox and nobody has read it."""
     given_by: str = ""
+    auto_us: int | None = None
+    """When it is granted if nobody has denied it."""
 
     @property
     def deadline_at(self) -> datetime:
         """When it expires."""
         return from_us(self.deadline_us)
+
+    @property
+    def auto_at(self) -> datetime | None:
+        """When it is granted if nobody has denied it."""
+        return None if self.auto_us is None else from_us(self.auto_us)
 
 
 def pending_approvals(db: Database) -> list[Approval]:
@@ -62,4 +69,4 @@ def pending_approvals(db: Database) -> list[Approval]:
     """
     over = f"SELECT stream FROM sessions WHERE status IN {TERMINAL}"  # noqa: S608 - words of ours
     where = f"WHERE status = 'pending' AND session NOT IN ({over})"
-    return select(db, Approval, f"{where} ORDER BY deadline_us, stream")
+    return select(db, Approval, f"{where} ORDER BY coalesce(auto_us, deadline_us), stream")

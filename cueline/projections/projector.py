@@ -179,4 +179,5 @@ def _opened(stream: str, fact: ApprovalOpened) -> Approval:
         preview=fact.preview,
         usd="" if fact.usd is None else str(fact.usd),
         votes_needed=fact.votes,
+        auto_us=None if fact.auto_at is None else to_us(fact.auto_at),
     )

@@ -1,6 +1,8 @@
 """How long a question waits, and what becomes of it where nobody answers."""
 
+import json
 from datetime import datetime
+from pathlib import Path
 
 from cueline.console.text import date_time
 
@@ -27,3 +29,18 @@ def test_a_question_that_expired_is_not_waited_for_again(shell):
     assert "session one: paused" in asked.stdout
     assert 0 == resumed.exit_code, resumed.output
     assert (shell.folder / "work" / "list.txt").exists()
+
+
+# C15: who wants to say no has until then, and no longer.
+def test_when_a_question_is_granted_by_itself_is_told_wherever_it_is_shown(shell):
+    told = '[[policy.hooks]]\non = "asked"\ncommand = ["cp", "/dev/stdin", "told"]\n'
+    policy = f"[policy]\nauto_approve_after = 3600\n{told}"
+    agent = shell.agent(shell.deletes, tools=("delete_file",), more=policy)
+
+    asked = shell("run", "Tidy up", "--agent", agent, "--inline", "--id", "one")
+
+    (pending,) = shell.json("pending")
+    until = date_time(datetime.fromisoformat(pending["auto_at"]))
+    assert f"may it run? delete_file (until {until}, then granted)" in asked.stdout
+    assert ", then granted" in shell("pending").stdout
+    assert pending["auto_at"] == json.loads(Path("told").read_text())["auto_at"]

@@ -23,7 +23,7 @@ A = "session-default/a"
 def opened(log):
     """Open an approval that expires after so many seconds, and return what facts are told."""
 
-    async def opened(name, *more, seconds=300, session=A):
+    async def opened(name, *more, seconds=300, session=A, auto=None):
         fact = ApprovalOpened(
             session=session,
             effect="1.0",
@@ -36,11 +36,21 @@ def opened(log):
             epoch=1,
             opened_at=log.moment,
             deadline_at=log.moment + timedelta(seconds=seconds),
+            auto_at=None if auto is None else log.moment + timedelta(seconds=auto),
         )
         await log.append(f"approval-default/{name}", fact, *more, expected=0)
         return await log.caught_up()
 
     return opened
+
+
+async def test_what_is_granted_by_itself_is_as_urgent_as_that(opened, log):
+    await opened("a.1.0.1", seconds=60)
+    soon = log.moment + timedelta(seconds=3)
+
+    found = pending_approvals(await opened("a.1.1.1", auto=3))
+
+    assert [("a.1.1.1", soon), ("a.1.0.1", None)] == [(each.id, each.auto_at) for each in found]
 
 
 async def test_a_question_waits_for_a_person(opened, log):
