@@ -212,7 +212,8 @@ async def keep_up(
             from cueline.cluster.dispatcher import Wanted  # noqa: PLC0415 - it imports Ray
             from cueline.cluster.up import Up  # noqa: PLC0415 - as above
 
-            actors = Up(connection, namespace, parts)
+            keeper = presence_of("up")
+            actors = Up(connection, namespace, parts, keeper)
             wanted = Wanted(hosts=hosts, runners=runners, recover=recover)
             try:
                 started = await actors.start(wanted)
@@ -220,7 +221,7 @@ async def keep_up(
                     address=connection.address,
                     namespace=namespace,
                     version=version("cueline"),
-                    keeper=presence_of("up"),
+                    keeper=keeper,
                     recover=recover,
                 )
                 record.write(log.path)

@@ -46,10 +46,14 @@ class Charge:
         owner = find(await self._board.all(), head.owner)
         if owner is not None and death_of(owner, self._clock.now()) is None:
             await self._board.leave(self._presence.incarnation)
-            by = f"process {owner.pid} on {owner.machine}"
-            raise ClusterError("this log", f"another `cueline up` has it ({by}); take that down")
+            raise taken(owner)
         self._version = head.version
-        self.epoch = await store.acquire(DISPATCHER, self._presence.incarnation, head.epoch)
+        try:
+            self.epoch = await store.acquire(DISPATCHER, self._presence.incarnation, head.epoch)
+        except FencedError:
+            # Another was quicker; it has beaten before.
+            await self.take()
+            return
         # At once: a fleet may take longer to start than silence counts as death.
         beating = beat_always(self._board, self._presence, self._clock)
         self._beating = asyncio.create_task(beating)
@@ -96,3 +100,9 @@ class Charge:
             self._beating.cancel()
         with suppress(CuelineError):
             await self._board.leave(self._presence.incarnation)
+
+
+def taken(by: Presence) -> ClusterError:
+    """Return what whoever wants a log is told of *by*, which has it."""
+    process = f"process {by.pid} on {by.machine}"
+    return ClusterError("this log", f"another `cueline up` has it ({process}); take that down")

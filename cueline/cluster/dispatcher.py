@@ -15,10 +15,10 @@ import ray
 
 from cueline.actors.background import Step, begin, told_of_trouble
 from cueline.actors.left_alone import AllBut, left_running
-from cueline.actors.presence import BEAT_SECONDS, find, presence_of
+from cueline.actors.presence import BEAT_SECONDS, ended, find, presence_of
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, call
-from cueline.cluster.charge import Charge
+from cueline.cluster.charge import Charge, taken
 from cueline.cluster.log_writer import open_log, start_writer
 from cueline.cluster.member import Member, News, Role
 from cueline.cluster.remote_store import RemoteStore
@@ -65,10 +65,10 @@ class Started:
 class DispatcherActor:
     """A process with a `Supervisor` in it, that owns the log's dispatcher stream."""
 
-    def __init__(self, site: Site, wanted: Wanted, up: str) -> None:
+    def __init__(self, site: Site, wanted: Wanted, keeper: Presence) -> None:
         self._site = site
         self._wanted = wanted
-        self._up = up
+        self._keeper = keeper
         self._store = RemoteStore(site)
         self._starting: asyncio.Task[Started] | None = None
         self._supervisor: Supervisor | None = None
@@ -79,6 +79,21 @@ class DispatcherActor:
         if ray.get_runtime_context().was_current_actor_reconstructed:
             # Nobody may be left who would start it again.
             self._starting = asyncio.create_task(self._start_again())
+
+    async def gives_way(self, keeper: Presence) -> bool:
+        """Whether we were left behind, and *keeper* may put another in our place.
+
+        Raises:
+            ClusterError: who keeps us lives, and is another; take that down.
+        """
+        ours = self._keeper
+        if keeper.incarnation == ours.incarnation:
+            return False
+        if ended(ours) is None:
+            raise taken(ours)
+        if self._supervisor is not None:
+            await self._charge.leave()
+        return True
 
     async def start(self) -> Started:
         """Take charge of the log; asked twice, it is one beginning.
@@ -114,7 +129,7 @@ class DispatcherActor:
         await self._take_charge()
         # First: what is said from here on is followed, what was said before is looked up.
         after = await self._store.last_position()
-        now, began = SystemClock().now(), await self._charge.began(self._up)
+        now, began = SystemClock().now(), await self._charge.began(self._keeper.incarnation)
         with closing(self._site.parts.index(self._store)) as index:
             left = await left_running(self._store, index, self._store, now=now, since=began)
         await self._supervise(None if self._wanted.recover else AllBut(left, after))
@@ -130,7 +145,7 @@ class DispatcherActor:
             pid=self.presence.pid,
             epoch=self._charge.epoch,
             recover=self._wanted.recover,
-            up=self._up,
+            up=self._keeper.incarnation,
             at=SystemClock().now(),
         )
         await self._record([started])

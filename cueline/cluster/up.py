@@ -2,8 +2,8 @@
 
 import asyncio
 from contextlib import suppress
-from uuid import uuid4
 
+import ray
 from ray.exceptions import RayError
 
 from cueline.actors.presence import machine_name
@@ -14,6 +14,7 @@ from cueline.cluster.dispatcher import DispatcherActor, Started, Wanted, end_act
 from cueline.cluster.runner_directory import living_nodes
 from cueline.cluster.site import VERSION, Parts, Site
 from cueline.errors import ClusterError, CuelineError
+from cueline.events.store import Presence
 
 OWNER = "up"
 START_SECONDS = 90.0
@@ -25,8 +26,11 @@ _AGAIN_SECONDS = 0.5
 class Up:
     """A log's detached actors, as the process that keeps them sees them."""
 
-    def __init__(self, connection: Connection, namespace: str, parts: Parts) -> None:
+    def __init__(
+        self, connection: Connection, namespace: str, parts: Parts, keeper: Presence
+    ) -> None:
         self._namespace = namespace
+        self._keeper = keeper
         self._site = Site(
             namespace=namespace,
             node=connection.node,
@@ -36,8 +40,8 @@ class Up:
             parts=parts,
         )
         self._dispatcher: Handle = None
-        self._version = VERSION
-        """Of what is taken down: all is ours once nobody else can have the log."""
+        self._version: str | None = VERSION
+        """Of what is taken down: all is ours once nobody else can have the log; None: nothing."""
 
     async def start(self, wanted: Wanted) -> Started:
         """Start the dispatcher, and with it everything else.
@@ -46,21 +50,34 @@ class Up:
             ClusterError: it does not start, or another has the log; the message says which.
             LogUnavailableError: the cluster cannot open the log.
         """
-        self._dispatcher = self._site.create(
-            DispatcherActor,
-            self._site.named("dispatcher"),
-            self._site,
-            wanted,
-            uuid4().hex,
-            restarts=True,
-        )
         try:
+            self._dispatcher = await self._own_dispatcher(wanted)
             started: Started = await call(self._dispatcher.start.remote(), START_SECONDS)
         except (*DEAD, *UNCLEAR) as error:
             reason = f"the dispatcher does not start ({type(error).__name__})"
             raise ClusterError("the cluster", reason) from error
         self._version = ""
         return started
+
+    async def _own_dispatcher(self, wanted: Wanted) -> Handle:
+        """Return one of ours, that has not begun; what a killed keeper left, it will find."""
+        dispatcher = self._new_dispatcher(wanted)
+        try:
+            with awake(dispatcher):
+                left = await call(dispatcher.gives_way.remote(self._keeper), START_SECONDS)
+        except ClusterError:
+            self._version = None
+            raise
+        if not left:
+            return dispatcher
+        ray.kill(dispatcher)
+        return self._new_dispatcher(wanted)
+
+    def _new_dispatcher(self, wanted: Wanted) -> Handle:
+        """Return a new one, or the one that is there: Ray hands that out under its name."""
+        name = self._site.named("dispatcher")
+        made_of = (self._site, wanted, self._keeper)
+        return self._site.create(DispatcherActor, name, *made_of, restarts=True)
 
     async def watch(self) -> list[str]:
         """Return what went wrong, once something did; hangs for about half a minute.
@@ -90,6 +107,8 @@ class Up:
 
     async def stop(self) -> None:
         """Have everything rest, and take it all down."""
+        if self._version is None:
+            return
         with suppress(*DEAD, *UNCLEAR, CuelineError):
             grace = self._site.parts.grace_seconds
             await call(self._dispatcher.stop.remote(grace), grace + STOP_SECONDS)

@@ -19,6 +19,15 @@ class Shaky(MemoryStore):
     """A log that is away for its next append, or does not answer it."""
 
     away = unheard = False
+    meeting = None
+    """Where those who look at it wait for each other, once."""
+
+    async def head(self, stream):
+        head = await super().head(stream)
+        if (meeting := self.meeting) is not None:
+            await meeting.wait()
+            self.meeting = None
+        return head
 
     async def append(self, writes, key):
         if self.away:
@@ -67,6 +76,17 @@ async def test_whoever_took_a_log_lives_from_then_on_whatever_it_does(scene):
     assert ["dispatcher"] == await scene.living()
     with pytest.raises(ClusterError, match=r"another `cueline up` has it \(process"):
         await scene.charge().take()
+    assert ["dispatcher"] == await scene.living()
+
+
+async def test_of_two_that_want_a_log_at_once_one_is_refused(scene):
+    scene.store.meeting = asyncio.Barrier(2)
+
+    takes = (scene.charge().take(), scene.charge().take())
+    ends = await asyncio.gather(*takes, return_exceptions=True)
+
+    [refused] = [end for end in ends if end is not None]
+    assert "this log: another `cueline up` has it" in str(refused)
     assert ["dispatcher"] == await scene.living()
 
 

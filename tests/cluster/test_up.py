@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 import ray
 
+from cueline.actors.presence import presence_of
 from cueline.cluster.connection import Connection
 from cueline.cluster.dispatcher import Wanted
 from cueline.cluster.site import VERSION, Site
@@ -36,12 +37,15 @@ async def test_an_up_that_is_refused_ends_only_what_it_started(monkeypatch, told
     # Of another version there may be one that lives.
     killed = set()
     there = [{"name": name, "namespace": "n"} for name in OURS | THEIRS]
-    dispatcher = SimpleNamespace(start=coming(told), stop=coming(None))
+    dispatcher = SimpleNamespace(
+        gives_way=coming(answer=False), start=coming(told), stop=coming(None)
+    )
     monkeypatch.setattr(Site, "create", lambda *_, **__: dispatcher)
     monkeypatch.setattr(ray.util, "list_named_actors", lambda **_: there)
     monkeypatch.setattr(ray, "get_actor", lambda name, _: name)
     monkeypatch.setattr(ray, "kill", killed.add)
-    up = Up(Connection("a:1", "here", ours=False), "n", SimpleNamespace(grace_seconds=0.0))
+    parts = SimpleNamespace(grace_seconds=0.0)
+    up = Up(Connection("a:1", "here", ours=False), "n", parts, presence_of("up"))
 
     with suppress(ClusterError):
         await up.start(Wanted())

@@ -4,10 +4,12 @@ import asyncio
 import os
 import signal
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 import ray
 
+from cueline.actors.presence import presence_of
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, call
 from cueline.cluster.dispatcher import DispatcherActor, Wanted
@@ -34,10 +36,14 @@ async def world(world_of):
         yield world
 
 
-@asynccontextmanager
-async def up(world, **wanted):
+def up_of(world, keeper=None):
     parts = parts_of(world.log)
-    kept = Up(world.cluster, namespace_of(parts.log_id), parts)
+    return Up(world.cluster, namespace_of(parts.log_id), parts, keeper or presence_of("up"))
+
+
+@asynccontextmanager
+async def up(world, keeper=None, **wanted):
+    kept = up_of(world, keeper)
     try:
         yield kept, await kept.start(Wanted(**wanted))
     finally:
@@ -109,11 +115,45 @@ async def test_a_session_that_somebody_drives_is_left_to_them(world):
 async def test_a_second_dispatcher_is_refused_while_the_first_lives(world):
     async with up(world) as (kept, _):
         site = kept._site
-        second = site.create(DispatcherActor, "second", site, Wanted(), "another")
+        second = site.create(DispatcherActor, "second", site, Wanted(), presence_of("up"))
 
         with pytest.raises(ClusterError, match=r"this log: another `cueline up` has it \(process"):
             await call(second.start.remote(), 60)
         ray.kill(second)
+
+
+async def test_a_second_up_on_the_same_cluster_is_refused_and_takes_nothing_down(world):
+    async with up(world) as (kept, first):
+        second = up_of(world)
+
+        with pytest.raises(ClusterError, match=rf"another .* has it \(process {os.getpid()} on"):
+            await second.start(Wanted())
+        await second.stop()
+
+        assert first == await call(kept._dispatcher.start.remote(), 20)
+
+
+async def test_what_a_killed_keeper_left_is_kept_as_the_next_one_wants_it(world):
+    gone = replace(presence_of("up"), process_started=1)
+    async with up(world, keeper=gone, recover=False) as (_, first):
+        await world.ask(SCRIPT, 1, tools=["repeatable"])
+        await world.begun()
+        before = await pids(world)
+
+        async with up(world, hosts=2) as (_, second):
+            await until_grown(world, before)
+            world.let_go()
+            assert "Done." == await world.result()
+    assert (first.epoch + 1, 0) == (second.epoch, second.found)
+    assert 1 == len(world.journal_lines())
+
+
+async def until_grown(world, before):
+    """Wait until another host is there, beside whoever was there *before*."""
+    clock = SystemClock()
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not before < await pids(world):
+            await clock.sleep(0.05)
 
 
 async def test_a_dispatcher_that_died_comes_back_and_keeps_its_hosts(world):
