@@ -146,12 +146,10 @@ async def drive(
         left = f"left at once; what was recorded stays, and goes on with\n  {way}"
         return left if beginning.recorded else _NOTHING
 
-    with _telling_whether(beginning, where, stream), Interrupts(pause, leave) as interrupts:
+    with _telling_whether(beginning, where, stream), Interrupts(pause, leave):
         await watch.catch_up(show=show_past)
         screen.show(where.note())
         async with placed(log, stream, where, watch) as place:
-            # Ray takes SIGTERM for itself when it starts.
-            interrupts.install()
             await beginning.record()
             if beginning.left:
                 watch.pause()

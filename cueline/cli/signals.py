@@ -23,18 +23,12 @@ class Interrupts:
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.getsignal(number) for number in _SIGNALS}
-        self.install()
+        self._before = {number: signal.signal(number, self._caught) for number in _SIGNALS}
         return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
-
-    def install(self) -> None:
-        """Take the signals; again after anybody else may have taken them."""
-        for number in _SIGNALS:
-            signal.signal(number, self._caught)
 
     def _caught(self, _number: int, _frame: FrameType | None) -> None:
         if not self._asked:

@@ -61,18 +61,13 @@ def connected(address: str | None, namespace: str) -> Iterator[Connection]:
     _prepare(ours=address is None)
     import ray  # noqa: PLC0415 - it reads the environment when it is imported
 
-    handler = signal.getsignal(signal.SIGTERM)
     try:
-        with _hushed():
+        with _hushed(), _sigterm_left_alone():
             session = _start(namespace) if address is None else None
             if address is not None:
                 _join(address, namespace)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise _explained(address, error) from error
-    finally:
-        # Ray sets its own, where it may, which would end the process before anything is drained.
-        if handler is not None and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, handler)
     # Ray's own debugger does the same: nothing else keeps what Ray says of a
     # process that died off the terminal.
     ray._private.worker._worker_logs_enabled = False  # noqa: SLF001
@@ -124,6 +119,22 @@ def _hushed() -> Iterator[None]:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nowhere)
+
+
+@contextmanager
+def _sigterm_left_alone() -> Iterator[None]:
+    """Keep Ray from handling SIGTERM: it would end this process before anything is drained."""
+    from ray._private import utils  # noqa: PLC0415 - as above
+
+    ours, theirs = signal.getsignal(signal.SIGTERM), utils.set_sigterm_handler
+    utils.set_sigterm_handler = lambda _: None
+    try:
+        yield
+    finally:
+        utils.set_sigterm_handler = theirs
+        # Its native half takes it as well, which nobody can keep it from.
+        if ours is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, ours)
 
 
 def _prepare(*, ours: bool) -> None:

@@ -1,8 +1,11 @@
 import asyncio
+import os
+import signal
 import subprocess
 import sys
 
 import pytest
+import ray
 
 from cueline.cluster import connection
 from cueline.cluster.connection import connected
@@ -40,3 +43,24 @@ async def test_ray_can_be_wanted_in_any_thread(monkeypatch):
 
     with pytest.raises(ClusterError, match="it cannot be started on this machine: no room"):
         await asyncio.to_thread(connect)
+
+
+def test_sigterm_while_ray_starts_is_for_whoever_starts_it(monkeypatch):
+    """D5: Ray's own handler, which it sets first of all, ends the process without a word."""
+    caught = []
+
+    def node(*_, **__):
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise RuntimeError("no room")
+
+    monkeypatch.setattr(connection, "_prepare", lambda *, ours: None)
+    monkeypatch.setattr(ray._private.node, "Node", node)
+    before = signal.signal(signal.SIGTERM, lambda *_: caught.append("ours"))
+
+    try:
+        with pytest.raises(ClusterError, match="no room"), connected(None, "x"):
+            pass
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+    assert ["ours"] == caught
