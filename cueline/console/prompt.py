@@ -64,11 +64,6 @@ class Prompts:
         self._typed = ""
         self._keyboard: Keyboard | None = None
 
-    @property
-    def empty(self) -> bool:
-        """Whether nobody has to be asked."""
-        return not self._waiting
-
     def ask(self, question: Question) -> None:
         """Add *question*; it is shown when those before it are answered."""
         self._waiting[question.approval] = question

@@ -117,7 +117,7 @@ async def asks_at_the_prompt(log, *heard):
         watch._followed.state = SESSION.evolve(watch.state, fact)
         watch._take(recorded, fact, show=True)
         await asyncio.gather(*watch._tasks)
-    return not watch._prompts.empty
+    return bool(watch._prompts._waiting)
 
 
 async def decide_elsewhere(log, **changes):

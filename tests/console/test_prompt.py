@@ -125,7 +125,7 @@ async def test_only_yes_is_yes(person, keys, verdict):
     await person.press(keys)
 
     assert [("one.1.0.1", verdict)] == person.given
-    assert person.prompts.empty
+    assert {} == person.prompts._waiting
 
 
 async def test_whether_it_happened_needs_an_answer(person):
