@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, c
 from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, SchemaError
 
 from cueline.errors import ConfigError, ToolFailedError
 
@@ -133,6 +133,9 @@ def model(
         made.model_json_schema()
     except PydanticUserError as error:
         raise ConfigError(subject(function), error.message.splitlines()[0]) from None
+    except SchemaError as error:  # a pattern, above all
+        reason = str(error).splitlines()[-1].removeprefix("error: ")
+        raise ConfigError(subject(function), reason) from None
     return made
 
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from typing import Annotated
 
 import pytest
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from cueline.errors import ConfigError, ToolFailedError, ToolImportError
@@ -119,6 +121,13 @@ def test_a_tool_declares_one_thing_of_doing_it_twice():
 def test_a_declaration_that_cannot_hold_is_refused(options, fault):
     with pytest.raises(ConfigError, match=fault):
         tool(**options)(EXAMPLES.exists)
+
+
+def test_a_pattern_that_cannot_be_held_to_is_refused():
+    def dial(number: Annotated[str, Field(pattern="(?=.*[0-9]).+")]) -> None: ...
+
+    with pytest.raises(ConfigError, match=r"tool dial: look-around, .* is not supported"):
+        tool(dial)
 
 
 # It would fail in every call, as if it had run.
