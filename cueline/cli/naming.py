@@ -52,10 +52,11 @@ async def find_session(store: "EventStore", log: Path, name: str) -> str:
 async def known_sessions(store: "EventStore", log: Path) -> list[str]:
     """Return the ids of all sessions, the last changed first."""
     from cueline.cli.opened import views_of
+    from cueline.projections.row import ask
 
     async with views_of(log, store) as views:
-        rows = views.db.execute("SELECT stream FROM sessions ORDER BY updated_us DESC")
-        return [shown(stream) for (stream,) in rows]
+        newest_first = "SELECT stream FROM sessions ORDER BY updated_us DESC"
+        return [shown(stream) for (stream,) in ask(views.db, "sessions", newest_first)]
 
 
 def complete_session(ctx: typer.Context, incomplete: str) -> list[str]:

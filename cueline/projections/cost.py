@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from sqlite_utils import Database
 
-from cueline.projections.row import matching
+from cueline.projections.row import ask, matching
 
 By = Literal["session", "agent", "model", "day", "tree"]
 _NAMES: dict[By, str] = {
@@ -82,7 +82,7 @@ def spent(
             ("day <= ?", until),
         ]
     )
-    rows = db.execute(_USED.format(name=_NAMES[by], where=where), values).fetchall()
+    rows = ask(db, "usage", _USED.format(name=_NAMES[by], where=where), values)
     sums = _summed(rows)
     if by == "day":
         return sorted(sums, key=lambda each: each.name)
@@ -96,7 +96,7 @@ def total(every: Iterable[Spent]) -> Spent:
 
 def below(db: Database, stream: str) -> tuple[int, Decimal]:
     """Return how many sessions descend from one, and what they cost."""
-    costs = [Decimal(cost) for _, cost in db.execute(_TREE, [stream])]
+    costs = [Decimal(cost) for _, cost in ask(db, "sessions", _TREE, [stream])]
     return len(costs), sum(costs, Decimal(0))
 
 

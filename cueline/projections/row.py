@@ -60,20 +60,27 @@ _LARGEST = 2**63 - 1
 def select(
     db: Database, model: type[M], where: str, parameters: Sequence[object] = (), limit: int = -1
 ) -> list[M]:
-    """Return what the rows that fit say.
+    """Return what the rows that fit say; raises as `ask` does."""
+    wanted = ", ".join(f"{model.TABLE}.{name}" for name in columns(model))
+    sql = f"SELECT {wanted} FROM {model.TABLE} {where} LIMIT ?"  # noqa: S608 - no word of it comes from outside
+    flags = [n for n, (_, kind) in enumerate(typed_fields(model)) if kind is bool]
+    found = ask(db, model.TABLE, sql, [*parameters, min(limit, _LARGEST)])
+    return list(starmap(model, (_with_flags(row, flags) for row in found)))
+
+
+def ask(
+    db: Database, table: str, sql: str, parameters: Sequence[object] = ()
+) -> list[tuple[Any, ...]]:
+    """Return the rows that *sql* finds in *table*.
 
     Raises:
         LogUnavailableError: the file is damaged; do what the message says.
     """
-    wanted = ", ".join(f"{model.TABLE}.{name}" for name in columns(model))
-    sql = f"SELECT {wanted} FROM {model.TABLE} {where} LIMIT ?"  # noqa: S608 - no word of it comes from outside
-    flags = [n for n, (_, kind) in enumerate(typed_fields(model)) if kind is bool]
     try:
-        found = db.execute(sql, [*parameters, min(limit, _LARGEST)]).fetchall()
+        return list(db.execute(sql, parameters).fetchall())
     except sqlite3.DatabaseError as error:
         reason = f"{error}; delete their file beside the log, it is filled again"
-        raise LogUnavailableError(f"the {model.TABLE} read model", reason) from error
-    return list(starmap(model, (_with_flags(row, flags) for row in found)))
+        raise LogUnavailableError(f"the {table} read model", reason) from error
 
 
 def _with_flags(row: tuple[Any, ...], flags: list[int]) -> Sequence[Any]:

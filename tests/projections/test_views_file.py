@@ -10,6 +10,7 @@ from sqlite_utils.db import sqlite3
 from cueline.errors import LogUnavailableError
 from cueline.projections import views as module
 from cueline.projections.audit import audit
+from cueline.projections.cost import below, spent
 from cueline.projections.session import list_sessions
 from cueline.projections.views import Views, views_path
 from cueline.testing.wait import await_until
@@ -87,12 +88,20 @@ async def test_a_damaged_file_that_cannot_be_made_anew_is_as_soon_as_it_can(busy
     assert 3 == len(list_sessions(busy.views.db))
 
 
-async def test_who_looks_at_damage_is_told_what_to_do(busy):
+@pytest.mark.parametrize(
+    ("table", "look"),
+    [
+        ("sessions", list_sessions),
+        ("usage", spent),
+        ("sessions", lambda db: below(db, "session-default/a")),
+    ],
+)
+async def test_who_looks_at_damage_is_told_what_to_do(busy, table, look):
     await busy.caught_up()
-    spoil(busy, "sessions")
+    spoil(busy, table)
 
     with pytest.raises(LogUnavailableError, match="delete their file"):
-        list_sessions(busy.views.db)
+        look(busy.views.db)
 
 
 async def test_who_waits_for_another_process_lets_others_run(busy):
