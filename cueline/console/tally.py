@@ -1,6 +1,6 @@
 """What a session has used and what was recovered in it, counted from its facts."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from decimal import Decimal
 
@@ -16,6 +16,8 @@ from cueline.events.session import (
     ToolFailed,
     ToolInDoubt,
 )
+
+_NO_SUMS = frozenset({"partial", "began_at", "updated_at", "inherited"})
 
 
 @dataclass
@@ -51,13 +53,21 @@ class Tally:
 
     def after(self, fact: Fact, recorded_at: datetime) -> "Tally":
         """Count one fact, and return the tally that goes on: a fork begins a new one."""
-        tally = Tally(inherited=self) if isinstance(fact, SessionForked) else self
+        tally = Tally(inherited=self._whole()) if isinstance(fact, SessionForked) else self
         tally.began_at = tally.began_at or recorded_at
         tally.updated_at = recorded_at
         tally.count(fact)
         tally.degraded_calls += getattr(fact, "degraded", False)
         tally.partial = getattr(fact, "partial", tally.partial)
         return tally
+
+    def _whole(self) -> "Tally":
+        """Return these sums with those that a fork inherited: what a fork of it inherits."""
+        past = self.inherited
+        if past is None:
+            return self
+        names = [each.name for each in fields(self) if each.name not in _NO_SUMS]
+        return Tally(**{name: getattr(self, name) + getattr(past, name) for name in names})
 
     def count(self, fact: Fact) -> None:
         """Add what *fact* says."""

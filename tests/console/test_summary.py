@@ -62,6 +62,15 @@ def test_what_a_fork_inherited_was_not_spent_by_it(telling):
     assert "  inherited: 1 turn, $0.0123" == lines[-1]
 
 
+def test_a_fork_of_a_fork_inherits_from_both(telling):
+    told(telling, REPLIED, forked(version=3), REPLIED, forked(version=7), REPLIED)
+
+    lines = [line.text for line in summary("one", "running", telling.tally)]
+
+    assert "session one: running · 1 turn · " in lines[0]
+    assert "  inherited: 2 turns, $0.0246" == lines[-1]
+
+
 # 000-021: how much of the budget is used, where there is one.
 def test_the_cost_line_says_how_much_of_the_budget_is_used(telling):
     limits = Limits(max_cost=Decimal("0.05"))
