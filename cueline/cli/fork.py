@@ -127,11 +127,14 @@ def _with_time_to_answer(agent: "AgentSpec", wish: "Wish", outside: "Outside") -
     """Return *agent*, whose questions wait as long as is set here, unless its own file said."""
     from cueline.cli.starting import with_time_to_answer
     from cueline.config.settings import APPROVAL_SECONDS
+    from cueline.deciders.policy_fault import faults
 
     if APPROVAL_SECONDS in agent.limit_sources:
         return agent
     approval = outside.held().settings.approval
     policy = with_time_to_answer(agent.policy, approval, attended=wish.attended)
+    if any(faults(policy)):
+        return agent  # a reminder, or the grant that comes by itself, would come too late
     return agent.model_copy(update={"policy": policy})
 
 

@@ -149,14 +149,16 @@ def check_channel(agent: AgentSpec, wish: Wish) -> None:
     Raises:
         ConfigError: the message says how somebody could be.
     """
-    if wish.attended or wish.detach or agent.policy.hooks:
+    told = any(hook.on != "notify" for hook in agent.policy.hooks)
+    if wish.attended or wish.detach or told:
         return
     if tools := asked_about(agent):
         raise ConfigError(
             agent.name,
             f"it asks before it calls {', '.join(tools)}, and nobody can be asked here; "
             "run it in a terminal, or with --detach and answer with `cueline approve`, "
-            "or name a hook in its [policy], or start it with --auto-approve",
+            "or name a hook in its [policy] that tells of questions, "
+            "or start it with --auto-approve",
         )
 
 

@@ -43,7 +43,10 @@ def _bands(policy: Policy) -> Iterator[tuple[str, str]]:
 def _times(policy: Policy) -> Iterator[tuple[str, str]]:
     after, deadline = policy.auto_approve_after, policy.approval_seconds
     if after is not None and after >= deadline:
-        yield "auto_approve_after", f"a question expires before, after {deadline:g} s"
+        yield (
+            "auto_approve_after",
+            f"a question expires before, after {deadline:g} s (approval_seconds)",
+        )
     if policy.escalate_to and policy.on_expiry != "escalate":
         yield "escalate_to", 'it needs on_expiry = "escalate"'
     for rule in policy.rules if policy.escalate_to else ():
@@ -87,4 +90,7 @@ def _of_hook(hook: Hook, policy: Policy) -> Iterator[tuple[str, str]]:
     if hook.on != "reminder" and hook.after_seconds:
         yield "after_seconds", "only a reminder comes after a time"
     if hook.on == "reminder" and not 0 < hook.after_seconds < policy.approval_seconds:
-        yield "after_seconds", f"a question waits from 0 to {policy.approval_seconds:g} s"
+        yield (
+            "after_seconds",
+            f"a question waits from 0 to {policy.approval_seconds:g} s (approval_seconds)",
+        )

@@ -135,3 +135,13 @@ def test_a_fork_of_an_agent_that_would_ask_records_nothing_where_nobody_can_be_a
     assert "it asks before it calls delete_file, and nobody can be asked here" in forked.stderr
     assert before == shell("audit").stdout
     assert not list(shell.folder.glob("work-*"))
+
+
+def test_a_hook_that_tells_of_no_question_reaches_nobody_who_could_answer(shell):
+    more = shell.reachable.replace("asked", "notify")
+    agent = shell.agent(shell.deletes, tools=("delete_file",), more=more)
+
+    done = shell("run", "Tidy", "--agent", agent, "--inline", "--id", "one")
+
+    assert 2 == done.exit_code
+    assert "nobody can be asked here" in done.stderr

@@ -230,6 +230,20 @@ def test_an_approval_waits_as_long_as_the_settings_say(shell):
     assert 7200.0 == shell.json("export", "one")["policy"]["approval_seconds"]
 
 
+# Nobody can mend the policy of a fork: what takes longer than is set here would never come.
+def test_a_fork_waits_as_long_as_its_policy_takes(shell):
+    policy = f"[policy]\nauto_approve_after = 600\n{shell.reachable}"
+    agent = shell.agent(shell.deletes, tools=("delete_file",), more=policy)
+    (shell.folder / "work" / "list.txt").write_text("Ada\n")
+    run(shell, agent)
+    settings(shell, '[approval]\ndetached_seconds = "1m"\n')
+
+    done = shell("fork", "one", "--at", "1", "--id", "two", "--inline")
+
+    assert 3 == done.exit_code, done.output
+    assert 86400.0 == shell.json("export", "two")["policy"]["approval_seconds"]
+
+
 def test_require_approval_goes_before_a_file_that_says_off(shell):
     """000-023."""
     policy = '[policy]\napproval = "off"\nhooks = [{ on = "asked", command = ["true"] }]\n'
