@@ -22,12 +22,14 @@ if TYPE_CHECKING:
         RetryPolicy,
         Rule,
     )
+    from cueline.events.session import ApprovalRequested, SessionEvent
     from cueline.library import Runtime, open_runtime
     from cueline.session import Result, Session
     from cueline.tools.tool import Tool, ToolContext, tool
 
 __all__ = [
     "Agent",
+    "ApprovalRequested",
     "BreakerPolicy",
     "CuelineError",
     "Fallback",
@@ -40,6 +42,7 @@ __all__ = [
     "Rule",
     "Runtime",
     "Session",
+    "SessionEvent",
     "SystemClock",
     "Tool",
     "ToolContext",
@@ -52,6 +55,7 @@ __all__ = [
 
 _HOMES = {
     "Agent": "cueline.agent",
+    "ApprovalRequested": "cueline.events.session",
     "BreakerPolicy": "cueline.events.agent",
     "CuelineError": "cueline.errors",
     "Fallback": "cueline.events.agent",
@@ -64,6 +68,7 @@ _HOMES = {
     "Rule": "cueline.events.agent",
     "Runtime": "cueline.library",
     "Session": "cueline.session",
+    "SessionEvent": "cueline.events.session",
     "SystemClock": "cueline.clock",
     "Tool": "cueline.tools.tool",
     "ToolContext": "cueline.tools.tool",

@@ -1,7 +1,7 @@
 """The public names of the package."""
 
 from collections.abc import Iterator
-from typing import get_args
+from typing import get_args, get_type_hints
 
 from pydantic import BaseModel
 
@@ -41,3 +41,11 @@ def shapes_in(kind: object) -> Iterator[str]:
 
 def test_all_that_an_agent_is_made_of_is_public():
     assert set(shapes_in(cueline.Agent)) <= set(cueline.__all__)
+
+
+def test_what_a_session_tells_and_is_asked_can_be_named():
+    told = get_type_hints(cueline.Session.events)["return"]
+
+    assert (cueline.SessionEvent,) == get_args(told)
+    assert cueline.ApprovalRequested is get_type_hints(cueline.Session.approve)["request"]
+    assert cueline.ApprovalRequested in get_args(cueline.SessionEvent)
