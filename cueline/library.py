@@ -100,6 +100,9 @@ class Runtime:
     ) -> Session:
         """Start a session of *agent*, and drive it as long as this runtime is open.
 
+        Cancelled before it returns, it may have recorded the session, or not: who gave it
+        an id can `resume` that, which drives it, or says that there is none.
+
         Args:
             agent: who works.
             goal: what the agent is told first; without one the session is idle

@@ -24,7 +24,8 @@ def locate(tool: object, module_name: str) -> str:
     names = vars(module).items() if module else ()
     name = next((name for name, value in names if value is tool), None)
     if module is None or name is None:
-        reason = f"not at the top level of module {module_name}: put it there, under a name"
+        where = f"not at the top level of {module_name}, the module of its function"
+        reason = f"{where}: put it there, under a name, or call that from a function of your own"
         raise ToolImportError(str(getattr(tool, "name", tool)), reason)
     return f"{address(module, name)}:{name}"
 
