@@ -156,6 +156,21 @@ async def test_nobody_owns_a_session_that_was_set_aside_until_it_is_tried_again(
     assert [SESSION] == await world.host.active()
 
 
+async def test_who_sets_a_session_aside_takes_it_from_nobody():
+    # I3: a host that thaws, and fails over a session that is another's by now.
+    valve = Valve(says("from the past"))
+    scene = Scene({(1, 1): valve, (1, 2): Valve()})
+    frozen = await scene.begin()
+    world = await scene.world()
+    frozen.host._outfits.give_back = None
+
+    valve.opened.set()
+    await scene.clock.settle()
+
+    assert [SESSION] == [stream for stream, _ in frozen.troubles]
+    assert world.name == (await scene.outside.store.head(SESSION)).owner
+
+
 async def test_a_bug_in_one_session_is_reported_and_leaves_its_neighbours_alone():
     scene = Scene([says("done")])
     world = await scene.begin()

@@ -7,9 +7,9 @@ import pytest
 from cueline.actors.presence import BEAT_SECONDS, living, presence_of
 from cueline.cluster.charge import Charge
 from cueline.cluster.order import DISPATCHER
-from cueline.errors import ClusterError, FencedError, LogUnavailableError
+from cueline.errors import ClusterError, FencedError, LogLostError, LogUnavailableError
 from cueline.events.codec import Codec
-from cueline.events.dispatcher import HostLost, RunnerRemoved
+from cueline.events.dispatcher import DispatcherStarted, HostLost, RunnerRemoved
 from cueline.events.journal import Journal
 from cueline.stores import MemoryPresence, MemoryStore
 from cueline.testing.clock import NOON, FakeClock
@@ -18,7 +18,8 @@ from cueline.testing.clock import NOON, FakeClock
 class Shaky(MemoryStore):
     """A log that is away for its next append, or does not answer it."""
 
-    away = unheard = False
+    away = None
+    unheard = False
     meeting = None
     """Where those who look at it wait for each other, once."""
 
@@ -30,9 +31,9 @@ class Shaky(MemoryStore):
         return head
 
     async def append(self, writes, key):
-        if self.away:
-            self.away = False
-            raise LogUnavailableError("log.db", "the disk is full")
+        if self.away is not None:
+            error, self.away = self.away, None
+            raise error
         done = await super().append(writes, key)
         if self.unheard:
             self.unheard = False
@@ -61,6 +62,18 @@ class Scene:
 
 FIRST = HostLost(incarnation="host-1", evidence="it is silent", at=NOON)
 NEXT = RunnerRemoved(incarnation="runner-1", evidence="it has left", at=NOON)
+
+
+def started(up, epoch):
+    return DispatcherStarted(
+        incarnation="dispatcher-1",
+        machine="here",
+        pid=1,
+        epoch=epoch,
+        recover=True,
+        up=up,
+        at=NOON,
+    )
 
 
 @pytest.fixture
@@ -94,10 +107,12 @@ async def test_a_log_that_was_left_is_the_next_ones(scene):
     first, second = scene.charge(), scene.charge()
     await first.take()
     await first.leave()
+    await scene.clock.advance(BEAT_SECONDS)
+    left = await scene.living()
 
     await second.take()
 
-    assert (1, 2) == (first.epoch, second.epoch)
+    assert ([], 1, 2) == (left, first.epoch, second.epoch)
 
 
 async def test_one_that_another_has_succeeded_records_nothing(scene):
@@ -113,13 +128,33 @@ async def test_one_that_another_has_succeeded_records_nothing(scene):
 async def test_what_cannot_be_recorded_now_is_recorded_later(scene):
     charge = scene.charge()
     await charge.take()
-    scene.store.away = True
+    scene.store.away = LogUnavailableError("log.db", "the disk is full")
     recording = asyncio.create_task(charge.record([FIRST]))
 
     await scene.clock.advance(BEAT_SECONDS)
     await recording
 
     assert [FIRST] == await scene.facts()
+
+
+async def test_for_a_log_that_is_lost_nobody_waits(scene):
+    charge = scene.charge()
+    await charge.take()
+    scene.store.away = LogLostError("log.db", "it was removed")
+
+    with pytest.raises(LogLostError):
+        await charge.record([FIRST])
+
+
+# Ray may have started its dispatcher again since: what ran before is not what it found.
+async def test_an_up_began_where_its_first_dispatcher_did(scene):
+    for up in ("before", "now", "now"):
+        charge = scene.charge()
+        await charge.take()
+        await charge.record([started(up, charge.epoch)])
+        await charge.leave()
+
+    assert 2 == await charge.began("now")
 
 
 # `cueline down` may come in the middle of an append.

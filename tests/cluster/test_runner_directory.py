@@ -1,5 +1,6 @@
 """What a host knows of runners: which answer, and which are gone."""
 
+import asyncio
 from types import SimpleNamespace
 
 import pytest
@@ -48,6 +49,18 @@ async def test_one_that_has_left_the_board_is_gone_when_ray_reports_its_exit(dir
 
     evidence = "Ray reports that the process of runner runner-1 has exited"
     assert evidence == await directory.gone("runner-1")
+
+
+async def test_of_one_that_has_died_the_dispatchers_word_is_waited_for(directory, monkeypatch):
+    # With it comes the name of the next runner.
+    monkeypatch.setattr(runner_directory, "NEWS_SECONDS", 3600.0)
+    directory.find("runner-1").died = True
+    asking = asyncio.create_task(directory.gone("runner-1"))
+    await asyncio.wait([asking], timeout=0)
+
+    directory.know([], {"runner-1": "it has ended"})
+
+    assert "it has ended" == await asyncio.wait_for(asking, 5)
 
 
 async def test_one_that_nobody_heard_of_and_that_is_not_there_has_left(directory):

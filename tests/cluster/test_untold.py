@@ -24,6 +24,19 @@ async def test_what_was_told_is_told_once():
     assert [] == await untold.take(0)
 
 
+async def test_who_asks_again_hangs_until_there_is_more():
+    untold = Untold()
+    untold.add("one")
+    await untold.take(3600)
+    asking = asyncio.create_task(untold.take(3600))
+    await asyncio.wait([asking], timeout=0)
+    hung = not asking.done()
+
+    untold.add("two")
+
+    assert (True, ["two"]) == (hung, await asyncio.wait_for(asking, 5))
+
+
 async def test_the_last_ones_are_kept_where_nobody_asks():
     untold = Untold(2)
     for number in range(5):
