@@ -61,6 +61,17 @@ def test_a_person_has_the_time_of_the_question_not_that_of_its_reminder():
     assert f"a person has to decide (until {date_time(later(300))}): approve" in why
 
 
+def test_of_several_questions_the_one_that_ends_first_says_until_when():
+    sooner = question("1.0", "1.1.0.1").model_copy(update={"deadline_at": later(200)})
+    waiting = SessionWaiting(kind="approval", why="1.1.0.1, 1.1.1.1")
+    both = sooner, question("1.1", "1.1.1.1")
+    past = given(*up_to_reply("delete", "delete"), *both, waiting)
+
+    why, *_ = way_on(past.state, "one", DEFAULT_LOG, "resume", now=later(100))
+
+    assert f"(until {date_time(later(200))})" in why
+
+
 def test_nobody_is_sent_to_answer_a_question_whose_time_is_over():
     assert ["the time to decide is over; go on with", "resume"] == asked_for(301)
     assert ["the time to decide is over; it goes on by itself"] == asked_for(301, owned=True)

@@ -17,6 +17,16 @@ def test_the_end_of_a_wait_is_shown_with_its_day(shell):
     assert 2 == asked.stdout.count(f"until {until}")
 
 
+def test_a_program_is_told_until_when_a_question_waits_not_when_people_are_reminded(shell):
+    reminder = '[[policy.hooks]]\non = "reminder"\nafter_seconds = 60\ncommand = ["true"]\n'
+    agent = shell.agent(shell.deletes, tools=("delete_file",), more=shell.reachable + reminder)
+
+    asked = shell.json("run", "Tidy up", "--agent", agent, "--inline", "--id", "one")
+
+    (pending,) = shell.json("pending")
+    assert pending["deadline_at"] == asked["waiting"]["deadline_at"]
+
+
 def test_a_question_that_expired_is_not_waited_for_again(shell):
     soon = "[policy]\napproval_seconds = 0.001\n"
     agent = shell.agent(shell.deletes, tools=("delete_file",), more=soon + shell.reachable)
