@@ -13,8 +13,8 @@ from pathlib import Path
 
 from cueline.actors.approval_gate import ApprovalGate, GatePort
 from cueline.actors.background import Trouble
+from cueline.actors.collaborator import RunnerDirectory
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
-from cueline.actors.effect import RunnerDirectory
 from cueline.actors.lookout import Lookout
 from cueline.actors.presence import living, machine_name, presence_of
 from cueline.actors.session_host import SessionHost

@@ -13,8 +13,8 @@ from typing import Protocol, TypeVar
 
 from cueline.actors import inbox
 from cueline.actors.approval_gate import GatePort
+from cueline.actors.collaborator import Collaborators, RunnerDirectory
 from cueline.actors.cost_ledger import LedgerPort
-from cueline.actors.effect import Collaborators, RunnerDirectory
 from cueline.actors.grace import GRACE_SECONDS
 from cueline.actors.lookout import Lookout
 from cueline.agent import Agent, secret_names, secret_values

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from cueline.actors.alarm import Alarm
 from cueline.actors.breakers import Breakers
-from cueline.actors.effect import Collaborators
+from cueline.actors.collaborator import Collaborators
 from cueline.actors.entity import Entity, Steps
 from cueline.actors.family import asked_for
 from cueline.actors.grace import Graces

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import cast
 
 from cueline.actors.approval_gate import ApprovalName
-from cueline.actors.effect import Collaborators
+from cueline.actors.collaborator import Collaborators
 from cueline.actors.entity import RETRY_SECONDS, Entity
 from cueline.deciders.approval import Vote, valid_until, vote_of
 from cueline.deciders.budget import Raise

@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import datetime
 from itertools import islice
 
-from cueline.actors.effect import Collaborators
+from cueline.actors.collaborator import Collaborators
 from cueline.actors.foreign import foreign
 from cueline.actors.model import ModelReply, ModelRequest
 from cueline.actors.outfit import Outfit

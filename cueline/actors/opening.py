@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from cueline.actors.effect import Collaborators
+from cueline.actors.collaborator import Collaborators
 from cueline.actors.entity import Entity
 from cueline.deciders.prompt_opening import FOLD
 from cueline.deciders.session import DRIVEN, SessionState, following

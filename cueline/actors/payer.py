@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
 
+from cueline.actors.collaborator import Collaborators
 from cueline.actors.cost_ledger import LedgerPort
-from cueline.actors.effect import Collaborators
 from cueline.actors.entity import Entity
 from cueline.actors.foreign import foreign
 from cueline.actors.model import ModelRequest, TokenCounter

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 
-from cueline.actors.effect import Collaborators
+from cueline.actors.collaborator import Collaborators
 from cueline.actors.entity import RETRY_SECONDS, Entity
 from cueline.actors.guard import AskProbe, Guards
 from cueline.actors.model_call import ModelCaller

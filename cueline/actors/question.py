@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Final
 
 from cueline.actors.approval_gate import ApprovalName
-from cueline.actors.effect import Collaborators
+from cueline.actors.collaborator import Collaborators
 from cueline.actors.outfit import Outfit
 from cueline.deciders.approval import AUTO_APPROVER, AUTO_IN_TIME
 from cueline.deciders.policy import Judgement

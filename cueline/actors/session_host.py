@@ -8,8 +8,8 @@ from typing import Protocol
 from cueline.actors.alarm import Alarm
 from cueline.actors.background import Trouble, unharmed
 from cueline.actors.breakers import Breakers
+from cueline.actors.collaborator import Collaborators
 from cueline.actors.drive import Drive
-from cueline.actors.effect import Collaborators
 from cueline.actors.entity import Entity
 from cueline.actors.outfit import Outfits
 from cueline.actors.owner import aside

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from cueline.actors.effect import RUNNER_SECONDS, Collaborators
+from cueline.actors.collaborator import RUNNER_SECONDS, Collaborators
 from cueline.actors.entity import Entity, Steps
 from cueline.actors.guard import AskProbe, Guards
 from cueline.actors.hand import Hand

@@ -4,7 +4,7 @@ from collections.abc import Awaitable
 from datetime import timedelta
 from typing import TypeVar
 
-from cueline.actors.effect import REACH_SECONDS, RUNNER_SECONDS, Collaborators
+from cueline.actors.collaborator import REACH_SECONDS, RUNNER_SECONDS, Collaborators
 from cueline.actors.outfit import Outfit
 from cueline.actors.output import CHARACTERS, told_of
 from cueline.actors.runner import CallName, RunnerPort, ToolReport, digest_of_order

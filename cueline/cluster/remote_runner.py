@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Literal, cast
 
-from cueline.actors.effect import REACH_SECONDS
+from cueline.actors.collaborator import REACH_SECONDS
 from cueline.actors.runner import CallName, ToolReport
 from cueline.actors.tool import Finding, ToolOrder
 from cueline.clock import SystemClock

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from cueline.actors.effect import DEAF_SECONDS, RUNNER_SECONDS
+from cueline.actors.collaborator import DEAF_SECONDS, RUNNER_SECONDS
 from cueline.actors.presence import BEAT_SECONDS, presence_of
 from cueline.actors.runner import CallName, Runner
 from cueline.actors.tool import ToolOrder

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import ray
 from ray._private.state import state
 
-from cueline.actors.effect import RUNNER_SECONDS
+from cueline.actors.collaborator import RUNNER_SECONDS
 from cueline.actors.presence import ended, find, silent_seconds
 from cueline.actors.runner import RunnerPort
 from cueline.clock import SystemClock

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from cueline.actors.effect import DEAF_SECONDS
+from cueline.actors.collaborator import DEAF_SECONDS
 from cueline.actors.presence import SILENCE_SECONDS, beat_always, presence_of
 from cueline.actors.session_host import SessionHost
 from cueline.clock import SystemClock, boot_seconds

@@ -11,9 +11,9 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from cueline.actors.approval_gate import ApprovalGate, GatePort
 from cueline.actors.background import Trouble
+from cueline.actors.collaborator import RunnerDirectory
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.dispatcher import WorkIndex
-from cueline.actors.effect import RunnerDirectory
 from cueline.actors.session_host import SessionHost
 from cueline.actors.tool import ToolExecutor
 from cueline.clock import SystemClock

@@ -21,9 +21,9 @@ from pydantic import JsonValue, SecretStr
 
 from cueline.actors.approval_gate import ApprovalGate, GatePort
 from cueline.actors.background import begin
+from cueline.actors.collaborator import Collaborators, nobody_estimates, nobody_told
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.dispatcher import Dispatcher
-from cueline.actors.effect import Collaborators, nobody_estimates, nobody_told
 from cueline.actors.inbox import ask_start, post
 from cueline.actors.model import Model
 from cueline.actors.runner import Runner, RunnerPort

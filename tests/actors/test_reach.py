@@ -2,7 +2,7 @@
 
 import pytest
 
-from cueline.actors.effect import REACH_SECONDS, RUNNER_SECONDS
+from cueline.actors.collaborator import REACH_SECONDS, RUNNER_SECONDS
 from cueline.actors.grace import GRACE_SECONDS
 from cueline.actors.runner import CallName
 from cueline.errors import RunnerGoneError, StaleOrderError

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from cueline.actors.effect import RUNNER_SECONDS
+from cueline.actors.collaborator import RUNNER_SECONDS
 from cueline.actors.followed import Followed
 from cueline.actors.lookout import Lookout
 from cueline.actors.owner import aside

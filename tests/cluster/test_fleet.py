@@ -10,7 +10,7 @@ import pytest
 import ray
 from ray.exceptions import ActorDiedError, RaySystemError
 
-from cueline.actors.effect import RUNNER_SECONDS
+from cueline.actors.collaborator import RUNNER_SECONDS
 from cueline.actors.presence import presence_of
 from cueline.clock import SystemClock
 from cueline.cluster import command as commands

@@ -6,7 +6,7 @@ import sys
 import pytest
 from ray.exceptions import ActorDiedError, ActorUnavailableError
 
-from cueline.actors.effect import DEAF_SECONDS, RUNNER_SECONDS
+from cueline.actors.collaborator import DEAF_SECONDS, RUNNER_SECONDS
 from cueline.actors.runner import CallName, Runner
 from cueline.actors.tool import ToolOutput
 from cueline.cluster import runner as runners
