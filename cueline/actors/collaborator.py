@@ -9,7 +9,6 @@ from pydantic import JsonValue
 
 from cueline.actors.approval_gate import GatePort
 from cueline.actors.cost_ledger import LedgerPort
-from cueline.actors.grace import GRACE_SECONDS
 from cueline.actors.model import ModelFactory
 from cueline.actors.runner import RunnerPort
 from cueline.clock import Clock
@@ -47,23 +46,6 @@ class RunnerDirectory(Protocol):
         ...
 
 
-def nothing_to_see(
-    _tool: ToolSpec, _arguments: Mapping[str, JsonValue], _workspace: Workspace | None
-) -> str:
-    """Show no difference."""
-    return ""
-
-
-async def nobody_estimates(_tool: ToolSpec, _arguments: Mapping[str, JsonValue]) -> Estimate:
-    """Know nothing of what a call will cost."""
-    return Estimate(problem="nobody estimates here")
-
-
-async def nobody_told(_agent: AgentSpec, _hook: Hook, _news: bytes) -> str | None:
-    """Tell nobody."""
-    return "nobody runs hooks here"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collaborators:
     """Whom a session host works with."""
@@ -77,11 +59,11 @@ class Collaborators:
     gate: GatePort
     check_call: Callable[[ToolSpec, Mapping[str, JsonValue]], str | None]
     """What the model is told of arguments that do not fit; None when they do."""
-    estimate: Callable[[ToolSpec, Mapping[str, JsonValue]], Awaitable[Estimate]] = nobody_estimates
+    estimate: Callable[[ToolSpec, Mapping[str, JsonValue]], Awaitable[Estimate]]
     """What a call will cost, of a tool that estimates each."""
-    preview: Callable[[ToolSpec, Mapping[str, JsonValue], Workspace | None], str] = nothing_to_see
+    preview: Callable[[ToolSpec, Mapping[str, JsonValue], Workspace | None], str]
     """What a call would change, as a unified diff, where that can be seen."""
-    tell: Callable[[AgentSpec, Hook, bytes], Awaitable[str | None]] = nobody_told
+    tell: Callable[[AgentSpec, Hook, bytes], Awaitable[str | None]]
     """Runs a hook with what there is to tell; returns why nobody was reached, if so."""
     price: Callable[[AgentSpec, str, Usage], Cost | None]
     ledger: LedgerPort
@@ -90,7 +72,7 @@ class Collaborators:
 
     Beside the bytes it is told what the vendor counted, where it did.
     """
-    grace_seconds: float = GRACE_SECONDS
+    grace_seconds: float
     """What is in flight may finish for so long, before a stop or a signal ends it."""
-    account: Callable[[AgentSpec], str] = lambda _: ""
+    account: Callable[[AgentSpec], str]
     """Names whose key an agent uses, without telling it: who shares it shares its breakers."""

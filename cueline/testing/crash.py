@@ -21,9 +21,10 @@ from pydantic import JsonValue, SecretStr
 
 from cueline.actors.approval_gate import ApprovalGate, GatePort
 from cueline.actors.background import begin
-from cueline.actors.collaborator import Collaborators, nobody_estimates, nobody_told
+from cueline.actors.collaborator import Collaborators
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.dispatcher import Dispatcher
+from cueline.actors.grace import GRACE_SECONDS
 from cueline.actors.inbox import ask_start, post
 from cueline.actors.model import Model
 from cueline.actors.runner import Runner, RunnerPort
@@ -69,6 +70,16 @@ class Board:
     async def all(self) -> Sequence[Presence]:
         """See `PresenceBoard.all`."""
         return list(self.present.values())
+
+
+async def nobody_estimates(_tool: ToolSpec, _arguments: Mapping[str, JsonValue]) -> Estimate:
+    """Know nothing of what a call will cost."""
+    return Estimate(problem="nobody estimates here")
+
+
+async def nobody_told(_agent: AgentSpec, _hook: Hook, _news: bytes) -> str | None:
+    """Tell nobody."""
+    return "nobody runs hooks here"
 
 
 @dataclass(slots=True)
@@ -192,6 +203,9 @@ class World:
                 ledger=outside.ledger or CostLedger(journal),
                 bound=outside.bound,
                 tell=outside.tell,
+                preview=lambda *_: "",
+                grace_seconds=GRACE_SECONDS,
+                account=lambda _: "",
             ),
             on_trouble=self._hear,
         )
