@@ -139,6 +139,8 @@ def suspicious(payload: bytes, redactor: Redactor) -> bool:
     return (
         # One after the other: a generator costs three times as much here.
         _NUL in text
+        # What the serializer writes for a lone surrogate in a key, and does not say.
+        or "\ufffd" in text
         or "NaN" in text
         or "Infinity" in text
         or _LARGE in text

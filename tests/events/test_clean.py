@@ -215,6 +215,15 @@ def test_a_fact_with_hostile_values_is_refused_until_it_is_cleaned(value, _):
     assert encode(clean(replied({"value": value}), REDACTOR)[0]).draft.payload
 
 
+def test_an_argument_whose_name_is_no_text_is_recorded_as_it_is_decided_on():
+    fact = replied({"a\ud800": 1})
+
+    with pytest.raises(LeakError):
+        encode(fact)
+
+    assert {"a\ufffd": 1} == clean_record(fact, REDACTOR).calls[0].arguments
+
+
 ANYTHING = st.recursive(
     st.none() | st.floats() | st.integers() | st.text() | st.sampled_from([CANARY, 2**63]),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
