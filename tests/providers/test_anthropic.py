@@ -214,6 +214,24 @@ async def test_a_reply_ends_as_was_said_whatever_is_told_after(vendor, ask):
 
 
 # Before that, nobody knows how much was answered, and the whole reservation counts.
+async def test_blocks_that_are_given_one_index_are_all_told(vendor, ask):
+    vendor.will_say(*[{**event, "index": 0} if "index" in event else event for event in WHOLE])
+
+    reply = await ask(vendor.url)
+
+    assert ["thinking", "opaque", "text"] == [part.kind for part in reply.content]
+    assert ["toolu_1"] == [call.id for call in reply.calls]
+
+
+async def test_a_reply_that_begins_anew_asks_for_nothing_twice(vendor, ask):
+    vendor.will_say(*WHOLE[:-2], *WHOLE)
+
+    reply = await ask(vendor.url)
+
+    assert ["thinking", "opaque", "text"] == [part.kind for part in reply.content]
+    assert ["toolu_1"] == [call.id for call in reply.calls]
+
+
 async def test_what_a_broken_reply_used_is_told_only_at_its_end(vendor, ask):
     told = [started(input_tokens=9), *ended("end_turn", output_tokens=7)]
     vendor.will_say(*told[:1])

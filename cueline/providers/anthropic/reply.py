@@ -70,20 +70,26 @@ class StreamedReply:
     stop_details: object = None
     ended: bool = False
     counts: dict[str, int] = field(default_factory=dict)
-    blocks: dict[int, StreamedBlock] = field(default_factory=dict)
+    blocks: list[StreamedBlock] = field(default_factory=list)
+    latest: dict[int, StreamedBlock] = field(default_factory=dict)
+    """By its index, which a gateway may give to one block after the other."""
 
     def add(self, event: RawMessageStreamEvent) -> None:
         """Take in the next piece; an unknown kind of it is nothing to us."""
         match event.type:
             case "message_start":
+                # A gateway that asked once more tells the new reply from its beginning.
+                self.blocks.clear()
                 self.model = event.message.model or ""
                 self.count(event.message.usage)
             case "content_block_start":
-                self.blocks[event.index] = StreamedBlock(start=event.content_block.to_dict())
+                block = StreamedBlock(start=event.content_block.to_dict())
+                self.blocks.append(block)
+                self.latest[event.index] = block
             case "content_block_delta":
-                self.blocks[event.index].add(event.delta)
+                self.latest[event.index].add(event.delta)
             case "content_block_stop":
-                self.blocks[event.index].whole = True
+                self.latest[event.index].whole = True
             case "message_delta":
                 # What was said stands: a gateway may tell the use once more, alone.
                 self.stop_reason = event.delta.stop_reason or self.stop_reason
@@ -119,13 +125,12 @@ class StreamedReply:
         if self.stop_reason == "refusal":
             category = getattr(self.stop_details, "category", None) or "no category given"
             raise ProviderRefusedError("refused", f"the model declined to answer ({category})")
-        broken = not self.ended or not all(block.whole for block in self.blocks.values())
+        broken = not self.ended or not all(block.whole for block in self.blocks)
         if broken or self.stop_reason is None:
             raise ProviderUnavailableError("malformed_reply", "the stream ended before the reply")
-        blocks = [block for _, block in sorted(self.blocks.items())]
         return ModelReply(
-            content=tuple(b.content() for b in blocks if b.start["type"] != "tool_use"),
-            calls=tuple(b.call() for b in blocks if b.start["type"] == "tool_use"),
+            content=tuple(b.content() for b in self.blocks if b.start["type"] != "tool_use"),
+            calls=tuple(b.call() for b in self.blocks if b.start["type"] == "tool_use"),
             stop_reason=self.stop_reason,
             usage=Usage(**self.counts),
             model=self.model,
