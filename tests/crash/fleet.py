@@ -6,6 +6,7 @@ from itertools import count
 
 from cueline.actors.presence import presence_of
 from cueline.actors.runner import Runner
+from cueline.errors import RunnerGoneError
 from cueline.events.store import to_us
 from cueline.testing.crash import World
 from cueline.testing.fakes import Runners
@@ -45,15 +46,47 @@ class Freezing(Unsteady):
         await self.moving.wait()
 
 
+class Line:
+    """A runner as a host reaches it: who waits for an answer is told when it has ended."""
+
+    def __init__(self, name, runner, ended):
+        self.name, self.runner, self.ended = name, runner, ended
+
+    async def execute(self, order):
+        return await self.answered(self.runner.execute(order))
+
+    async def outcome(self, name):
+        return await self.answered(self.runner.outcome(name))
+
+    async def cancel(self, name):
+        await self.answered(self.runner.cancel(name))
+
+    def forget(self, name):
+        self.runner.forget(name)
+
+    async def answered(self, asking):
+        asked = asyncio.create_task(asking)
+        try:
+            await asyncio.wait([asked, self.ended], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            asked.done() or asked.cancel()
+        if not asked.done():
+            raise RunnerGoneError(self.name, "its process has ended")
+        return asked.result()
+
+
 @dataclass(slots=True)
 class Reached(Runners):
     """The runners as one process reaches them, while it lives."""
 
     life: Life = field(default_factory=Life)
+    ended: dict = field(default_factory=dict)
 
     def find(self, incarnation):
-        runner = self.ports.get(incarnation)
-        return runner and MortalRunner(runner, self.life)
+        if incarnation not in self.ports:
+            return None
+        runner = MortalRunner(self.ports[incarnation], self.life)
+        return Line(incarnation, runner, self.ended[incarnation])
 
 
 class Fleet(Troubled):
@@ -61,8 +94,8 @@ class Fleet(Troubled):
 
     def __init__(self, seed):
         self.numbers = count(1)
-        self.lives = {}
-        """Of the runners."""
+        self.lives, self.ended = {}, {}
+        """Of the runners: how each lives, and what is done when it has ended."""
         super().__init__(seed)
         self.worlds = [self.new_world(self.new_life()) for _ in range(HOSTS)]
         for _ in range(RUNNERS):
@@ -73,7 +106,7 @@ class Fleet(Troubled):
 
     def new_world(self, life):
         shared = self.outside.runners
-        reached = Reached(shared.ports, shared.dead, life=life)
+        reached = Reached(shared.ports, shared.dead, life=life, ended=self.ended)
         place = replace(self.outside, runners=reached)
         return World(place, life, runner="in another process", name=f"host {next(self.numbers)}")
 
@@ -82,17 +115,22 @@ class Fleet(Troubled):
         executor = MortalExecutor(self.outside.executor, life)
         runner = Runner(name, executor, lambda: self.clock.now().timestamp())
         self.outside.runners.ports[name], self.lives[name] = runner, life
+        self.ended[name] = asyncio.get_running_loop().create_future()
 
     def events(self):
         return [*super().events(), self.lose_runner]
 
     async def lose_runner(self):
-        """Have a runner end, and another come."""
-        name = next(iter(self.outside.runners.ports))
-        del self.outside.runners.ports[name]
-        self.lives[name].dead = True
-        self.outside.runners.dead[name] = f"{name} has ended"
-        self.new_runner()
+        """Have a runner end."""
+        self.chance.choice(list(self.lives.values())).dead = True
+
+    async def look(self):
+        for name in [name for name, life in self.lives.items() if life.dead]:
+            self.outside.runners.dead[name] = f"{name} has ended"
+            del self.outside.runners.ports[name], self.lives[name]
+            self.ended[name].set_result(None)
+            self.new_runner()
+        await super().look()
 
     async def end(self, *worlds):
         """Have processes end: where they are, they stay for ever."""

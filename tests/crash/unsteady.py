@@ -98,7 +98,7 @@ class Troubled:
     async def start(self):
         root = self._agent(limits=Limits(max_cost=Decimal("0.30")))
         self.streams.append(await self.outside.start("root", root, open=True))
-        await self._look()
+        await self.look()
         for number in range(1, SESSIONS):
             agent, parent = self._agent(), self.chance.choice(self.streams)
             wish = StartAsked(agent=agent, goal="help", asked_at=self.clock.now())
@@ -108,14 +108,14 @@ class Troubled:
                 continue  # its parent has not begun, or has ended
             place = {n: getattr(wish, n) for n in ("parent", "root", "depth", "allowances")}
             self.streams.append(await self.outside.start(f"c{number}", agent, "help", **place))
-            await self._look()
+            await self.look()
 
     async def suffer(self):
         """Have things happen, and a process come after each that died."""
         events = self.events()
         for _ in range(STEPS):
             await self.chance.choice(events)()
-            await self._look()
+            await self.look()
             await self._replace([world for world in self.worlds if world.life.dead])
 
     def events(self):
@@ -130,7 +130,7 @@ class Troubled:
         self.worlds = [self.new_world(Life())]
         await self.outside.say(self.streams[0], RaiseAsked(max_cost=Decimal(9)))
         for _ in range(60):
-            await self._look()
+            await self.look()
             await self._answer("grant")
             held = [s for s in self.streams if (await self.outside.state(s)).hold]
             for stream in held:
@@ -175,7 +175,8 @@ class Troubled:
             raise ToolFailedError("network", "it broke")
         return f"{order.tool.name} is done"
 
-    async def _look(self):
+    async def look(self):
+        """Have every process look for work once."""
         for world in self.worlds:
             looking = asyncio.create_task(world.dispatcher.tick())
             await self.clock.settle()
