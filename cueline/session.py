@@ -16,7 +16,7 @@ from cueline.clock import Clock
 from cueline.deciders.approval import APPROVAL, refusal, vote_of
 from cueline.deciders.session import SESSION, SessionState, Status, session_of
 from cueline.deciders.session.unread import will_stop
-from cueline.errors import NotPendingError, RejectedError
+from cueline.errors import ConfigError, NotPendingError, RejectedError
 from cueline.events.agent import AgentSpec, ToolSpec
 from cueline.events.inbox import (
     DecisionGiven,
@@ -199,7 +199,8 @@ class Session:
         Raises:
             NotPendingError: it does not wait (any more); and what `send` raises.
             RejectedError: whoever allows it may not, or not like that.
-            ConfigError: the edit does not fit the tool, or a rule denies it.
+            ConfigError: the edit does not fit the tool, or a rule denies it; or the tool names
+                no paths, so that nothing of it can be always allowed.
 
         What is decided meanwhile goes before: then it is a `MessageRefused` among the events.
         """
@@ -251,8 +252,10 @@ class Session:
             over = not state.pending or now > opened.deadline_at
             raise (NotPendingError if over else RejectedError)(decision.approval, why)
         agent = await asked_agent(self._journal, self.stream)
+        tool = next(each for each in agent.tools if each.name == opened.tool)
+        if decision.always and not tool.paths:
+            raise ConfigError("always", f"{tool.name} names no paths, and so lies in no folder")
         if decision.edit is not None:
-            tool = next(each for each in agent.tools if each.name == opened.tool)
             await self._log.check_edit(agent, tool, decision.edit)
 
     async def _state(self) -> SessionState:

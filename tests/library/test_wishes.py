@@ -94,9 +94,16 @@ async def test_a_raise_is_compared_with_one_that_is_not_read_yet(runtime, log):
             await session.raise_limits(max_turns=90)
 
 
+@cueline.tool(sensitive=True, paths=["path"])
+async def keep(path: str = "a.md") -> str:
+    """Keep a file."""
+    return path
+
+
 async def test_all_that_goes_with_a_grant_is_said(runtime, log):
+    script = 'reply = [{ calls = [{ name = "keep", arguments = {} }] }]'
     async with runtime() as here:
-        session = await here.start(holder(approval="all_writes"), "Go", id="one")
+        session = await here.start(scripted(script, keep), "Go", id="one")
         (asked,) = [f async for f in session.events() if f.type == "ApprovalRequested"]
         await session.approve(asked, "ann", "Once more", edit={}, always=["*.md"])
 
@@ -185,6 +192,16 @@ async def test_an_edit_that_cannot_run_is_refused_at_once(runtime, log, edit, wh
         session, asked = await asked_to_post(here, rules=[rule])
         with pytest.raises(ConfigError, match=why):
             await session.approve(asked, by="ann", edit=edit)
+
+    assert ["StartAsked"] == [f.type async for _, f in log.journal().read("inbox-default/one")]
+
+
+# It was recorded as allowed always, and the very same call was asked about again.
+async def test_nothing_is_always_allowed_in_a_folder_of_a_tool_without_paths(runtime, log):
+    async with runtime() as here:
+        session, asked = await asked_to_post(here)
+        with pytest.raises(ConfigError, match="always: post names no paths"):
+            await session.approve(asked, by="ann", always=["notes/**"])
 
     assert ["StartAsked"] == [f.type async for _, f in log.journal().read("inbox-default/one")]
 
