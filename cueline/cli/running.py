@@ -1,4 +1,4 @@
-"""Whether anything runs that takes up a session."""
+"""Who takes up a session, and the commands by which a person has it go on."""
 
 import json
 from pathlib import Path
