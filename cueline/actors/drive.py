@@ -198,9 +198,9 @@ class Drive:
                 vain.append(fact)
         if not self._draining:
             started += gear.starter.start(steps)
-        known = gear.performer.known_to_runners(facts, steps.state)
+        over = gear.performer.to_forget(facts, steps.state)
         await self._entity.record(steps)
-        for name in known:
+        for name in over:
             runner = self._parts.runners.find(name.runner)
             if runner is not None:
                 runner.forget(name)

@@ -190,13 +190,12 @@ class Performer:
         stream = self._entity.stream
         return CallName(stream, f"{stream}/{effect}", attempt, runner or has_it, self._entity.epoch)
 
-    def known_to_runners(
-        self, facts: Sequence[SessionEvent], after: SessionState
-    ) -> list[CallName]:
-        """Return by what runners know that which they may forget when *facts* are recorded.
+    def to_forget(self, facts: Sequence[SessionEvent], after: SessionState) -> list[CallName]:
+        """Return what runners may forget once *facts* are recorded, by the names they know.
 
-        That is the calls whose outcomes these are; where the turn is over by
-        then, the next one to all that had a part in it.
+        That is the calls whose outcomes these are. Where the turn is over by
+        then, all that had a part in it are named the next one: at that they
+        forget whatever they know of this.
         """
         turn = self._entity.state.turn
         if after.finished or after.turn.number > turn.number:
