@@ -114,7 +114,8 @@ async def _tell(
         elif rows:
             _print(by, rows, whole, limit)
         else:
-            typer.echo(f"nothing was spent in {log}")
+            fitting = "that fits " if any(asked) else ""
+            typer.echo(f"nothing {fitting}was spent in {log}")
 
 
 def _document(spent: "Spent") -> dict[str, Any]:

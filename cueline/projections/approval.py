@@ -45,6 +45,8 @@ class Approval:
     votes: int = 0
     by: str = ""
     note: str = ""
+    edit_json: str | None = None
+    """The arguments with which it may run, where they were changed."""
     given: str = ""
     """`grant` or `deny`, while that waits in the inbox and nobody has read it."""
     given_by: str = ""

@@ -3,11 +3,15 @@
 import json
 
 from cueline.events.session import (
+    ApprovalRequested,
+    ApprovalResolved,
     LostAttempt,
     ModelFailed,
     ModelReplied,
     ModelRequested,
     ModelStarted,
+    OutcomeCameLate,
+    PeopleTold,
     ReservationClosed,
     SessionTakenOver,
     ToolFailed,
@@ -19,7 +23,7 @@ from cueline.events.session import (
     calls_of,
 )
 from cueline.events.store import RecordedEvent
-from cueline.events.stream import is_model_call
+from cueline.events.stream import effect_of, is_model_call
 from cueline.projections.effect import Effect
 from cueline.projections.row import Row, Rows, row_of
 from cueline.projections.spending import spend, spend_estimate
@@ -46,11 +50,19 @@ class EffectFold:
                 return self._over(session, recorded, fact)
             case ToolInDoubt() | ToolReconciled():
                 return self._in_doubt(session, recorded, fact)
+            case ApprovalRequested() | PeopleTold() | OutcomeCameLate():
+                return self._tool_of(session, fact.effect)
+            case ApprovalResolved(approval=approval):
+                return self._tool_of(session, effect_of(approval))
             case ReservationClosed(outcome="estimated", effect=effect, usd=usd):
                 spend_estimate(self._row(session, recorded, effect, "model"), usd)
             case SessionTakenOver(lost_attempts=lost):
                 self._lost(session, recorded, lost)
         return ""
+
+    def _tool_of(self, session: Row, effect: str) -> str:
+        found = self._effects.find(session["stream"], effect)
+        return str(found["tool"]) if found else ""
 
     def _row(self, session: Row, recorded: RecordedEvent, effect: str, kind: str) -> Row:
         """Return the effect's row; a fork may hear of one that its past requested."""

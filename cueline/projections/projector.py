@@ -149,8 +149,9 @@ class Projector:
         match fact:
             case VoteGiven():
                 found["votes"] += 1
-            case ApprovalGranted(by=by, note=note):
+            case ApprovalGranted(by=by, note=note, edit=edit):
                 found.update(status="granted", by=by, note=note)
+                found["edit_json"] = None if edit is None else json.dumps(edit, ensure_ascii=False)
             case ApprovalDenied(by=by, note=note):
                 found.update(status="denied", by=by, note=note)
             case ApprovalExpired():

@@ -95,6 +95,8 @@ def test_nothing_was_spent(shell):
     shell("run", "Hi", "--agent", shell.agent(shell.hello), "--detach")
 
     assert "nothing was spent in .cueline/log.db\n" == shell("costs").stdout
+    filtered = shell("costs", "--since", "2026-01-01").stdout
+    assert "nothing that fits was spent in .cueline/log.db\n" == filtered
 
 
 # C26, D34: a limit of money that could not be kept is refused before anything is recorded.

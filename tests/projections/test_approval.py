@@ -86,6 +86,13 @@ async def test_a_verdict_ends_the_wait(verdict, expected, opened):
     assert ([], expected) == (pending_approvals(db), found)
 
 
+async def test_what_was_asked_for_and_what_was_allowed_are_both_told(opened):
+    db = await opened("a.1.0.1", ApprovalGranted(by="ann", edit={"path": "è"}, digest="d2"))
+
+    found = db.execute("SELECT arguments_json, edit_json FROM approvals").fetchone()
+    assert ('{"path": "é"}', '{"path": "è"}') == found
+
+
 async def test_a_vote_alone_does_not_end_it(opened, log):
     vote = VoteGiven(verdict="grant", by="ann", message="inbox-default/a@2", recorded_at=log.moment)
 

@@ -4,7 +4,13 @@ import pytest
 
 from cueline.events.approval import ApprovalOpened, ApprovalSuperseded
 from cueline.events.inbox import PauseAsked
-from cueline.events.session import ToolReturned, ToolStarted
+from cueline.events.session import (
+    ApprovalRequested,
+    ApprovalResolved,
+    PeopleTold,
+    ToolReturned,
+    ToolStarted,
+)
 from cueline.projections.audit import audit
 
 A = "session-default/a"
@@ -57,6 +63,19 @@ async def test_what_a_tool_did_is_found_by_its_name(db):
     assert ["ToolStarted", "ToolReturned", "ApprovalOpened", "ApprovalSuperseded"] == types(
         audit(db, tool="write_file")
     )
+
+
+async def test_questions_about_a_call_are_found_by_its_tool(db, log):
+    asked = ApprovalRequested(effect="1.0", approval="a.1.0.1", digest="d1", deadline_at=log.moment)
+    hook = PeopleTold(effect="1.0", approval="a.1.0.1", hook=0, at=log.moment)
+    said = ApprovalResolved(approval="a.1.0.1", verdict="granted", by="ann")
+    other = ApprovalResolved(approval="a.7.0.1", verdict="granted", by="ann")
+
+    db = await log.tell("a", asked, hook, said, other)
+
+    assert ["ApprovalRequested", "PeopleTold", "ApprovalResolved"] == types(
+        audit(db, tool="write_file")
+    )[-3:]
 
 
 @pytest.mark.parametrize("actor", ["user", "user:ann"])
