@@ -32,6 +32,7 @@ from cueline.stores.waiting import pause
 PATIENCE_SECONDS = 2.0
 """The time between two beats: who could not beat until then beats again."""
 
+_WAL_PAGES = 8
 _COLUMNS = ", ".join(field.name for field in fields(Presence))
 _MARKS = ", ".join("?" for _ in fields(Presence))
 _SCHEMA = """
@@ -194,6 +195,8 @@ class SqlitePresence:
         try:
             patiently(db, "PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = OFF")
+            # The WAL begins anew so often that beats need no more room, which a disk may not have.
+            db.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
             patiently(db, _SCHEMA)
             db.execute("PRAGMA busy_timeout = 0")
         except sqlite_library().Error:

@@ -3,6 +3,7 @@ import shutil
 
 import pytest
 
+from cueline.clock import SystemClock
 from cueline.errors import LogUnavailableError
 from cueline.stores.presence import MemoryPresence, SqlitePresence
 from cueline.stores.sqlite_library import sqlite_library
@@ -52,6 +53,24 @@ async def test_a_log_has_one_board_by_whatever_link_it_is_reached(tmp_path):
     assert await one.all() == await two.all() != []
     await one.close()
     await two.close()
+
+
+# On a full disk, who lives would count as dead.
+async def test_who_has_beaten_for_a_while_takes_no_more_room(path):
+    board = SqlitePresence.open(path, SystemClock())
+    for _ in range(50):
+        await board.beat(HOST)
+    before = room_of(path)
+    for _ in range(150):
+        await board.beat(HOST)
+    after = room_of(path)
+    await board.close()
+
+    assert before == after
+
+
+def room_of(path):
+    return {file.name: file.stat().st_size for file in path.parent.iterdir()}
 
 
 async def test_a_beat_waits_for_another_processs_beat(path):
