@@ -79,14 +79,14 @@ async def note_detached(log: "Log", stream: str, *, as_json: bool) -> Exit:
     from cueline.events.stream import shown
 
     id = shown(stream)  # noqa: A001 - the word of the log
+    if (warning := other_version(log.path)) is not None:
+        typer.echo(warning, err=True)
     if as_json:
         state, _ = await fold(log.journal(), stream, SESSION, session_of(stream))
         document = {"id": id, "status": str(state.status), "up": is_up(log.path)}
         typer.echo(json.dumps(document))
         return Exit.DONE
     typer.echo(id)
-    if (warning := other_version(log.path)) is not None:
-        typer.echo(warning, err=True)
     if not await is_taken_up(log, stream):
         up_command = command(log.path, "up")
         typer.echo(f"it is recorded; nothing runs that would take it up: `{up_command}`", err=True)
