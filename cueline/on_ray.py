@@ -125,7 +125,8 @@ async def on_ray(
         return
     parts = parts_of(log)
     namespace = namespace_of(parts.log_id)
-    with connected(address or os.environ.get("RAY_ADDRESS"), namespace) as connection:
+    # A variable that is set to nothing is not set.
+    with connected(address or os.environ.get("RAY_ADDRESS") or None, namespace) as connection:
         from cueline.cluster.command import command  # noqa: PLC0415 - it imports Ray
 
         async with command(

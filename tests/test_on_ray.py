@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from cueline.actors.presence import presence_of
+from cueline.cluster import connection
 from cueline.errors import ClusterError
 from cueline.on_ray import ANSWER_SECONDS, on_ray
 from cueline.runtime import open_log
@@ -39,6 +40,18 @@ async def test_an_up_is_attached_to_whatever_the_environment_says(log, monkeypat
 async def test_another_cluster_than_that_of_the_up_is_refused(log):
     with pytest.raises(ClusterError, match="b:2: this log is driven by `cueline up` at a:1"):
         await attach(log, "b:2")
+
+
+async def test_an_empty_address_is_none(tmp_path, monkeypatch):
+    def connected(address, _):
+        raise ClusterError("asked for", str(address))
+
+    monkeypatch.setenv("RAY_ADDRESS", "")
+    monkeypatch.setattr(connection, "connected", connected)
+
+    async with open_log(tmp_path / "log.db") as log:
+        with pytest.raises(ClusterError, match="asked for: None"):
+            await attach(log)
 
 
 async def test_an_up_that_does_not_answer_is_waited_for_so_long_and_refused(log):
