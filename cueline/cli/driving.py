@@ -76,8 +76,9 @@ async def leave_with_up(log: Log, stream: str, watch: Watch) -> None:
         await log.clock.sleep(LOOK_SECONDS)
         with suppress(CuelineError):  # looked at again
             why = await vigil.why_left(idle=False)
-    if why is not None:
-        typer.echo(f"{shown(stream)}: nobody drives it now ({why})", err=True)
+    ended = "the `cueline up` of this log has ended"
+    told = ended if why is None else f"nobody drives it now ({why})"
+    typer.echo(f"{shown(stream)}: {told}", err=True)
     watch.leave()
 
 

@@ -201,6 +201,15 @@ async def test_what_an_up_has_set_aside_is_not_watched_for_ever(finished, capsys
     assert watch._leaving.is_set()
 
 
+async def test_who_watches_is_told_that_the_up_has_ended(finished, capsys):
+    async with open_log(finished.log) as log:
+        watch = Watch(log, ONE, Screen(quiet=True), attended=False)
+        await leave_with_up(log, ONE, watch)
+
+    assert "one: the `cueline up` of this log has ended\n" == capsys.readouterr().err
+    assert watch._leaving.is_set()
+
+
 async def test_an_answer_that_cannot_be_given_is_not_kept_quiet(asking):
     """Else they would wait for a question that they have answered."""
     async with open_log(asking.log) as log:
