@@ -14,8 +14,10 @@ from cueline.cli.terminal import who
 
 if TYPE_CHECKING:
     from cueline.cli.deciding import Word
+    from cueline.events.agent import AgentSpec
     from cueline.events.approval import ApprovalOpened
     from cueline.events.inbox import DecisionGiven
+    from cueline.runtime import Log
 
 _APPROVE = """Allow exactly one call of a tool, as it was shown.
 
@@ -117,6 +119,7 @@ async def _decide(path: Path, name: str, word: "Word", *, as_json: bool) -> Exit
         asked = pending_or_refused(name, state)
         agent = await asked_agent(log.journal(), asked.session)
         decision = await decision_of(name, state, word, agent)
+        await _check_heard(log, asked.session, decision, agent)
         if not await was_given(log.journal(), state, decision):
             at = await log.post(asked.session, decision, agent, by=f"user:{who()}")
             # Somebody else may have decided since; what the log recorded first counts.
@@ -125,6 +128,24 @@ async def _decide(path: Path, name: str, word: "Word", *, as_json: bool) -> Exit
         way = await way_to_resume(path, log.store, asked.session)
     _tell(way, asked, decision, shown(asked.session), driven=driven, as_json=as_json)
     return Exit.DONE
+
+
+async def _check_heard(
+    log: "Log", session: str, decision: "DecisionGiven", agent: "AgentSpec"
+) -> None:
+    """Refuse a decision that its session will not take.
+
+    Raises:
+        SessionFinishedError: it has ended.
+        RejectedError: it was asked to stop.
+    """
+    from cueline.actors.fold import fold
+    from cueline.actors.inbox import check_heard, unread_of
+    from cueline.deciders.session import SESSION, session_of
+
+    journal = log.journal()
+    state, _ = await fold(journal, session, SESSION, session_of(session))
+    check_heard(state, [said for _, said in await unread_of(journal, state)], decision, agent)
 
 
 def _tell(

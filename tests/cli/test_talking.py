@@ -184,7 +184,10 @@ def test_stopping_is_asked_once(asking):
     assert {0} == {done.exit_code for done in (first, again, after)}
 
 
-@pytest.mark.parametrize("words", [("send", "one", "More"), ("pause", "one")])
+@pytest.mark.parametrize(
+    "words",
+    [("send", "one", "More"), ("pause", "one"), ("approve", "one.1.0.1"), ("deny", "one.1.0.1")],
+)
 def test_a_session_that_was_asked_to_stop_takes_no_more_messages(asking, words):
     asking("stop", "one")
 
