@@ -35,6 +35,8 @@ class Verifying:
         self._journal = journal_of(store)
         self._chains: dict[str, Chain] = {}
         self._broken: set[str] = set()
+        self._after = 0
+        """The position that it has come to."""
 
     @property
     def streams(self) -> int:
@@ -43,27 +45,37 @@ class Verifying:
 
     async def run(self) -> None:
         """Check every event, then that no stream ends early."""
-        after = 0
-        while (hole := await self._read(after)) is not None:
+        await self._read_on()
+        ends = [
+            (each, chain.version, await self._end(each)) for each, chain in self._chains.items()
+        ]
+        # What others appended meanwhile may count there, and has not been read.
+        await self._read_on()
+        for stream, read, appended in ends:
+            last = self._chains[stream].version
+            if stream not in self._broken and not read <= appended <= last:
+                reason = f"its last event is {last}, {appended} were appended"
+                self.bad.append(Bad(stream, last, 0, reason))
+
+    async def _end(self, stream: str) -> int:
+        return (await self._store.head(stream)).version
+
+    async def _read_on(self) -> None:
+        while (hole := await self._read()) is not None:
             # Go on behind it: one bad row must not hide the others.
             self.bad.append(Bad(hole.stream, hole.version, hole.position, hole.reason))
-            after = hole.position
-        for stream, chain in self._chains.items():
-            head = await self._store.head(stream)
-            if stream not in self._broken and head.version != chain.version:
-                reason = f"its last event is {chain.version}, {head.version} were appended"
-                self.bad.append(Bad(stream, chain.version, 0, reason))
+            self._after = hole.position
 
-    async def _read(self, after: int) -> CorruptEventError | None:
-        """Check the events after a position, up to one that the store cannot give."""
+    async def _read(self) -> CorruptEventError | None:
+        """Check the events that follow, up to one that the store cannot give."""
         try:
-            async for event in self._store.read_all(after):
-                after = event.position
+            async for event in self._store.read_all(self._after):
+                self._after = event.position
                 self.events += 1
                 if event.stream not in self._broken:
                     await self._check(event)
         except CorruptEventError as error:
-            if error.position <= after:
+            if error.position <= self._after:
                 raise
             return error
         return None

@@ -6,11 +6,15 @@ from datetime import UTC, datetime
 import pytest
 
 from cueline.actors.inbox import ask_start
+from cueline.cli.verifying import Verifying
 from cueline.events.agent import AgentSpec
 from cueline.events.inbox import StartAsked
 from cueline.events.journal import FactWrite
 from cueline.events.session import SessionCompleted, SessionStarted
+from cueline.events.store import ANY, Draft, Write
 from cueline.runtime import open_log
+from cueline.stores import MemoryStore
+from cueline.testing.clock import FakeClock
 
 FLIP = (
     "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), 'There is', 'There was') "
@@ -155,6 +159,26 @@ def test_a_cut_tail_is_noticed(finished):
     finished.change("DELETE FROM events WHERE type = 'SessionCompleted'")
 
     assert finished("audit", "verify").exit_code == 1
+
+
+class Busy(MemoryStore):
+    """A log to which somebody appends whenever it is asked how long a stream is."""
+
+    async def head(self, stream):
+        head = await super().head(stream)
+        draft = Draft("PauseAsked", 1, b"{}", 0, "user")
+        await self.append([Write(stream, [draft], ANY)], key=f"{head.version}")
+        return await super().head(stream)
+
+
+async def test_what_is_appended_while_the_log_is_checked_is_no_damage():
+    store = Busy(FakeClock())
+    await store.head("inbox-default/one")
+
+    checked = Verifying(store)
+    await checked.run()
+
+    assert ([], 2) == (checked.bad, checked.events)
 
 
 def test_a_long_result_that_is_gone_is_noticed(long_result):
