@@ -17,6 +17,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from typing import Any, NoReturn
 
 SET_PDEATHSIG = 1
@@ -69,19 +70,21 @@ def guard(worker: int, control: int, signals: int) -> int | None:
             kill_below(signal.SIGTERM)
 
 
-def sweep(signals: int) -> None:
-    """Kill whatever is below, until nothing is."""
+def sweep(signals: int, seconds: float = float("inf")) -> None:
+    """Kill whatever is below, until nothing is, or after *seconds* only what cannot be killed."""
     pause = IMPATIENT
+    deadline = time.monotonic() + seconds
     poll = select.poll()
     poll.register(signals, select.POLLIN)
-    while True:
+    while time.monotonic() < deadline:
         # A look at all processes is not one moment: one that was just born can be
         # missed. So look again, until the system says that there are no children.
-        kill_below(signal.SIGKILL)
         try:
-            reap()
+            while reap():
+                pass  # as long as any has ended: then there may be none
         except ChildProcessError:
             return
+        kill_below(signal.SIGKILL)
         poll.poll(pause * 1000)
         with contextlib.suppress(BlockingIOError):
             os.read(signals, 4096)

@@ -1,6 +1,7 @@
 """The tool that runs shell commands."""
 
 import os
+import resource
 import selectors
 import signal
 import subprocess
@@ -9,21 +10,25 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 from pydantic import Field
 
 from cueline.errors import ToolFailedError
 from cueline.tools.environment import scrubbed
+from cueline.tools.guardian import LINUX, SET_CHILD_SUBREAPER, guard, prctl, sweep, watch_children
 from cueline.tools.result import signal_name
 from cueline.tools.tool import OUTPUT_LIMIT, TIMEOUT_SECONDS, Output, ToolContext, tool
 
-CHUNK = 65_536
-"""All that a pipe holds, so that one look takes everything that was printed."""
+CHUNK = 1 << 20
+"""All that a pipe can be made to hold: one look takes everything that was printed."""
 TOLD = 10_000
 # A little less than the tool's own, so that what was printed can still be told.
 LONGEST = TIMEOUT_SECONDS - 10
+KILL_SECONDS = 3.0
+"""What is not gone by then, as another user's process, is left to the worker's guardian."""
 
 
 @tool(sensitive=True, needs_workspace=True)
@@ -81,17 +86,24 @@ class Printed:
 
 @contextmanager
 def started(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run *command* in a process group of its own, which is killed in the end."""
+    """Run *command*; it and all that it started are killed in the end."""
     shell = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
-    process = subprocess.Popen(  # noqa: S603 - to run what the model asks for is the purpose
-        [shell, "-c", command],
-        cwd=folder,
-        env=scrubbed(os.environ),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        process_group=0,
-    )
+    control, holding = os.pipe()
+    try:
+        process = subprocess.Popen(  # noqa: S603 - to run what the model asks for is the purpose
+            [shell, "-c", command],
+            cwd=folder,
+            env=scrubbed(os.environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            preexec_fn=partial(guarded, control),  # noqa: PLW1509 - it takes no lock
+        )
+    except BaseException:
+        os.close(holding)
+        raise
+    finally:
+        os.close(control)
     try:
         yield process
     except SystemExit:
@@ -100,11 +112,46 @@ def started(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
         raise
     finally:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+        os.close(holding)
         process.wait()
         assert process.stdout is not None
         process.stdout.close()
+
+
+def guarded(control: int) -> None:
+    """Become the command, below a guardian that stays behind; see `tools.guardian`.
+
+    The worker's own would adopt what leaves the command's session, and would
+    let it live as long as the worker does.
+    """
+    if LINUX:
+        prctl(SET_CHILD_SUBREAPER, 1)
+    command = os.fork()
+    if command:
+        stand_by(command, control)
+    os.setpgid(0, 0)  # what it does to its group is not done to its guardian
+
+
+def stand_by(command: int, control: int) -> NoReturn:
+    """Wait for the end of *command*, or of *control*; kill what is left, and end likewise."""
+    try:
+        for ignored in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(ignored, signal.SIG_IGN)
+        # All else is the command's and the worker's, who wait for its end.
+        os.closerange(0, control)
+        os.closerange(control + 1, os.sysconf("SC_OPEN_MAX"))
+        signals = watch_children()
+        signal.raise_signal(signal.SIGCHLD)  # it may have ended before
+        code = guard(command, control, signals)
+        sweep(signals, KILL_SECONDS)
+        if code is not None and code < 0:
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            with suppress(OSError):  # SIGKILL has no other meaning
+                signal.signal(-code, signal.SIG_DFL)
+            os.kill(os.getpid(), -code)
+        os._exit(code or 0)
+    finally:
+        os._exit(1)
 
 
 def follow(process: subprocess.Popen[bytes], printed: Printed, deadline: float) -> bool:

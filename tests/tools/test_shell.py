@@ -1,6 +1,8 @@
 """The shell tool: what a command sees, and what is left of it."""
 
+import fcntl
 import os
+import sys
 from functools import partial
 from itertools import chain, repeat
 from types import SimpleNamespace
@@ -49,6 +51,36 @@ def test_what_a_command_leaves_in_the_background_is_killed(run):
     wait_until(lambda: not lives(pid))
 
 
+GETTING_AWAY = {
+    "in a session of its own": "setsid sh -c '{}' &",
+    "orphaned": "(setsid sh -c '{}' &)",
+    "deaf to signals": "trap '' TERM HUP INT; setsid nohup sh -c '{}' &",
+    "without our environment": "setsid env -i sh -c '{}' &",
+}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="orphans are lost elsewhere")
+@pytest.mark.parametrize("how", GETTING_AWAY.values(), ids=GETTING_AWAY)
+@pytest.mark.parametrize("end", ["exit 4", "kill -KILL $$"])
+def test_nothing_survives_its_command(run, how, end):
+    daemon = how.format("echo $$ >begun; tail -f /dev/null; :")
+
+    output = run(f"mkfifo begun\n{daemon}\ncat begun; {end}")
+
+    assert not lives(int(output.splitlines()[0]))
+
+
+def test_nothing_survives_a_command_whose_time_is_up(run, monkeypatch):
+    moments = chain([0.0, 0.0], repeat(100.0))
+    monkeypatch.setattr(shell, "time", SimpleNamespace(monotonic=partial(next, moments)))
+    command = "trap '' TERM; setsid tail -f /dev/null & echo $$ $!; wait"
+
+    with pytest.raises(ToolFailedError, match="may have had effects") as failed:
+        run(command, timeout_seconds=100)
+
+    assert [] == [pid for pid in map(int, failed.value.message.split()[-2:]) if lives(pid)]
+
+
 def lives(pid):
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
@@ -81,6 +113,18 @@ def test_more_output_than_is_kept_is_counted(use):
     assert output.content.endswith(
         b"\0\n[the first 104,857,600 of 104,857,605 bytes]\n[exit status 0]"
     )
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_SETPIPE_SZ"), reason="Linux only")
+def test_a_look_takes_all_that_is_in_a_pipe_that_was_widened():
+    source, target = os.pipe()
+    with os.fdopen(source), os.fdopen(target, "wb", buffering=0) as pipe:
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 1 << 20)
+        pipe.write(bytes(1 << 20))
+
+        shell.drain(source, printed := shell.Printed())
+
+        assert 1 << 20 == printed.size
 
 
 def test_a_workspace_that_is_not_there_is_told(run, workspace):
