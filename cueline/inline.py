@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager, closing, suppress
 
 from cueline.actors.approval_gate import ApprovalGate
-from cueline.actors.background import Trouble, begin
+from cueline.actors.background import Trouble, begin, to_the_end
 from cueline.actors.cost_ledger import CostLedger
 from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher, WorkIndex
 from cueline.actors.presence import beat_always, ended, find, presence_of
@@ -153,8 +153,8 @@ async def inline(
     """Drive the sessions of *scope* in this process; None means all that nobody drives."""
     with closing(ViewsIndex(Views(views_path(log.path)), log.store)) as index:
         here = Inline(log, ProcessToolExecutor(), index, on_trouble=on_trouble, scope=scope)
-        await here.start()
         try:
+            await here.start()
             yield here
         finally:
-            await here.close()
+            await to_the_end(here.close())

@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 
 from cueline.actors import inbox
 from cueline.actors.approval_gate import GatePort
+from cueline.actors.background import to_the_end
 from cueline.actors.collaborator import Collaborators, RunnerDirectory
 from cueline.actors.cost_ledger import LedgerPort
 from cueline.actors.grace import GRACE_SECONDS
@@ -310,4 +311,4 @@ async def open_log(path: Path = DEFAULT_LOG, *, must_exist: bool = False) -> Asy
         finally:
             await board.close()
     finally:
-        await store.close()
+        await to_the_end(store.close())

@@ -66,3 +66,21 @@ def meanwhile(work: Coroutine[object, object, None]) -> Iterator[None]:
         yield
     finally:
         task.cancel()
+
+
+async def to_the_end(work: Coroutine[object, object, None]) -> None:
+    """Do *work* to its end, however often whoever waits for that is cancelled meanwhile.
+
+    What lets go of things has to do that also where it is cancelled twice; a
+    cancelled scope of anyio does so at every await.
+    """
+    doing = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not doing.done():
+        try:
+            await asyncio.wait([doing])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    doing.result()
+    if cancelled is not None:
+        raise cancelled

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from uuid import uuid4
 
-from cueline.actors.background import Trouble, meanwhile
+from cueline.actors.background import Trouble, meanwhile, to_the_end
 from cueline.actors.dispatcher import TICK_SECONDS
 from cueline.actors.presence import machine_name
 from cueline.clock import SystemClock
@@ -79,7 +79,7 @@ async def command(
             yield Command(supervisor)
         await supervisor.drain(0.0)
     finally:
-        await supervisor.close()
+        await to_the_end(supervisor.close())
         supervisor.fleet.close_log()
 
 

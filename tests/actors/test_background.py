@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from cueline.actors.background import AGAIN_SECONDS, always, meanwhile
+from cueline.actors.background import AGAIN_SECONDS, always, meanwhile, to_the_end
 from cueline.errors import LogUnavailableError
 from cueline.testing.clock import FakeClock
 
@@ -76,3 +76,29 @@ async def test_what_nobody_can_be_told_of_ends_nothing():
 
     assert 2 == len(tried)
     loop.cancel()
+
+
+@pytest.mark.parametrize("times", [0, 1, 3])
+async def test_who_is_cancelled_again_and_again_ends_what_has_to_be_ended(times):
+    clock, ended = FakeClock(), []
+
+    async def let_go():
+        await clock.sleep(1)
+        ended.append("all")
+
+    leaving = asyncio.create_task(to_the_end(let_go()))
+    for _ in range(times):
+        await clock.settle()
+        leaving.cancel()
+    await clock.advance(1)
+
+    assert ["all"] == ended
+    assert bool(times) == leaving.cancelled()
+
+
+async def test_what_goes_wrong_at_the_end_is_told():
+    async def let_go():
+        raise LogUnavailableError("log.db", "it is locked")
+
+    with pytest.raises(LogUnavailableError):
+        await to_the_end(let_go())
