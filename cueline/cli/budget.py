@@ -223,10 +223,16 @@ def _exact(value: float | Decimal) -> Decimal:
 
 
 def _source(state: "SessionState", name: str) -> str:
+    """Tell who set a limit; of an agent in code no place is recorded."""
+    from cueline.events.agent import Limits
+
     if getattr(state.meter.limits, name) != getattr(state.agent.limits, name):
         return "raised"
     sources = state.agent.limit_sources
-    return sources.get(f"limits.{name}") or sources.get(name) or "default"
+    if (source := sources.get(f"limits.{name}") or sources.get(name)) is not None:
+        return source
+    usual = getattr(state.agent.limits, name) == getattr(Limits(), name)
+    return "default" if usual else "the agent"
 
 
 def _print(standing: Standing) -> None:

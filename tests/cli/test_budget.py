@@ -203,6 +203,15 @@ def test_a_fork_of_a_child_has_no_limit_but_its_own(shell):
     assert ["three"] == whose_tokens(shell, "three")
 
 
+def test_a_limit_that_an_agent_in_code_has_is_no_default(shell):
+    asyncio.run(family(shell))
+
+    rows = shell.json("budget", "show", "one")["rows"]
+
+    told = {row["limit"]: row["source"] for row in rows}
+    assert ("default", "the agent") == (told["max_turns"], told["max_tokens"])
+
+
 def whose_tokens(shell, session):
     rows = shell.json("budget", "show", session)["rows"]
     return [row["whose"] or session for row in rows if row["limit"] == "max_tokens"]
