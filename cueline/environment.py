@@ -1,7 +1,8 @@
-"""The environment of this process, which holds secrets."""
+"""The environment of this process, which holds secrets, and whose process it is."""
 
 import os
 from collections.abc import Iterator, Mapping
+from getpass import getuser
 
 
 class Environment(Mapping[str, str]):
@@ -26,3 +27,11 @@ class Environment(Mapping[str, str]):
 
 
 HERE = Environment()
+
+
+def who() -> str:
+    """Return the name of the person whose process this is, as this machine knows it."""
+    try:
+        return getuser()
+    except (OSError, KeyError):
+        return str(os.getuid())

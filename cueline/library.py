@@ -15,6 +15,7 @@ from cueline.actors.owner import check_resume, owner_of
 from cueline.agent import Agent
 from cueline.config.place import DEFAULT_LOG
 from cueline.deciders.session import SESSION, session_of
+from cueline.environment import who
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.inbox import ResumeAsked, StartAsked
 from cueline.events.stream import session_stream
@@ -100,6 +101,8 @@ class Runtime:
     ) -> Session:
         """Start a session of *agent*, and drive it as long as this runtime is open.
 
+        Who wanted it is the login of this process: rules may exclude that from allowing its calls.
+
         Cancelled before it returns, it may have recorded the session, or not: who gave it
         an id can `resume` that, which drives it, or says that there is none.
 
@@ -129,6 +132,7 @@ class Runtime:
             goal=goal,
             open=open,
             labels=dict(labels or {}),
+            asked_by=who(),
             asked_at=self._log.clock.now(),
         )
         if parent is not None:

@@ -10,7 +10,7 @@ from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.pending import complete_approval
-from cueline.cli.terminal import who
+from cueline.environment import who
 
 if TYPE_CHECKING:
     from cueline.cli.deciding import Word

@@ -6,13 +6,13 @@ from typing import Any
 
 from cueline.cli.deciding import say_of
 from cueline.cli.editing import tool_of
-from cueline.cli.terminal import who
 from cueline.console.edit import edited
 from cueline.console.prompt import Answered
 from cueline.console.question import Question
 from cueline.deciders.approval import ApprovalState
 from cueline.deciders.policy import always
 from cueline.deciders.session import SessionState
+from cueline.environment import who
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec
 from cueline.events.inbox import DecisionGiven

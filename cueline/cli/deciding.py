@@ -7,9 +7,9 @@ from typing import Final, Literal
 from cueline.actors.fold import fold
 from cueline.cli.editing import always_of, checked_edit
 from cueline.cli.naming import as_typed
-from cueline.cli.terminal import who
 from cueline.console.text import date_time
 from cueline.deciders.approval import APPROVAL, ApprovalState, Vote, refusal, vote_of
+from cueline.environment import who
 from cueline.errors import InvalidNameError, NotPendingError
 from cueline.events.agent import AgentSpec
 from cueline.events.approval import ApprovalOpened

@@ -22,7 +22,7 @@ from cueline.cli.option import (
     SessionArgument,
 )
 from cueline.cli.outside import outside_of
-from cueline.cli.terminal import who
+from cueline.environment import who
 from cueline.errors import ConfigError, CuelineError, RejectedError, UnknownOutcomeError
 
 if TYPE_CHECKING:

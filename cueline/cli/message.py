@@ -12,7 +12,8 @@ import typer
 from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
-from cueline.cli.terminal import text_or_stdin, who
+from cueline.cli.terminal import text_or_stdin
+from cueline.environment import who
 
 if TYPE_CHECKING:
     from cueline.actors.followed import Followed

@@ -15,7 +15,7 @@ from cueline.cli.option import (
     LogOption,
     SessionArgument,
 )
-from cueline.cli.terminal import who
+from cueline.environment import who
 
 if TYPE_CHECKING:
     from cueline.cli.starting import Wish

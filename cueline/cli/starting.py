@@ -14,11 +14,12 @@ from cueline.cli.failure import Exit, is_of_output
 from cueline.cli.option import is_typed
 from cueline.cli.outside import Outside, outside_of
 from cueline.cli.running import command, note_detached, resuming
-from cueline.cli.terminal import is_attended, who
+from cueline.cli.terminal import is_attended
 from cueline.config.layer import Flags, from_flags
 from cueline.config.settings import APPROVAL_SECONDS, Approval
 from cueline.console.screen import Screen
 from cueline.deciders.policy import asked_about
+from cueline.environment import who
 from cueline.errors import ConfigError, RejectedError
 from cueline.events.agent import AgentSpec, Policy
 from cueline.events.inbox import StartAsked

@@ -3,7 +3,6 @@
 import os
 import sys
 from contextlib import suppress
-from getpass import getuser
 from io import TextIOWrapper
 
 from cueline.errors import ConfigError
@@ -42,14 +41,6 @@ def _open_nothing(number: int) -> None:
         return
     os.dup2(nothing, number)
     os.close(nothing)
-
-
-def who() -> str:
-    """Return the name of the person at the keyboard, as this machine knows it."""
-    try:
-        return getuser()
-    except (OSError, KeyError):
-        return str(os.getuid())
 
 
 def text_or_stdin(text: str) -> str:

@@ -12,7 +12,6 @@ from cueline.actors.followed import Followed
 from cueline.actors.inbox import unread_of
 from cueline.cli.asking import as_it_stands, changed, decision_of, question_of
 from cueline.cli.deciding import approval_of
-from cueline.cli.terminal import who
 from cueline.cli.unread import is_decided
 from cueline.console.entry import Entry
 from cueline.console.prompt import Answered, Prompts
@@ -21,6 +20,7 @@ from cueline.console.screen import Screen
 from cueline.console.telling import Line, Telling
 from cueline.console.text import visible
 from cueline.deciders.session import SessionState, rests
+from cueline.environment import who
 from cueline.errors import CuelineError
 from cueline.events.inbox import DecisionGiven, InboxMessage, Lane, MessageSent, PauseAsked
 from cueline.events.session import (

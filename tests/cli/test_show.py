@@ -1,6 +1,6 @@
 """`cueline show`: a session, and how it goes on."""
 
-from cueline.cli.terminal import who
+from cueline.environment import who
 
 
 def test_a_session_is_shown_whole(finished):

@@ -4,6 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 import cueline
+from cueline.environment import who
 from cueline.errors import (
     ConfigError,
     InvalidNameError,
@@ -180,6 +181,16 @@ async def test_who_may_not_allow_a_call_is_told_at_once(runtime, log):
             await session.approve(asked, by="ann", edit={"words": "Bye"})
 
     assert ["StartAsked"] == [f.type async for _, f in log.journal().read("inbox-default/one")]
+
+
+# C17: in Python, too, somebody wanted the session.
+async def test_whoever_started_a_session_may_be_excluded(runtime):
+    rule = {"name": "other", "answer": "ask", "exclude_requester": True}
+    async with runtime() as here:
+        session, asked = await asked_to_post(here, rules=[rule])
+        with pytest.raises(RejectedError, match="asked for the session, and may not allow it"):
+            await session.approve(asked, by=who())
+        await session.approve(asked, by="somebody else")
 
 
 @pytest.mark.parametrize(
