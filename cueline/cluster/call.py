@@ -47,8 +47,10 @@ async def call(ref: Any, seconds: float) -> Any:
         async with asyncio.timeout(seconds):
             return await future
     except (TimeoutError, asyncio.CancelledError):
-        # Ray goes on with a call that nobody awaits any more.
-        ray.cancel(ref)
+        # Ray goes on with a call that nobody awaits any more. Where it has been
+        # shut down, it would start itself again to cancel it.
+        if ray.is_initialized():
+            ray.cancel(ref)
         raise
     except RayTaskError as error:
         if isinstance(error.cause, CuelineError):

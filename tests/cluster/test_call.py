@@ -18,6 +18,7 @@ def killed(monkeypatch):
     killed = []
     monkeypatch.setattr(call, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(call, "ANSWER_SECONDS", 0.0)
+    monkeypatch.setattr(ray, "is_initialized", lambda: True)
     monkeypatch.setattr(ray, "cancel", lambda _: None)
     monkeypatch.setattr(ray, "kill", lambda actor, no_restart: killed.append((actor, no_restart)))
     return killed
@@ -58,6 +59,18 @@ async def test_an_actor_that_answers_or_starts_is_waited_for(killed, monkeypatch
     await wait_in(awaited)
 
     assert [] == killed
+
+
+async def test_a_call_that_ends_after_ray_has_is_let_go(monkeypatch):
+    cancelled = []
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "cancel", cancelled.append)
+
+    with pytest.raises(TimeoutError):
+        await call.call(SimpleNamespace(future=Future), 0.0)
+
+    # Ray would start itself again for that.
+    assert [] == cancelled
 
 
 async def test_nobody_looks_at_an_actor_that_was_quick(killed, monkeypatch):
