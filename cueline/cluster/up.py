@@ -1,7 +1,9 @@
 """The actors of `cueline up`: they stay until they are taken down."""
 
 import asyncio
+import time
 from contextlib import suppress
+from typing import cast
 
 import ray
 from ray.exceptions import RayError
@@ -40,8 +42,9 @@ class Up:
             parts=parts,
         )
         self._dispatcher: Handle = None
-        self._version: str | None = VERSION
-        """Of what is taken down: all is ours once nobody else can have the log; None: nothing."""
+        self._version: str | None = None
+        """Of what is taken down: nothing (None) until we have a dispatcher, and all once nobody
+        else can have the log."""
 
     async def start(self, wanted: Wanted) -> Started:
         """Start the dispatcher, and with it everything else.
@@ -52,6 +55,7 @@ class Up:
         """
         try:
             self._dispatcher = await self._own_dispatcher(wanted)
+            self._version = VERSION
             started: Started = await call(self._dispatcher.start.remote(), START_SECONDS)
         except (*DEAD, *UNCLEAR) as error:
             reason = f"the dispatcher does not start ({type(error).__name__})"
@@ -62,16 +66,28 @@ class Up:
     async def _own_dispatcher(self, wanted: Wanted) -> Handle:
         """Return one of ours, that has not begun; what a killed keeper left, it will find."""
         dispatcher = self._new_dispatcher(wanted)
-        try:
-            with awake(dispatcher):
-                left = await call(dispatcher.gives_way.remote(self._keeper), START_SECONDS)
-        except ClusterError:
-            self._version = None
-            raise
-        if not left:
+        if not await self._is_left(dispatcher):
             return dispatcher
         ray.kill(dispatcher)
         return self._new_dispatcher(wanted)
+
+    async def _is_left(self, dispatcher: Handle) -> bool:
+        """Ask a dispatcher, until it answers, whether a killed keeper has left it to us.
+
+        Nobody else may have seen that it is frozen, or it is just being restarted.
+        """
+        clock, deadline = SystemClock(), time.monotonic() + START_SECONDS
+        while True:
+            try:
+                with awake(dispatcher):
+                    asked = dispatcher.gives_way.remote(self._keeper)
+                    return cast("bool", await call(asked, START_SECONDS))
+            except DEAD:
+                raise
+            except UNCLEAR:
+                if time.monotonic() > deadline:
+                    raise
+            await clock.sleep(_AGAIN_SECONDS)
 
     def _new_dispatcher(self, wanted: Wanted) -> Handle:
         """Return a new one, or the one that is there: Ray hands that out under its name."""
