@@ -23,8 +23,10 @@ def serve(requests: int, replies: int) -> None:
     home = os.open(".", getattr(os, "O_PATH", os.O_RDONLY))
     send(replies, {"kind": "ready"})
     while (request := receive(requests)) is not None:
-        # Each time: a tool may have had it mean something else.
+        # Each time: a tool may have had them mean something else. Where children
+        # that end are ignored, nobody learns how they did.
         signal.signal(signal.SIGTERM, terminate)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         head, body = answer(request, here)
         if os.getpid() != here:
             return  # a fork of the tool's, which does not answer for it

@@ -128,6 +128,12 @@ def take_no_hint() -> None:
 
 
 @tool
+def forget_children() -> None:
+    """Let the system bury them."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+
+@tool
 def leave_a_fork() -> str:
     """Leave a copy of the worker behind, which holds all that it holds."""
     pid = os.fork()

@@ -88,6 +88,14 @@ async def test_a_tool_is_told_to_end_whatever_the_one_before_it_did(executor, or
     assert (workspace / "tidy").exists()
 
 
+async def test_a_command_says_how_it_ended_whatever_the_tool_before_it_did(executor, order):
+    await executor.call(order("misbehaving:forget_children"))
+
+    output = await executor.call(order(run_command, command="exit 3"))
+
+    assert b"[exit status 3]" == output.content
+
+
 async def test_cancelling_twice_kills_at_once(patient_executor, order, workspace, marked):
     command = "trap 'touch told' TERM; touch begun; while true; do tail -f /dev/null & wait; done"
     call = asyncio.create_task(patient_executor.call(order(run_command, command=command)))
