@@ -101,7 +101,7 @@ async def farewell(
     journal: Journal, state: SessionState, steps: Iterable[Sequence[SessionEvent]]
 ) -> list[FactWrite]:
     """Return what the parent is told when *steps* end the session, whose state is then *state*."""
-    if state.setup is None or state.setup.family.parent is None or not state.finished:
+    if state.setup is None or state.setup.family.parent is None:
         return []
     status = state.status
     assert status in (Status.COMPLETED, Status.FAILED, Status.STOPPED), "it has ended"
