@@ -5,10 +5,11 @@ import pytest
 from cueline.actors.collaborator import REACH_SECONDS, RUNNER_SECONDS
 from cueline.actors.grace import GRACE_SECONDS
 from cueline.actors.runner import CallName
+from cueline.actors.tool import Finding
 from cueline.errors import RunnerGoneError, StaleOrderError
 from cueline.events.inbox import MessageSent, ResumeAsked, StopAsked
-from cueline.events.session import SessionWaiting, ToolFailed, ToolInDoubt
-from cueline.testing.fakes import Runners, asks_for, says
+from cueline.events.session import SessionWaiting, ToolFailed, ToolInDoubt, ToolReconciled
+from cueline.testing.fakes import Runners, asks_for, says, tool_spec
 from tests.actors.scene import SESSION, Scene, Valve, runner_on
 
 
@@ -159,6 +160,43 @@ async def test_a_connection_that_breaks_in_a_call_is_no_outcome():
 
     assert "SessionCompleted" == (await scene.types())[-1]
     assert [f"{SESSION}/1.0"] == [start.key for start in scene.executor.starts]
+
+
+# I5: a tool that says that it happened has said enough.
+@pytest.mark.parametrize(
+    ("finding", "told"),
+    [
+        (Finding("happened"), "It took effect."),
+        (Finding("happened", "It is posted."), "It is posted."),
+        (Finding("did_not_happen", "There is nothing."), ""),
+    ],
+)
+async def test_what_a_tool_says_of_a_lost_call_is_recorded(finding, told):
+    tools = (tool_spec("post", "reconcile"),)
+    scene = Scene([asks_for(("post", {})), says("done")], tools, act=Valve())
+    scene.executor.reconciling = {"post": lambda _: finding}
+    first = await scene.begin()
+    await first.kill()
+    scene.outside.runners.dead[first.name] = "its process has ended"
+
+    await scene.world()
+
+    reconciled = await scene.last(ToolReconciled)
+    assert (finding.outcome, told) == (reconciled.outcome, reconciled.output)
+
+
+# I5: "never seen" promises "and never will"; who hears that is no former owner.
+async def test_a_call_that_its_runner_was_asked_about_before_is_begun_as_another_attempt():
+    valve = Valve(asks_for(("pay", {})))
+    scene = Scene({(1, 1): valve, (2, 1): says("done")})
+    world = await scene.begin()
+    await world.runner.outcome(CallName(SESSION, f"{SESSION}/1.0", 1, world.name, 1))
+
+    valve.opened.set()
+    await scene.clock.settle()
+
+    assert "SessionCompleted" == (await scene.types())[-1]
+    assert [2] == [start.attempt for start in scene.executor.starts]
 
 
 async def test_what_is_recorded_is_forgotten_by_the_runner():

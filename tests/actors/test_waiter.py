@@ -225,6 +225,16 @@ async def test_who_was_taken_over_from_in_a_call_is_told_by_whom():
         await waiting.end()
 
 
+async def test_who_drives_its_call_is_waited_for_and_taken_over_by_nobody():
+    scene, world = await in_a_call()
+    await living(scene, world.name)
+    waiting = Waiting(scene, Home(world.name, drives=True))
+    await scene.clock.advance(60)
+
+    assert not waiting.task.done()
+    waiting.task.cancel()
+
+
 async def test_who_has_nothing_of_it_here_waits_for_the_other():
     scene, _ = await in_a_call()
     await living(scene, "other")
