@@ -131,11 +131,18 @@ async def was_given(
         if not isinstance(said, DecisionGiven) or said.approval != decision.approval:
             continue
         before, state = state, read_on(state, recorded, said)
-        same_word = (said.verdict, said.edit) == (decision.verdict, decision.edit)
         enough = state.verdict is not None or said.by == decision.by
-        if state != before and same_word and enough:
+        if state != before and _holds(said, decision) and enough:
             return True
-    if state.verdict is not None:
-        reason = f"it was {state.verdict} by {state.by} before"
+    reason = "" if state.verdict is None else f"it was {state.verdict} by {state.by} before"
+    if decision.verdict == "grant" and decision.by in state.grantors:
+        reason = reason or f"{decision.by} has allowed it before"
+    if reason:
         raise NotPendingError(decision.approval, f"{reason}, which counts when it is next driven")
     return False
+
+
+def _holds(said: DecisionGiven, decision: DecisionGiven) -> bool:
+    """Whether *decision* says nothing that is not *said*."""
+    same = (said.verdict, said.edit) == (decision.verdict, decision.edit)
+    return same and decision.note in ("", said.note) and decision.always in (None, said.always)

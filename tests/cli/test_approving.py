@@ -189,6 +189,26 @@ def test_two_people_may_answer_while_nothing_runs(shell, monkeypatch):
     assert 2 == len(decisions)
 
 
+# Asking twice is asking once; asking for more is not.
+@pytest.mark.parametrize(
+    ("rule", "more", "why"),
+    [
+        ("", ["--always"], "it was granted by ann before"),
+        ("", ["--note", "It is noon"], "it was granted by ann before"),
+        (TWO, ["--note", "It is noon"], "ann has allowed it before"),
+    ],
+)
+def test_nothing_can_be_added_to_a_decision_that_was_given(shell, monkeypatch, rule, more, why):
+    start(shell, shell.deletes, rule)
+    monkeypatch.setenv("LOGNAME", "ann")
+    shell("approve", "one.1.0.1")
+
+    again, added = shell("approve", "one.1.0.1"), shell("approve", "one.1.0.1", *more)
+
+    assert (0, 2) == (again.exit_code, added.exit_code)
+    assert f"{why}, which counts when it is next driven" in added.stderr
+
+
 # Two shells at once: neither saw the other's word before it gave its own.
 @pytest.mark.parametrize("verdict", ["grant", "deny"])
 def test_whose_decision_was_recorded_second_learns_whether_it_counts(shell, verdict):
