@@ -132,7 +132,9 @@ def model(
         made: type[BaseModel] = create_model("Arguments", __config__=config, **definitions)
         made.model_json_schema()
     except PydanticUserError as error:
-        raise ConfigError(subject(function), error.message.splitlines()[0]) from None
+        # Not what to set in its `model_config`: that is ours.
+        reason = error.message.splitlines()[0].partition(". Set ")[0]
+        raise ConfigError(subject(function), reason) from None
     except SchemaError as error:  # a pattern, above all
         reason = str(error).splitlines()[-1].removeprefix("error: ")
         raise ConfigError(subject(function), reason) from None
