@@ -76,6 +76,11 @@ class Vendor(ThreadingHTTPServer):
     def will_stream(self, stream, **headers):
         self.answers.append((200, {"content-type": "text/event-stream", **headers}, stream))
 
+    def will_cut(self, stream):
+        length = str(len(stream) + 1)
+        headers = {"content-type": "text/event-stream", "content-length": length}
+        self.answers.append((200, headers, stream))
+
     def will_fail(self, status, body, **headers):
         self.answers.append((status, {"content-type": "application/json", **headers}, body))
 
@@ -90,7 +95,7 @@ class VendorHandler(BaseHTTPRequestHandler):
         self.server.was_asked.set()
         self.server.may_answer.wait(timeout=10)
         self.send_response(status)
-        for name, value in {**headers, "content-length": str(len(body))}.items():
+        for name, value in {"content-length": str(len(body)), **headers}.items():
             self.send_header(name, value)
         with suppress(BrokenPipeError, ConnectionResetError):  # who gave up is not there any more
             self.end_headers()

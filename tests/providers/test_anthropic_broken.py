@@ -3,8 +3,14 @@
 import pytest
 
 from cueline.errors import ProviderUnavailableError
+from cueline.events.message import TextBlock
 from tests.providers.streaming import block, ended, started
 
+SAID = [
+    started(input_tokens=1),
+    *block(0, {"type": "text", "text": ""}, {"type": "text_delta", "text": "a"}),
+    *ended("end_turn", output_tokens=1),
+]
 BROKEN = {
     "no stop reason": [started(), {"type": "message_stop"}],
     "no end": [started(), *ended("end_turn")][:-1],
@@ -61,4 +67,33 @@ async def test_an_error_in_the_middle_of_a_stream_is_known_by_its_type(vendor, a
     vendor.will_say(started(), {"type": "error", "error": error})
 
     with pytest.raises(ProviderUnavailableError, match="overloaded: "):
+        await ask(vendor.url)
+
+
+AFTERWARDS = {
+    "an end of another dialect": b"event: done\ndata: [DONE]\n\n",
+    "an error": b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error"}}\n\n',
+    "a piece without its fields": b'event: message_delta\ndata: {"type":"message_delta"}\n\n',
+}
+
+
+@pytest.mark.parametrize("more", AFTERWARDS.values(), ids=AFTERWARDS)
+async def test_what_comes_after_a_whole_reply_takes_nothing_from_it(vendor, ask, more):
+    vendor.will_say(*SAID)
+    vendor.will_stream(vendor.answers.pop()[2] + more)
+
+    assert (TextBlock(text="a"),) == (await ask(vendor.url)).content
+
+
+async def test_a_connection_that_is_lost_after_a_whole_reply_takes_nothing_from_it(vendor, ask):
+    vendor.will_say(*SAID)
+    vendor.will_cut(vendor.answers.pop()[2])
+
+    assert (TextBlock(text="a"),) == (await ask(vendor.url)).content
+
+
+async def test_a_reply_that_begins_anew_after_its_end_is_to_end_anew(vendor, ask):
+    vendor.will_say(*SAID, started())
+
+    with pytest.raises(ProviderUnavailableError, match="malformed_reply"):
         await ask(vendor.url)

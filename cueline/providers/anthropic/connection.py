@@ -148,9 +148,14 @@ async def collected(stream: AsyncStream[RawMessageStreamEvent], reply: StreamedR
         ProviderUnavailableError: it is not a whole reply.
         ProviderRefusedError: the model declined.
     """
-    async for event in stream:
-        with well_formed():
-            reply.add(event)
+    try:
+        async for event in stream:
+            with well_formed():
+                reply.add(event)
+    except (*FAILURES, ProviderUnavailableError):
+        # What goes wrong after its end takes nothing from a reply that is paid for.
+        if not reply.ended:
+            raise
     with well_formed():
         return reply.whole()
 

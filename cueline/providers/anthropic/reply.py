@@ -80,6 +80,7 @@ class StreamedReply:
             case "message_start":
                 # A gateway that asked once more tells the new reply from its beginning.
                 self.blocks.clear()
+                self.ended = False
                 self.model = event.message.model or ""
                 self.count(event.message.usage)
             case "content_block_start":
