@@ -10,7 +10,7 @@ from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.moment import moment
 from cueline.cli.naming import complete_session
-from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, is_typed
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, is_typed, tell_of_more
 
 if TYPE_CHECKING:
     from cueline.projections.audit import Facets
@@ -90,9 +90,8 @@ def audit(
         "actor": actor,
         "since": moment("--since", since),
         "until": moment("--until", until),
-        "limit": limit,
     }
-    opened.run(_list(log, session, wanted, as_json=as_json))
+    opened.run(_list(log, session, wanted, limit, as_json=as_json))
 
 
 def _check_nothing_typed(ctx: typer.Context, command: str) -> None:
@@ -119,13 +118,16 @@ def _check_type(kind: str) -> None:
         raise typer.BadParameter(f"there is no event {kind!r}; the types are {known}")
 
 
-async def _list(log: Path, session: str | None, wanted: dict[str, Any], *, as_json: bool) -> None:
+async def _list(
+    log: Path, session: str | None, wanted: dict[str, Any], limit: int, *, as_json: bool
+) -> None:
     from cueline.cli.naming import find_session
     from cueline.projections.audit import audit as events
 
     async with opened.looking(log) as store, opened.views_of(log, store) as views:
         stream = None if session is None else await find_session(store, log, session)
-        found = events(views.db, session=stream, **wanted)
+        fitting = events(views.db, session=stream, limit=limit + 1, **wanted)
+        found = fitting[:limit]
         if as_json:
             for each in found:
                 typer.echo(json.dumps(_document(each), ensure_ascii=False))
@@ -133,6 +135,8 @@ async def _list(log: Path, session: str | None, wanted: dict[str, Any], *, as_js
             _print(found)
         else:
             typer.echo(f"no events that fit in {log}")
+        if len(fitting) > limit:
+            tell_of_more()
 
 
 def _document(facets: "Facets") -> dict[str, Any]:

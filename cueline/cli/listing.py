@@ -11,7 +11,7 @@ import typer
 
 from cueline.cli import opened
 from cueline.cli.failure import Exit
-from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, tell_of_more
 
 if TYPE_CHECKING:
     from cueline.projections.session import Session
@@ -82,7 +82,8 @@ async def _list(
         opened.views_of(log, store) as views,
         opened.board_of(log) as board,
     ):
-        sessions = list_sessions(views.db, status=status, agent=agent, limit=limit)
+        fitting = list_sessions(views.db, status=status, agent=agent, limit=limit + 1)
+        sessions = fitting[:limit]
         driven = [each.stream for each in sessions if each.status in DRIVEN]
         abandoned = set(driven).difference(await owners_of(store, board, driven, now))
         if as_json:
@@ -91,8 +92,10 @@ async def _list(
         elif sessions:
             _print(sessions, abandoned)
         else:
-            fitting = " that fit" if status or agent else ""
-            typer.echo(f"no sessions{fitting} in {log}; `cueline run` starts one")
+            that_fit = " that fit" if status or agent else ""
+            typer.echo(f"no sessions{that_fit} in {log}; `cueline run` starts one")
+        if len(fitting) > limit:
+            tell_of_more()
 
 
 def _document(session: "Session", abandoned: set[str]) -> dict[str, Any]:

@@ -30,6 +30,11 @@ def naming(log: Path) -> str:
     return "" if log == DEFAULT_LOG else f" --log {quote(str(log))}"
 
 
+def tell_of_more() -> None:
+    """Say on stderr that what is listed is not all: an audit must not seem to be whole."""
+    typer.echo("there are more; --limit shows them", err=True)
+
+
 def is_typed(ctx: typer.Context, option: str) -> bool:
     """Whether *option* is on the command line, and not only in the environment."""
     source = ctx.get_parameter_source(option)

@@ -15,6 +15,17 @@ def test_sessions_are_listed_by_what_is_asked(finished):
     assert ["two"] == [each["id"] for each in finished.json("list", "--limit", "1")]
 
 
+@pytest.mark.parametrize("command", [["list"], ["audit"], ["audit", "--json"]])
+def test_what_is_cut_short_says_so(finished, command):
+    agent = finished.agent(finished.hello)
+    finished("run", "Hi", "--agent", agent, "--detach", "--id", "two")
+
+    cut = finished(*command, "--limit", "1")
+
+    assert "there are more; --limit shows them\n" == cut.stderr
+    assert "there are more" not in finished(*command).stderr
+
+
 def test_the_list_is_a_table(finished):
     head, row = finished("list").stdout.splitlines()
 
@@ -185,7 +196,7 @@ def test_events_are_audited_by_what_is_asked(asking):
     def found(*words):
         return [
             json.loads(line)["type"]
-            for line in asking("audit", *words, "--json").output.splitlines()
+            for line in asking("audit", *words, "--json").stdout.splitlines()
         ]
 
     assert ["StartAsked", *asking.types("one")] == [
