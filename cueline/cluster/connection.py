@@ -66,7 +66,7 @@ def connected(address: str | None, namespace: str) -> Iterator[Connection]:
             session = _start(namespace) if address is None else None
             if address is not None:
                 _join(address, namespace)
-    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+    except Exception as error:  # Ray raises errors of every kind, and bare ones too
         raise _explained(address, error) from error
     # Ray's own debugger does the same: nothing else keeps what Ray says of a
     # process that died off the terminal.

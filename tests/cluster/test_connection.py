@@ -45,6 +45,21 @@ async def test_ray_can_be_wanted_in_any_thread(monkeypatch):
         await asyncio.to_thread(connect)
 
 
+@pytest.mark.parametrize(
+    "why", [Exception("the node timed out"), OSError("the path of a socket is too long")]
+)
+def test_whatever_keeps_ray_from_starting_is_told_in_a_sentence(monkeypatch, why):
+    def start(_):
+        raise why
+
+    monkeypatch.setattr(connection, "_prepare", lambda *, ours: None)
+    monkeypatch.setattr(connection, "_start", start)
+
+    told = f"Ray: it cannot be started on this machine: {why}"
+    with pytest.raises(ClusterError, match=told), connected(None, "x"):
+        pass
+
+
 def test_sigterm_while_ray_starts_is_for_whoever_starts_it(monkeypatch):
     """D5: Ray's own handler, which it sets first of all, ends the process without a word."""
     caught = []
