@@ -29,10 +29,14 @@ async def test_a_tree_comes_to_rest_among_processes_that_freeze_and_thaw(seed):
 
 
 async def check_course(tree):
-    await tree.start()
-    await tree.suffer()
-    await tree.calm_down()
+    async with tree:
+        await tree.start()
+        await tree.suffer()
+        await tree.calm_down()
+        await check_end(tree)
 
+
+async def check_end(tree):
     assert [] == await tree.unrested()
     budget = await tree.outside.facts("budget-default/root")
     assert {0} == {node.reserved.usd for node in BUDGET.replay(budget).nodes.values()}
@@ -46,7 +50,6 @@ async def check_course(tree):
         assert {} == repeated(stream, tree.outside.executor.starts, facts)
         assert None is first_difference(stream, past, whole=True)[1]
     assert sum(fact.usd for fact in budget if isinstance(fact, CostSettled)) == paid > 0
-    await tree.end(*tree.worlds)
 
 
 def repeated(stream, starts, facts):

@@ -95,6 +95,16 @@ class Troubled:
         self.streams = []
         self.worlds = [self.new_world(self.new_life())]
 
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        # Who is dead waits at its ports, and again when it is cancelled there.
+        while running := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in running:
+                task.cancel()
+            await self.clock.settle()
+
     async def start(self):
         root = self._agent(limits=Limits(max_cost=Decimal("0.30")))
         self.streams.append(await self.outside.start("root", root, open=True))
