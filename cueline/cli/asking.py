@@ -67,7 +67,8 @@ def changed(question: Question, change: str, agent: AgentSpec) -> Question:
     tool = tool_of(agent, question.tool)
     if (problem := problem_of_edit(agent, tool, arguments)) is not None:
         raise ConfigError("the edit", problem)
-    return replace(question, arguments=arguments, edited=True)
+    # The difference that was shown is one that these would not make.
+    return replace(question, arguments=arguments, preview="", edited=True)
 
 
 def decision_of(answered: Answered, agent: AgentSpec) -> DecisionGiven:

@@ -9,7 +9,7 @@ import typer
 from cueline.actors.inbox import post
 from cueline.actors.owner import aside
 from cueline.actors.presence import presence_of
-from cueline.cli.asking import question_of
+from cueline.cli.asking import changed, question_of
 from cueline.cli.driving import Beginning, leave_with_up
 from cueline.cli.failure import Exit
 from cueline.cli.watching import Watch
@@ -18,13 +18,21 @@ from cueline.deciders.session import SESSION
 from cueline.errors import ClusterError, LogUnavailableError
 from cueline.events.agent import Policy
 from cueline.events.inbox import DecisionGiven, MessageSent
-from cueline.events.message import Estimate
+from cueline.events.message import Estimate, ToolCall
 from cueline.events.session import ApprovalRequested, MessageRefused
 from cueline.inline import inline
 from cueline.runtime import open_log
 from cueline.testing.clock import FakeClock
 from cueline.testing.given import given
-from cueline.testing.session_example import AGENT, NOW, asking, question, saying, started
+from cueline.testing.session_example import (
+    AGENT,
+    NOW,
+    asking,
+    question,
+    saying,
+    started,
+    up_to_reply,
+)
 from cueline.up_record import UpRecord
 
 ONE = "session-default/one"
@@ -104,6 +112,17 @@ def test_who_is_asked_at_the_prompt_is_told_why_nobody_knows_the_cost():
     asked = question("1.0", "1.1.0.1").model_copy(update={"rule": "cost"})
 
     assert "cost, of unknown cost (no list)" == question_of(asked, None, past.state).why
+
+
+# I9: what is shown is what runs.
+def test_a_call_that_was_changed_at_the_prompt_shows_no_difference_of_another():
+    past = given().when(*up_to_reply("delete"))
+    call = ToolCall(id="c", name="delete", arguments={"path": "a"})
+    asked = question_of(question("1.0", "1.1.0.1"), call, past.state)
+
+    edited = changed(replace(asked, preview="--- a/a"), "path=b", AGENT)
+
+    assert ({"path": "b"}, "", True) == (edited.arguments, edited.preview, edited.edited)
 
 
 async def asks_at_the_prompt(log, *heard):
