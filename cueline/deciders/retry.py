@@ -44,8 +44,8 @@ def retry_at(
 ) -> datetime | None:
     """Return when to try again after *failures* failures, the first of them at *since*.
 
-    None when it is enough. Never before what was asked for with *retry_after*:
-    where that is after the deadline, nothing is tried again.
+    None when it is enough. Never before what was asked for with *retry_after*, of
+    which a day counts: where that is after the deadline, nothing is tried again.
     """
     if failures > policy.max_retries:
         return None
