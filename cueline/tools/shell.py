@@ -27,6 +27,7 @@ CHUNK = 1 << 20
 TOLD = 10_000
 # A little less than the tool's own, so that what was printed can still be told.
 LONGEST = TIMEOUT_SECONDS - 10
+UNHEARD = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 KILL_SECONDS = 3.0
 """What is not gone by then, as another user's process, is left to the worker's guardian."""
 
@@ -126,17 +127,18 @@ def guarded(control: int) -> None:
     """
     if LINUX:
         prctl(SET_CHILD_SUBREAPER, 1)
+    # From before its beginning: it is to outlive the command, whoever tells all to end.
+    signal.pthread_sigmask(signal.SIG_BLOCK, UNHEARD)
     command = os.fork()
     if command:
         stand_by(command, control)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, UNHEARD)
     os.setpgid(0, 0)  # what it does to its group is not done to its guardian
 
 
 def stand_by(command: int, control: int) -> NoReturn:
     """Wait for the end of *command*, or of *control*; kill what is left, and end likewise."""
     try:
-        for ignored in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(ignored, signal.SIG_IGN)
         # All else is the command's and the worker's, who wait for its end.
         os.closerange(0, control)
         os.closerange(control + 1, os.sysconf("SC_OPEN_MAX"))
@@ -148,6 +150,7 @@ def stand_by(command: int, control: int) -> NoReturn:
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             with suppress(OSError):  # SIGKILL has no other meaning
                 signal.signal(-code, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {-code})
             os.kill(os.getpid(), -code)
         os._exit(code or 0)
     finally:

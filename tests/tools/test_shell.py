@@ -40,6 +40,12 @@ def test_a_command_that_prints_nothing_still_says_how_it_ended(run):
     assert "a\n[killed by signal 35]" == run("echo a; kill -35 $$")  # one without a name
 
 
+@pytest.mark.parametrize("signal", ["TERM", "INT", "HUP"])
+def test_a_command_that_tells_its_parent_to_end_ends_by_itself(run, signal):
+    assert "alive\n[exit status 0]" == run(f"kill -{signal} $PPID; echo alive")
+    assert f"[killed by SIG{signal}]" == run(f"kill -{signal} $$")
+
+
 def test_a_command_has_no_input(run):
     assert "[exit status 0]" == run("cat")
 
