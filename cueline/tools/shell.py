@@ -90,6 +90,8 @@ def started(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run *command*; it and all that it started are killed in the end."""
     shell = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
     control, holding = os.pipe()
+    # Not before there is somebody to wait for; and the guardian below hears none at all.
+    signal.pthread_sigmask(signal.SIG_BLOCK, UNHEARD)
     try:
         process = subprocess.Popen(  # noqa: S603 - to run what the model asks for is the purpose
             [shell, "-c", command],
@@ -102,10 +104,12 @@ def started(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
         )
     except BaseException:
         os.close(holding)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, UNHEARD)
         raise
     finally:
         os.close(control)
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, UNHEARD)
         yield process
     except SystemExit:
         # The worker was told to terminate, and so was the command: let it end in
@@ -127,8 +131,6 @@ def guarded(control: int) -> None:
     """
     if LINUX:
         prctl(SET_CHILD_SUBREAPER, 1)
-    # From before its beginning: it is to outlive the command, whoever tells all to end.
-    signal.pthread_sigmask(signal.SIG_BLOCK, UNHEARD)
     command = os.fork()
     if command:
         stand_by(command, control)
