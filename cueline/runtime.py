@@ -154,7 +154,7 @@ def _check_workspace(spec: AgentSpec) -> None:
             tools = ", ".join(needing)
             raise ConfigError(
                 spec.name,
-                f"it has no workspace, and {tools} need one; "
+                f"it has no workspace for {tools}; "
                 "name a folder as its `workspace`, or with --workspace",
             )
         return

@@ -260,7 +260,8 @@ class LogFile:
         if is_busy(error):
             holder = lock_holder(self._beside("-shm"))
             who = f"process {holder}" if holder else "another process"
-            return self.unavailable(f"{who} keeps it locked; end that one, or try again")
+            fix = "try again, or end that one if it never lets go"
+            return self.unavailable(f"{who} keeps it locked; {fix}")
         return self.unavailable(reason_of(error))
 
     def unavailable(self, reason: str) -> LogUnavailableError:

@@ -56,9 +56,7 @@ def test_tools_that_need_a_folder_are_refused_without_one(shell):
     done = shell("run", "Hi", "--agent", agent, "--inline")
 
     assert done.exit_code == 2
-    assert (
-        "list_files need one; name a folder as its `workspace`, or with --workspace" in done.stderr
-    )
+    assert "list_files; name a folder as its `workspace`, or with --workspace" in done.stderr
     assert not shell.log.exists()
 
 

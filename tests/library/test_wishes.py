@@ -228,7 +228,8 @@ async def test_a_decision_that_comes_too_late_is_told_so(runtime, log, clock):
 
 
 @pytest.mark.parametrize(
-    ("folder", "why"), [(None, "read_file need one"), ("nowhere", "is not a folder; make it")]
+    ("folder", "why"),
+    [(None, "no workspace for read_file;"), ("nowhere", "is not a folder; make it")],
 )
 async def test_an_agent_whose_tools_have_no_folder_to_work_in_does_not_start(
     runtime, tmp_path, folder, why
