@@ -16,16 +16,8 @@ from typing import Self
 from cueline.clock import Clock
 from cueline.errors import LogUnavailableError
 from cueline.events.store import Presence, to_us
-from cueline.stores.sqlite_file import (
-    RETRY_SECONDS,
-    connect,
-    identity,
-    is_broken,
-    is_busy,
-    make_private,
-    patiently,
-    reason_of,
-)
+from cueline.stores.sqlite_error import is_broken, is_busy, reason_of
+from cueline.stores.sqlite_file import RETRY_SECONDS, connect, identity, make_private, patiently
 from cueline.stores.sqlite_library import sqlite_library
 from cueline.stores.waiting import pause
 

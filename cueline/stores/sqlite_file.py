@@ -8,11 +8,11 @@ from pathlib import Path
 from threading import Event
 from time import monotonic
 
-from cueline import open_files
 from cueline.errors import LogFormatError, LogLostError, LogUnavailableError
 from cueline.stores.file_system import refuse_place
 from cueline.stores.held_file import HeldFile
 from cueline.stores.lock_holder import lock_holder
+from cueline.stores.sqlite_error import NOT_OURS, is_busy, reason_of
 from cueline.stores.sqlite_library import sqlite_library
 from cueline.stores.sqlite_schema import FORMAT, SCHEMA
 
@@ -23,22 +23,6 @@ RETRY_SECONDS = 0.0005
 
 _READER_PATIENCE_SECONDS = 1.0
 """Readers of a WAL wait only while another process recovers it."""
-_NOT_OURS = "it is not a log of cueline; name another file"
-# By SQLite's primary result code; the codes never change.
-_REASONS = {
-    8: "it can only be read; mend its permissions",
-    10: "the disk failed; mend it, then ask again",
-    11: "the file is damaged; restore it from a backup",
-    13: "the disk is full; make room, then ask again",
-    14: "it cannot be opened; see that its folder is there and may be written",
-    26: _NOT_OURS,
-}
-_CANNOT_OPEN = 14
-_BUSY = frozenset({5, 6})
-_FULL = 13
-_BROKEN = frozenset({11, 26})
-_OPERATION = frozenset({8, 10, 13, 14})
-
 _WRITER = (
     # The mode is kept in the file; asking for it again costs nothing.
     "PRAGMA journal_mode = WAL",
@@ -55,43 +39,6 @@ _WRITER = (
     "PRAGMA journal_size_limit = 67108864",
     "PRAGMA busy_timeout = 0",
 )
-
-
-def code_of(error: Exception) -> int:
-    """Return SQLite's primary result code of *error*, 0 where there is none."""
-    return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
-
-
-def is_busy(error: Exception) -> bool:
-    """Tell whether another process holds the lock."""
-    return code_of(error) in _BUSY
-
-
-def is_damage(error: Exception) -> bool:
-    """Tell whether what was read cannot be what was written."""
-    return not is_busy(error) and code_of(error) not in _OPERATION
-
-
-def is_broken(error: Exception) -> bool:
-    """Tell whether the file is damaged, or no database at all."""
-    return code_of(error) in _BROKEN
-
-
-def is_full(error: Exception) -> bool:
-    """Tell whether there was no room left."""
-    return code_of(error) == _FULL
-
-
-def is_unusable(error: Exception) -> bool:
-    """Tell whether the file, and not what was asked of it, is to blame."""
-    return is_busy(error) or code_of(error) in _REASONS
-
-
-def reason_of(error: Exception) -> str:
-    """Return what the operator is told of SQLite's *error*."""
-    if code_of(error) == _CANNOT_OPEN and (said := open_files.shortage()) is not None:
-        return said
-    return _REASONS.get(code_of(error), str(error))
 
 
 def connect(path: Path, mode: str, timeout: float) -> sqlite3.Connection:
@@ -185,7 +132,7 @@ class LogFile:
         if log_id is not None:
             return log_id
         if read_only:
-            raise self.unavailable(_NOT_OURS)
+            raise self.unavailable(NOT_OURS)
         return self._create(now_us)
 
     def hold(self) -> None:
@@ -290,7 +237,7 @@ class LogFile:
             if not tables:
                 return None
             if "meta" not in tables:
-                raise self.unavailable(_NOT_OURS)
+                raise self.unavailable(NOT_OURS)
             found, log_id = db.execute("SELECT format, log_id FROM meta").fetchone()
         except sqlite_library().Error as error:
             raise self.error(error) from error

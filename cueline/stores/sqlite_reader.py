@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from cueline.errors import CorruptEventError, StoreError
 from cueline.events.store import Head, RecordedEvent
-from cueline.stores.sqlite_file import LogFile, is_damage
+from cueline.stores.sqlite_error import is_damage
+from cueline.stores.sqlite_file import LogFile
 from cueline.stores.sqlite_library import sqlite_library
 from cueline.stores.sqlite_tables import EVENT_COLUMNS
 

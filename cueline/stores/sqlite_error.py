@@ -1,0 +1,59 @@
+"""What an error of SQLite says: whose fault it is, and what the operator is told of it."""
+
+from typing import Final
+
+from cueline import open_files
+
+NOT_OURS: Final = "it is not a log of cueline; name another file"
+
+# By SQLite's primary result code; the codes never change.
+_REASONS = {
+    8: "it can only be read; mend its permissions",
+    10: "the disk failed; mend it, then ask again",
+    11: "the file is damaged; restore it from a backup",
+    13: "the disk is full; make room, then ask again",
+    14: "it cannot be opened; see that its folder is there and may be written",
+    26: NOT_OURS,
+}
+_CANNOT_OPEN = 14
+_BUSY = frozenset({5, 6})
+_FULL = 13
+_BROKEN = frozenset({11, 26})
+_OPERATION = frozenset({8, 10, 13, 14})
+
+
+def code_of(error: Exception) -> int:
+    """Return SQLite's primary result code of *error*, 0 where there is none."""
+    return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+
+
+def is_busy(error: Exception) -> bool:
+    """Tell whether another process holds the lock."""
+    return code_of(error) in _BUSY
+
+
+def is_damage(error: Exception) -> bool:
+    """Tell whether what was read cannot be what was written."""
+    return not is_busy(error) and code_of(error) not in _OPERATION
+
+
+def is_broken(error: Exception) -> bool:
+    """Tell whether the file is damaged, or no database at all."""
+    return code_of(error) in _BROKEN
+
+
+def is_full(error: Exception) -> bool:
+    """Tell whether there was no room left."""
+    return code_of(error) == _FULL
+
+
+def is_unusable(error: Exception) -> bool:
+    """Tell whether the file, and not what was asked of it, is to blame."""
+    return is_busy(error) or code_of(error) in _REASONS
+
+
+def reason_of(error: Exception) -> str:
+    """Return what the operator is told of SQLite's *error*."""
+    if code_of(error) == _CANNOT_OPEN and (said := open_files.shortage()) is not None:
+        return said
+    return _REASONS.get(code_of(error), str(error))
