@@ -5,25 +5,19 @@ import asyncio
 import pytest
 
 from cueline.actors import session_host
-from cueline.actors.outfit import UNUSED, Outfits
-from cueline.actors.owner import check_resume, owner_of
 from cueline.actors.session_host import ACTIVATIONS
 from cueline.deciders.session import Status
 from cueline.deciders.session.due import RecoverTool
 from cueline.deciders.session.state import MAX_TAKEOVERS
 from cueline.errors import (
-    CorruptEventError,
     FencedError,
-    UnknownEventTypeError,
     UnknownSessionError,
 )
-from cueline.events.clean import Redactor
-from cueline.events.inbox import MessageSent, ResumeAsked
+from cueline.events.inbox import ResumeAsked
 from cueline.events.session import ModelFailed, SessionTakenOver, SessionWaiting
-from cueline.events.store import Draft, Write
 from cueline.testing.crash import Life, World
-from cueline.testing.fakes import Runners, TurnModel, agent_spec, asks_for, says
-from tests.actors.scene import SESSION, Scene, Valve, living
+from cueline.testing.fakes import Runners, asks_for, says
+from tests.actors.scene import SESSION, Scene, Valve
 
 
 async def test_a_former_owner_writes_nothing_more_and_drops_the_session_silently():
@@ -80,95 +74,6 @@ async def test_a_session_that_kills_its_host_three_times_waits_for_an_operator()
     assert [] == await survivor.host.active()
     await scene.say(ResumeAsked())
     assert "SessionCompleted" == (await scene.types())[-1]
-
-
-async def damage(store):
-    events = store._tables.streams[SESSION].events
-    events[1] = events[1]._replace(payload=b"{}")
-
-
-async def outgrow(store):
-    head = await store.head(SESSION)
-    draft = Draft("NotYetInvented", 1, b"{}", 0, "agent")
-    await store.append([Write(SESSION, [draft], head.version, head.epoch)], "new")
-
-
-@pytest.mark.parametrize(
-    ("spoil", "error"), [(damage, CorruptEventError), (outgrow, UnknownEventTypeError)]
-)
-async def test_a_session_that_cannot_be_read_is_set_aside_alone_and_reported(spoil, error):
-    # C9, DESIGN 5: one session, not the host; once, not every second.
-    scene = Scene([says("one"), says("two")])
-    first = await scene.begin(open=True)
-    await first.kill()
-    await spoil(scene.outside.store)
-    neighbour = await scene.outside.start("neighbour", scene.agent)
-    await scene.outside.say(SESSION, MessageSent(lane="note", text="Hello?"))
-
-    world = await scene.world()
-    await world.dispatcher.tick()
-    await scene.clock.settle()
-
-    assert [(SESSION, error)] == [(stream, type(told)) for stream, told in world.troubles]
-    assert Status.COMPLETED == (await scene.outside.state(neighbour)).status
-
-
-async def test_a_session_that_was_set_aside_is_tried_again_when_it_is_told_something():
-    scene = Scene([says("one"), says("two")])
-    first = await scene.begin(open=True)
-    await first.kill()
-    events = scene.outside.store._tables.streams[SESSION].events
-    whole = events[1]
-    await damage(scene.outside.store)
-    await scene.say(MessageSent(lane="note", text="Hello?"))
-    world = await scene.world()
-    events[1] = whole
-    await world.dispatcher.tick()
-    await scene.clock.settle()
-    assert 1 == (await scene.count())["SessionIdle"]
-
-    await scene.say(ResumeAsked())
-
-    assert 2 == (await scene.count())["SessionIdle"]
-    assert 1 == len(world.troubles)
-
-
-async def owner_in(scene):
-    outside = scene.outside
-    return await owner_of(outside.store, outside.board, SESSION, scene.clock.now())
-
-
-async def test_nobody_owns_a_session_that_was_set_aside_until_it_is_tried_again():
-    # C9: who has mended it may resume it, though its host lives.
-    scene = Scene({(1, 1): Valve(), (1, 2): Valve()})
-    await (await scene.begin()).kill()
-    events = scene.outside.store._tables.streams[SESSION].events
-    whole = events[1]
-    await damage(scene.outside.store)
-    world = await scene.world()
-    host = await living(scene, world.name)
-    events[1] = whole
-
-    check_resume(await scene.state(), [], await owner_in(scene))
-    await scene.say(ResumeAsked())
-
-    assert host.incarnation == (await owner_in(scene)).incarnation
-    assert [SESSION] == await world.host.active()
-
-
-async def test_who_sets_a_session_aside_takes_it_from_nobody():
-    # I3: a host that thaws, and fails over a session that is another's by now.
-    valve = Valve(says("from the past"))
-    scene = Scene({(1, 1): valve, (1, 2): Valve()})
-    frozen = await scene.begin()
-    world = await scene.world()
-    frozen.host._outfits.give_back = None
-
-    valve.opened.set()
-    await scene.clock.settle()
-
-    assert [SESSION] == [stream for stream, _ in frozen.troubles]
-    assert world.name == (await scene.outside.store.head(SESSION)).owner
 
 
 async def test_a_bug_in_one_session_is_reported_and_leaves_its_neighbours_alone():
@@ -311,52 +216,3 @@ async def test_closing_leaves_what_is_in_flight_to_the_next_owner():
 
     assert "SessionTakenOver" == (await scene.types())[events]
     assert "SessionCompleted" == (await scene.types())[-1]
-
-
-def outfits_of(made):
-    def make(_agent):
-        made.append(TurnModel([]))
-        return made[-1]
-
-    return Outfits(lambda _: None, lambda _: Redactor(), make)
-
-
-async def test_equal_agents_share_one_model():
-    made = []
-    outfits = outfits_of(made)
-
-    one, other = outfits.take(agent_spec(name="a")), outfits.take(agent_spec(name="a"))
-
-    assert one.model(0) is other.model(0)
-    assert one.agent is other.agent
-
-
-async def test_models_that_nobody_uses_are_closed_the_oldest_first():
-    made = []
-    outfits = outfits_of(made)
-    for number in range(UNUSED + 1):
-        outfit = outfits.take(agent_spec(name=f"a{number}"))
-        assert outfit.model(0)
-        await outfits.give_back(outfit)
-
-    assert [True] + [False] * UNUSED == [model.closed for model in made]
-    await outfits.close()
-    assert all(model.closed for model in made)
-
-
-@pytest.mark.parametrize("error", [ZeroDivisionError("a bug"), asyncio.CancelledError()])
-async def test_a_model_that_cannot_be_closed_is_nobody_elses_trouble(error):
-    class Unclosed(TurnModel):
-        async def close(self):
-            raise error
-
-    left, models = [], iter([Unclosed([]), *(TurnModel([]) for _ in range(UNUSED))])
-    outfits = Outfits(lambda _: None, lambda _: Redactor(), lambda _: next(models))
-    for number in range(UNUSED + 1):
-        outfit = outfits.take(agent_spec(name=f"a{number}"))
-        left.append(outfit.model(0)[1])
-        await outfits.give_back(outfit)
-
-    await outfits.close()
-
-    assert all(model.closed for model in left[1:])

@@ -1,0 +1,100 @@
+"""A session that its host cannot drive: set aside alone, owned by nobody, tried again."""
+
+import pytest
+
+from cueline.actors.owner import check_resume, owner_of
+from cueline.deciders.session import Status
+from cueline.errors import CorruptEventError, UnknownEventTypeError
+from cueline.events.inbox import MessageSent, ResumeAsked
+from cueline.events.store import Draft, Write
+from cueline.testing.fakes import says
+from tests.actors.scene import SESSION, Scene, Valve, living
+
+
+async def damage(store):
+    events = store._tables.streams[SESSION].events
+    events[1] = events[1]._replace(payload=b"{}")
+
+
+async def outgrow(store):
+    head = await store.head(SESSION)
+    draft = Draft("NotYetInvented", 1, b"{}", 0, "agent")
+    await store.append([Write(SESSION, [draft], head.version, head.epoch)], "new")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "error"), [(damage, CorruptEventError), (outgrow, UnknownEventTypeError)]
+)
+async def test_a_session_that_cannot_be_read_is_set_aside_alone_and_reported(spoil, error):
+    # C9, DESIGN 5: one session, not the host; once, not every second.
+    scene = Scene([says("one"), says("two")])
+    first = await scene.begin(open=True)
+    await first.kill()
+    await spoil(scene.outside.store)
+    neighbour = await scene.outside.start("neighbour", scene.agent)
+    await scene.outside.say(SESSION, MessageSent(lane="note", text="Hello?"))
+
+    world = await scene.world()
+    await world.dispatcher.tick()
+    await scene.clock.settle()
+
+    assert [(SESSION, error)] == [(stream, type(told)) for stream, told in world.troubles]
+    assert Status.COMPLETED == (await scene.outside.state(neighbour)).status
+
+
+async def test_a_session_that_was_set_aside_is_tried_again_when_it_is_told_something():
+    scene = Scene([says("one"), says("two")])
+    first = await scene.begin(open=True)
+    await first.kill()
+    events = scene.outside.store._tables.streams[SESSION].events
+    whole = events[1]
+    await damage(scene.outside.store)
+    await scene.say(MessageSent(lane="note", text="Hello?"))
+    world = await scene.world()
+    events[1] = whole
+    await world.dispatcher.tick()
+    await scene.clock.settle()
+    assert 1 == (await scene.count())["SessionIdle"]
+
+    await scene.say(ResumeAsked())
+
+    assert 2 == (await scene.count())["SessionIdle"]
+    assert 1 == len(world.troubles)
+
+
+async def owner_in(scene):
+    outside = scene.outside
+    return await owner_of(outside.store, outside.board, SESSION, scene.clock.now())
+
+
+async def test_nobody_owns_a_session_that_was_set_aside_until_it_is_tried_again():
+    # C9: who has mended it may resume it, though its host lives.
+    scene = Scene({(1, 1): Valve(), (1, 2): Valve()})
+    await (await scene.begin()).kill()
+    events = scene.outside.store._tables.streams[SESSION].events
+    whole = events[1]
+    await damage(scene.outside.store)
+    world = await scene.world()
+    host = await living(scene, world.name)
+    events[1] = whole
+
+    check_resume(await scene.state(), [], await owner_in(scene))
+    await scene.say(ResumeAsked())
+
+    assert host.incarnation == (await owner_in(scene)).incarnation
+    assert [SESSION] == await world.host.active()
+
+
+async def test_who_sets_a_session_aside_takes_it_from_nobody():
+    # I3: a host that thaws, and fails over a session that is another's by now.
+    valve = Valve(says("from the past"))
+    scene = Scene({(1, 1): valve, (1, 2): Valve()})
+    frozen = await scene.begin()
+    world = await scene.world()
+    frozen.host._outfits.give_back = None
+
+    valve.opened.set()
+    await scene.clock.settle()
+
+    assert [SESSION] == [stream for stream, _ in frozen.troubles]
+    assert world.name == (await scene.outside.store.head(SESSION)).owner
