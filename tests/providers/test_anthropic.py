@@ -147,6 +147,22 @@ async def test_a_reply_goes_back_as_it_came(vendor, ask):
     assert SENT_BACK == vendor.bodies[1]["messages"][1]["content"]
 
 
+async def test_thoughts_between_calls_go_back_in_their_places(vendor, ask):
+    """I13: the API refuses thoughts that are not where they were, and so every later request."""
+    thoughts = [{"type": "thinking", "thinking": str(n), "signature": f"s{n}"} for n in range(2)]
+    calls = [{"type": "tool_use", "id": f"t{n}", "name": "go", "input": {}} for n in range(3)]
+    replied = [thoughts[0], calls[0], thoughts[1], calls[1], calls[2]]
+    streamed = [event for n, start in enumerate(replied) for event in block(n, start)]
+    vendor.will_say(started(), *streamed, *ended("tool_use"))
+    vendor.will_say(*WHOLE)
+    reply = await ask(vendor.url, HELLO)
+
+    said = AssistantMessage(content=reply.content, calls=reply.calls)
+    await ask(vendor.url, HELLO, said, *(ToolMessage(call=f"t{n}", text="") for n in range(3)))
+
+    assert replied == vendor.bodies[1]["messages"][1]["content"]
+
+
 async def test_a_gateway_gets_the_key_in_both_headers(vendor, ask):
     vendor.will_say(*WHOLE)
 

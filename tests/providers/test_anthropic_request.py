@@ -13,10 +13,10 @@ from cueline.events.message import (
     ToolMessage,
     UserMessage,
 )
+from cueline.providers.anthropic.conversation import conversation
 from cueline.providers.anthropic.request import (
     Patience,
     check_parameters,
-    conversation,
     patience_of,
     request_body,
 )
@@ -80,6 +80,56 @@ def test_malformed_arguments_go_back_as_none():
     call = ToolCall(id="a", name="go", malformed='{"to')
 
     assert [("assistant", [("tool_use", "a", "go", {})])] == turns(AssistantMessage(calls=(call,)))
+
+
+def test_calls_of_one_id_go_back_by_ids_of_their_own():
+    """I13: the API refuses a conversation that has one id twice, and so every later one."""
+    first, second = ToolCall(id="call_0", name="look"), ToolCall(id="call_0", name="go")
+    results = (ToolMessage(call="call_0", text="a wall"), ToolMessage(call="call_0", text="gone"))
+    again = (AssistantMessage(calls=(first,)), ToolMessage(call="call_0", text="a door"))
+
+    told = turns(AssistantMessage(calls=(first, second)), *results, *again)
+
+    assert [
+        [("tool_use", "call_0", "look", {}), ("tool_use", "call_0-1", "go", {})],
+        [("tool_result", "call_0", "a wall", False), ("tool_result", "call_0-1", "gone", False)],
+        [("tool_use", "call_0-2", "look", {})],
+        [("tool_result", "call_0-2", "a door", False)],
+    ] == [blocks for _, blocks in told]
+
+
+@pytest.mark.parametrize(
+    ("call", "sent"),
+    [
+        (ToolCall(id="functions.go:0", name="go"), ("functions_go_0", "go")),
+        (ToolCall(id="", name="browser.tabs open"), ("call", "browser_tabs_open")),
+        (ToolCall(id="a", name="ls -la " * 40), ("a", ("ls_-la_" * 40)[:64])),
+        (ToolCall(id="a", name=""), ("a", "_")),
+    ],
+)
+def test_what_the_api_would_not_take_back_of_a_call_is_written_otherwise(call, sent):
+    (_, ((_, *asked, _),)), (_, ((_, answered, *_),)) = turns(
+        AssistantMessage(calls=(call,)), ToolMessage(call=call.id, text="no such tool", failed=True)
+    )
+
+    assert (list(sent), sent[0]) == (asked, answered)
+
+
+THOUGHT = ThinkingBlock(text="Hm.", signature="c2ln")
+
+
+@pytest.mark.parametrize("content", [(THOUGHT,), (THOUGHT, TextBlock(text="\n\n"))])
+def test_an_answer_that_ends_in_thoughts_goes_back_with_an_end(content):
+    """I13: the API refuses an answer whose last block is a thought."""
+    told = turns(AssistantMessage(content=content))
+
+    assert [("assistant", [("thinking", "Hm.", "c2ln"), ("text", "(empty)")])] == told
+
+
+def test_thoughts_before_a_call_are_their_own_end():
+    told = turns(AssistantMessage(content=(THOUGHT,), calls=(ToolCall(id="a", name="go"),)))
+
+    assert [("assistant", [("thinking", "Hm.", "c2ln"), ("tool_use", "a", "go", {})])] == told
 
 
 TOOL = ToolSpec(

@@ -23,10 +23,11 @@ from pydantic import SecretStr
 
 from cueline.actors.model import ModelReply
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
+from cueline.providers.anthropic.conversation import Json
 from cueline.providers.anthropic.fault import Fault, fault_of, with_usage
 from cueline.providers.anthropic.model import Account
 from cueline.providers.anthropic.reply import StreamedReply
-from cueline.providers.anthropic.request import Json, Patience
+from cueline.providers.anthropic.request import Patience
 
 T = TypeVar("T")
 

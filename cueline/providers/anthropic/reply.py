@@ -9,7 +9,7 @@ from anthropic.types import RawContentBlockDelta, RawMessageStreamEvent
 from cueline.actors.model import ModelReply
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.events.message import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCall, Usage
-from cueline.providers.anthropic.request import PROVIDER
+from cueline.providers.anthropic.conversation import PLACE, PROVIDER
 
 COUNTED: Final = {
     "input": "input_tokens",
@@ -46,6 +46,8 @@ class StreamedBlock:
     def content(self) -> Block:
         """Return what the block says."""
         match self.start["type"]:
+            case "tool_use":
+                return PLACE
             case "text":
                 return TextBlock(text=self.start.get("text", "") + self.text)
             case "thinking":
@@ -129,8 +131,11 @@ class StreamedReply:
         broken = not self.ended or not all(block.whole for block in self.blocks)
         if broken or self.stop_reason is None:
             raise ProviderUnavailableError("malformed_reply", "the stream ended before the reply")
+        content = [block.content() for block in self.blocks]
+        while content and content[-1] is PLACE:
+            content.pop()  # calls are at the end unless a place says otherwise
         return ModelReply(
-            content=tuple(b.content() for b in self.blocks if b.start["type"] != "tool_use"),
+            content=tuple(content),
             calls=tuple(b.call() for b in self.blocks if b.start["type"] == "tool_use"),
             stop_reason=self.stop_reason,
             usage=Usage(**self.counts),

@@ -1,24 +1,12 @@
 """What Anthropic is asked, made from neutral messages."""
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec
-from cueline.events.message import (
-    AssistantMessage,
-    Block,
-    OpaqueBlock,
-    TextBlock,
-    ThinkingBlock,
-    ToolMessage,
-    UserMessage,
-)
-
-PROVIDER: Final = "anthropic"
-Json = dict[str, Any]
+from cueline.providers.anthropic.conversation import Json, conversation
 
 TOTAL_SECONDS: Final = 600.0
 CHUNK_SECONDS: Final = 60.0
@@ -64,8 +52,6 @@ WEIGHTLESS: Final = frozenset(
 )
 """What adds nothing to the prompt."""
 
-# A text of nothing but blanks is refused by the API, an empty result is not.
-BLANK: Final = "(empty)"
 CACHED: Final = {"cache_control": {"type": "ephemeral"}}
 
 
@@ -145,65 +131,3 @@ def mark_for_cache(body: Json) -> None:
     for blocks in (prefix, *(message["content"] for message in users[-2:])):
         if blocks:
             blocks[-1] |= CACHED
-
-
-def conversation(messages: Iterable[bytes]) -> list[Json]:
-    """Return the messages in Anthropic's form, roles in turn."""
-    turns: list[Json] = []
-    for role, blocks in said(messages):
-        if turns and turns[-1]["role"] == role:
-            turns[-1]["content"] += blocks
-        elif blocks:
-            turns.append({"role": role, "content": blocks})
-    for turn in turns:
-        if turn["role"] == "user":
-            # The API wants the results first; a sort keeps the order within each kind.
-            turn["content"].sort(key=lambda block: block["type"] != "tool_result")
-    return turns
-
-
-def said(messages: Iterable[bytes]) -> Iterator[tuple[str, list[Json]]]:
-    """Yield role and blocks of each message."""
-    for encoded in messages:
-        message = json.loads(encoded)
-        match message["role"]:
-            case "assistant":
-                yield "assistant", assistant_blocks(AssistantMessage.model_validate(message))
-            case "tool":
-                yield "user", [result_block(ToolMessage.model_validate(message))]
-            case _:
-                text = UserMessage.model_validate(message).text
-                yield "user", [{"type": "text", "text": text if text.strip() else BLANK}]
-
-
-def assistant_blocks(message: AssistantMessage) -> list[Json]:
-    """Return what the model said, and then what it asked for."""
-    calls = [
-        {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments}
-        for call in message.calls
-    ]
-    return [*content_blocks(message.content), *calls]
-
-
-def content_blocks(content: Sequence[Block]) -> Iterator[Json]:
-    """Yield the blocks that Anthropic takes back: not another provider's thoughts."""
-    for block in content:
-        match block:
-            case TextBlock(text=text) if text.strip():
-                yield {"type": "text", "text": text}
-            case ThinkingBlock(text=text, signature=signature) if signature:
-                yield {"type": "thinking", "thinking": text, "signature": signature}
-            case OpaqueBlock(provider="anthropic", data=data):
-                yield dict(data)
-            case _:
-                pass
-
-
-def result_block(message: ToolMessage) -> Json:
-    """Return what became of one call."""
-    return {
-        "type": "tool_result",
-        "tool_use_id": message.call,
-        "content": message.text,
-        "is_error": message.failed,
-    }
