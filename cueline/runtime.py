@@ -21,7 +21,7 @@ from cueline.actors.lookout import Lookout
 from cueline.agent import Agent, secret_names, secret_values
 from cueline.clock import Clock, SystemClock
 from cueline.config.place import DEFAULT_LOG
-from cueline.deciders.policy import NOT_ESTIMATED, judge
+from cueline.deciders.policy import NOT_ESTIMATED, Judgement, judge
 from cueline.environment import HERE
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec, Fallback, Hook, Limits, ToolSpec, each_model
@@ -30,7 +30,7 @@ from cueline.events.clean import SHORTEST_SECRET, Redactor, clean
 from cueline.events.codec import Codec
 from cueline.events.inbox import InboxMessage, StartAsked
 from cueline.events.journal import Journal
-from cueline.events.message import Arguments, Estimate
+from cueline.events.message import Arguments
 from cueline.events.session import WaitKind
 from cueline.events.store import Appended, EventStore, PresenceBoard
 from cueline.hook import run_hook
@@ -81,33 +81,26 @@ class Log:
         return await inbox.post(self.journal(agent), stream, kept, by=by, key=key)
 
     async def check_edit(self, agent: AgentSpec, tool: ToolSpec, arguments: Arguments) -> None:
-        """See `check_edit`."""
-        await check_edit(agent, tool, arguments)
+        """See `judged_edit`."""
+        await judged_edit(agent, tool, arguments)
 
 
-async def check_edit(agent: AgentSpec, tool: ToolSpec, arguments: Arguments) -> None:
-    """Refuse other *arguments* for a call of *tool*, where no person can allow them.
+async def judged_edit(agent: AgentSpec, tool: ToolSpec, arguments: Arguments) -> Judgement:
+    """Judge a call of *tool* with other *arguments*, also as to what they will cost.
 
     Raises:
         ConfigError: they do not fit the tool, or a rule denies them.
     """
+    from cueline.tools.arguments import check_call
     from cueline.tools.estimate import estimate
 
-    cost = await estimate(tool, arguments) if tool.estimates else NOT_ESTIMATED
-    if (problem := problem_of_edit(agent, tool, arguments, cost)) is not None:
-        raise ConfigError("the edit", problem)
-
-
-def problem_of_edit(
-    agent: AgentSpec, tool: ToolSpec, arguments: Arguments, cost: Estimate = NOT_ESTIMATED
-) -> str | None:
-    """Say why a call cannot run with *arguments*; None when a person may allow it."""
-    from cueline.tools.arguments import check_call
-
     if (problem := check_call(tool, arguments)) is not None:
-        return problem
+        raise ConfigError("the edit", problem)
+    cost = await estimate(tool, arguments) if tool.estimates else NOT_ESTIMATED
     judged = judge(agent.policy, tool, arguments, estimate=cost, workspace=agent.workspace)
-    return f"a rule denies it ({judged.rule})" if judged.answer == "deny" else None
+    if judged.answer == "deny":
+        raise ConfigError("the edit", f"a rule denies it ({judged.rule})")
+    return judged
 
 
 def recorded(agent: Agent, environ: Mapping[str, str] = HERE) -> AgentSpec:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from cueline.cli.deciding import say_of
@@ -13,17 +14,18 @@ from cueline.deciders.approval import ApprovalState
 from cueline.deciders.policy import always
 from cueline.deciders.session import SessionState
 from cueline.environment import who
-from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec
+from cueline.events.clean import Redactor
 from cueline.events.inbox import DecisionGiven
 from cueline.events.message import ToolCall
 from cueline.events.session import ApprovalRequested
 from cueline.events.stream import shown
-from cueline.runtime import problem_of_edit
+from cueline.runtime import judged_edit
 
 
 def question_of(fact: ApprovalRequested, called: ToolCall | None, state: SessionState) -> Question:
     """Return what a person is asked about a call."""
+    call = state.call(fact.effect)
     return Question(
         approval=fact.approval,
         digest=fact.digest,
@@ -33,19 +35,16 @@ def question_of(fact: ApprovalRequested, called: ToolCall | None, state: Session
         deadline_at=fact.deadline_at,
         happened=fact.question == "did_it_happen",
         votes=fact.votes,
-        why=_why(fact, state),
+        rule=fact.rule,
+        cost=_cost(fact.usd, call.judged.unpriced if call is not None else ""),
         auto_at=fact.auto_at,
     )
 
 
-def _why(fact: ApprovalRequested, state: SessionState) -> str:
-    """Return which rules ask, what it costs, and who else has to say yes."""
-    cost = f", about ${fact.usd}" if fact.usd is not None else ""
-    call = state.call(fact.effect)
-    if call is not None and call.judged.unpriced:
-        cost = f", of unknown cost ({call.judged.unpriced})"
-    people = f", {fact.votes} people have to allow it" if fact.votes > 1 else ""
-    return f"{fact.rule}{cost}{people}"
+def _cost(usd: Decimal | None, unpriced: str) -> str:
+    if unpriced:
+        return f"of unknown cost ({unpriced})"
+    return f"about ${usd}" if usd is not None else ""
 
 
 def as_it_stands(question: Question, approval: ApprovalState, now: datetime) -> Question:
@@ -57,18 +56,19 @@ def as_it_stands(question: Question, approval: ApprovalState, now: datetime) -> 
     return replace(question, preview=preview, barred=say.barred, fixed=say.fixed)
 
 
-def changed(question: Question, change: str, agent: AgentSpec) -> Question:
-    """Return *question* with other arguments.
+async def changed(
+    question: Question, change: str, agent: AgentSpec, redactor: Redactor
+) -> Question:
+    """Return *question* with other arguments, and what they will cost.
 
     Raises:
         ConfigError: they do not fit the tool, or no person can allow them.
     """
     arguments = edited(question.arguments, [change])
-    tool = tool_of(agent, question.tool)
-    if (problem := problem_of_edit(agent, tool, arguments)) is not None:
-        raise ConfigError("the edit", problem)
+    judged = await judged_edit(agent, tool_of(agent, question.tool), arguments)
+    cost = _cost(judged.usd, redactor.redact(judged.unpriced)[0])
     # The difference that was shown is one that these would not make.
-    return replace(question, arguments=arguments, preview="", edited=True)
+    return replace(question, arguments=arguments, cost=cost, preview="", edited=True)
 
 
 def decision_of(answered: Answered, agent: AgentSpec) -> DecisionGiven:

@@ -8,7 +8,7 @@ from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec, ToolSpec
 from cueline.events.approval import ApprovalOpened
 from cueline.events.message import Arguments
-from cueline.runtime import check_edit
+from cueline.runtime import judged_edit
 
 
 async def checked_edit(
@@ -20,7 +20,7 @@ async def checked_edit(
         ConfigError: they do not fit the tool, or no person can allow them.
     """
     arguments = edited(asked.arguments, changes)
-    await check_edit(agent, tool_of(agent, asked.tool), arguments)
+    await judged_edit(agent, tool_of(agent, asked.tool), arguments)
     return arguments
 
 

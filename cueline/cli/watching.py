@@ -21,7 +21,7 @@ from cueline.console.telling import Line, Telling
 from cueline.console.text import visible
 from cueline.deciders.session import SessionState, rests
 from cueline.environment import who
-from cueline.errors import CuelineError
+from cueline.errors import ConfigError, CuelineError
 from cueline.events.inbox import DecisionGiven, InboxMessage, Lane, MessageSent, PauseAsked
 from cueline.events.session import (
     ApprovalRequested,
@@ -247,8 +247,15 @@ class Watch:
             said = f"allowed by {who()}; it takes {question.votes} people"
             self._screen.show([Line("note", said)])
 
-    def _edit(self, question: Question, change: str) -> Question:
-        return changed(question, change, self.state.agent)
+    def _edit(self, question: Question, change: str) -> None:
+        self._soon(self._change(question, change))
+
+    async def _change(self, question: Question, change: str) -> None:
+        agent = self.state.agent
+        try:
+            self._prompts.change(await changed(question, change, agent, self._log.redactor(agent)))
+        except ConfigError as error:
+            self._screen.show([Line("bad", str(error))])
 
     def _offer(self) -> None:
         """Let the person here say more, where the session stays open for it."""

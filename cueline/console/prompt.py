@@ -17,7 +17,6 @@ from cueline.console.question import Question, box, objection, time_left, wordin
 from cueline.console.screen import Screen
 from cueline.console.telling import Line
 from cueline.console.text import visible
-from cueline.errors import ConfigError
 
 Verdict = Literal["grant", "deny"]
 _TICK_SECONDS = 1.0
@@ -33,8 +32,9 @@ class Answered:
 
 
 Answer = Callable[[Answered], None]
-Edit = Callable[[Question, str], Question]
-"""Returns the question with other arguments, or raises a `ConfigError` that says why not."""
+Edit = Callable[[Question, str], None]
+"""Looks at a change of the arguments; whoever does hands the question to `change`, or says
+on the screen why not."""
 
 
 class Prompts:
@@ -68,6 +68,15 @@ class Prompts:
         """Add *question*; it is shown when those before it are answered."""
         self._waiting[question.approval] = question
         self._refresh()
+
+    def change(self, question: Question) -> None:
+        """Ask *question* with the arguments that it has now, if a change is still waited for."""
+        current = self._current
+        if self._editing and current is not None and current.approval == question.approval:
+            self._editing = False
+            self._waiting[question.approval] = question
+            self._screen.draw(box(question))
+            self._refresh()
 
     def withdraw(self, approval: str) -> None:
         """Forget a question: it was answered, here or elsewhere, or it expired."""
@@ -111,10 +120,12 @@ class Prompts:
             return
         if key in ENTER:
             typed, self._typed = self._typed.strip(), ""
-            if self._editing:
-                self._change(question, typed)
-            else:
+            if not self._editing:
                 self._decide(question, typed.lower())
+            elif typed:
+                self._edit(question, typed)
+            else:
+                self._editing = False
         elif key in ERASERS:
             self._typed = self._typed[:-1]
         elif key.isprintable():
@@ -143,20 +154,6 @@ class Prompts:
         self._screen.show([Line("dim", shown)])
         verdict: Verdict = "grant" if yes or always else "deny"
         self._answer(Answered(question, verdict, always))
-
-    def _change(self, question: Question, typed: str) -> None:
-        """Take a change of the arguments, and show what would run then; nothing ends it."""
-        if not typed:
-            self._editing = False
-            return
-        try:
-            changed = self._edit(question, typed)
-        except ConfigError as error:
-            self._screen.show([Line("bad", str(error))])
-            return
-        self._editing = False
-        self._waiting[question.approval] = changed
-        self._screen.draw(box(changed))
 
     @property
     def _current(self) -> Question | None:

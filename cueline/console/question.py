@@ -8,7 +8,7 @@ from rich.box import ROUNDED
 from rich.panel import Panel
 from rich.text import Text
 
-from cueline.console.text import capped, json_of, visible
+from cueline.console.text import capped, json_of, one_line, visible
 
 _LINES_OF_A_VALUE = 12
 _LINES_OF_A_DIFF = 24
@@ -28,8 +28,10 @@ class Question:
     deadline_at: datetime
     happened: bool = False
     """It is asked whether a call in doubt took effect, not whether it may run."""
-    why: str = ""
-    """Which rules ask, and what it costs."""
+    rule: str = ""
+    """Which rules ask."""
+    cost: str = ""
+    """What it will cost, as far as that is known."""
     preview: str = ""
     """What it would change."""
     auto_at: datetime | None = None
@@ -56,14 +58,20 @@ def box(question: Question) -> Panel:
             "Change:",
             *(f"  {line}" for line in capped(question.preview, _LINES_OF_A_DIFF, 400)),
         ]
-    if question.why:
-        rows.append(f"Rule: {visible(question.why)}")
+    rows += _why(question)
     rows += [f"Session: {question.session}", f"Approval: {question.approval}"]
     rows += _choices(question)
     title = "⚠️  OUTCOME UNKNOWN" if question.happened else "⚠️  APPROVAL REQUIRED"
     return Panel(
         Text("\n".join(rows)), title=title, title_align="left", box=ROUNDED, border_style="yellow"
     )
+
+
+def _why(question: Question) -> Iterator[str]:
+    """Say which rules ask, what it costs, and who else has to say yes."""
+    people = f"{question.votes} people have to allow it" if question.votes > 1 else ""
+    if why := ", ".join(filter(None, (question.rule, question.cost, people))):
+        yield f"Rule: {one_line(why, 400)}"
 
 
 def _choices(question: Question) -> Iterator[str]:

@@ -108,6 +108,46 @@ def test_a_person_changes_a_call_and_allows_it(shell, terminal, list_file):
     assert (True, False) == (list_file.exists(), other.exists())
 
 
+PRINTER = """
+import os
+
+from cueline import tool
+
+
+def price(pages):
+    return {1: "0.05", 9: "0.45", 90: "4.50"}.get(pages) or os.environ["BILL"] / pages
+
+
+@tool(cost_usd=price)
+def print_pages(pages: int) -> str:
+    return f"{pages} pages"
+"""
+
+
+# 004-024, I9: a person allows what it costs as they changed it, not as it was asked for.
+def test_a_call_that_is_changed_is_shown_with_what_it_costs_then(shell, terminal):
+    (shell.folder / "printer.py").write_text(PRINTER)
+    script = shell.deletes.replace("delete_file", "print_pages").replace(
+        'path = "list.txt"', "pages = 9"
+    )
+    bands = '[policy]\napproval = ["cost"]\nask_from_usd = "0.2"\ndeny_from_usd = "4"\n'
+    shell.agent(script, tools=(f"{shell.folder}/printer.py:print_pages",), more=bands)
+    terminal.command(*RUN)
+    assert "│ Rule: cost, about $0.45" in terminal.sees("Approve? [y/N]")
+
+    terminal.type("e", "Enter", "pages=1", "Enter")
+    terminal.sees("│ Rule: cost, about $0.05")
+    terminal.type("e", "Enter", "pages=90", "Enter")
+    terminal.sees("the edit: a rule denies it (cost cap)")
+    terminal.type("pages=7", "Enter")
+    terminal.sees("│ Rule: cost, of unknown cost (KeyError: 'BILL')")
+    terminal.type("e", "Enter", "pages=1", "Enter")
+    terminal.sees("│ Pages: 1 ")
+    terminal.type("y", "Enter")
+
+    assert "1 pages" in terminal.sees("exit 0")
+
+
 def test_an_answer_from_another_shell_takes_the_question_away(shell, terminal, list_file):
     """000-054."""
     terminal.command(*RUN)

@@ -17,6 +17,7 @@ from cueline.console.screen import Screen
 from cueline.deciders.session import SESSION
 from cueline.errors import ClusterError, LogUnavailableError
 from cueline.events.agent import Policy
+from cueline.events.clean import Redactor
 from cueline.events.inbox import DecisionGiven, MessageSent
 from cueline.events.message import Estimate, ToolCall
 from cueline.events.session import ApprovalRequested, MessageRefused
@@ -111,16 +112,16 @@ def test_who_is_asked_at_the_prompt_is_told_why_nobody_knows_the_cost():
     )
     asked = question("1.0", "1.1.0.1").model_copy(update={"rule": "cost"})
 
-    assert "cost, of unknown cost (no list)" == question_of(asked, None, past.state).why
+    assert "of unknown cost (no list)" == question_of(asked, None, past.state).cost
 
 
 # I9: what is shown is what runs.
-def test_a_call_that_was_changed_at_the_prompt_shows_no_difference_of_another():
+async def test_a_call_that_was_changed_at_the_prompt_shows_no_difference_of_another():
     past = given().when(*up_to_reply("delete"))
     call = ToolCall(id="c", name="delete", arguments={"path": "a"})
     asked = question_of(question("1.0", "1.1.0.1"), call, past.state)
 
-    edited = changed(replace(asked, preview="--- a/a"), "path=b", AGENT)
+    edited = await changed(replace(asked, preview="--- a/a"), "path=b", AGENT, Redactor())
 
     assert ({"path": "b"}, "", True) == (edited.arguments, edited.preview, edited.edited)
 

@@ -11,7 +11,6 @@ from cueline.console.entry import Entry
 from cueline.console.prompt import Prompts
 from cueline.console.question import Question, box, time_left
 from cueline.console.screen import Screen
-from cueline.errors import ConfigError
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -46,8 +45,8 @@ class Person:
 
     def _edit(self, asked, change):
         if change == "nonsense":
-            raise ConfigError("the edit", "it has no form")
-        return replace(asked, arguments={"path": change}, edited=True)
+            return
+        self.prompts.change(replace(asked, arguments={"path": change}, edited=True))
 
     async def press(self, keys):
         for key in keys:
@@ -154,13 +153,25 @@ async def test_a_call_may_be_changed_before_it_is_allowed(person):
     )
 
 
-async def test_a_change_that_has_no_form_is_told_and_may_be_left(person):
+async def test_a_change_that_does_not_fit_may_be_left(person):
     person.prompts.ask(question())
 
     await person.press("e\rnonsense\r\ry\r")
 
-    assert "it has no form" in person.out.getvalue()
     assert [False] == [answered.question.edited for answered in person.answered]
+
+
+async def test_a_change_that_was_left_before_it_was_looked_at_is_not_made(person):
+    """I9: what the person saw last is what runs."""
+    asked = question()
+    person.prompts.ask(asked)
+
+    await person.press("e\rnonsense\r\ry")
+    person.prompts.change(replace(asked, arguments={"path": "late"}, edited=True))
+    await person.press("\r")
+
+    assert [False] == [answered.question.edited for answered in person.answered]
+    assert "late" not in person.out.getvalue()
 
 
 async def test_a_call_may_be_allowed_for_good(person):
@@ -210,7 +221,9 @@ async def test_who_is_one_of_several_can_neither_change_nor_extend_it(person, ke
 def test_the_box_shows_why_it_is_asked_and_what_it_would_change():
     """000-025, 004-027."""
     page = Console(file=io.StringIO(), width=90)
-    asked = replace(question(), why="cost, about $0.75", preview="--- a/x\n+++ b/x\n-old\n+new")
+    asked = replace(
+        question(), rule="cost", cost="about $0.75", preview="--- a/x\n+++ b/x\n-old\n+new"
+    )
     page.print(box(asked))
 
     told = page.file.getvalue()
