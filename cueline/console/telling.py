@@ -66,6 +66,11 @@ Tone = Literal["said", "agent", "output", "doing", "good", "bad", "note", "dim"]
 RESULT_LINES = 6
 """So many lines of a tool's output are shown, unless somebody wants all."""
 WIDTH = 160
+_CUT = {
+    "max_tokens": "it has limits.max_output_tokens",
+    "model_context_window_exceeded": "the model's context is full",
+}
+"""Why a model stops in the middle of what it says."""
 _WITHOUT = "; the work goes on without it"
 _PARTIAL = ", but partial"
 
@@ -154,6 +159,8 @@ class Telling:
         for block in fact.content:
             if isinstance(block, TextBlock) and block.text.strip():
                 yield from (Line("agent", line) for line in _paragraph(block.text))
+        if fact.stop_reason in _CUT:
+            yield Line("bad", f"! the answer was cut off: {_CUT[fact.stop_reason]}")
         yield Line("dim", self._cost_line(fact))
 
     def _cost_line(self, fact: ModelReplied) -> str:

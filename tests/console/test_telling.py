@@ -52,6 +52,12 @@ def test_a_reply_without_a_price_says_so(telling):
     assert "price unknown" in cost
 
 
+def test_an_answer_that_was_cut_off_says_so(telling):
+    (_, cut, _) = told(telling, REPLIED.model_copy(update={"stop_reason": "max_tokens"}))
+
+    assert "! the answer was cut off: it has limits.max_output_tokens" == cut
+
+
 def test_why_a_call_could_not_be_run_is_told_once(telling):
     why = "'path' is missing"
     wrong = REPLIED.calls[0].model_copy(update={"problem": why})

@@ -183,17 +183,28 @@ async def test_parameters_are_passed_on_as_they_are(vendor, ask):
     assert "timeout_seconds" not in body
 
 
-async def test_arguments_cut_off_by_the_limit_are_malformed(vendor, ask):
-    cut = {"type": "input_json_delta", "partial_json": '{"city": "Par'}
+@pytest.mark.parametrize("came", ['{"city": "Par', ""])
+async def test_a_call_cut_off_by_the_limit_is_not_run_and_says_why(vendor, ask, came):
+    cut = {"type": "input_json_delta", "partial_json": came}
     asking = {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {}}
     vendor.will_say(started(), *block(0, asking, cut), *ended("max_tokens", output_tokens=5))
 
     reply = await ask(vendor.url)
 
-    assert ("max_tokens", ['{"city": "Par']) == (
+    assert ("max_tokens", [came]) == (
         reply.stop_reason,
         [call.malformed for call in reply.calls],
     )
+    assert "limits.max_output_tokens" in reply.calls[0].problem
+
+
+async def test_a_call_that_is_whole_runs_though_the_answer_was_cut_off_after_it(vendor, ask):
+    words = block(4, {"type": "text", "text": "And th"})
+    vendor.will_say(*WHOLE[:-2], *words, *ended("max_tokens", output_tokens=5))
+
+    (call,) = (await ask(vendor.url)).calls
+
+    assert ({"city": "Paris"}, None) == (call.arguments, call.problem)
 
 
 async def test_a_model_that_declines_has_refused(vendor, ask):

@@ -1,6 +1,7 @@
 """A streamed reply, put together."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,6 +18,12 @@ COUNTED: Final = {
     "cache_read": "cache_read_input_tokens",
     "cache_write": "cache_creation_input_tokens",
 }
+
+CUT: Final = "max_tokens"
+CUT_CALL: Final = (
+    "Not run: the answer was cut off in the middle of this call, for it has"
+    " limits.max_output_tokens. Ask for less at once."
+)
 
 
 @dataclass(slots=True)
@@ -136,11 +143,22 @@ class StreamedReply:
             content.pop()  # calls are at the end unless a place says otherwise
         return ModelReply(
             content=tuple(content),
-            calls=tuple(b.call() for b in self.blocks if b.start["type"] == "tool_use"),
+            calls=tuple(self.calls()),
             stop_reason=self.stop_reason,
             usage=Usage(**self.counts),
             model=self.model,
         )
+
+    def calls(self) -> Iterator[ToolCall]:
+        """Yield what the model asks of tools; one that was cut off is not run."""
+        for block in self.blocks:
+            if block.start["type"] == "tool_use":
+                call = block.call()
+                last = block is self.blocks[-1] and self.stop_reason == CUT
+                # Nothing at all, where there was no room for more, are no arguments either.
+                cut = last and (call.malformed is not None or not call.arguments)
+                half = {"malformed": block.text, "problem": CUT_CALL}
+                yield call.model_copy(update=half) if cut else call
 
 
 def tool_call(call_id: str, name: str, text: str, default: Any = None) -> ToolCall:
