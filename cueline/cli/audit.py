@@ -11,6 +11,7 @@ from cueline.cli.failure import Exit
 from cueline.cli.moment import moment
 from cueline.cli.naming import complete_session
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, is_typed, tell_of_more
+from cueline.console.text import date_time, json_of
 
 if TYPE_CHECKING:
     from cueline.projections.audit import Facets
@@ -130,7 +131,7 @@ async def _list(
         found = fitting[:limit]
         if as_json:
             for each in found:
-                typer.echo(json.dumps(_document(each), ensure_ascii=False))
+                typer.echo(json_of(_document(each)))
         elif found:
             _print(found)
         else:
@@ -156,7 +157,6 @@ def _document(facets: "Facets") -> dict[str, Any]:
 
 def _print(found: list["Facets"]) -> None:
     from cueline.console.table import print_table
-    from cueline.console.text import date_time
     from cueline.events.stream import category_of, shown
 
     rows = [

@@ -1,6 +1,5 @@
 """`cueline breakers`: which models and tools are left alone, and until when."""
 
-import json
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +10,7 @@ import typer
 from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.console.text import date_time, duration, json_of
 
 if TYPE_CHECKING:
     from cueline.projections.breaker import Breaker
@@ -47,7 +47,7 @@ async def _list(log: Path, *, as_json: bool) -> None:
         found, now = list_breakers(views.db), datetime.now(UTC)
         if as_json:
             documents = [_document(each, now) for each in found]
-            typer.echo(json.dumps(documents, indent=2, ensure_ascii=False))
+            typer.echo(json_of(documents, indent=2))
         elif found:
             _print(found, now)
         else:
@@ -66,7 +66,6 @@ def _document(each: "Breaker", now: datetime) -> dict[str, Any]:
 
 def _print(found: list["Breaker"], now: datetime) -> None:
     from cueline.console.table import print_table
-    from cueline.console.text import date_time, duration
 
     rows = []
     for each in found:

@@ -1,6 +1,5 @@
 """`cueline costs`: what was spent."""
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -16,6 +15,7 @@ from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.naming import complete_session
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.console.text import count, json_of, money
 
 if TYPE_CHECKING:
     from cueline.projections.cost import By, Spent
@@ -110,7 +110,7 @@ async def _tell(
                 "rows": [_document(row) for row in rows[:limit]],
                 "total": _document(whole),
             }
-            typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+            typer.echo(json_of(document, indent=2))
         elif rows:
             _print(by, rows, whole, limit)
         else:
@@ -132,7 +132,6 @@ def _name(name: str) -> str:
 def _print(by: "By", rows: Sequence["Spent"], whole: "Spent", limit: int) -> None:
     from cueline.console.bar import bar
     from cueline.console.table import print_table
-    from cueline.console.text import count, money
 
     dearest = max((row.usd for row in rows), default=Decimal(0))
     table = [
@@ -156,7 +155,6 @@ def _print(by: "By", rows: Sequence["Spent"], whole: "Spent", limit: int) -> Non
 
 
 def _cells(row: "Spent") -> tuple[str, ...]:
-    from cueline.console.text import money
 
     marks = "~" * (row.estimated_usd > 0) + "?" * (row.assumed_usd > 0)
     return (

@@ -1,6 +1,5 @@
 """`cueline doctor`: whether this machine can run agents, and what to do if not."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +8,7 @@ import typer
 
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.console.text import json_of
 
 if TYPE_CHECKING:
     from cueline.cli.examination import Finding
@@ -34,7 +34,7 @@ def doctor(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None
     """Check this machine."""
     findings = list(_look(log))
     if as_json:
-        typer.echo(json.dumps([each._asdict() for each in findings], indent=2, ensure_ascii=False))
+        typer.echo(json_of([each._asdict() for each in findings], indent=2))
     else:
         for each in findings:
             typer.echo(f"{_MARKS[each.verdict]} {each.subject}: {each.found}")

@@ -1,6 +1,5 @@
 """How a driven session was left: its summary, the way to go on, the exit code."""
 
-import json
 from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +13,7 @@ from cueline.cli.watching import Watch
 from cueline.console.screen import Screen
 from cueline.console.summary import summary
 from cueline.console.telling import Line
-from cueline.console.text import date_time, spoken
+from cueline.console.text import date_time, json_of, spoken
 from cueline.deciders.session import SessionState, Status
 from cueline.events.stream import shown
 
@@ -49,7 +48,7 @@ def report(
     """Say how the session was left, and return the exit code."""
     state, id = watch.state, shown(watch.state.stream)  # noqa: A001 - the word of the log
     if as_json:
-        typer.echo(json.dumps(_document(watch, id), indent=2, ensure_ascii=False))
+        typer.echo(json_of(_document(watch, id), indent=2))
         return exit_of_state(state)
     screen.show([Line("dim", ""), *summary(id, shown_status(state), watch.telling.tally)])
     resume = resuming(log, id, inline=inline)

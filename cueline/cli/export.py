@@ -1,6 +1,5 @@
 """`cueline export`: a session as JSON."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +8,7 @@ import typer
 from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
+from cueline.console.text import json_of
 
 _HELP = """Print a session as one JSON document, or with --events as JSON lines.
 
@@ -47,7 +47,7 @@ async def _export(log: Path, name: str, *, events: bool) -> Exit:
         past, code = await past_of(followed)
         if events:
             for recorded, fact in past:
-                typer.echo(json.dumps(event_document(recorded, fact), ensure_ascii=False))
+                typer.echo(json_of(event_document(recorded, fact)))
         else:
-            typer.echo(json.dumps(document(followed, past), indent=2, ensure_ascii=False))
+            typer.echo(json_of(document(followed, past), indent=2))
         return code

@@ -1,6 +1,5 @@
 """`cueline list`: the sessions of a log."""
 
-import json
 from dataclasses import asdict
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -12,6 +11,7 @@ import typer
 from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, tell_of_more
+from cueline.console.text import duration, json_of, money, one_line
 
 if TYPE_CHECKING:
     from cueline.projections.session import Session
@@ -88,7 +88,7 @@ async def _list(
         abandoned = set(driven).difference(await owners_of(store, board, driven, now))
         if as_json:
             documents = [_document(each, abandoned) for each in sessions]
-            typer.echo(json.dumps(documents, indent=2, ensure_ascii=False))
+            typer.echo(json_of(documents, indent=2))
         elif sessions:
             _print(sessions, abandoned)
         else:
@@ -121,7 +121,6 @@ def _document(session: "Session", abandoned: set[str]) -> dict[str, Any]:
 
 def _print(sessions: list["Session"], abandoned: set[str]) -> None:
     from cueline.console.table import print_table
-    from cueline.console.text import duration, money, one_line
 
     now = datetime.now(UTC)
     rows = []

@@ -12,6 +12,7 @@ import typer
 from cueline.cli import opened
 from cueline.cli.naming import log_of
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.console.text import arguments, duration, json_of, one_line
 from cueline.errors import CuelineError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ async def _list(log: Path, *, as_json: bool) -> None:
     async with _waiting(log) as waiting:
         if as_json:
             documents = [_document(each) for each in waiting]
-            typer.echo(json.dumps(documents, indent=2, ensure_ascii=False))
+            typer.echo(json_of(documents, indent=2))
         elif waiting:
             _print(waiting)
         else:
@@ -98,7 +99,6 @@ def _document(approval: "Approval") -> dict[str, Any]:
 def _print(waiting: list["Approval"]) -> None:
     from cueline.cli.deciding import DONE
     from cueline.console.table import print_table
-    from cueline.console.text import arguments, duration, one_line
     from cueline.events.stream import shown
 
     now = datetime.now(UTC)

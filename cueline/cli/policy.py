@@ -11,6 +11,7 @@ from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.moment import moment
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.console.text import arguments, count, json_of
 from cueline.errors import ConfigError, ToolImportError
 
 if TYPE_CHECKING:
@@ -114,7 +115,6 @@ def _policy_of_agent(file: Path) -> tuple["Policy", list["Problem"]]:
 
 
 def _print_rules(file: Path, policy: "Policy") -> None:
-    from cueline.console.text import count, json_of
     from cueline.deciders.policy import rules_of
 
     rules = rules_of(policy)
@@ -213,7 +213,6 @@ def _print_sums(sums: list[dict[str, Any]]) -> None:
 
 
 def _tell_calls(found: list["Finding"], *, as_json: bool) -> None:
-    from cueline.console.text import arguments
     from cueline.events.stream import shown
 
     changed = {
@@ -236,7 +235,7 @@ def _tell_calls(found: list["Finding"], *, as_json: bool) -> None:
                 "rule": each.judged.rule,
                 "ran": each.ran,
             }
-            typer.echo(json.dumps(told, ensure_ascii=False))
+            typer.echo(json_of(told))
         else:
             line = f"{each.before} -> {each.judged.answer} ({each.judged.rule})"
             call = f"{each.call.name} {arguments(each.call.arguments, 80)}"

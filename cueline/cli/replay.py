@@ -1,6 +1,5 @@
 """`cueline replay`: rebuild a session's state from the log, and check its decisions."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +8,7 @@ import typer
 from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
+from cueline.console.text import json_of
 
 if TYPE_CHECKING:
     from cueline.actors.followed import Followed
@@ -68,7 +68,7 @@ def _print_state(followed: "Followed", *, as_json: bool) -> None:
 
     state = {"version": followed.version, **plain(followed.state)}
     if as_json:
-        typer.echo(json.dumps(state, indent=2, ensure_ascii=False))
+        typer.echo(json_of(state, indent=2))
         return
     if followed.state.setup is not None:
         agent = followed.state.agent
@@ -87,7 +87,7 @@ def _print_check(
     if as_json:
         found = None if difference is None else difference._asdict()
         document = {"version": followed.version, "steps": steps, "difference": found}
-        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        typer.echo(json_of(document, indent=2))
     elif difference is None:
         typer.echo(f"{shown(followed.stream)}: {steps} steps decided again, each as recorded")
     else:

@@ -1,6 +1,5 @@
 """`cueline config show`: every setting that holds, and where it came from."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -9,6 +8,7 @@ import typer
 
 from cueline.cli.option import JsonOption
 from cueline.cli.outside import outside_of
+from cueline.console.text import json_of
 
 if TYPE_CHECKING:
     from cueline.config.effective import Effective
@@ -72,7 +72,7 @@ def show(
     if as_json:
         settings = {each.key: each._asdict() for each in shown}
         file = None if outside.path is None else str(outside.path)
-        typer.echo(json.dumps({"file": file, "settings": settings}, indent=2, ensure_ascii=False))
+        typer.echo(json_of({"file": file, "settings": settings}, indent=2))
         return
     typer.echo(f"file: {outside.path or 'none; a cueline.toml here or above would be read'}")
     for line in _aligned([(each.key, _said(each.value), each.source) for each in shown]):
@@ -83,7 +83,7 @@ def _said(value: Any) -> str:
     """Say a value in a line; nothing is a dash."""
     if value in (None, [], {}):
         return "-"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else json_of(value)
 
 
 def _aligned(rows: list[tuple[str, str, str]]) -> Iterator[str]:

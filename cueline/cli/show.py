@@ -1,6 +1,5 @@
 """`cueline show`: one session, from its beginning."""
 
-import json
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +9,7 @@ import typer
 from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
+from cueline.console.text import count, json_of, money
 
 if TYPE_CHECKING:
     from cueline.actors.followed import Followed, Past
@@ -55,7 +55,7 @@ async def _show(log: Path, name: str, *, full: bool, as_json: bool) -> Exit:
     async with session_in(log, name) as followed, opened.board_of(log) as board:
         past, code = await past_of(followed)
         if as_json:
-            typer.echo(json.dumps(document(followed, past), indent=2, ensure_ascii=False))
+            typer.echo(json_of(document(followed, past), indent=2))
             return code
         owner = await owner_of(followed.store, board, followed.stream, SystemClock().now())
         if code is Exit.DONE:
@@ -70,7 +70,6 @@ async def _show(log: Path, name: str, *, full: bool, as_json: bool) -> Exit:
 
 async def _descent(log: Path, followed: "Followed", past: "Past") -> str | None:
     """Say what the session cost with all that descend from it; None where nothing does."""
-    from cueline.console.text import count, money
     from cueline.events.session import ChildSpawned
     from cueline.projections.cost import below, spent, total
 

@@ -1,6 +1,5 @@
 """`cueline status`: what drives the sessions of a log, and where."""
 
-import json
 from collections import Counter
 from datetime import datetime
 from pathlib import Path
@@ -11,6 +10,7 @@ import typer
 from cueline.cli import opened
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.up import document_of, place_of
+from cueline.console.text import count, json_of
 
 if TYPE_CHECKING:
     from cueline.events.store import Presence
@@ -35,10 +35,9 @@ def status(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None
 
 
 def _tell(document: dict[str, Any], *, as_json: bool) -> None:
-    from cueline.console.text import count
 
     if as_json:
-        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        typer.echo(json_of(document, indent=2))
         return
     kept = document["up"]
     typer.echo(f"up: {kept['shown']}" if kept else "no `cueline up` is running for this log")

@@ -1,6 +1,5 @@
 """`cueline tail`: a session's events, one a line."""
 
-import json
 from contextlib import aclosing, suppress
 from functools import partial
 from pathlib import Path
@@ -11,6 +10,7 @@ import typer
 from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
+from cueline.console.text import date_time, json_of, one_line
 
 if TYPE_CHECKING:
     from cueline.actors.followed import Followed
@@ -111,10 +111,9 @@ async def tell_when_left(log: Path, followed: "Followed", vigil: "Vigil", clock:
 
 def _print(recorded: "RecordedEvent", fact: "SessionEvent | None", *, as_json: bool) -> None:
     from cueline.cli.document import event_document
-    from cueline.console.text import date_time, one_line
 
     if as_json:
-        typer.echo(json.dumps(event_document(recorded, fact), ensure_ascii=False))
+        typer.echo(json_of(event_document(recorded, fact)))
         return
     what = "emptied" if fact is None else _fields(fact)
     when = date_time(recorded.recorded_at)
@@ -133,4 +132,4 @@ def _fields(fact: "SessionEvent") -> str:
 
 
 def _word(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else json_of(value)

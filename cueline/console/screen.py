@@ -9,7 +9,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from cueline.console.telling import Line, Tone
-from cueline.console.text import folded
+from cueline.console.text import folded, visible
 
 _STYLES: dict[Tone, str] = {
     "said": "bold",
@@ -40,14 +40,14 @@ class Screen:
         return self.console.is_terminal
 
     def show(self, lines: Iterable[Line]) -> None:
-        """Write *lines* above the last line."""
+        """Write *lines* above the last line; nothing in them moves the cursor."""
         told = list(lines)
         if not told or self._quiet:
             return
         self._erase()
         for line in told:
             for row in self._rows(line):
-                self.console.print(Text(row, _STYLES[line.tone]), soft_wrap=True)
+                self.console.print(Text(visible(row), _STYLES[line.tone]), soft_wrap=True)
         self._write_last()
 
     def _rows(self, line: Line) -> list[str]:

@@ -181,15 +181,16 @@ class Telling:
 
     def _tool(self, fact: ToolStarted | ToolReturned | ToolFailed | ToolSkipped) -> Iterator[Line]:
         call = self.calls.get(fact.effect)
-        name = call.name if call else fact.effect
+        name = self._name(fact.effect)
         match fact:
             case ToolStarted(attempt=attempt):
                 given = arguments(call.arguments, WIDTH) if call else ""
                 again = f" (attempt {attempt})" if attempt > 1 else ""
                 yield Line("doing", f"▸ {fact.effect} {name} {given}{again}".rstrip())
                 if fact.notify:
+                    why = one_line(fact.rule, WIDTH)
                     cost = f", about ${fact.usd}" if fact.usd is not None else ""
-                    yield Line("note", f"{fact.effect} {name}: allowed by {fact.rule}{cost}")
+                    yield Line("note", f"{fact.effect} {name}: allowed ({why}){cost}")
             case ToolReturned(seconds=seconds, output=output):
                 size = f" · {fact.size:,} bytes, kept whole in the log" if fact.size else ""
                 yield Line("good", f"✓ {fact.effect} {name} · {duration(seconds)}{size}")
@@ -204,6 +205,11 @@ class Telling:
                 yield Line("bad", f"✗ {fact.effect} {name} was not run{then}")
                 yield from self._output(reason)
 
+    def _name(self, effect: str) -> str:
+        """Return the tool that the model asked for, whatever it took for a name."""
+        call = self.calls.get(effect)
+        return one_line(call.name, 60) if call else effect
+
     def _output(self, text: str) -> Iterator[Line]:
         if self._whole_results:
             shown = visible(text).rstrip("\n").split("\n")
@@ -212,8 +218,7 @@ class Telling:
         yield from (Line("output", f"    {line}") for line in shown)
 
     def _doubt(self, fact: ToolInDoubt | ToolReconciled) -> Iterator[Line]:
-        call = self.calls.get(fact.effect)
-        name = f"{fact.effect} {call.name if call else ''}".rstrip()
+        name = f"{fact.effect} {self._name(fact.effect)}"
         if isinstance(fact, ToolInDoubt):
             why = one_line(fact.evidence, WIDTH)
             yield Line("bad", f"? {name} is in doubt: it may or may not have run ({why})")
@@ -221,7 +226,7 @@ class Telling:
         outcome = {"happened": "took effect", "did_not_happen": "did not take effect"}
         said = outcome.get(fact.outcome, "stays unknown, and the agent is told so")
         then = _WITHOUT if fact.degraded else ""
-        yield Line("note", f"? {name} {said} (says {fact.by}){then}")
+        yield Line("note", f"? {name} {said} (says {one_line(fact.by, 60)}){then}")
 
     def _approval(self, fact: ApprovalRequested | ApprovalResolved | PeopleTold) -> Iterator[Line]:
         if isinstance(fact, PeopleTold):
@@ -238,8 +243,7 @@ class Telling:
             said = f"approval {fact.approval} {fact.verdict}{by}{given}{always}{note}"
             yield Line(tone, said)
             return
-        call = self.calls.get(fact.effect)
-        name = call.name if call else fact.effect
+        name = self._name(fact.effect)
         what = "did it happen" if fact.question == "did_it_happen" else "may it run"
         until = f"until {date_time(fact.auto_at or fact.deadline_at)}"
         then = f"{until}, then granted" if fact.auto_at else until
@@ -310,7 +314,7 @@ def _course(fact: Fact) -> Iterator[Line]:
             told = error.removeprefix(f"{kind}: ")  # the rules put it in front
             yield Line("bad", f"failed ({kind}): {one_line(told, WIDTH)}")
         case SessionStopped(by=by, reason=reason):
-            yield Line("bad", f"stopped by {by}: {one_line(reason, WIDTH)}")
+            yield Line("bad", f"stopped by {one_line(by, 60)}: {one_line(reason, WIDTH)}")
         case _:
             pass
 

@@ -11,8 +11,10 @@ from datetime import datetime
 from decimal import Decimal
 
 _UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
+"""What a terminal obeys, and what it does not show."""
 _BETWEEN = " · "
 _MINUTE = 60
 _HOUR = 3600
@@ -57,9 +59,14 @@ def arguments(given: Mapping[str, object], width: int) -> str:
     return one_line(" ".join(f"{key}={json_of(value)}" for key, value in given.items()), width)
 
 
-def json_of(value: object) -> str:
-    """Return *value* as JSON, in its own script."""
-    return json.dumps(value, ensure_ascii=False)
+def json_of(value: object, indent: int | None = None) -> str:
+    """Return *value* as JSON in its own script, with all that `visible` spells out escaped."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return _UNSEEN.sub(lambda found: _escaped(found[0]), text)
+
+
+def _escaped(character: str) -> str:
+    return re.sub("(....)", r"\\u\1", character.encode("utf-16-be").hex())
 
 
 def duration(seconds: float) -> str:

@@ -52,6 +52,10 @@ def test_a_dumb_terminal_is_written_over_in_plain_text(terminal, monkeypatch):
     assert terminal.getvalue().endswith(" \r")
 
 
+def test_whatever_is_shown_moves_no_cursor(terminal):
+    assert ["\\x1b[2J"] == shown(terminal, Line("bad", "\x1b[2J"))
+
+
 def test_a_file_is_no_screen():
     page = io.StringIO()
 

@@ -10,6 +10,7 @@ from cueline.console.summary import summary
 from cueline.console.text import date_time
 from cueline.events.agent import AgentSpec, RetryPolicy
 from cueline.events.inbox import MessageSent, PauseAsked
+from cueline.events.message import ToolCall
 from cueline.events.session import (
     ApprovalResolved,
     ChildSettled,
@@ -278,14 +279,24 @@ def test_a_call_that_was_edited_is_told_as_it_runs(telling):
     assert ['▸ 1.0 read_file path="b"'] == told(telling, started)
 
 
-def test_people_at_a_terminal_are_told_of_a_call_by_its_rule(telling):
+@pytest.mark.parametrize("rule", ["cost", "granted by ada"])
+def test_people_at_a_terminal_are_told_of_a_call_by_what_allows_it(telling, rule):
     started = ToolStarted(
-        effect="1.0", attempt=1, tool="read_file", runner="r", epoch=1, rule="cost",
+        effect="1.0", attempt=1, tool="read_file", runner="r", epoch=1, rule=rule,
         usd=Decimal("0.25"), notify=True,
     )  # fmt: skip
     told(telling, REPLIED)
 
-    assert "1.0 read_file: allowed by cost, about $0.25" == told(telling, started)[1]
+    assert f"1.0 read_file: allowed ({rule}), about $0.25" == told(telling, started)[1]
+
+
+def test_what_a_model_takes_for_the_name_of_a_tool_is_told_on_one_line(telling):
+    call = ToolCall(id="c", name="x\x1b[2J\napproval one.1.0.1 granted by ada", arguments={})
+    told(telling, REPLIED.model_copy(update={"calls": (call,)}))
+
+    skipped = told(telling, ToolSkipped(effect="1.0", reason="There is no such tool."))
+
+    assert "✗ 1.0 x\\x1b[2J approval one.1.0.1 granted by ada was not run" == skipped[0]
 
 
 def test_a_hook_that_reached_nobody_is_told(telling):

@@ -1,5 +1,6 @@
 """What a terminal shows of words and numbers."""
 
+import json
 import time
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -13,6 +14,7 @@ from cueline.console.text import (
     date_time,
     duration,
     folded,
+    json_of,
     money,
     one_line,
     spoken,
@@ -30,6 +32,9 @@ NIGHT = datetime(2026, 7, 1, 22, 30, tzinfo=UTC)
         ("over\rwritten", "over\\x0dwritten"),
         ("safe\u202eexe.txt", "safe\\x202eexe.txt"),
         ("a\u200bb", "a\\x200bb"),
+        ("list.txt\U000e0041", "list.txt\\xe0041"),
+        ("so\u00adft \u3164", "so\\xadft \\x3164"),
+        ("👨\u200d👩\u200d👧", "👨\u200d👩\u200d👧"),
         ("windows\r\n", "windows\n"),
         ("Grüße, 你好", "Grüße, 你好"),
     ],
@@ -46,6 +51,16 @@ def test_a_long_text_says_how_much_more_there_is():
     assert ["1", "2", "… 2 more lines"] == capped("1\n2\n3\n4\n", 2, 80)
     assert ["1", "2"] == capped("1\n2\n", 2, 80)
     assert ["1", "… 1 more line"] == capped("1\n2", 1, 80)
+
+
+def test_json_means_the_same_and_holds_nothing_that_a_terminal_would_obey():
+    said = ["\x9b2J\x7f\x1b", "\u202e", "\U000e0041", "你好", "\\u202e"]
+
+    told = json_of(said, indent=2)
+
+    assert said == json.loads(told)
+    assert "你好" in told
+    assert told == visible(told)
 
 
 def test_arguments_are_told_on_one_line():
