@@ -35,11 +35,16 @@ def one_line(text: str, width: int) -> str:
 
 
 def capped(text: str, lines: int, width: int) -> list[str]:
-    """Return the first *lines* of *text*, and how much more there is."""
+    """Return the first *lines* of *text* as far as *width*, and how much more there is."""
     every = visible(text).rstrip("\n").split("\n")
-    shown = [line if len(line) <= width else line[: width - 1] + "…" for line in every[:lines]]
+    shown = [_cut(line, width) for line in every[:lines]]
     left = len(every) - lines
     return [*shown, f"… {count(left, 'more line')}"] if left > 0 else shown
+
+
+def _cut(line: str, width: int) -> str:
+    left = len(line) - width
+    return f"{line[:width]}… {count(left, 'more character')}" if left > 0 else line
 
 
 def folded(line: str, width: int) -> list[str]:

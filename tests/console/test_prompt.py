@@ -232,6 +232,14 @@ def test_the_box_shows_why_it_is_asked_and_what_it_would_change():
     assert "e changes it; anything else denies it" in told
 
 
+def test_the_box_tells_how_much_of_an_argument_it_does_not_show():
+    """I9: what comes after many blanks would run, too."""
+    page = Console(file=io.StringIO(), width=80)
+    page.print(box(question(command="ls" + " " * 500 + "; rm -r ~")))
+
+    assert "… 111 more characters" in page.file.getvalue()
+
+
 async def test_questions_are_asked_in_their_order(person):
     person.prompts.ask(question("one.1.0.1"))
     person.prompts.ask(question("one.1.1.1"))

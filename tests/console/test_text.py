@@ -51,6 +51,7 @@ def test_a_long_text_says_how_much_more_there_is():
     assert ["1", "2", "… 2 more lines"] == capped("1\n2\n3\n4\n", 2, 80)
     assert ["1", "2"] == capped("1\n2\n", 2, 80)
     assert ["1", "… 1 more line"] == capped("1\n2", 1, 80)
+    assert ["ab… 3 more characters", "ab"] == capped("abcde\nab", 2, 2)
 
 
 def test_json_means_the_same_and_holds_nothing_that_a_terminal_would_obey():
