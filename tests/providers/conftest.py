@@ -64,6 +64,8 @@ class Vendor(ThreadingHTTPServer):
         self.paths, self.bodies, self.headers, self.answers = [], [], [], []
         self.was_asked, self.may_answer = threading.Event(), threading.Event()
         self.may_answer.set()
+        self.may_close = threading.Event()
+        self.may_close.set()
 
     @property
     def url(self):
@@ -100,6 +102,8 @@ class VendorHandler(BaseHTTPRequestHandler):
         with suppress(BrokenPipeError, ConnectionResetError):  # who gave up is not there any more
             self.end_headers()
             self.wfile.write(body)
+            self.wfile.flush()
+        self.server.may_close.wait(timeout=10)
 
     def log_message(self, *_):
         pass

@@ -4,6 +4,7 @@ import pytest
 
 from cueline.errors import ProviderUnavailableError
 from cueline.events.message import TextBlock
+from cueline.providers.anthropic import connection
 from tests.providers.streaming import block, ended, started
 
 SAID = [
@@ -90,6 +91,22 @@ async def test_a_connection_that_is_lost_after_a_whole_reply_takes_nothing_from_
     vendor.will_cut(vendor.answers.pop()[2])
 
     assert (TextBlock(text="a"),) == (await ask(vendor.url)).content
+
+
+async def test_a_connection_that_stays_open_after_a_whole_reply_takes_nothing_from_it(
+    vendor, ask, monkeypatch
+):
+    monkeypatch.setattr(connection, "REST_SECONDS", 0.05)
+    vendor.will_say(*SAID)
+    vendor.will_cut(vendor.answers.pop()[2])
+    vendor.may_close.clear()
+
+    try:
+        reply = await ask(vendor.url, parameters={"timeout_seconds": 2})
+    finally:
+        vendor.may_close.set()
+
+    assert (TextBlock(text="a"),) == reply.content
 
 
 async def test_a_reply_that_begins_anew_after_its_end_is_to_end_anew(vendor, ask):

@@ -32,6 +32,8 @@ from cueline.providers.anthropic.request import Patience
 T = TypeVar("T")
 
 CONNECT_SECONDS: Final = 10.0
+REST_SECONDS: Final = 2.0
+"""So long is waited for what a gateway may tell after a whole reply, such as the use."""
 NOT_FOUND: Final = 404
 
 # In the middle of a stream the SDK lets through what its HTTP and JSON parts raise.
@@ -149,10 +151,13 @@ async def collected(stream: AsyncStream[RawMessageStreamEvent], reply: StreamedR
         ProviderUnavailableError: it is not a whole reply.
         ProviderRefusedError: the model declined.
     """
+    now = asyncio.get_running_loop().time
     try:
-        async for event in stream:
-            with well_formed():
-                reply.add(event)
+        async with asyncio.timeout(None) as rest:
+            async for event in stream:
+                with well_formed():
+                    reply.add(event)
+                rest.reschedule(now() + REST_SECONDS if reply.ended else None)
     except (*FAILURES, ProviderUnavailableError):
         # What goes wrong after its end takes nothing from a reply that is paid for.
         if not reply.ended:
