@@ -200,6 +200,14 @@ def test_patience_is_a_parameter(agent):
     )
 
 
+def test_patience_may_say_its_unit(agent):
+    patient = agent(parameters={"timeout_seconds": "1h", "chunk_timeout_seconds": "5m"})
+
+    check_parameters(patient)
+
+    assert Patience(total=3600, chunk=300) == patience_of(patient)
+
+
 MISPLACED = {
     "max_tokens": 5,
     "system": "Be brief.",

@@ -2,10 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec
+from cueline.events.number import Time
 from cueline.providers.anthropic.conversation import Json, conversation
 
 TOTAL_SECONDS: Final = 600.0
@@ -14,6 +17,7 @@ COUNT_SECONDS: Final = 2.0
 """A count is worth no longer wait: without one, the bytes are counted."""
 SECONDS: Final = {"timeout_seconds": TOTAL_SECONDS, "chunk_timeout_seconds": CHUNK_SECONDS}
 """The parameters that are ours: they say how long to wait, and are not sent."""
+_TIME: Final = TypeAdapter[float](Annotated[Time, Field(gt=0)])
 
 ELSEWHERE: Final = {
     "max_tokens": "use limits.max_output_tokens",
@@ -80,14 +84,16 @@ def check_parameters(agent: AgentSpec) -> None:
             raise ConfigError(f"parameters.{name}", f"is not set here: {instead}")
     for name in SECONDS:
         value = agent.parameters.get(name, 1)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-            raise ConfigError(f"parameters.{name}", f"is {value!r}, not seconds above 0")
+        try:
+            _TIME.validate_python(value)
+        except ValidationError:
+            raise ConfigError(f"parameters.{name}", f"is {value!r}, not seconds above 0") from None
 
 
 def patience_of(agent: AgentSpec) -> Patience:
     """Return how long to wait for a reply to *agent*, whose parameters were checked."""
-    total, chunk = (float(str(agent.parameters.get(name, SECONDS[name]))) for name in SECONDS)
-    return Patience(total=total, chunk=chunk)
+    total, chunk = (agent.parameters.get(name, SECONDS[name]) for name in SECONDS)
+    return Patience(total=_TIME.validate_python(total), chunk=_TIME.validate_python(chunk))
 
 
 def request_body(agent: AgentSpec, messages: Iterable[bytes]) -> Json:
