@@ -5,6 +5,7 @@ Looking needs neither Ray nor an agent, and does not change the log.
 
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from cueline.projections.views import Views
 
 T = TypeVar("T")
+TELL_SECONDS = 3.0
+"""Who waits longer for what is new in the log is told why."""
+_LONG = "reading what is new in the log; a long one takes minutes …"
 
 
 def run(work: Coroutine[object, object, T]) -> T:
@@ -70,9 +74,14 @@ async def _caught_up(
     place: str | Path, store: "EventStore"
 ) -> tuple["Views", CorruptEventError | None]:
     """Return the read models, and what kept them from being filled to the end."""
+    import asyncio
+
     from cueline.projections.views import Views
 
     views = Views(place)
+    telling = asyncio.get_running_loop().call_later(
+        TELL_SECONDS, partial(typer.echo, _LONG, err=True)
+    )
     try:
         await views.catch_up(store)
     except CorruptEventError as damage:
@@ -80,7 +89,22 @@ async def _caught_up(
     except BaseException:
         views.close()
         raise
+    finally:
+        telling.cancel()
     return views, None
+
+
+async def read_on(log: Path) -> None:
+    """Bring the read models of *log* up to date, however long that takes.
+
+    Raises:
+        LogUnavailableError: it cannot be read, or the read models not be written.
+    """
+    from cueline.projections.views import views_path
+
+    async with looking(log) as store:
+        views, _ = await _caught_up(views_path(log), store)
+        views.close()
 
 
 @asynccontextmanager

@@ -110,6 +110,9 @@ def up(
             running, f"up already: {place_of(running)}; `cueline down` ends it", as_json=as_json
         )
         raise typer.Exit(Exit.DONE if detach else Exit.REFUSED)
+    if log.exists():
+        # Here, and not in the actors: of a long one it takes longer than they have to start.
+        opened.run(opened.read_on(log))
     if detach:
         record, said = _detach(plan, outside_of(ctx))
         text = f"up: {place_of(record)}; what it says goes to {said}"

@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+from cueline.cli import opened
+from cueline.projections.views import views_path
+
 
 def test_sessions_are_listed_by_what_is_asked(finished):
     """000-033."""
@@ -250,3 +253,13 @@ def test_a_log_is_looked_at_where_nothing_can_be_written(finished, words):
     views.mkdir()
 
     assert before == finished(*words, "--json").stdout
+
+
+def test_who_waits_for_a_long_log_is_told_why(finished, monkeypatch):
+    monkeypatch.setattr(opened, "TELL_SECONDS", 0.0)
+    views_path(finished.log).unlink()
+
+    first = finished("list")
+
+    assert first.stderr == "reading what is new in the log; a long one takes minutes …\n"
+    assert first.stdout.startswith("SESSION")

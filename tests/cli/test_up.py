@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +15,7 @@ from cueline.cli import up
 from cueline.cli.keeping import keep
 from cueline.cli.outside import Outside
 from cueline.errors import ClusterError
+from cueline.projections.views import Views, views_path
 
 
 class Troubled:
@@ -81,3 +82,21 @@ def test_who_interrupts_a_detached_up_before_it_is_ready_ends_it(monkeypatch, tm
         up._detach(replace(PLAN, log=tmp_path / "log.db"), Outside())
 
     assert ["the keeper"] == ended
+
+
+def test_a_long_log_is_read_before_the_time_to_start_begins(finished, monkeypatch):
+    read = []
+
+    @asynccontextmanager
+    async def keep_up(log, **_):
+        with closing(Views(views_path(log))) as views:
+            read.append(views.checkpoint.position)
+        raise ClusterError("the cluster", "there is none")
+        yield
+
+    monkeypatch.setattr(on_ray, "keep_up", keep_up)
+    views_path(finished.log).unlink()
+
+    finished("up")
+
+    assert read == [len(finished.types("one")) + 1]
