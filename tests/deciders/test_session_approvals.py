@@ -5,6 +5,7 @@ import pytest
 from cueline.deciders.session import Status, allowing_rule, due, order_digest, wake_at
 from cueline.deciders.session.due import AskApproval, CloseApproval, RunTool
 from cueline.deciders.session.following import STEERED
+from cueline.events.agent import Workspace
 from cueline.events.inbox import DecisionGiven, ResumeAsked, StopAsked
 from cueline.events.session import (
     ApprovalRequested,
@@ -21,6 +22,7 @@ from cueline.events.session import (
 )
 from cueline.testing.given import given
 from cueline.testing.session_example import (
+    AGENT,
     agent,
     broken,
     decided,
@@ -114,6 +116,16 @@ def test_what_is_asked_about_is_the_digest_of_the_call():
 
     tool = {"tool": "delete", "tool_digest": "delete", "arguments": {}, "workspace": None}
     assert order_digest(**WHOLE | tool) == asked_about.digest
+
+
+# I9: the runner computes it again, of where it would run too.
+def test_what_is_asked_about_is_to_run_in_the_sessions_workspace():
+    spec = AGENT.model_copy(update={"workspace": Workspace(machine="m", path="/srv/work")})
+    asked_about = due(given().when(*up_to_reply("delete", spec=spec)).state)[0]
+
+    tool = {"tool": "delete", "tool_digest": "delete", "arguments": {}}
+    place = {"workspace": ("m", "/srv/work")}
+    assert order_digest(**WHOLE | tool | place) == asked_about.digest
 
 
 # I9, C18

@@ -203,3 +203,9 @@ def test_what_could_not_start_anyway_is_not_held_up():
 
     past.when(held("1.0")).then_nothing()
     past.when(held("1.0", "1.m", "9.9")).then_nothing()
+
+
+def test_of_what_a_breaker_names_only_what_could_start_is_kept_back():
+    past = given().when(*up_to_reply("look", "put"), running("1.1", "put"))
+
+    assert held("1.0") == past.when(held("1.1", "1.0", "9.9")).facts[0]

@@ -13,6 +13,7 @@ from cueline.events.inbox import (
     ChildAsked,
     ChildEnded,
     PauseAsked,
+    StopAsked,
 )
 from cueline.events.message import Cost, Usage
 from cueline.events.session import (
@@ -90,6 +91,16 @@ def test_children_whose_news_was_cut_short_are_told_of_one_after_the_other():
     assert ["session-default/c2", "session-default/c3"] == spawned
 
 
+# I13
+def test_a_bill_is_paid_before_the_news_that_was_cut_short_is_told():
+    paid = [*asked().facts, granted(), reply("shout")]
+    asks = received(2, ChildAsked(child="session-default/c2"))
+
+    past = given(*paid, asks).when(closed())
+
+    assert (ReservationClosed, ChildSpawned) == tuple(map(type, past.facts[:2]))
+
+
 def test_a_call_that_was_used_is_settled_at_what_it_cost():
     past = asked().when(granted(), reply("shout"))
 
@@ -129,8 +140,9 @@ def test_a_failed_call_costs_all_unless_the_vendor_said_no_at_once(kind, used):
     assert [CloseReservation(Bill("1.m", 1, usage=used))] == owed(past)
 
 
-def test_a_failed_call_whose_use_is_known_costs_that():
-    failed = failing("refused").model_copy(update={"usage": USED, "cost": COST})
+@pytest.mark.parametrize("kind", ["refused", "rate_limited"])
+def test_a_failed_call_whose_use_is_known_costs_that(kind):
+    failed = failing(kind).model_copy(update={"usage": USED, "cost": COST})
     past = asked().when(granted(), failed)
 
     assert [CloseReservation(Bill("1.m", 1, usage=USED, cost=COST))] == owed(past)
@@ -185,6 +197,14 @@ def test_a_child_and_what_it_spent_are_facts_of_its_parent():
         MessageReceived,
         ChildSettled(child=name, status="completed", tokens=9, usd=Decimal("0.1")),
     )
+
+
+# I8: what a child has spent counts, however its parent ends.
+def test_a_session_that_is_being_stopped_still_hears_that_a_child_has_ended():
+    past = given().when(started(), asking(), received(2, StopAsked()))
+
+    ended = ChildEnded(child="session-default/child", status="stopped", tokens=9)
+    past.when(received(3, ended)).then(MessageReceived, ChildSettled)
 
 
 def test_tools_run_while_the_call_is_being_paid():

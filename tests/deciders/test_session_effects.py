@@ -146,6 +146,15 @@ def test_a_paused_session_rests_while_a_runner_cannot_be_reached():
     assert ("operator", later(600)) == (past.state.waiting.kind, wake_at(past.state))
 
 
+def test_only_the_calls_of_the_runner_that_cannot_be_reached_wait_for_it():
+    past = given().when(*up_to_reply("look", "put"), running("1.0", "look"), running("1.1", "put"))
+
+    past.when(RUNNER.model_copy(update={"effects": ("1.1",)}))
+
+    assert ("1.1",) == past.facts[0].effects
+    assert [RecoverTool("1.0", 1, "session-default/1/1.0", "r1")] == due(past.state)
+
+
 def test_a_wait_for_a_runner_is_never_put_off():
     past = given().when(*up_to_reply("shout"), running("1.0"), RUNNER)
 

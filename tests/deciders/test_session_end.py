@@ -1,13 +1,17 @@
 """The end of a session is final (I6, D15)."""
 
+import pytest
+
 from cueline.deciders.session import Status, due, wake_at
 from cueline.events.inbox import PauseAsked, ResumeAsked, StartAsked, StopAsked
 from cueline.events.session import (
+    ApprovalResolved,
     MessageReceived,
     MessageRefused,
     ModelReplied,
     ModelRequested,
     OutcomeCameLate,
+    PeopleTold,
     SessionCompleted,
     SessionFailed,
     SessionTakenOver,
@@ -19,6 +23,7 @@ from cueline.testing.session_example import (
     NOW,
     asking,
     failing,
+    question,
     received,
     returned,
     running,
@@ -67,6 +72,27 @@ def test_an_outcome_after_a_failure_changes_nothing():
     assert Status.FAILED is past.state.status
 
 
+LATE = [
+    RUNNER,
+    SessionWaiting(kind="operator", why="error: no"),
+    SessionFailed(kind="import", error="no tool"),
+    PeopleTold(effect="1.0", approval="1.1.0.1", hook=0, problem="", at=NOW),
+]
+
+
+@pytest.mark.parametrize("fact", LATE, ids=lambda fact: getattr(fact, "kind", fact.type))
+def test_what_is_heard_after_the_end_is_not_recorded(fact):
+    given().when(started(), asking(), saying(), fact).then_nothing()
+
+
+def test_a_question_is_not_answered_after_the_end():
+    past = given().when(*up_to_reply("delete"), question("1.0", "1.1.0.1"))
+    past.when(SessionFailed(kind="import", error="no tool"))
+
+    expired = ApprovalResolved(approval="1.1.0.1", verdict="expired", by="clock")
+    past.when(expired).then_nothing()
+
+
 # I13
 def test_a_resume_does_not_retry_what_a_cut_kept_from_ending():
     past = given(*given().when(started()).facts, asking(), failing("refused"))
@@ -82,3 +108,8 @@ def test_a_message_before_any_start_is_refused():
     given().when(said(1)).then_rejected("never started")
     asked = StartAsked(agent=AGENT, asked_at=NOW)
     given().when(started(), received(2, asked)).then_rejected("was started before")
+
+
+# I7: it led to the start itself.
+def test_the_wish_that_began_a_session_is_not_read_again():
+    given().when(started(), received(1, StartAsked(agent=AGENT, asked_at=NOW))).then_nothing()

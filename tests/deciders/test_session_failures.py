@@ -145,6 +145,23 @@ def test_a_deadline_counts_from_the_first_failure():
     assert None is past.facts[0].retry_at
 
 
+def test_a_calls_deadline_counts_from_its_first_failure():
+    policy = RetryPolicy(base_seconds=4, jitter=0, deadline_seconds=10)
+    past = failed("look", "network", agent().model_copy(update={"tool_retry": policy}))
+    past.when(SessionContinued(by="deadline", at=later(4)), running("1.0", "look", 2))
+
+    past.when(broken("1.0", "network", 2, at=later(4))).then(ToolFailed, ModelRequested)
+
+
+# A retry is counted from the failure; of one whose time nobody knows there is none.
+def test_a_failure_at_no_known_time_is_not_tried_again():
+    past = given().when(started(), asking(), failing("overloaded", at=None))
+    past.then(failing("overloaded", at=None), SessionWaiting)
+
+    call = given().when(*up_to_reply("look"), running("1.0", "look"))
+    call.when(broken("1.0", "network", at=None)).then(ToolFailed, ModelRequested)
+
+
 def test_a_steer_ends_the_wait_for_another_attempt():
     past = failed("look", "network", agent(base_seconds=10))
 

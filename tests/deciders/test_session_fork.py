@@ -1,6 +1,11 @@
 """Nothing in flight crosses a fork."""
 
+from decimal import Decimal
+
 from cueline.deciders.prompt import FORKED_AWAY
+from cueline.deciders.session import wake_at
+from cueline.deciders.session.budget import path_of
+from cueline.events.budget import Allowance
 from cueline.events.inbox import StopAsked
 from cueline.events.session import (
     ModelRequested,
@@ -10,9 +15,11 @@ from cueline.events.session import (
 from cueline.testing.given import given
 from cueline.testing.session_example import (
     AGENT,
+    agent,
     asking,
     failing,
     forked,
+    later,
     received,
     returned,
     running,
@@ -84,7 +91,7 @@ def test_what_a_turn_took_so_far_is_not_its_forks():
     assert 0.0 == shell.state.turn.active_seconds
 
 
-def test_a_fork_has_its_own_inbox_and_limits():
+def test_a_fork_has_its_own_inbox_and_turns():
     shell, _ = fork(started(), asking(), said(2), said(3))
 
     assert (1, 1, "session-default/fork") == (
@@ -92,3 +99,32 @@ def test_a_fork_has_its_own_inbox_and_limits():
         shell.state.turn.since_user,
         shell.state.stream,
     )
+
+
+# I8: what is spent by then is its parent's, the limits are its own.
+def test_a_fork_is_held_to_its_limits():
+    past = given().when(started(), asking(), saying())
+
+    past.when(forked(agent(max_cost=Decimal(1), max_wall_seconds=30), "Go on."))
+
+    own = Allowance(session="session-default/1", max_cost=Decimal(1))
+    assert ((own,), later(24)) == (path_of(past.state), wake_at(past.state))
+
+
+def test_a_fork_sends_what_its_parent_sent_first():
+    past = given().when(started(), asking(), saying())
+    sent = past.state.marks.requested
+
+    past.when(forked(goal="Go on."))
+
+    assert sent == past.facts[1].prefix_digest
+
+
+# Its first request goes to the agent's own model, which was told nothing of it.
+def test_a_fork_of_who_asked_a_stand_in_sends_nothing_that_was_sent_before():
+    stand_in = agent(max_retries=0, fallbacks=1)
+    past = given().when(started(stand_in), asking(), failing("auth"), asking(attempt=2))
+
+    past.when(saying(attempt=2), forked(stand_in, "Go on."))
+
+    assert "" == past.facts[1].prefix_digest

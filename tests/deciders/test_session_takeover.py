@@ -6,6 +6,7 @@ from cueline.deciders.session import due, wake_at
 from cueline.deciders.session.due import RecoverTool
 from cueline.events.inbox import ResumeAsked, StopAsked
 from cueline.events.session import (
+    ApprovalResolved,
     MessageReceived,
     ModelRequested,
     SessionStopped,
@@ -77,6 +78,16 @@ def test_a_poisoned_session_has_no_deadline_to_be_woken_by():
     past.when(TAKEN, TAKEN, TAKEN)
 
     assert past.state.waiting.deadline_at is None
+
+
+def test_a_poisoned_session_takes_no_answer_before_a_person_has_looked():
+    past = given().when(*up_to_reply("burn", "look"), question("1.0", "1.1.0.1"))
+    past.when(TAKEN, TAKEN, TAKEN)
+
+    expired = ApprovalResolved(approval="1.1.0.1", verdict="expired", by="clock")
+    past.when(expired).then_nothing()
+    past.when(received(2, ResumeAsked()), expired)
+    assert ApprovalResolved in map(type, past.facts)
 
 
 def test_a_session_may_take_down_two_hosts_before_anything_has_finished():
