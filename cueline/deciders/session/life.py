@@ -38,7 +38,6 @@ def started(state: SessionState, event: SessionStarted) -> SessionState:
         state,
         status=Status.RUNNING,
         setup=_setup(event, first_turn=0),
-        epoch=event.epoch,
         mail=_opening_mail(event, ()),
         marks=Marks(digest=opening_digest(event.agent, event.prompt_fold)),
         meter=_meter(event),
@@ -62,7 +61,6 @@ def forked(state: SessionState, event: SessionForked) -> SessionState:
         stream=state.stream,
         status=Status.RUNNING,
         setup=_setup(event, first_turn=state.turn.number),
-        epoch=event.epoch,
         turn=replace(
             state.turn, model=None, calls=calls, since_user=0, active_seconds=0.0, fallback=0
         ),
@@ -212,7 +210,6 @@ def taken_over(state: SessionState, event: SessionTakenOver) -> SessionState:
         hold = hold or Hold(f"error: its host died {takeovers} times in it")
     taken = replace(
         state,
-        epoch=event.epoch,
         turn=replace(state.turn, model=model),
         takeovers=takeovers,
         hold=hold,

@@ -134,7 +134,6 @@ class SessionState(Struct, frozen=True):
     stream: str = ""
     status: Status = Status.CREATED
     setup: Setup | None = None
-    epoch: int = 0
     turn: Turn = Turn()
     mail: tuple[Mail, ...] = ()
     marks: Marks = UNMARKED
