@@ -45,6 +45,7 @@ PAGE_BYTES = 1024 * 1024
 
 _EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+NO_TIME = "it was recorded at no time that a calendar holds"
 
 
 def to_us(moment: datetime) -> int:
@@ -55,6 +56,14 @@ def to_us(moment: datetime) -> int:
 def from_us(microseconds: int) -> datetime:
     """Return the moment that is *microseconds* after the start of 1970, UTC."""
     return _EPOCH_START + timedelta(microseconds=microseconds)
+
+
+_END_US = to_us(datetime(9999, 12, 31, tzinfo=UTC))  # a day short: a local time may be ahead
+
+
+def is_time(recorded_us: int) -> bool:
+    """Whether a log can have taken an event then; else its row was damaged."""
+    return 0 <= recorded_us < _END_US
 
 
 class Draft(Struct, frozen=True):
@@ -177,6 +186,7 @@ class EventStore(Protocol):
             FencedError: the epoch is not the owner's; stop.
             WrongExpectedVersionError: the stream moved on; reload, decide again.
             MissingBlobError: a blob is not there; put it, then ask again.
+            CorruptEventError: the log's last event is damaged; restore.
             UnknownOutcomeError: it may have taken place; ask again, same key.
             LogUnavailableError: it did not take place; mend the disk, ask again.
             LogLostError: the log is not where it was any more; stop.

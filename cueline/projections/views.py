@@ -19,7 +19,7 @@ from sqlite_utils import Database
 from sqlite_utils.db import sqlite3  # type: ignore[attr-defined]  # the library that it chose
 
 from cueline.errors import CorruptEventError, LogUnavailableError
-from cueline.events.store import EventStore, RecordedEvent, from_us
+from cueline.events.store import NO_TIME, EventStore, RecordedEvent, from_us, is_time
 from cueline.open_files import shortage
 from cueline.projections.approval import Approval
 from cueline.projections.audit import Facets
@@ -261,9 +261,15 @@ async def _read_batch(store: EventStore, after: int) -> Sequence[tuple[RecordedE
     journal = Journal(store, Codec(), lambda: from_us(0))
     batch: list[tuple[RecordedEvent, object]] = []
     try:
-        async for pair in journal.read_all(after, limit=BATCH):
-            batch.append(pair)  # noqa: PERF401 - what comes before damage counts
+        async for recorded, fact in journal.read_all(after, limit=BATCH):
+            _check_time(recorded)
+            batch.append((recorded, fact))  # what comes before damage counts
     except CorruptEventError:
         if not batch:
             raise
     return batch
+
+
+def _check_time(recorded: RecordedEvent) -> None:
+    if not is_time(recorded.recorded_us):
+        raise CorruptEventError(*recorded[:3], NO_TIME)

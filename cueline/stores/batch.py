@@ -14,6 +14,7 @@ from msgspec.structs import astuple
 
 from cueline.errors import (
     BlobTooLargeError,
+    CorruptEventError,
     EmptyAppendError,
     FencedError,
     InvalidNameError,
@@ -28,10 +29,12 @@ from cueline.events.store import (
     BLOB_LIMIT,
     GENESIS,
     NO_STREAM,
+    NO_TIME,
     Appended,
     Draft,
     RecordedEvent,
     Write,
+    is_time,
 )
 from cueline.events.stream import check_stream
 from cueline.stores.tables import EventRow, First, StreamRow, Tables
@@ -92,6 +95,9 @@ class Batch:
         self.tables = tables
         self._streams: dict[str, StreamRow] = {}
         self._position, recorded_us = tables.last()
+        if not is_time(recorded_us):
+            # All that is appended from now on would be recorded at it, or later.
+            raise CorruptEventError("?", 0, self._position, NO_TIME)
         # The log's time never goes back, even if the machine's does (I14).
         self._recorded_us = max(now_us, recorded_us)
         self._events: list[EventRow] = []

@@ -155,6 +155,31 @@ def test_a_list_shows_what_is_before_a_missing_row(finished, command, before):
     assert before in done.stdout
 
 
+@pytest.mark.parametrize("command", ["list", "audit", "costs", "breakers", "status"])
+@pytest.mark.parametrize("time", [9 * 10**18, -(9 * 10**18), -1])
+def test_a_time_that_no_calendar_holds_is_named_as_other_damage_is(finished, command, time):
+    finished.change("UPDATE events SET recorded_us = ? WHERE type = 'SessionCompleted'", time)
+
+    done = finished(command)
+
+    version = finished.types("one").index("SessionCompleted") + 1
+    assert done.exit_code == 1
+    assert f"error: session-default/one@{version} (position " in done.stderr
+    assert "no time that a calendar holds\nhint: restore the log" in done.stderr
+    assert done.stdout
+
+
+def test_nothing_follows_an_event_with_a_time_that_no_calendar_holds(finished):
+    """I14: the log's time never goes back, so that all else would be recorded at it, too."""
+    finished.change("UPDATE events SET recorded_us = 9e18 WHERE type = 'SessionCompleted'")
+    last = finished.types("one").index("SessionCompleted") - 1
+
+    done = finished("fork", "one", "--at", str(last), "--inline")
+
+    assert done.exit_code == 1
+    assert "no time that a calendar holds\nhint: restore the log" in done.stderr
+
+
 def test_a_cut_tail_is_noticed(finished):
     finished.change("DELETE FROM events WHERE type = 'SessionCompleted'")
 
