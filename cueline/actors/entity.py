@@ -32,10 +32,11 @@ from cueline.clock import Clock
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import SessionState, evolve, session_of, step
 from cueline.errors import (
+    CorruptEventError,
     LogUnavailableError,
     UnknownOutcomeError,
 )
-from cueline.events.codec import Emptied
+from cueline.events.codec import EMPTIED, Emptied
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.session import SessionEvent
 from cueline.events.store import NO_STREAM
@@ -113,6 +114,8 @@ class Entity:
             await check_asked_for(store, self.stream)
         self.epoch = await store.acquire(self.stream, self._owner, head.epoch)
         await self._fold(self.stream, None)
+        if self.version and self.state.setup is None:
+            raise CorruptEventError(self.stream, 1, 0, EMPTIED)
 
     async def inherit(self, parent: str, version: int) -> None:
         """Fold a parent's past up to *version*: this session goes on from there."""

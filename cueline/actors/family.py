@@ -10,9 +10,14 @@ from typing import cast
 
 from cueline.actors.fold import fold
 from cueline.deciders.session import SESSION, SessionState, Status, session_of
-from cueline.errors import RejectedError, SessionFinishedError, UnknownSessionError
+from cueline.errors import (
+    CorruptEventError,
+    RejectedError,
+    SessionFinishedError,
+    UnknownSessionError,
+)
 from cueline.events.budget import Allowance
-from cueline.events.codec import Emptied
+from cueline.events.codec import EMPTIED, Emptied
 from cueline.events.fact import Fact
 from cueline.events.inbox import ChildAsked, ChildEnded, StartAsked
 from cueline.events.journal import FactWrite, Journal
@@ -58,11 +63,14 @@ async def asked_for(journal: Journal, stream: str) -> StartAsked:
 
     Raises:
         UnknownSessionError: there is no such session.
+        CorruptEventError: the wish was emptied.
     """
-    begun = [fact async for _, fact in journal.read(sibling(stream, "inbox"), until=1)]
+    begun = [pair async for pair in journal.read(sibling(stream, "inbox"), until=1)]
     if not begun:
         raise unknown(stream)
-    (asked,) = begun
+    ((recorded, asked),) = begun
+    if isinstance(asked, Emptied):
+        raise CorruptEventError(*recorded[:3], EMPTIED)
     assert isinstance(asked, StartAsked), "an inbox begins with the wish for its session"
     return asked
 

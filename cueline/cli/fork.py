@@ -142,9 +142,10 @@ async def _past(log: Path, name: str, at: int) -> Past:
     """Read the past up to version *at*, each event checked.
 
     Raises:
-        RejectedError: it has no such version.
+        RejectedError: it has no such version, or that has nothing to go on with.
     """
     from cueline.cli.reading import session_in
+    from cueline.events.codec import EMPTIED
     from cueline.events.inbox import ForkPoint
     from cueline.events.stream import shown
 
@@ -153,11 +154,13 @@ async def _past(log: Path, name: str, at: int) -> Past:
         async for recorded, _ in followed.read(at):
             found = recorded
         state = followed.state
-        if found is None or found.version < at or state.setup is None:
+        if found is None or found.version < at:
             last = (await followed.store.head(followed.stream)).version
             raise RejectedError(
                 shown(followed.stream), f"there is no version {at}; its last is {last}"
             )
+        if state.setup is None:
+            raise RejectedError(shown(followed.stream), EMPTIED)
         point = ForkPoint(stream=followed.stream, version=at, hash=found.hash.hex())
         # The limits as they were raised by then; nothing of them is spent yet.
         agent = state.agent.model_copy(update={"limits": state.meter.limits})

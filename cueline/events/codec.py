@@ -52,6 +52,9 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
 }
 """Every fact this cueline knows, by its type."""
 
+EMPTIED: Final = "what it was to do was emptied, so that it can be looked at, and not gone on with"
+"""Of a session: that goes for the wish for it, and for the fact that it began with."""
+
 _BLOB = "$blob"
 _MARK = b'$blob"'
 _WHOLE = "whole"

@@ -3,7 +3,7 @@
 import pytest
 
 from cueline.deciders.prompt import Prompt
-from cueline.deciders.session import due, rests, wake_at
+from cueline.deciders.session import Status, due, rests, wake_at
 from cueline.deciders.session.decide import command_of
 from cueline.deciders.session.permission import startable
 from cueline.deciders.session.wait import wait_of
@@ -16,6 +16,7 @@ from cueline.events.session import (
     ModelRequested,
     OutcomeCameLate,
     PeopleTold,
+    SessionCompleted,
     SessionContinued,
     SessionStopped,
     SessionWaiting,
@@ -42,6 +43,15 @@ from cueline.testing.session_example import (
 
 def idle():
     return given().when(started(open=True), asking(), saying())
+
+
+def test_what_is_left_of_an_emptied_beginning_is_folded():
+    denied = ApprovalResolved(approval="1.1.0.1", verdict="denied", by="ada")
+
+    past = [asking(), saying("shout"), question("1.0", "1.1.0.1"), denied, failing("auth")]
+    ended = given(*past, SessionCompleted(result="Done."))
+
+    assert Status.COMPLETED is ended.state.status
 
 
 STRAY = [

@@ -6,12 +6,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cueline.deciders.prompt import FORKED_AWAY
-from cueline.deciders.session import Status, due, following, wake_at
+from cueline.deciders.session import SESSION, Status, due, following, session_of, wake_at
 from cueline.events.failure import SAID
 from cueline.events.inbox import (
     MessageSent,
     StopAsked,
 )
+from cueline.testing.given import STREAM
 from cueline.testing.session_example import forked
 from cueline.testing.session_promises import check_attempts
 from cueline.testing.toy_course import check_end, check_stall, finish, load_prefix
@@ -46,6 +47,17 @@ def test_every_inner_prefix_goes_on_to_an_end(start, script):
         shell.load()
         check_stall(shell)
         finish(shell)
+
+
+# I13: `evolve` ignores what was emptied, and cannot fail on what is left.
+@settings(FAST, max_examples=25)
+@given(STARTS, stories(30))
+def test_whatever_was_emptied_the_rest_is_folded(start, script):
+    facts = [fact for step in simulate(start, script).log for fact in step]
+
+    for emptied in range(len(facts)):
+        SESSION.replay(facts[:emptied] + facts[emptied + 1 :], session_of(STREAM))
+        SESSION.replay(facts[emptied:], session_of(STREAM))
 
 
 # I13: a cut need not be noticed before the next message.

@@ -33,6 +33,10 @@ from cueline.deciders.session.question import approval_requested, approval_resol
 from cueline.deciders.session.state import SessionState, Status
 from cueline.events.session import SessionEvent
 
+_BEGINS_OR_ENDS = frozenset(
+    {"SessionStarted", "SessionForked", "SessionCompleted", "SessionFailed", "SessionStopped"}
+)
+
 
 def evolve(state: SessionState, event: SessionEvent) -> SessionState:
     """Say what *event* changed; the most frequent first, for a replay asks in this order.
@@ -40,6 +44,8 @@ def evolve(state: SessionState, event: SessionEvent) -> SessionState:
     It asks for the type's name: to ask pydantic's classes takes 0.15 us each
     that it is not, which was a fifth of a fold.
     """
+    if state.setup is None and event.type not in _BEGINS_OR_ENDS:
+        return state  # its beginning was emptied: what follows means nothing, but for its end
     match event.type:
         case "ToolStarted":
             return call_started(state, event)
