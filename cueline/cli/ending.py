@@ -15,6 +15,7 @@ from cueline.console.summary import summary
 from cueline.console.telling import Line
 from cueline.console.text import date_time, json_of, spoken
 from cueline.deciders.session import SessionState, Status
+from cueline.deciders.session.turn import Approval
 from cueline.events.stream import shown
 
 _OPTIONS = {
@@ -84,7 +85,7 @@ def way_on(
         return []
     if state.questions and state.waiting.kind == "approval":
         then = [] if owned or is_up(log) else [resume]
-        return _decide(_ends(state, decided), log, then, now or datetime.now(UTC))
+        return _decide(_asked(state, decided), log, then, now or datetime.now(UTC))
     why = spoken(state.waiting.why)
     if (more := _more(state, id, log)) is not None:
         return [f"paused: {why}; raise the limit, and it goes on", more, resume]
@@ -96,26 +97,24 @@ def way_on(
     return [f"{name}: {why}; go on with", resume]
 
 
-def _decide(ends: dict[str, datetime], log: Path, then: list[str], now: datetime) -> list[str]:
+def _decide(asked: list[Approval], log: Path, then: list[str], now: datetime) -> list[str]:
     """Ask a person for what can still be answered."""
-    left = [each for each, ends_at in ends.items() if ends_at >= now]
+    left = [each for each in asked if each.deadline_at >= now]
     if not left:
-        told = "the time to decide is over" if ends else "decided"
+        told = "the time to decide is over" if asked else "decided"
         return [f"{told}; go on with", *then] if then else [f"{told}; it goes on by itself"]
-    until = date_time(min(ends[each] for each in left))
+    closes_at = min(each.closes_at for each in left)
+    # What is granted by itself is so when somebody drives it, and can be denied before.
+    until = date_time(closes_at) if closes_at >= now else "it goes on"
     told = f"a person has to decide (until {until}): approve, or deny likewise"
     told = f"{told}, then resume" if then else told
-    return [told, *(f"  {command(log, 'approve', each)}" for each in left), *then]
+    return [told, *(f"  {command(log, 'approve', each.id)}" for each in left), *then]
 
 
-def _ends(state: SessionState, decided: Collection[str] = ()) -> dict[str, datetime]:
-    """Return until when a person can answer each question.
-
-    The deadline of the wait may be sooner: then a reminder is due, or a warning.
-    """
+def _asked(state: SessionState, decided: Collection[str] = ()) -> list[Approval]:
+    """Return what people are asked, but for what is *decided*."""
     asked = [state.call_of_approval(each) for each in state.questions if each not in decided]
-    approvals = [call.approval for call in asked if call and call.approval]
-    return {approval.id: approval.closes_at for approval in approvals}
+    return [call.approval for call in asked if call and call.approval]
 
 
 def _more(state: SessionState, id: str, log: Path) -> str | None:  # noqa: A002 - the word of the log
@@ -133,7 +132,8 @@ def _document(watch: Watch, id: str) -> dict[str, Any]:  # noqa: A002 - the word
     # Under a pause a breaker may be due, or a retry; the pause goes on.
     ends_at = waiting.deadline_at if waiting and not waiting.is_pause else None
     if waiting and waiting.kind == "approval":
-        ends_at = min(_ends(state).values(), default=None)
+        # Its own may be sooner: then a reminder is due, or a warning.
+        ends_at = min((each.closes_at for each in _asked(state)), default=None)
     return {
         "id": id,
         "status": str(state.status),

@@ -96,6 +96,16 @@ def _document(approval: "Approval") -> dict[str, Any]:
     }
 
 
+def time_left(asked: "Approval", now: datetime) -> str:
+    """Say how long a person can answer."""
+    if asked.deadline_at <= now:
+        return "over"
+    left = ((asked.auto_at or asked.deadline_at) - now).total_seconds()
+    # It is granted when somebody drives its session, and can be denied before.
+    told = duration(left) if left > 0 else "until it goes on"
+    return f"{told}, then granted" if asked.auto_at else told
+
+
 def _print(waiting: list["Approval"]) -> None:
     from cueline.cli.deciding import DONE
     from cueline.console.table import print_table
@@ -104,10 +114,6 @@ def _print(waiting: list["Approval"]) -> None:
     now = datetime.now(UTC)
     rows = []
     for each in waiting:
-        left = ((each.auto_at or each.deadline_at) - now).total_seconds()
-        time = duration(left) if left > 0 else "over"
-        if each.auto_at and left > 0:
-            time = f"{time}, then granted"
         asked = "did it happen?" if each.question == "did_it_happen" else "may it run?"
         if each.votes_needed > 1:
             asked = f"{asked} ({each.votes} of {each.votes_needed} said yes)"
@@ -118,7 +124,8 @@ def _print(waiting: list["Approval"]) -> None:
             asked = f"{asked}; {said}" if others else said
         given = arguments(json.loads(each.arguments_json), 80)
         cost = f", about ${each.usd}" if each.usd else ""
-        rows.append((each.id, shown(each.session), asked, time, f"{each.tool} {given}{cost}"))
+        called = f"{each.tool} {given}{cost}"
+        rows.append((each.id, shown(each.session), asked, time_left(each, now), called))
     print_table(("approval", "session", "question", "time left", "call"), rows)
     for each in waiting:
         if each.question == "did_it_happen" and not each.given:

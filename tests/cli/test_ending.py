@@ -77,6 +77,18 @@ def test_nobody_is_sent_to_answer_a_question_whose_time_is_over():
     assert ["the time to decide is over; it goes on by itself"] == asked_for(301, owned=True)
 
 
+# C15: it is granted by whoever drives it then, who hears of a denial before.
+def test_what_is_granted_by_itself_can_be_denied_until_somebody_drives_it():
+    vetoed = question("1.0", "1.1.0.1").model_copy(update={"auto_at": later(10)})
+    waiting = SessionWaiting(kind="approval", why="1.1.0.1")
+    state = given(*up_to_reply("delete"), vetoed, waiting).state
+
+    why, *ways = way_on(state, "one", DEFAULT_LOG, "resume", now=later(11))
+
+    assert "a person has to decide (until it goes on): approve, or deny likewise" in why
+    assert ["cueline approve 1.1.0.1", "resume"] == [way.strip() for way in ways]
+
+
 def test_what_was_decided_goes_on_by_itself_where_somebody_drives_it():
     decided = {"1.1.0.1"}
 

@@ -4,7 +4,13 @@ import json
 from datetime import datetime
 from pathlib import Path
 
+import pytest
+
+from cueline.cli.pending import time_left
 from cueline.console.text import date_time
+from cueline.events.store import to_us
+from cueline.projections.approval import Approval
+from cueline.testing.session_example import later
 
 
 def test_the_end_of_a_wait_is_shown_with_its_day(shell):
@@ -41,7 +47,7 @@ def test_a_question_that_expired_is_not_waited_for_again(shell):
     assert (shell.folder / "work" / "list.txt").exists()
 
 
-# C15: who wants to say no has until then, and no longer.
+# C15: who wants to say no has until then.
 def test_when_a_question_is_granted_by_itself_is_told_wherever_it_is_shown(shell):
     told = '[[policy.hooks]]\non = "asked"\ncommand = ["cp", "/dev/stdin", "told"]\n'
     policy = f"[policy]\nauto_approve_after = 3600\n{told}"
@@ -54,3 +60,37 @@ def test_when_a_question_is_granted_by_itself_is_told_wherever_it_is_shown(shell
     assert f"may it run? delete_file (until {until}, then granted)" in asked.stdout
     assert ", then granted" in shell("pending").stdout
     assert pending["auto_at"] == json.loads(Path("told").read_text())["auto_at"]
+
+
+# C15: nobody has granted it before somebody drives it, and a denial until then counts.
+@pytest.mark.parametrize(
+    ("seconds", "auto", "told"),
+    [
+        (0, None, "1m 00s"),
+        (60, None, "over"),
+        (0, 20, "20 s, then granted"),
+        (30, 20, "until it goes on, then granted"),
+        (60, 20, "over"),
+    ],
+)
+def test_how_long_a_person_can_answer_is_told(seconds, auto, told):
+    auto_us = None if auto is None else to_us(later(auto))
+    asked = Approval(
+        stream="",
+        id="1.1.0.1",
+        session="",
+        effect="1.0",
+        status="pending",
+        question="may_it_run",
+        tool="delete",
+        arguments_json="{}",
+        summary="",
+        rationale="",
+        rule="",
+        digest="",
+        opened_us=to_us(later(0)),
+        deadline_us=to_us(later(60)),
+        auto_us=auto_us,
+    )
+
+    assert told == time_left(asked, later(seconds))
