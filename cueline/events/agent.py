@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from cueline.events.number import LASTING, NUMBER, TIME, Number, Parameters, Seconds, Time, Whole
+from cueline.events.number import LARGEST, LASTING, NUMBER, TIME, Number, Parameters, Seconds, Time, Whole
 
 Declared = Literal["read_only", "idempotent", "reconcile", "nothing"]
 """What a tool says of doing it twice; `nothing` is the default for what writes."""
@@ -136,7 +136,7 @@ class Limits(Part):
     """What the model asks for beyond it in one turn is not run, and it is told so."""
     max_output_tokens: Whole = Field(default=8192, ge=1)
     """Of one model call."""
-    max_tokens: Annotated[int | None, NUMBER] = Field(default=None, ge=1)
+    max_tokens: Annotated[int | None, LARGEST, NUMBER] = Field(default=None, ge=1)
     """Of the session and all its descendants, sent and answered."""
     max_cost: Decimal | None = Field(default=None, gt=0)
     """In US dollars, likewise."""
@@ -177,9 +177,9 @@ class Rule(Part):
     """Globs: one of its paths lies there. `**` crosses folders."""
     commands: tuple[str, ...] = ()
     """Globs: one of its texts, or a command in it, reads like this."""
-    items_over: Annotated[int | None, NUMBER] = Field(default=None, ge=0)
+    items_over: Annotated[int | None, LARGEST, NUMBER] = Field(default=None, ge=0)
     """One of its lists is longer: a batch."""
-    bytes_over: Annotated[int | None, NUMBER] = Field(default=None, ge=0)
+    bytes_over: Annotated[int | None, LARGEST, NUMBER] = Field(default=None, ge=0)
     """Its arguments take more than this, in JSON."""
     usd_from: Decimal | None = Field(default=None, ge=0)
     """It is estimated to cost this or more."""

@@ -39,7 +39,9 @@ COUNTABLE: Final = Field(allow_inf_nan=False)
 LASTING: Final = Field(allow_inf_nan=False, le=LONGEST_SECONDS)
 """And what is added to a moment comes to one. Of an annotation these are to be the first: what
 stands after `TIME` would be asked of None, too."""
-Whole = Annotated[int, NUMBER]
+LARGEST: Final = Field(le=2**63 - 1)
+"""What is more would be recorded as this."""
+Whole = Annotated[int, LARGEST, NUMBER]
 Number = Annotated[float, COUNTABLE, NUMBER]
 Time = Annotated[float, COUNTABLE, TIME]
 Seconds = Annotated[float, LASTING, TIME]

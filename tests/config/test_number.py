@@ -94,3 +94,19 @@ def test_numbers_are_looked_for_in_every_table():
         "policy.hooks.0.after_seconds",
         "prices.any.cache_read",
     } <= found
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("limits", "max_turns"),
+        ("limits", "max_tokens"),
+        ("limits", "max_descendants"),
+        ("breaker", "min_calls"),
+        ("policy", "rules", 0, "items_over"),
+    ],
+    ids=lambda path: str(path[-1]),
+)
+@pytest.mark.parametrize("shape", [Agent, Settings])
+def test_a_whole_number_is_none_that_would_be_recorded_as_another(shape, path):
+    assert refused_for(shape, path, 10**23) == ["less_than_equal"]
