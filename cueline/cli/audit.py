@@ -14,6 +14,8 @@ from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, is_typed, tel
 from cueline.console.text import date_time, json_of
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from cueline.projections.audit import Facets
 
 _HELP = """List events by session, type, tool, actor and time.
@@ -73,7 +75,9 @@ def audit(
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Up to then, in local time likewise."),
+        typer.Option(
+            metavar="TIME", help="Up to then, that second included; a day is its beginning."
+        ),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 1000,
     log: LogOption = DEFAULT_LOG,
@@ -90,9 +94,14 @@ def audit(
         "tool": tool,
         "actor": actor,
         "since": moment("--since", since),
-        "until": moment("--until", until),
+        "until": _whole_second(moment("--until", until)),
     }
     opened.run(_list(log, session, wanted, limit, as_json=as_json))
+
+
+def _whole_second(until: "datetime | None") -> "datetime | None":
+    """Return the end of the second that *until* names, as times are listed without fractions."""
+    return until and until.replace(microsecond=until.microsecond or 999_999)
 
 
 def _check_nothing_typed(ctx: typer.Context, command: str) -> None:

@@ -15,7 +15,17 @@ from pydantic import (
     model_validator,
 )
 
-from cueline.events.number import LARGEST, LASTING, NUMBER, TIME, Number, Parameters, Seconds, Time, Whole
+from cueline.events.number import (
+    LARGEST,
+    LASTING,
+    NUMBER,
+    TIME,
+    Number,
+    Parameters,
+    Seconds,
+    Time,
+    Whole,
+)
 
 Declared = Literal["read_only", "idempotent", "reconcile", "nothing"]
 """What a tool says of doing it twice; `nothing` is the default for what writes."""

@@ -1,10 +1,12 @@
 """`list`, `tail`, `replay`, `export` and `audit`."""
 
 import json
+from datetime import datetime
 
 import pytest
 
 from cueline.cli import opened
+from cueline.console.text import date_time
 from cueline.projections.views import views_path
 
 
@@ -210,6 +212,15 @@ def test_events_are_audited_by_what_is_asked(asking):
     assert ([], "StartAsked") == (found("--until", "1h"), found("--since", "1h")[0])
     assert "StartAsked" in found("--actor", "user")
     assert ["StartAsked"] == found("--limit", "1")
+
+
+def test_a_time_that_is_listed_finds_what_was_recorded_then(finished):
+    first = json.loads(finished("audit", "--json").stdout.splitlines()[0])
+    listed = date_time(datetime.fromisoformat(first["recorded_at"]))
+
+    found = finished("audit", "--since", listed, "--until", listed, "--json").stdout
+
+    assert "StartAsked" in found
 
 
 def test_a_type_that_no_event_has_is_refused_with_those_that_are(finished):
