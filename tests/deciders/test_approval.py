@@ -123,7 +123,9 @@ def test_a_verdict_is_final():
 # 000-026
 def test_a_question_expires_at_its_deadline_and_not_before():
     given(OPENED).when(Expire(later(299))).then_nothing()
-    given(OPENED).when(Expire(later(300))).then(ApprovalExpired(at=later(300)))
+    past = given(OPENED).when(Expire(later(300))).then(ApprovalExpired(at=later(300)))
+
+    assert "already expired" == refusal_of(past.state, vote())
 
 
 def test_a_question_whose_need_has_ended_is_superseded_and_neither_answered_nor_expires():
@@ -131,6 +133,13 @@ def test_a_question_whose_need_has_ended_is_superseded_and_neither_answered_nor_
 
     past.when(vote(), Expire(later(300)), Supersede("steer")).then_nothing()
     assert "already superseded" == refusal_of(past.state, vote())
+
+
+# It is what the agent is told.
+def test_why_it_was_denied_is_kept():
+    past = given(OPENED).when(replace(vote("deny"), note="not today"))
+
+    assert ("denied", "ada", "not today") == (past.state.verdict, past.state.by, past.state.note)
 
 
 # Two people have to allow it; a person counts once.
@@ -147,6 +156,13 @@ def test_one_denial_is_enough():
     past = given(asked(votes=2)).when(vote())
 
     past.when(vote("deny", by="bob", message="inbox@3")).then(VoteGiven, ApprovalDenied)
+
+
+# I13
+def test_a_denial_whose_verdict_was_cut_off_is_no_grant():
+    denied = VoteGiven(verdict="deny", by="bob", message="inbox@2", recorded_at=NOW)
+
+    given(asked(votes=2), denied).when(vote(message="inbox@3")).then(VoteGiven)
 
 
 def test_who_allowed_it_may_still_deny_it():
@@ -196,6 +212,7 @@ def test_a_grant_may_change_the_arguments():
         ApprovalGranted(by="ada", note="not a.ts", edit={"path": "b.ts"}, digest="of that"),
     )
     assert "of this" == past.state.opened.digest
+    assert ({"path": "b.ts"}, "of that") == (past.state.edit, past.state.digest)
 
 
 @pytest.mark.parametrize("more", [{"edit": {}}, {"always": ("a/**",)}])

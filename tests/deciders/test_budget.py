@@ -104,6 +104,14 @@ def test_a_call_whose_cost_nobody_knows_is_settled_at_all_that_was_reserved():
     assert "estimated" == closing(call(), past.state).outcome
 
 
+def test_who_waits_for_an_attempt_is_told_that_the_one_before_is_over():
+    past = asked(reserve("0.6"), reserve("0.6", CHILD), release(CHILD))
+    past.when(reserve("0.6", CHILD, attempt=2))
+
+    assert "closed" == said(past, reserve("0.6", CHILD))
+    assert "busy" == said(past, reserve("0.6", CHILD, attempt=2))
+
+
 def test_settling_twice_is_settling_once():
     past = asked(reserve("0.5"), settle("0.2")).when(settle("0.2")).then_nothing()
 
@@ -196,9 +204,9 @@ def test_what_is_released_of_one_call_frees_nothing_of_another():
 
 
 def test_how_a_call_was_closed_is_forgotten_when_a_later_one_is():
-    past = asked(reserve("0.4"), settle("0.4"), release(turn=2))
+    past = asked(reserve("0.4"), settle("0.4"), reserve("0.1", turn=2), settle("0.1", turn=2))
 
-    assert ["released", "released"] == [
+    assert ["released", "settled"] == [
         closing(call(turn=turn), past.state).outcome for turn in (1, 2)
     ]
 

@@ -23,6 +23,11 @@ def rule(**fields):
         ({"rules": [rule(name=" ")]}, "rules.0.name", "empty"),
         ({"rules": [rule(may_grant=["a", "a"], votes=2)]}, "rules.0.votes", "takes 2 people"),
         ({"rules": [rule(answer="deny", votes=2)]}, "rules.0.votes", "who may allow it"),
+        (
+            {"rules": [rule(answer="deny", exclude_requester=True)]},
+            "rules.0.exclude_requester",
+            "who may allow it",
+        ),
         ({"rules": [rule(tools=["lok"])]}, "rules.0.tools", "no tool of the agent"),
         ({"rules": [rule(answer="deny", paths=["a", ""])]}, "rules.0.paths", "fits nothing"),
         ({"rules": [rule(may_grant=[" "])]}, "rules.0.may_grant", "fits nothing"),

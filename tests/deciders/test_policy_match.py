@@ -32,6 +32,12 @@ def test_a_batch_over_a_size_is_asked_about(count, told):
     assert told == answer(batch, papers=[[list(range(count))]])
 
 
+def test_what_is_empty_is_no_batch():
+    some = rule("ask", items_over=0)
+
+    assert ["allow", "allow", "ask"] == [answer(some), answer(some, ids=[]), answer(some, ids=[1])]
+
+
 def test_a_rule_may_go_by_the_size_of_the_arguments():
     assert "allow" == answer(rule(bytes_over=20), text="x" * 8)
     assert "deny" == answer(rule(bytes_over=20), text="x" * 12)
@@ -138,3 +144,7 @@ def test_everything_that_a_rule_names_has_to_fit():
     assert "deny" == answer(both, of=WRITE, path="a/b")
     assert "allow" == answer(both, of=WRITE, path="b")
     assert "allow" == answer(both, of=SHELL, path="a/b")
+
+
+def test_a_command_is_found_whatever_is_said_beside_it():
+    assert "deny" == answer(rule(commands=("rm *",)), command="rm -rf build", why="to tidy up")

@@ -21,6 +21,7 @@ def test_a_folder_may_be_allowed_for_good():
     standing = [Standing(WRITE.digest, ("n/**",), "ada")]
 
     assert "allow" == answer(rule("ask"), of=WRITE, standing=standing, path="n/b.md")
+    assert "allow" == answer(rule("ask"), of=WRITE, standing=standing, path="/srv/work/n/b.md")
     assert "ask" == answer(rule("ask"), of=WRITE, standing=standing, path="n/../b.md")
 
 

@@ -25,6 +25,15 @@ def test_the_spread_is_the_same_whenever_it_is_asked():
     assert delay_seconds(policy, "k", 1) != delay_seconds(policy, "another", 1)
 
 
+# I10: what was recorded is decided again as it was.
+def test_the_spread_is_what_it_always_was():
+    policy = RetryPolicy(jitter=0.25)
+
+    spread = [round(delay_seconds(policy, "session-default/1/1.m", n), 6) for n in (1, 2, 3)]
+
+    assert [1.244586, 2.461727, 3.825746] == spread
+
+
 def test_after_the_last_retry_it_is_enough():
     policy = RetryPolicy(max_retries=2)
 

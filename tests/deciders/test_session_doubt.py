@@ -29,6 +29,7 @@ from cueline.testing.session_example import (
     up_to_reply,
 )
 from tests.deciders.owed import owed, runs
+from tests.deciders.policy_session import policy
 
 RUNNER = SessionWaiting(kind="runner", why="unreachable", deadline_at=later(600))
 
@@ -70,6 +71,17 @@ def test_a_person_who_says_that_it_did_not_happen_has_it_run_again():
 
     assert "did_not_happen" == past.facts[2].outcome
     assert ["1.0"] == runs(past)
+
+
+# I14: to deny it is no answer to what happened, and nobody is asked the same for ever.
+def test_a_doubt_that_nobody_settles_in_time_holds_the_session():
+    spec = policy(approval=("off",), on_expiry="deny_and_continue")
+    past = given().when(*up_to_reply("shout", spec=spec), running("1.0"), broken("1.0", "lost"))
+    past.when(question("1.0", "1.1.0.1", "did_it_happen"))
+
+    expired = ApprovalResolved(approval="1.1.0.1", verdict="expired", by="clock")
+    past.when(expired).then(ApprovalResolved, SessionWaiting)
+    assert ("approval expired", []) == (past.state.hold.why, due(past.state))
 
 
 def test_a_steer_withdraws_the_question_and_tells_that_the_outcome_is_unknown():

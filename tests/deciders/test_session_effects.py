@@ -4,11 +4,13 @@ import pytest
 
 from cueline.deciders.session import Status, due, wake_at
 from cueline.deciders.session.due import RecoverTool
-from cueline.events.inbox import PauseAsked, ResumeAsked
+from cueline.events.inbox import PauseAsked, ResumeAsked, StopAsked
 from cueline.events.session import (
+    MessageReceived,
     ModelRequested,
     OutcomeCameLate,
     SessionContinued,
+    SessionStopped,
     SessionWaiting,
     ToolFailed,
     ToolInDoubt,
@@ -114,6 +116,17 @@ def test_the_second_lost_attempt_is_waited_out():
     assert ["1.0"] == runs(past)
 
 
+@pytest.mark.parametrize(("moment", "again"), [(4, []), (7, ["1.0"])])
+def test_another_attempt_is_made_from_its_moment_on(moment, again):
+    past = given().when(*up_to_reply("look", spec=agent(base_seconds=5)))
+    past.when(running("1.0", "look"), broken("1.0", "lost"))
+    past.when(running("1.0", "look", 2), broken("1.0", "lost", 2))
+
+    past.when(SessionContinued(by="deadline", at=later(moment)))
+
+    assert again == runs(past)
+
+
 def test_a_short_wait_for_another_attempt_is_no_rest():
     past = given().when(*up_to_reply("look", spec=agent(base_seconds=1)))
 
@@ -134,7 +147,7 @@ def test_a_call_that_never_began_is_started_anew_whatever_it_declares():
 def test_a_runner_that_cannot_be_reached_is_waited_for():
     past = given().when(*up_to_reply("shout"), running("1.0"), RUNNER).then(SessionWaiting)
 
-    assert later(600) == past.state.runner_wait == wake_at(past.state)
+    assert ("runner", later(600)) == (past.state.waiting.kind, wake_at(past.state))
     assert [] == due(past.state)
 
 
@@ -180,6 +193,21 @@ def test_a_call_whose_runner_was_waited_for_in_vain_is_lost(name, fact):
     past.when(RUNNER.model_copy(update={"deadline_at": later(1200)})).then(fact)
 
 
+# I14
+def test_a_last_try_is_the_last_whatever_runner_comes():
+    past = given().when(*up_to_reply("shout"), running("1.0"), RUNNER)
+    past.when(SessionContinued(by="deadline", at=later(600)), SessionContinued(by="runner"))
+
+    past.when(RUNNER.model_copy(update={"deadline_at": later(1200)})).then(ToolInDoubt)
+
+
+def test_a_call_that_was_tried_before_and_cannot_be_reached_does_not_hold_up_a_stop():
+    past = given().when(*up_to_reply("look"), running("1.0", "look"), broken("1.0", "lost"))
+    past.when(running("1.0", "look", 2), RUNNER)
+
+    past.when(received(2, StopAsked())).then(MessageReceived, ToolFailed, SessionStopped)
+
+
 def test_a_call_that_no_runner_takes_ends_in_a_question_to_the_operator():
     past = given().when(*up_to_reply("shout"), RUNNER)
     past.when(SessionContinued(by="deadline", at=later(600)))
@@ -189,7 +217,7 @@ def test_a_call_that_no_runner_takes_ends_in_a_question_to_the_operator():
     assert "error: unreachable" == past.state.hold.why
     past.when(received(2, ResumeAsked()))
     assert ["1.0"] == runs(past)
-    assert past.when(RUNNER).state.runner_wait is not None
+    assert "runner" == past.when(RUNNER).state.waiting.kind
 
 
 # D15

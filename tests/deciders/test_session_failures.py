@@ -145,6 +145,16 @@ def test_a_deadline_counts_from_the_first_failure():
     assert None is past.facts[0].retry_at
 
 
+def test_an_attempt_that_says_nothing_of_the_model_begins_no_deadline():
+    policy = RetryPolicy(base_seconds=4, jitter=0, deadline_seconds=10)
+    spec = agent().model_copy(update={"retry": policy})
+    past = given().when(started(spec), asking(), failing("cancelled"), asking(attempt=2))
+
+    past.when(failing("overloaded", attempt=2, at=later(8)))
+
+    assert later(12) == past.facts[0].retry_at
+
+
 def test_a_calls_deadline_counts_from_its_first_failure():
     policy = RetryPolicy(base_seconds=4, jitter=0, deadline_seconds=10)
     past = failed("look", "network", agent().model_copy(update={"tool_retry": policy}))

@@ -1,5 +1,7 @@
 """What a grant makes of a call: as it was edited, and for the rest of the session (I9, C18)."""
 
+from decimal import Decimal
+
 import pytest
 
 from cueline.deciders.prompt import Prompt, user_message
@@ -15,6 +17,7 @@ from cueline.events.session import (
 )
 from cueline.testing.given import STREAM, given
 from cueline.testing.session_example import (
+    AGENT,
     asking,
     later,
     received,
@@ -75,6 +78,18 @@ def test_an_edit_that_a_rule_denies_does_not_run():
     past.when(granting(edit=secret, digest=digest(secret)))
 
     assert "secrets" == past.facts[2].rule
+
+
+# I8, C15: as its tool estimates it now.
+def test_an_edit_that_costs_too_much_does_not_run():
+    tools = tuple(tool.model_copy(update={"estimates": True}) for tool in AGENT.tools)
+    rules = (rule("ask", tools=("delete",)), rule("deny", "dear", usd_from=5))
+    spec = policy(approval=("off",), rules=rules).model_copy(update={"tools": tools})
+    past = given().when(*up_to_reply("delete", spec=spec), ASKED)
+
+    past.when(granting(edit=EDIT, digest=digest(EDIT), usd=Decimal(9)))
+
+    assert "dear" == past.facts[2].rule
 
 
 def test_an_edit_that_others_would_have_to_allow_is_asked_again():

@@ -11,6 +11,7 @@ from cueline.events.session import (
     ModelFailed,
     ModelReplied,
     ModelRequested,
+    SessionContinued,
     SessionIdle,
     SessionStopped,
     SessionWaiting,
@@ -50,6 +51,23 @@ def test_there_is_one_vocabulary_of_statuses():
 
     assert {*at_rest, "running", "stopping", *ended} == set(Status)
     assert set(ended) == TERMINAL
+
+
+ERROR = SessionWaiting(kind="operator", why="error: no room on the disk")
+
+
+def test_a_pause_is_a_pause_whatever_goes_wrong_meanwhile():
+    past = given().when(*up_to_reply("look"), received(2, PAUSE), ERROR)
+
+    assert "asked" == past.state.hold.why
+
+
+def test_a_session_that_stops_goes_on_stopping():
+    past = given().when(*up_to_reply("shout"), running("1.0"), received(2, STOP), ERROR)
+
+    past.when(SessionContinued(by="deadline", at=NOW))
+
+    assert Status.STOPPING is past.state.status
 
 
 # 000-068

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from cueline.deciders.session import allowing_rule
+from cueline.deciders.session import allowing_rule, due
 from cueline.deciders.session.due import RunTool
 from cueline.events.message import Estimate
 from cueline.events.session import (
@@ -16,6 +16,7 @@ from cueline.testing.given import given
 from cueline.testing.session_example import (
     AGENT,
     asking,
+    running,
     saying,
     started,
     up_to_reply,
@@ -34,6 +35,16 @@ def test_a_call_that_a_rule_denies_is_never_asked_about_and_told_to_the_model():
     skipped = past.facts[1]
     assert "no deletes" == skipped.rule
     assert "no deletes" in skipped.reason
+
+
+# I13: nor where the log was cut before it says so.
+def test_a_call_that_a_rule_denies_is_due_in_no_prefix():
+    spec = policy(rules=(rule("deny", tools=("look",)),))
+
+    cut = given(*given().when(started(spec)).facts, asking(), saying("look"))
+
+    assert [] == due(cut.state)
+    cut.when(running("1.0", "look")).then_nothing()
 
 
 # C15: automatic or not; by a rule or by a cap.

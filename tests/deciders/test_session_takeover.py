@@ -90,6 +90,14 @@ def test_a_poisoned_session_takes_no_answer_before_a_person_has_looked():
     assert ApprovalResolved in map(type, past.facts)
 
 
+# I14
+def test_a_poisoned_session_that_is_stopped_withdraws_its_question():
+    past = given().when(*up_to_reply("burn", "look"), question("1.0", "1.1.0.1"))
+    past.when(TAKEN, TAKEN, TAKEN, received(2, StopAsked()))
+
+    assert [("1.1.0.1", "stop")] == [(e.approval, e.superseded_by) for e in due(past.state)]
+
+
 def test_a_session_may_take_down_two_hosts_before_anything_has_finished():
     past = given().when(started(), asking(), TAKEN, asking(attempt=2), TAKEN)
 

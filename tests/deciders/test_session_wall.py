@@ -37,6 +37,7 @@ def test_time_since_the_start_ends_on_a_timer_and_lets_what_is_in_flight_finish(
     assert [later(80)] == [wake_at(past.state)]
 
     past.when(SessionContinued(by="deadline", at=later(80))).then(SessionContinued)
+    assert later(90) == wake_at(past.state)
     past.when(SessionContinued(by="deadline", at=later(95))).then(SessionContinued)
     assert later(100) == wake_at(past.state)
     past.when(SessionContinued(by="deadline", at=later(100))).then(SessionContinued)
