@@ -165,12 +165,6 @@ class SessionState(Struct, frozen=True):
         return self.takeovers >= MAX_TAKEOVERS and self.hold is not None
 
     @property
-    def runner_wait(self) -> datetime | None:
-        """Until when it waits for a runner to be reached."""
-        times = [call.reach.until for call in self.open_calls if call.reach and call.unreached]
-        return min(times, default=None)
-
-    @property
     def held(self) -> tuple[Held, ...]:
         """What breakers keep back."""
         model = self.turn.model

@@ -37,7 +37,7 @@ def wait_of(state: SessionState) -> Wait | None:
         return Wait("budget", room.why, until, room.until is None, room.limit, room.whose)
     if questions := state.questions:
         return Wait("approval", ", ".join(questions), until)
-    if state.runner_wait is not None:
+    if any(call.unreached for call in state.open_calls):
         recorded = state.waiting is not None and state.waiting.kind == "runner"
         why = state.waiting.why if state.waiting and recorded else "no runner can be reached"
         return Wait("runner", why, until)
