@@ -23,6 +23,7 @@ from cueline.events.session import (
     SessionForked,
     SessionIdle,
     SessionStarted,
+    SessionStopped,
     ToolFailed,
     ToolInDoubt,
     ToolReconciled,
@@ -234,8 +235,15 @@ def _note_end(ends: dict[str, Any], context: dict[str, Any], fact: SessionEvent)
             ends.update(result=result, partial=partial)
         case SessionFailed(kind=kind, error=error, recoverable=recoverable):
             ends["error"] = {"message": error, "kind": kind, "recoverable": recoverable}
+        case SessionStopped(by=by, reason=reason):
+            ends["error"] = stopped(by, reason)
         case _:
             pass
+
+
+def stopped(by: str, reason: str) -> dict[str, Any]:
+    """Return what is said of a stop where the error of a failure would be, as in `list`."""
+    return {"message": f"{reason} ({by})", "kind": "stopped", "recoverable": False}
 
 
 def _iso(moment: datetime | None) -> str | None:

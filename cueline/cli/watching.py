@@ -12,6 +12,7 @@ from cueline.actors.followed import Followed
 from cueline.actors.inbox import unread_of
 from cueline.cli.asking import as_it_stands, changed, decision_of, question_of
 from cueline.cli.deciding import approval_of
+from cueline.cli.document import stopped
 from cueline.cli.unread import is_decided
 from cueline.console.entry import Entry
 from cueline.console.prompt import Answered, Prompts
@@ -33,6 +34,7 @@ from cueline.events.session import (
     SessionForked,
     SessionIdle,
     SessionStarted,
+    SessionStopped,
     SessionWaiting,
 )
 from cueline.events.store import RecordedEvent
@@ -183,6 +185,8 @@ class Watch:
                 self.result = result
             case SessionFailed(kind=kind, error=error, recoverable=recoverable):
                 self.error = {"message": error, "kind": kind, "recoverable": recoverable}
+            case SessionStopped(by=by, reason=reason):
+                self.error = stopped(by, reason)
             case _:
                 pass
 

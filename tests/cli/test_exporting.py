@@ -51,6 +51,17 @@ async def test_what_is_said_of_a_call_is_of_its_last_status(tmp_path):
     assert not {"kind", "message"} & call.keys()
 
 
+def test_who_stopped_a_session_and_why_is_exported_as_it_is_listed(asking):
+    asking("stop", "one", "--reason", "Enough.")
+    asking("resume", "one", "--inline")
+
+    error = asking.json("export", "one")["error"]
+
+    (listed,) = asking.json("list")
+    assert (listed["error_kind"], listed["error"]) == (error["kind"], error["message"])
+    assert error["message"].startswith("Enough. (")
+
+
 def test_an_edited_call_is_exported_as_it_was_asked_for_and_as_it_ran(asking):
     asking("approve", "one.1.0.1", "--edit", "path=other.txt")
     asking("resume", "one", "--inline")
