@@ -14,6 +14,7 @@ from cueline.actors.lookout import Lookout
 from cueline.actors.waiter import Home, Told, Waiter, told_by
 from cueline.clock import Clock
 from cueline.deciders.approval import APPROVAL, refusal, vote_of
+from cueline.deciders.policy import always as as_now
 from cueline.deciders.session import SESSION, SessionState, Status, session_of
 from cueline.deciders.session.unread import will_stop
 from cueline.errors import ConfigError, NotPendingError, RejectedError
@@ -194,7 +195,8 @@ class Session:
             by: who allows it.
             note: told to the agent.
             edit: the arguments with which it may run instead, all of them.
-            always: globs of the paths where the tool needs no more asking in this session.
+            always: globs of the paths where the tool needs no more asking in this session; none
+                of them: the paths of this call, or else exactly its arguments.
 
         Raises:
             NotPendingError: it does not wait (any more); and what `send` raises.
@@ -238,15 +240,14 @@ class Session:
         state = await self._listening(decision)
         if request.approval not in state.questions:
             raise NotPendingError(request.approval, f"{self.id} does not wait for it (any more)")
-        await self._check(decision)
-        await self._post(decision, by=f"user:{by}")
+        await self._post(await self._checked(decision), by=f"user:{by}")
 
-    async def _check(self, decision: DecisionGiven) -> None:
-        """Refuse what the gate, or the runner, would refuse when it reads it."""
+    async def _checked(self, decision: DecisionGiven) -> DecisionGiven:
+        """Return it as it is meant; refuse what the gate, or the runner, would refuse then."""
         name = ApprovalName(self.stream, decision.approval).stream
         state, _ = await fold(self._journal, name, APPROVAL, APPROVAL.initial_state)
         if (opened := state.opened) is None:
-            return
+            return decision
         now = self._log.clock.now()
         if (why := refusal(state, vote_of(decision, "", now))) is not None:
             over = not state.pending or now > opened.deadline_at
@@ -257,6 +258,10 @@ class Session:
             raise ConfigError("always", f"{tool.name} names no paths, and so lies in no folder")
         if decision.edit is not None:
             await self._log.check_edit(agent, tool, decision.edit)
+        if decision.always != ():
+            return decision
+        arguments = opened.arguments if decision.edit is None else decision.edit
+        return decision.model_copy(update={"always": as_now(tool, arguments)})
 
     async def _state(self) -> SessionState:
         state, _ = await fold(self._journal, self.stream, SESSION, session_of(self.stream))

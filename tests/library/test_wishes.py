@@ -217,6 +217,15 @@ async def test_nothing_is_always_allowed_in_a_folder_of_a_tool_without_paths(run
     assert ["StartAsked"] == [f.type async for _, f in log.journal().read("inbox-default/one")]
 
 
+async def test_always_without_a_place_is_for_the_same_call_as_at_a_shell(runtime, log):
+    async with runtime() as here:
+        session, asked = await asked_to_post(here)
+        await session.approve(asked, by="ann", always=[])
+
+    *_, (_, given) = [each async for each in log.journal().read("inbox-default/one")]
+    assert len(given.always) == 1
+
+
 # I14: the deadline is the log's, whether or not anything has told the session of it yet.
 async def test_a_decision_that_comes_too_late_is_told_so(runtime, log, clock):
     async with runtime() as here:
