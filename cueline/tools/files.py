@@ -1,5 +1,6 @@
 """Tools for the files of the workspace, and for no others."""
 
+import json
 import os
 import re
 import secrets
@@ -31,6 +32,7 @@ LIST_LIMIT = 1_000
 SEARCH_LIMIT = 10_000_000
 LINE_LIMIT = 300
 PEEK = 8192
+_BREAKS = re.compile(r"[\x00-\x1f]")
 
 Inside = Annotated[str, Field(description="Relative to the workspace.")]
 AtLeastOne = Annotated[int, Field(ge=1)]
@@ -213,11 +215,17 @@ def mode_of(parent: int, name: str) -> int | None:
 
 def line_for(entry: Entry) -> str:
     """Return how a listing shows *entry*."""
+    name = on_one_line(entry.path)
     if entry.kind == stat.S_IFDIR:
-        return f"{entry.path}/"
+        return f"{name}/"
     if entry.kind == stat.S_IFREG:
-        return f"{entry.path}  {entry.size:,}"
-    return f"{entry.path}  ({word_for(entry.kind)})"
+        return f"{name}  {entry.size:,}"
+    return f"{name}  ({word_for(entry.kind)})"
+
+
+def on_one_line(path: str) -> str:
+    """Return *path*, as JSON if it would look like several."""
+    return json.dumps(path, ensure_ascii=False) if _BREAKS.search(path) else path
 
 
 def entries_at(context: ToolContext, path: str) -> Iterator[Entry]:
@@ -246,7 +254,7 @@ def search(entry: Entry, wanted: re.Pattern[str], most: int) -> list[str] | None
         for number, chunk in lines_of(file):
             text = chunk.decode(errors="replace").rstrip("\r\n")
             if wanted.search(text):
-                lines.append(f"{entry.path}:{number}: {text[:LINE_LIMIT]}")
+                lines.append(f"{on_one_line(entry.path)}:{number}: {text[:LINE_LIMIT]}")
                 if len(lines) == most:
                     break
         return lines

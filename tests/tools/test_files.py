@@ -264,6 +264,13 @@ def test_a_search_goes_down_so_many_folders_and_no_further(use, workspace):
     assert [f"{'d/' * DEPTH}file.txt:1: hidden"] == found
 
 
+def test_a_name_with_a_break_in_it_is_one_entry(use, workspace):
+    (workspace / "a\nb.txt").write_text("hidden")
+
+    assert '"a\\nb.txt"  6' == use(list_files)
+    assert '"a\\nb.txt":1: hidden' == use(search_files, pattern="hidden")
+
+
 def test_a_listing_has_an_end(use, workspace):
     for number in range(1001):
         (workspace / str(number)).touch()
