@@ -14,6 +14,7 @@ from cueline.actors.entity import Entity
 from cueline.actors.outfit import Outfits
 from cueline.actors.owner import aside
 from cueline.errors import CuelineError, FencedError, UnknownSessionError, WrongExpectedVersionError
+from cueline.events.store import NO_STREAM
 from cueline.events.stream import shown, sibling
 
 ACTIVATIONS = 50
@@ -65,7 +66,7 @@ class SessionHost:
         """Shared: what a session's first append puts into one of its own is 0.3 KB a session."""
         self._loading = asyncio.Semaphore(ACTIVATIONS)
         self._set_aside: dict[str, int] = {}
-        """Sessions that cannot be driven here, and how long their inboxes were by then."""
+        """Sessions that cannot be driven here, and how much of their inboxes that is known of."""
         self._on_trouble = told
         self._draining = False
 
@@ -128,11 +129,14 @@ class SessionHost:
 
     async def _live(self, stream: str) -> None:
         """Drive one session until it rests, and again when a message came meanwhile."""
+        inbox = NO_STREAM
         try:
             again = stream not in self._set_aside or await self._is_tried_again(stream)
             while again and not self._draining:
                 drive = self._drives[stream] = self._drive(stream)
                 async with self._loading:
+                    # First: whatever fails from here on, a later message may mend it.
+                    inbox = await self._inbox_version(stream)
                     await drive.load()
                 # Awaited here: a coroutine between costs 0.25 KB a session.
                 await drive.run()
@@ -141,25 +145,24 @@ class SessionHost:
             # Somebody else owns it now; whatever we meant to do is theirs to do.
             pass
         except CuelineError as error:
-            await self._fail(stream, error)
+            await self._fail(stream, inbox, error)
         except Exception as error:  # noqa: BLE001 - one session's trouble is not its neighbours'
             told = f"{shown(stream)}: {type(error).__name__}: {error}"
             bug = CuelineError(self._drives[stream].hidden(told))
             bug.__cause__ = error
-            await self._fail(stream, bug)
+            await self._fail(stream, inbox, bug)
         finally:
             # At once, not in a callback: a message that comes from now on
             # finds no session here, and brings it to life.
             self._drives.pop(stream, None)
             self._tasks.pop(stream, None)
 
-    async def _fail(self, stream: str, error: CuelineError) -> None:
-        """Report; what will not pass by itself is set aside."""
+    async def _fail(self, stream: str, inbox: int, error: CuelineError) -> None:
+        """Report; what will not pass by itself is set aside, as it was with so long an *inbox*."""
         if not error.retryable and not isinstance(error, UnknownSessionError):
             with suppress(CuelineError):
-                inbox = await self._inbox_version(stream)
                 await self._let_go(stream)
-                self._set_aside[stream] = inbox
+                self._set_aside[stream] = max(inbox, self._drives[stream].inbox_seen)
         self._on_trouble(stream, error)
 
     async def _let_go(self, stream: str) -> None:

@@ -8,7 +8,7 @@ from cueline.errors import CorruptEventError, UnknownEventTypeError
 from cueline.events.inbox import MessageSent, ResumeAsked
 from cueline.events.store import Draft, Write
 from cueline.testing.fakes import says
-from tests.actors.scene import SESSION, Scene, Valve, living
+from tests.actors.scene import SESSION, Interrupted, Scene, Valve, living
 
 
 async def damage(store):
@@ -60,6 +60,30 @@ async def test_a_session_that_was_set_aside_is_tried_again_when_it_is_told_somet
 
     assert 2 == (await scene.count())["SessionIdle"]
     assert 1 == len(world.troubles)
+
+
+async def test_what_is_said_to_a_session_while_it_fails_has_it_tried_again():
+    # I7: whoever mends it and says so is not too early for its host.
+    scene = Scene([says("one"), says("two")])
+    first = await scene.begin(open=True)
+    await first.kill()
+    events = scene.outside.store._tables.streams[SESSION].events
+    whole = events[1]
+    await damage(scene.outside.store)
+    await scene.say(MessageSent(lane="note", text="Hello?"))
+
+    async def mend():
+        del life.at["after acquiring session"]
+        await scene.outside.say(SESSION, ResumeAsked())
+
+    life = Interrupted({"after acquiring session": mend})
+    world = await scene.world(life)
+    assert 1 == len(world.troubles)
+    events[1] = whole
+    await world.dispatcher.tick()
+    await scene.clock.settle()
+
+    assert 2 == (await scene.count())["SessionIdle"]
 
 
 async def owner_in(scene):
