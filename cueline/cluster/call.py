@@ -2,9 +2,11 @@
 
 import asyncio
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from typing import Any
+from threading import Thread
+from typing import Any, TypeVar
 
 import ray
 from ray.exceptions import (
@@ -18,6 +20,7 @@ from ray.exceptions import (
 from cueline.clock import SystemClock
 from cueline.errors import ClusterError, CuelineError
 
+Said = TypeVar("Said")
 Handle = Any
 """A handle of Ray makes its methods up as they are called."""
 
@@ -57,6 +60,24 @@ async def call(ref: Any, seconds: float) -> Any:
             raise error.cause from None
         reason = f"{type(error.cause).__name__}: {error.cause}"
         raise ClusterError("an actor failed", reason) from error
+
+
+async def ask_head(question: Callable[[], Said]) -> Said:
+    """Return what Ray's head says to *question*, which blocks for as long as that is away.
+
+    No process waits for the answer when it ends, as it would for a thread of the loop's.
+    """
+    answered: Future[Said] = Future()
+    answered.set_running_or_notify_cancel()
+
+    def ask() -> None:
+        try:
+            answered.set_result(question())
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's
+            answered.set_exception(error)
+
+    Thread(target=ask, daemon=True).start()
+    return await asyncio.wrap_future(answered)
 
 
 def poll_seconds() -> float:

@@ -1,11 +1,11 @@
 """An actor that there is one of, and that may be asked everything twice: gate, ledger."""
 
-import asyncio
 import time
+from functools import partial
 from typing import Any
 
 from cueline.clock import SystemClock
-from cueline.cluster.call import DEAD, UNCLEAR, Handle, awake, call
+from cueline.cluster.call import DEAD, UNCLEAR, Handle, ask_head, awake, call
 from cueline.cluster.remote_store import CALL_SECONDS, PATIENCE_SECONDS
 from cueline.cluster.site import Site
 from cueline.errors import UnknownOutcomeError
@@ -46,7 +46,6 @@ class LoneActor:
     async def _found(self) -> Handle:
         if self._handle is None:
             name = self._site.named(self._role)
-            self._handle = await asyncio.to_thread(
-                self._site.create, self._actor, name, self._site, restarts=True
-            )
+            create = partial(self._site.create, self._actor, name, self._site, restarts=True)
+            self._handle = await ask_head(create)
         return self._handle

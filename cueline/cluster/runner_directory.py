@@ -12,6 +12,7 @@ from cueline.actors.collaborator import RUNNER_SECONDS
 from cueline.actors.presence import ended, find, silent_seconds
 from cueline.actors.runner import RunnerPort
 from cueline.clock import SystemClock
+from cueline.cluster.call import ask_head
 from cueline.cluster.remote_runner import RemoteRunner
 from cueline.cluster.site import Site
 from cueline.events.agent import ToolSpec, Workspace
@@ -132,14 +133,14 @@ class Directory:
 
 async def living_nodes() -> set[str]:
     """Return the nodes of the cluster that Ray believes alive."""
-    nodes = await asyncio.to_thread(ray.nodes)
+    nodes = await ask_head(ray.nodes)
     return {node["NodeID"] for node in nodes if node["Alive"]}
 
 
 async def leaving_nodes() -> set[str]:
     """Return the nodes that are drained: Ray, or whoever owns them, is about to take them away."""
     # There is no public way to ask; Ray's own libraries ask so.
-    return set(await asyncio.to_thread(state.get_draining_nodes))
+    return set(await ask_head(state.get_draining_nodes))
 
 
 def removal(presence: Presence) -> str | None:

@@ -1,8 +1,8 @@
 """The place of one log's actors on a cluster: their names, and what they are made of."""
 
-import asyncio
 import time
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from typing import Any, Protocol
 
@@ -17,7 +17,7 @@ from cueline.actors.dispatcher import WorkIndex
 from cueline.actors.session_host import SessionHost
 from cueline.actors.tool import ToolExecutor
 from cueline.clock import SystemClock
-from cueline.cluster.call import Handle
+from cueline.cluster.call import Handle, ask_head
 from cueline.errors import ClusterError
 from cueline.events.journal import Journal
 from cueline.events.store import EventStore, PresenceBoard
@@ -146,8 +146,7 @@ class Site:
         deadline = time.monotonic() + within
         while True:
             try:
-                # In a thread: it blocks for as long as Ray's head is away.
-                return await asyncio.to_thread(ray.get_actor, name, self.namespace)
+                return await ask_head(partial(ray.get_actor, name, self.namespace))
             except ValueError as error:
                 if time.monotonic() > deadline:
                     raise ClusterError(name, "there is no such actor") from error

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from contextlib import suppress
+from functools import partial
 from typing import cast
 
 import ray
@@ -10,7 +11,7 @@ from ray.exceptions import RayError
 
 from cueline.actors.presence import machine_name
 from cueline.clock import SystemClock
-from cueline.cluster.call import DEAD, UNCLEAR, Handle, awake, call, poll
+from cueline.cluster.call import DEAD, UNCLEAR, Handle, ask_head, awake, call, poll
 from cueline.cluster.connection import Connection
 from cueline.cluster.dispatcher import DispatcherActor, Started, Wanted, end_actors
 from cueline.cluster.runner_directory import living_nodes
@@ -128,4 +129,6 @@ class Up:
         with suppress(*DEAD, *UNCLEAR, CuelineError):
             grace = self._site.parts.grace_seconds
             await call(self._dispatcher.stop.remote(grace), grace + STOP_SECONDS)
-        await asyncio.to_thread(end_actors, self._namespace, OWNER, self._version)
+        with suppress(TimeoutError):  # the head is away, and may have gone
+            async with asyncio.timeout(STOP_SECONDS):
+                await ask_head(partial(end_actors, self._namespace, OWNER, self._version))

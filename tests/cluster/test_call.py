@@ -1,5 +1,7 @@
 """What becomes of an actor that answers nobody, and of one that only takes its time (I14)."""
 
+import subprocess
+import sys
 from concurrent.futures import Future
 from types import SimpleNamespace
 
@@ -8,7 +10,7 @@ import ray
 
 from cueline.clock import SystemClock
 from cueline.cluster import call
-from cueline.cluster.call import awake
+from cueline.cluster.call import ask_head, awake
 
 ALIVE, RESTARTING = 2, 3
 
@@ -80,3 +82,36 @@ async def test_nobody_looks_at_an_actor_that_was_quick(killed, monkeypatch):
     await wait_in(frozen)
 
     assert [] == killed
+
+
+NOBODY_ANSWERS = """
+import asyncio
+import threading
+
+from cueline.cluster.call import ask_head
+
+
+async def main():
+    try:
+        async with asyncio.timeout(0.01):
+            await ask_head(threading.Event().wait)
+    except TimeoutError:
+        print("given up")
+
+
+asyncio.run(main())
+"""
+
+
+def test_a_process_ends_though_the_head_of_ray_never_answers_it():
+    # I14: the session has ended, and only Ray has not.
+    command = [sys.executable, "-c", NOBODY_ANSWERS]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+
+    assert "given up\n" == done.stdout
+
+
+async def test_the_head_of_ray_answers_or_fails():
+    assert "the answer" == await ask_head(lambda: "the answer")
+    with pytest.raises(ZeroDivisionError):
+        await ask_head(lambda: 1 / 0)
