@@ -147,7 +147,10 @@ async def drive(
         left = f"left at once; what was recorded stays, and goes on with\n  {way}"
         return left if beginning.recorded else _NOTHING
 
-    with _telling_whether(beginning, where, stream), Interrupts(pause, leave):
+    # Of another process, that is; closing the window of who only watches ends nothing.
+    goes_on = not where.inline and is_up(where.log)
+    signals = Interrupts(pause, leave, goes_on=goes_on)
+    with _telling_whether(beginning, where, stream), signals:
         await watch.catch_up(show=show_past)
         screen.show(where.note())
         async with placed(log, stream, where, watch) as place:

@@ -11,6 +11,7 @@ import typer
 from cueline.cli.failure import Exit
 from cueline.cli.hiding import say
 from cueline.cli.outside import Outside
+from cueline.cli.signals import ending_signals, leave_terminal
 from cueline.cli.up import Plan, place_of, print_up
 from cueline.clock import SystemClock
 from cueline.errors import LogUnavailableError
@@ -32,8 +33,8 @@ async def keep(plan: Plan, outside: Outside, *, as_json: bool) -> None:
 
     over = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, _end, over)
+    for number in ending_signals():
+        loop.add_signal_handler(number, _end, over, number)
     typer.echo(f"starting for {plan.log} …", err=True)
     async with keep_up(
         plan.log,
@@ -69,8 +70,10 @@ def _found(count: int, *, recovers: bool) -> str:
     return f"{sessions} left running; " + ("going on" if recovers else "left alone")
 
 
-def _end(over: asyncio.Event) -> None:
-    if over.is_set():
+def _end(over: asyncio.Event, number: int) -> None:
+    if number == signal.SIGHUP:
+        leave_terminal()  # the system says it, and the shell as well
+    elif over.is_set():
         # Ray's processes end with this one; what was recorded is recorded.
         os._exit(Exit.LEFT)
     over.set()

@@ -85,17 +85,18 @@ def _start(namespace: str) -> Path:
     """Start a cluster on this machine, and return where it keeps its logs."""
     import ray  # noqa: PLC0415 - as above
 
-    started: Any = ray.init(
-        address="local",
-        namespace=namespace,
-        # Ray starts as many processes ahead as there are CPUs; the actors
-        # move in. They take no CPU, so the number means nothing else.
-        num_cpus=max(_AHEAD, os.cpu_count() or 1),
-        include_dashboard=False,
-        configure_logging=False,
-        log_to_driver=False,
-        object_store_memory=OBJECT_STORE_BYTES,
-    )
+    with _deaf_to_the_terminal():
+        started: Any = ray.init(
+            address="local",
+            namespace=namespace,
+            # Ray starts as many processes ahead as there are CPUs; the actors
+            # move in. They take no CPU, so the number means nothing else.
+            num_cpus=max(_AHEAD, os.cpu_count() or 1),
+            include_dashboard=False,
+            configure_logging=False,
+            log_to_driver=False,
+            object_store_memory=OBJECT_STORE_BYTES,
+        )
     _keep_token()
     return Path(started.address_info["session_dir"])
 
@@ -104,6 +105,16 @@ def _join(address: str, namespace: str) -> None:
     import ray  # noqa: PLC0415 - as above
 
     ray.init(address=address, namespace=namespace, configure_logging=False, log_to_driver=False)
+
+
+@contextmanager
+def _deaf_to_the_terminal() -> Iterator[None]:
+    """Start no process that ends with the terminal: we take them down in order."""
+    heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, heard)
 
 
 @contextmanager

@@ -1,6 +1,8 @@
 """Real processes: interrupted, killed, resumed, and told things from another shell."""
 
 import json
+import os
+import shlex
 import signal
 from contextlib import suppress
 from pathlib import Path
@@ -8,6 +10,7 @@ from pathlib import Path
 from cueline.actors.presence import presence_of
 from cueline.runtime import open_log
 from cueline.testing.wait import PATIENCE_SECONDS, wait_until
+from tests.cli.conftest import CUELINE
 
 BUSY = """
 [[reply]]
@@ -79,6 +82,43 @@ def test_sigterm_pauses_likewise_and_lets_the_model_finish(shell):
     assert process.returncode == 3
     assert "paused" == shell.json("list")[0]["shown_status"]
     assert ["ModelReplied", "SessionWaiting"] == shell.types("one")[-2:]
+
+
+def in_a_terminal(shell, popen, *words, before="exec"):
+    """Start a command in a terminal of its own; return both, the terminal to be closed."""
+    ours, theirs = os.openpty()
+    # A leader without a terminal gets the first that it opens.
+    line = f"exec <>{os.ttyname(theirs)} >&0 2>&0; {before} {shlex.join([*CUELINE, *words])}"
+    process = popen(["sh", "-c", line], cwd=shell.folder, start_new_session=True)
+    return process, ours, theirs
+
+
+def running_in_a_terminal(shell, popen, *, before="exec"):
+    agent = shell.agent(shell.brisk, tools=("list_files",))
+    words = ("run", "Go", "--agent", agent, "--inline", "--id", "one")
+    process, ours, theirs = in_a_terminal(shell, popen, *words, before=before)
+    shell.wait_for("one", "ModelStarted", 2)
+    os.close(theirs)
+    return process, ours
+
+
+def test_who_closes_the_terminal_pauses_likewise(shell, popen):
+    """000-011: the terminal that is gone keeps nothing from being recorded."""
+    process, terminal = running_in_a_terminal(shell, popen)
+
+    os.close(terminal)
+
+    assert 3 == process.wait(PATIENCE_SECONDS)
+    assert ["ModelReplied", "SessionWaiting"] == shell.types("one")[-2:]
+
+
+def test_with_nohup_a_run_outlives_its_terminal(shell, popen):
+    process, terminal = running_in_a_terminal(shell, popen, before="exec nohup >said 2>&1")
+
+    os.close(terminal)
+
+    assert 0 == process.wait(PATIENCE_SECONDS)
+    assert "SessionCompleted" == shell.types("one")[-1]
 
 
 def test_what_outlasts_the_grace_is_cancelled_and_recorded(shell, monkeypatch):

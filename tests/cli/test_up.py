@@ -1,6 +1,8 @@
 """What `up` says while it keeps a log up."""
 
 import asyncio
+import os
+import signal
 import sys
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
@@ -16,6 +18,7 @@ from cueline.cli.keeping import keep
 from cueline.cli.outside import Outside
 from cueline.errors import ClusterError
 from cueline.projections.views import Views, views_path
+from cueline.testing.wait import await_until
 
 
 class Troubled:
@@ -38,6 +41,13 @@ class Troubled:
         await asyncio.Event().wait()
 
 
+class Quiet(Troubled):
+    """Has nothing to tell."""
+
+    async def watch(self):
+        await asyncio.Event().wait()
+
+
 PLAN = up.Plan(
     log=Path("log.db"), address=None, hosts=1, runners=1, recover="all", grace_seconds=1.0
 )
@@ -55,6 +65,27 @@ async def test_what_up_repeats_moves_no_cursor(monkeypatch, capsys):
 
     said = capsys.readouterr().err.splitlines()
     assert ["\\x1b[2Jtold \\x202etxt", "ray: \\x1b[2Jgone \\x202etxt"] == said[1:3]
+
+
+async def test_the_end_of_the_terminal_ends_an_up_in_order(monkeypatch, capsys):
+    ended = []
+
+    @asynccontextmanager
+    async def keep_up(*_, **__):
+        try:
+            yield Quiet()
+        finally:
+            ended.append("in order")
+
+    monkeypatch.setattr(on_ray, "keep_up", keep_up)
+    keeping = asyncio.create_task(keep(PLAN, None, as_json=False))
+    await await_until(lambda: "no session was left" in capsys.readouterr().out)
+
+    for _ in range(2):  # the system says it, and the shell as well
+        os.kill(os.getpid(), signal.SIGHUP)
+    await keeping
+
+    assert ["in order"] == ended
 
 
 def test_what_a_detached_up_said_moves_no_cursor(monkeypatch, capsys, tmp_path):

@@ -22,6 +22,16 @@ def test_ray_client_is_refused():
         pass
 
 
+def test_what_ray_starts_does_not_end_with_the_terminal():
+    # Whoever keeps it takes it down in order.
+    program = "import signal; print(signal.SIGHUP in signal.pthread_sigmask(signal.SIG_BLOCK, ()))"
+    with connection._deaf_to_the_terminal():
+        told = subprocess.check_output([sys.executable, "-c", program], text=True)
+
+    assert "True" == told.strip()
+    assert signal.SIGHUP not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
 def test_asking_for_a_cluster_does_not_load_ray():
     program = "import sys, cueline.on_ray, cueline.cluster.connection; print('ray' in sys.modules)"
     told = subprocess.check_output([sys.executable, "-c", program], text=True)
