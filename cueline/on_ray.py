@@ -5,7 +5,7 @@ What is handed to the actors is pickled: names and paths, never an open file.
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from importlib.metadata import version
@@ -27,7 +27,7 @@ from cueline.projections.views import Views, views_path
 from cueline.runtime import KnownPlace, Log, ViewsIndex, collaborators, open_log
 from cueline.stores import MemoryPresence, SqlitePresence, SqliteStore
 from cueline.tools.executor import ProcessToolExecutor
-from cueline.up_record import UpRecord, find_up, record_path
+from cueline.up_record import UpRecord, find_up
 
 ANSWER_SECONDS = 15.0
 """How long a dispatcher that is being restarted may take."""
@@ -216,22 +216,25 @@ async def keep_up(
             keeper = presence_of("up")
             actors = Up(connection, namespace, parts, keeper)
             wanted = Wanted(hosts=hosts, runners=runners, recover=recover)
+            record = UpRecord(
+                address=connection.address,
+                namespace=namespace,
+                version=version("cueline"),
+                keeper=keeper,
+                recover=recover,
+            )
+            leaving = replace(record, leaves=True)
             try:
                 started = await actors.start(wanted)
-                record = UpRecord(
-                    address=connection.address,
-                    namespace=namespace,
-                    version=version("cueline"),
-                    keeper=keeper,
-                    recover=recover,
-                )
                 record.write(log.path)
                 try:
                     yield Kept(record, started.found, actors.watch, log.store.last_position)
                 finally:
-                    record_path(log.path).unlink(missing_ok=True)
+                    with suppress(OSError):  # its folder may be gone
+                        leaving.write(log.path)
             finally:
                 await actors.stop()
+                leaving.withdraw(log.path)
 
 
 @dataclass(frozen=True, slots=True)

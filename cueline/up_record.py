@@ -25,6 +25,8 @@ class UpRecord:
     """The process that was started by `cueline up`; the cluster may end with it."""
     recover: bool = True
     """Whether it goes on with what nobody drives, without being told to."""
+    leaves: bool = False
+    """Whether it is being taken down, and takes nothing up any more."""
 
     @classmethod
     def read(cls, log: Path) -> Self | None:
@@ -43,6 +45,12 @@ class UpRecord:
         draft.write_text(json.dumps(asdict(self), indent=2) + "\n")
         draft.replace(path)
 
+    def withdraw(self, log: Path) -> None:
+        """Take the note from beside *log*, unless it is somebody else's by now."""
+        there = self.read(log)
+        if there is not None and there.keeper == self.keeper:
+            record_path(log).unlink(missing_ok=True)
+
     @property
     def lives(self) -> bool:
         """Whether the process is there, by the word of this machine."""
@@ -59,7 +67,7 @@ def record_path(log: Path) -> Path:
 def find_up(log_path: Path) -> UpRecord | None:
     """Return the `cueline up` that drives the log's sessions, if its process lives here."""
     record = UpRecord.read(log_path)
-    return record if record is not None and record.lives else None
+    return record if record is not None and record.lives and not record.leaves else None
 
 
 def recovers(log_path: Path) -> bool:

@@ -72,8 +72,10 @@ def _found(count: int, *, recovers: bool) -> str:
 
 def _end(over: asyncio.Event, number: int) -> None:
     if number == signal.SIGHUP:
-        leave_terminal()  # the system says it, and the shell as well
-    elif over.is_set():
+        leave_terminal()
+    # Only a person is in such a hurry: the system says SIGHUP and the shell
+    # does as well, and each `cueline down` says SIGTERM.
+    if number == signal.SIGINT and over.is_set():
         # Ray's processes end with this one; what was recorded is recorded.
         os._exit(Exit.LEFT)
     over.set()

@@ -67,7 +67,9 @@ async def test_what_up_repeats_moves_no_cursor(monkeypatch, capsys):
     assert ["\\x1b[2Jtold \\x202etxt", "ray: \\x1b[2Jgone \\x202etxt"] == said[1:3]
 
 
-async def test_the_end_of_the_terminal_ends_an_up_in_order(monkeypatch, capsys):
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+async def test_an_up_ends_in_order_however_often_it_is_told_to(monkeypatch, capsys, number):
+    # Of the end of a terminal the system and the shell tell, and of `down` each one that waits.
     ended = []
 
     @asynccontextmanager
@@ -81,8 +83,8 @@ async def test_the_end_of_the_terminal_ends_an_up_in_order(monkeypatch, capsys):
     keeping = asyncio.create_task(keep(PLAN, None, as_json=False))
     await await_until(lambda: "no session was left" in capsys.readouterr().out)
 
-    for _ in range(2):  # the system says it, and the shell as well
-        os.kill(os.getpid(), signal.SIGHUP)
+    for _ in range(2):
+        os.kill(os.getpid(), number)
     await keeping
 
     assert ["in order"] == ended

@@ -99,6 +99,10 @@ def test_what_runs_is_attached_to_shown_and_taken_down(cueline, up, tmp_path):
     assert ([0, 0], None) == (downs, after["up"])
 
 
+def ended(done):
+    return done.returncode, done.stdout
+
+
 def roles(cueline):
     status = json.loads(cueline("status", "--json").stdout)
     return {each["role"] for each in status["processes"]}
@@ -123,8 +127,11 @@ def test_sigterm_lets_what_is_in_flight_finish_and_starts_nothing(
     record = find_up(tmp_path / "log.db")
 
     os.kill(record.keeper.pid, signal.SIGTERM)
-    wait_until(lambda: not record.lives)
+    wait_until(lambda: find_up(tmp_path / "log.db") is None)
+    # As a second `down` does: it hurries nobody, and waits.
+    assert (0, "down\n") == ended(cueline("down"))
 
+    assert not record.lives
     assert "ModelReplied" in types()
     assert "ModelRequested" == types()[-1]
     wait_until(lambda: not roles(cueline))
