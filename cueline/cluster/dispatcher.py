@@ -256,14 +256,14 @@ def _node_of(_actor: object) -> str:
     return str(ray.get_runtime_context().get_node_id())
 
 
-def end_actors(namespace: str, owner: str, version: str = "") -> int:
+def end_actors(namespace: str, owner: str, version: str | None = None) -> int:
     """Kill *owner*'s actors in *namespace*, of one version or of any, and return how many."""
     names = [
         actor["name"]
         for actor in ray.util.list_named_actors(all_namespaces=True)
         if actor["namespace"] == namespace
         and actor["name"].startswith(f"{owner}/")
-        and (not version or actor["name"].endswith(f"@{version}"))
+        and (version is None or actor["name"].endswith(f"@{version}"))
     ]
     # The dispatcher first: it would replace the others.
     for name in sorted(names, key=lambda name: "/dispatcher@" not in name):

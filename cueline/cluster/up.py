@@ -43,9 +43,8 @@ class Up:
             parts=parts,
         )
         self._dispatcher: Handle = None
-        self._version: str | None = None
-        """Of what is taken down: nothing (None) until we have a dispatcher, and all once nobody
-        else can have the log."""
+        self._has_log = False
+        """Whether nobody else can have the log: what any version left on its cluster is ours."""
 
     async def start(self, wanted: Wanted) -> Started:
         """Start the dispatcher, and with it everything else.
@@ -56,12 +55,11 @@ class Up:
         """
         try:
             self._dispatcher = await self._own_dispatcher(wanted)
-            self._version = VERSION
             started: Started = await call(self._dispatcher.start.remote(), START_SECONDS)
         except (*DEAD, *UNCLEAR) as error:
             reason = f"the dispatcher does not start ({type(error).__name__})"
             raise ClusterError("the cluster", reason) from error
-        self._version = ""
+        self._has_log = True
         return started
 
     async def _own_dispatcher(self, wanted: Wanted) -> Handle:
@@ -123,12 +121,13 @@ class Up:
                     raise ClusterError("Ray", reason)
 
     async def stop(self) -> None:
-        """Have everything rest, and take it all down."""
-        if self._version is None:
+        """Have everything rest, and take it all down; of what is another's, nothing."""
+        if self._dispatcher is None:
             return
         with suppress(*DEAD, *UNCLEAR, CuelineError):
             grace = self._site.parts.grace_seconds
             await call(self._dispatcher.stop.remote(grace), grace + STOP_SECONDS)
         with suppress(TimeoutError):  # the head is away, and may have gone
             async with asyncio.timeout(STOP_SECONDS):
-                await ask_head(partial(end_actors, self._namespace, OWNER, self._version))
+                version = None if self._has_log else VERSION
+                await ask_head(partial(end_actors, self._namespace, OWNER, version))
