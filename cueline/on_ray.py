@@ -223,18 +223,22 @@ async def keep_up(
                 keeper=keeper,
                 recover=recover,
             )
-            leaving = replace(record, leaves=True)
+            unready = replace(record, ready=False)
             try:
+                # From now on there is something to be taken down, whoever kills us.
+                # What an earlier note tells of may be as well.
+                if UpRecord.read(log.path) is None:
+                    unready.write(log.path)
                 started = await actors.start(wanted)
                 record.write(log.path)
                 try:
                     yield Kept(record, started.found, actors.watch, log.store.last_position)
                 finally:
                     with suppress(OSError):  # its folder may be gone
-                        leaving.write(log.path)
+                        unready.write(log.path)
             finally:
                 await actors.stop()
-                leaving.withdraw(log.path)
+                record.withdraw(log.path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ class UpRecord:
     """The process that was started by `cueline up`; the cluster may end with it."""
     recover: bool = True
     """Whether it goes on with what nobody drives, without being told to."""
-    leaves: bool = False
-    """Whether it is being taken down, and takes nothing up any more."""
+    ready: bool = True
+    """Whether it takes sessions up: not while it starts, nor while it is taken down."""
 
     @classmethod
     def read(cls, log: Path) -> Self | None:
@@ -67,7 +67,7 @@ def record_path(log: Path) -> Path:
 def find_up(log_path: Path) -> UpRecord | None:
     """Return the `cueline up` that drives the log's sessions, if its process lives here."""
     record = UpRecord.read(log_path)
-    return record if record is not None and record.lives and not record.leaves else None
+    return record if record is not None and record.lives and record.ready else None
 
 
 def recovers(log_path: Path) -> bool:

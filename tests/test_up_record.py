@@ -36,14 +36,14 @@ def test_an_up_of_another_machine_is_not(log, record):
     assert find_up(log) is None
 
 
-def test_an_up_that_is_being_taken_down_is_not(log, record):
-    replace(record, leaves=True).write(log)
+def test_an_up_that_starts_or_is_taken_down_is_not(log, record):
+    replace(record, ready=False).write(log)
 
     assert find_up(log) is None
 
 
 def test_a_note_is_withdrawn_by_who_left_it(log, record):
-    replace(record, leaves=True).write(log)
+    replace(record, ready=False).write(log)
     replace(record, keeper=presence_of("up")).withdraw(log)
     assert UpRecord.read(log) is not None
 

@@ -1,7 +1,8 @@
 """What an `up` takes down of what is on a cluster, without one."""
 
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -9,12 +10,15 @@ import ray
 from ray.exceptions import RayError
 
 from cueline.actors.presence import presence_of
+from cueline.cluster import connection
 from cueline.cluster import up as up_module
 from cueline.cluster.connection import Connection
 from cueline.cluster.dispatcher import Wanted
 from cueline.cluster.site import VERSION, Site
 from cueline.cluster.up import Up
 from cueline.errors import ClusterError
+from cueline.on_ray import keep_up
+from cueline.up_record import UpRecord, find_up
 
 OURS = {f"up/dispatcher@{VERSION}", f"up/writer@{VERSION}"}
 OUR_OWN = False
@@ -69,6 +73,45 @@ async def test_an_up_that_is_refused_ends_only_what_it_started(monkeypatch, kill
         await begin_and_end(monkeypatch, dispatcher)
 
     assert ended == killed
+
+
+@pytest.fixture
+def notes(monkeypatch, tmp_path):
+    """What is noted of an `up` while it starts, and after it did not, where *before* was."""
+    log = tmp_path / "log.db"
+    seen = []
+
+    async def start(*_):
+        seen.append((UpRecord.read(log), find_up(log)))
+        raise ClusterError("the cluster", "it does not start")
+
+    async def notes(before=None):
+        if before is not None:
+            before.write(log)
+        options = {"address": "a:1", "hosts": 1, "runners": 1, "recover": True}
+        with pytest.raises(ClusterError, match="does not start"):
+            async with keep_up(log, grace_seconds=0.0, **options):
+                pass
+        return *seen[0], UpRecord.read(log)
+
+    monkeypatch.setattr(Up, "start", start)
+    there = Connection("a:1", "here", ours=False)
+    monkeypatch.setattr(connection, "connected", lambda *_: nullcontext(there))
+    return notes
+
+
+async def test_what_an_up_starts_can_be_taken_down_whoever_kills_it_meanwhile(notes):
+    # It is noted before there is anything, for `down`; and for nobody else.
+    noted, found, after = await notes()
+
+    assert ("a:1", None, None) == (noted.address, found, after)
+
+
+async def test_an_up_that_does_not_start_leaves_the_note_of_another(notes):
+    killed = replace(presence_of("up"), process_started=1)
+    other = UpRecord(address="b:2", namespace="n", version="1", keeper=killed)
+
+    assert (other, None, other) == await notes(other)
 
 
 async def test_an_up_beside_one_of_its_version_ends_nothing(monkeypatch, killed):
