@@ -75,12 +75,13 @@ class EpochContract:
         assert [1, 1, 1] == [event.epoch for event in await all_of(store, SESSION)]
         assert Head(3, 1, "host-a") == await store.head(SESSION)
 
-    async def test_a_former_owner_is_fenced(self, store: EventStore) -> None:
+    @pytest.mark.parametrize("key", ["k", None])
+    async def test_a_former_owner_is_fenced(self, store: EventStore, key: str | None) -> None:
         former = await store.acquire(SESSION, "host-a", 0)
         await store.acquire(SESSION, "host-b", former)
 
         with pytest.raises(FencedError) as caught:
-            await store.append([Write(SESSION, facts(1), NO_STREAM, former)], key="k")
+            await store.append([Write(SESSION, facts(1), NO_STREAM, former)], key)
 
         assert (SESSION, 1, 2) == caught.value.args
         assert [] == await whole_log(store)

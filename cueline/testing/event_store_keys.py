@@ -181,6 +181,7 @@ class KeyContract:
             await store.append([Write(SESSION, [draft], 1)], key="k")
 
     async def test_an_owner_asks_again_without_a_key(self, store: EventStore) -> None:
+        await begin(store, INBOX)
         former = await store.acquire(SESSION, "host-a", 0)
         writes = [Write(SESSION, facts(2), NO_STREAM, former), Write(OTHER, facts(1), ANY)]
         first = await store.append(writes, key=None)
@@ -189,7 +190,7 @@ class KeyContract:
         await store.append([Write(SESSION, facts(1), 3, owner)], key=None)
 
         assert first == await store.append(writes, key=None)
-        assert 5 == await store.last_position()
+        assert 6 == await store.last_position()
 
     async def test_an_owner_that_asks_twice_at_once_appends_once(self, store: EventStore) -> None:
         epoch = await store.acquire(SESSION, "host-a", 0)

@@ -47,6 +47,21 @@ async def test_nobody_is_reminded_of_a_question_whose_time_is_over():
     assert [(0, "nobody runs hooks here"), (1, "the question is over")] == told
 
 
+async def test_a_reminder_to_come_keeps_nobody_from_being_told_of_the_next_question():
+    told = {"command": ("tell",)}
+    hooks = (Hook(on="reminder", after_seconds=HOUR / 2, **told), Hook(on="asked", **told))
+    scene = Scene(
+        [asks_for(("deploy", {}), ("deploy", {}))],
+        policy={"approval_seconds": HOUR, "hooks": hooks},
+    )
+
+    world = await scene.begin()
+
+    facts = await scene.outside.facts(SESSION)
+    assert {"1.0", "1.1"} == {f.effect for f in facts if isinstance(f, PeopleTold)}
+    assert [] == await world.host.active()
+
+
 @pytest.mark.parametrize(("given", "verdict"), [("grant", "granted"), ("deny", "denied")])
 async def test_the_inbox_is_read_to_its_end_before_an_approval_expires(given, verdict):
     # I14: a decision counts from when the log recorded it, not from when it is read.

@@ -1,6 +1,7 @@
 """One session that is driven on fakes."""
 
 from collections import Counter
+from datetime import timedelta
 
 import pytest
 
@@ -197,6 +198,20 @@ async def test_a_failed_model_call_is_tried_again_after_a_recorded_delay():
         == (await scene.last(ModelFailed)).retry_at.timestamp()
         - (await scene.last(ModelFailed)).failed_at.timestamp()
     )
+    assert "whole" == (await scene.last(SessionCompleted)).result
+
+
+async def test_a_moment_that_passes_while_the_log_is_written_is_not_waited_for():
+    # I14
+    cut = ProviderUnavailableError("malformed_reply", "the reply broke off")
+    scene = Scene({(1, 1): cut, (1, 2): says("whole")}, retry={"base_seconds": 1, "jitter": 0})
+
+    async def take_long():
+        scene.clock._now += timedelta(seconds=2)
+
+    await scene.begin(Interrupted({"after ModelFailed": take_long}))
+    await scene.clock.advance(0)
+
     assert "whole" == (await scene.last(SessionCompleted)).result
 
 

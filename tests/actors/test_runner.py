@@ -62,9 +62,24 @@ async def test_a_former_owner_is_refused():
     served = runner()
     await served.outcome(name(epoch=2))
 
-    for ask in (served.execute(order(epoch=1)), served.outcome(name()), served.cancel(name())):
+    for ask in (
+        served.execute(order(epoch=1)),
+        served.outcome(name()),
+        served.cancel(name()),
+        served.reconcile(order(epoch=1)),
+    ):
         with pytest.raises(StaleOrderError):
             await ask
+
+
+async def test_a_former_owner_has_nothing_forgotten():
+    # I3
+    served = runner()
+    await served.execute(order(epoch=2))
+
+    served.forget(name(epoch=1))
+
+    assert await served.outcome(name(epoch=2)) is not None
 
 
 async def test_another_incarnation_is_refused():
@@ -192,6 +207,18 @@ async def test_a_result_is_kept_until_its_owner_has_recorded_it():
     served.forget(name())
 
     assert await served.outcome(name()) is None
+
+
+async def test_a_report_stays_what_it_was_when_its_call_is_long_over():
+    # I5: the host that asked may die before it records it.
+    served = runner()
+    told = await served.execute(order())
+    await take_turns()
+
+    await served.cancel(name(epoch=2))
+
+    assert told == await served.outcome(name(epoch=2))
+    assert "returned" == told.outcome
 
 
 async def test_what_runs_is_not_forgotten():

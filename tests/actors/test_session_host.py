@@ -11,6 +11,7 @@ from cueline.deciders.session.due import RecoverTool
 from cueline.deciders.session.state import MAX_TAKEOVERS
 from cueline.errors import (
     FencedError,
+    ProviderUnavailableError,
     UnknownSessionError,
 )
 from cueline.events.inbox import ResumeAsked
@@ -172,6 +173,18 @@ async def test_a_model_call_that_takes_too_long_for_a_drain_is_cut_short_and_mad
     assert Status.COMPLETED == (await scene.state()).status
 
 
+async def test_a_drain_waits_for_nothing_that_is_not_in_flight():
+    down = ProviderUnavailableError("overloaded", "come back")
+    scene = Scene({(1, 1): down}, retry={"base_seconds": 1, "jitter": 0})
+    world = await scene.begin()
+    assert [SESSION] == await world.host.active()
+
+    draining = asyncio.create_task(world.host.drain(60))
+    await scene.clock.settle()
+
+    assert draining.done()
+
+
 async def test_hosts_that_drain_are_no_deaths():
     """However often `cueline up` is taken down in a long call, no person is asked for it."""
     scene = Scene({(1, attempt): Valve() for attempt in range(1, 9)})
@@ -207,12 +220,15 @@ async def test_settled_waits_until_a_session_rests():
 
 async def test_closing_leaves_what_is_in_flight_to_the_next_owner():
     # 000-034, D1: resume really goes on.
-    scene = Scene({(1, 1): Valve(), (1, 2): says("done")})
+    valve = Valve()
+    scene = Scene({(1, 1): valve, (1, 2): says("done")})
     world = await scene.begin()
 
     await world.host.close()
+    await scene.clock.settle()
     events = len(await scene.types())
     await scene.world()
 
+    assert 1 == valve.cancelled
     assert "SessionTakenOver" == (await scene.types())[events]
     assert "SessionCompleted" == (await scene.types())[-1]

@@ -1,4 +1,5 @@
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
@@ -7,7 +8,9 @@ from cueline.errors import CorruptEventError, LogUnavailableError
 from cueline.events.chain import Chain
 from cueline.events.store import NO_STREAM, Write
 from cueline.stores.sqlite import SqliteStore
+from cueline.stores.sqlite_file import LogFile
 from cueline.stores.sqlite_library import sqlite_library
+from cueline.stores.sqlite_reader import SqliteReader
 from cueline.testing.event_store_example import (
     INBOX,
     OTHER,
@@ -18,6 +21,7 @@ from cueline.testing.event_store_example import (
     versions,
 )
 from cueline.testing.wait import PATIENCE_SECONDS, await_until
+from tests.stores.faulty import IO_ERROR, failure
 
 EVENTS = 40
 
@@ -105,6 +109,24 @@ async def test_a_damaged_page_is_named_and_what_is_before_loads(path, how):
     assert 26 < len(seen) < 30
     assert len(seen) + 2 == error.position
     await store.close()
+
+
+class FailingCursor:
+    def execute(self, *_):
+        raise failure(IO_ERROR)
+
+    def close(self):
+        pass
+
+
+# Else what comes after would be taken for not there.
+def test_a_log_that_cannot_be_read_now_does_not_end_there(path):
+    reader = SqliteReader(LogFile(path))
+    reader.close()
+    reader._db = SimpleNamespace(cursor=FailingCursor)
+
+    with pytest.raises(LogUnavailableError, match="the disk failed"):
+        reader.log_page(0, EVENTS, None)
 
 
 async def test_a_stream_that_lost_its_end_says_so(path):

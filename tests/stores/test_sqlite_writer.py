@@ -86,16 +86,17 @@ async def test_a_small_quick_commit_stays_on_the_loop(faulty):
     assert [True, False, False] == [thread == here for thread in connections.commit_threads]
 
 
-async def test_a_bug_in_one_append_is_that_callers_alone(faulty):
+@pytest.mark.parametrize("names", [[SESSION], [SESSION, OTHER]], ids=len)
+async def test_a_bug_in_one_append_is_that_callers_alone(faulty, names):
     store, _ = faulty
-    writes = [Write(INBOX, [fact(actor=b"not a text")], ANY)]  # SQLite refuses it
-    together = [begin(store), store.append(writes, key="k"), begin(store, OTHER)]
+    writes = [Write(INBOX, [fact(occurred_us=2**63)], ANY)]  # SQLite refuses it
+    together = [store.append(writes, key="k"), *(begin(store, name) for name in names)]
 
-    one, two, three = await asyncio.gather(*together, return_exceptions=True)
+    wrong, *others = await asyncio.gather(*together, return_exceptions=True)
 
-    assert isinstance(two, Exception)
-    assert [1, 2] == [one.position, three.position]
-    await is_whole(store, [SESSION, OTHER])
+    assert isinstance(wrong, Exception)
+    assert list(range(1, len(names) + 1)) == [appended.position for appended in others]
+    await is_whole(store, names)
 
 
 @pytest.mark.parametrize("took_place", [False, True])
