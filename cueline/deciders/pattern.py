@@ -59,7 +59,8 @@ def _plain(path: str) -> str:
 @lru_cache(maxsize=1000)
 def _compiled(glob: str, place: str) -> re.Pattern[str]:
     plain = _plain(glob)
-    pieces = _PIECES.findall(_inside(plain, place) or plain)
+    inner = _inside(plain, place) or _inside(plain, literal(place))
+    pieces = _PIECES.findall(inner or plain)
     return re.compile("".join(map(_meaning, pieces)), re.DOTALL)
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from cueline.deciders.policy import Standing, always, exactly
+from cueline.deciders.policy import Standing, always, exactly, judge
+from cueline.events.agent import Policy, Workspace
 from tests.deciders.policy_example import SHELL, WRITE, answer, judged, rule
 
 
@@ -43,6 +44,17 @@ def test_a_path_that_looks_like_a_pattern_allows_only_itself(path):
 
     assert "allow" == answer(rule("ask"), of=WRITE, standing=standing, path=path)
     assert "ask" == answer(rule("ask"), of=WRITE, standing=standing, path="n/x")
+
+
+def test_a_whole_path_may_be_allowed_for_good_below_a_workspace_that_looks_like_a_pattern():
+    workspace = Workspace(machine="m", path="/srv/a?b")
+    arguments = {"path": "/srv/a?b/x"}
+    standing = [Standing(WRITE.digest, always(WRITE, arguments), "ada")]
+    policy = Policy(approval=("off",), rules=(rule("ask"),))
+
+    again = judge(policy, WRITE, arguments, workspace=workspace, standing=standing)
+
+    assert "allow" == again.answer
 
 
 # C15: nothing that was allowed before is stronger than a denial.
