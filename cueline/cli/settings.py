@@ -8,7 +8,7 @@ import typer
 
 from cueline.cli.option import JsonOption
 from cueline.cli.outside import outside_of
-from cueline.console.text import json_of
+from cueline.console.text import json_of, visible
 
 if TYPE_CHECKING:
     from cueline.config.effective import Effective
@@ -83,7 +83,7 @@ def _said(value: Any) -> str:
     """Say a value in a line; nothing is a dash."""
     if value in (None, [], {}):
         return "-"
-    return value if isinstance(value, str) else json_of(value)
+    return visible(value) if isinstance(value, str) else json_of(value)
 
 
 def _aligned(rows: list[tuple[str, str, str]]) -> Iterator[str]:

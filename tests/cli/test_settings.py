@@ -287,3 +287,9 @@ def test_what_another_table_decides_is_not_shown_as_if_it_held(shell, agent, mon
     assert "policy.approval_seconds" not in shell("config", "show", "--set").stdout
     monkeypatch.setenv("CUELINE_POLICY_APPROVAL_SECONDS", "15m")
     assert 900.0 == said()["value"]
+
+
+def test_a_setting_is_shown_without_what_a_terminal_would_obey(shell):
+    settings(shell, 'model = "a\\u001b[2Jb"\n')
+
+    assert "a\\x1b[2Jb" in shell("config", "show", "--set").stdout
