@@ -19,7 +19,7 @@ from cueline.errors import ToolFailedError, ToolImportError
 from cueline.tools.arguments import check_arguments
 from cueline.tools.frame import Head
 from cueline.tools.pool import WorkerPool
-from cueline.tools.result import failure_of, finding_of, output_of, passing, signal_name
+from cueline.tools.result import failure_of, finding_of, output_of, passes, passing, signal_name
 from cueline.tools.target import LOADING
 from cueline.tools.tool import ToolContext, load_recorded
 
@@ -160,8 +160,10 @@ def in_loop(order: ToolOrder) -> Start:
     async def run() -> object:
         try:
             return await cast("Awaitable[object]", tool.run(order.arguments, context))
-        except tool.transient as error:
-            raise passing(error) from None
+        except Exception as error:
+            if passes(error, tool.transient):
+                raise passing(error) from None
+            raise
 
     return run
 

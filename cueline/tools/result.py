@@ -75,17 +75,31 @@ def failure_of(error: BaseException) -> ToolFailedError:
     A tool chooses among the kinds that say what happened to it: that a call
     was lost, or never began, is not its to say (I5).
     """
-    if not isinstance(error, ToolFailedError):
-        return ToolFailedError("tool_error", said_by(error))
-    kind = error.kind if error.kind in SAYABLE else "tool_error"
-    return ToolFailedError(kind, str(error.message), wait_of(error.retry_after))
+    match causes(error):
+        case (ToolFailedError() as said,):
+            kind = said.kind if said.kind in SAYABLE else "tool_error"
+            return ToolFailedError(kind, str(said.message), wait_of(said.retry_after))
+        case _:
+            return ToolFailedError("tool_error", said_by(error))
+
+
+def causes(error: BaseException) -> tuple[BaseException, ...]:
+    """Return what went wrong: of a group, as a `TaskGroup` raises it, what is in it."""
+    if not isinstance(error, BaseExceptionGroup):
+        return (error,)
+    return tuple(cause for each in error.exceptions for cause in causes(each))
+
+
+def passes(error: Exception, transient: tuple[type[Exception], ...]) -> bool:
+    """Whether the tool declares *error* as transient, or all that is in it."""
+    return isinstance(error, transient) or all(isinstance(c, transient) for c in causes(error))
 
 
 def passing(error: Exception) -> ToolFailedError:
     """Return the failure of an error that the tool declares as transient."""
-    match error:
-        case ToolFailedError():
-            return error  # the tool says more exactly what it was
+    match causes(error)[0]:
+        case ToolFailedError() as said:
+            return said  # the tool says more exactly what it was
         case TimeoutError():
             kind = "timeout"
         case ConnectionError():
@@ -96,7 +110,12 @@ def passing(error: Exception) -> ToolFailedError:
 
 
 def said_by(error: BaseException) -> str:
-    """Return the name and the message of *error*, if it has one that can be had."""
+    """Return the name and the message of *error*, if it has one, and those of what is in it."""
+    parts = causes(error) if isinstance(error, BaseExceptionGroup) else ()
+    return "\n".join(map(_said_by_one, (error, *parts)))[:MESSAGE_LIMIT]
+
+
+def _said_by_one(error: BaseException) -> str:
     try:
         message = str(error)
     except Exception:  # noqa: BLE001 - it is other people's code, too

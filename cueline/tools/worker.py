@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from cueline.errors import ToolFailedError, ToolImportError
 from cueline.events.agent import ToolSpec
 from cueline.tools.frame import Head, receive, send
-from cueline.tools.result import failure_of, finding_of, output_of, passing
+from cueline.tools.result import failure_of, finding_of, output_of, passes, passing
 from cueline.tools.tool import Tool, ToolContext, load_recorded
 
 TERMINATED = 128 + signal.SIGTERM
@@ -76,8 +76,10 @@ def perform(request: Head) -> tuple[Head, bytes]:
     context = context_of(request)
     try:
         output = output_of(awaited(tool.run(request["arguments"], context)))
-    except tool.transient as error:
-        raise passing(error) from None
+    except Exception as error:
+        if passes(error, tool.transient):
+            raise passing(error) from None
+        raise
     return {"kind": "returned", "truncated_from": output.truncated_from}, output.content
 
 

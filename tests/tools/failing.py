@@ -59,9 +59,16 @@ def claim(kind: str) -> str:
     raise ToolFailedError(kind, "so I say", "soon")
 
 
+COFFEE = CoffeeMachineError("no beans")
+RESET = ConnectionResetError("by peer")
+PLAIN = ValueError("network error: timeout")
 ERRORS = {
-    "coffee": CoffeeMachineError("no beans"),
-    "reset": ConnectionResetError("by peer"),
+    "coffee": COFFEE,
+    "reset": RESET,
     "slow": TimeoutError("took too long"),
-    "plain": ValueError("network error: timeout"),
+    "plain": PLAIN,
+    "group": ExceptionGroup("of one", [ExceptionGroup("of one", [RESET])]),
+    "resets": ExceptionGroup("of two", [RESET, COFFEE]),
+    "mixed": ExceptionGroup("of two", [RESET, PLAIN]),
+    "said": ExceptionGroup("of one", [ToolFailedError("rate_limited", "come back later", 7)]),
 }

@@ -11,7 +11,7 @@ from cueline.tools.executor import ProcessToolExecutor, killed
 RAISED = {
     "panic": "PanicError: at the disco",
     "mute": "MuteError",
-    "group": "BaseExceptionGroup: several (1 sub-exception)",
+    "group": "BaseExceptionGroup: several (1 sub-exception)\nPanicError: at the disco",
 }
 
 

@@ -8,6 +8,8 @@ from cueline.errors import ConfigError
 from cueline.events.agent import RetryPolicy
 from cueline.tools.tool import tool
 
+RESET = "ConnectionResetError: by peer"
+PLAIN = "ValueError: network error: timeout"
 TOLD = {"coffee": "unavailable", "reset": "network", "slow": "timeout"}
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -41,6 +43,34 @@ async def test_a_plain_exception_is_permanent(warm_executor, order, failure, nam
     failed = await failure(warm_executor.call(order(f"failing:{name}", kind="plain")))
 
     assert "tool_error: ValueError: network error: timeout" == str(failed)
+
+
+# A task group raises a group, whose own message says nothing of what went wrong.
+IN_GROUPS = {
+    "group": ("network", ["of one (1 sub-exception)", RESET]),
+    "resets": ("network", ["of two (2 sub-exceptions)", RESET, "CoffeeMachineError: no beans"]),
+    "mixed": ("tool_error", ["of two (2 sub-exceptions)", RESET, PLAIN]),
+}
+
+
+@pytest.mark.parametrize("raised", IN_GROUPS)
+@pytest.mark.parametrize("name", ["fetch", "fetch_in_loop"])
+async def test_a_group_of_exceptions_is_what_is_in_it(warm_executor, order, failure, name, raised):
+    failed = await failure(warm_executor.call(order(f"failing:{name}", kind=raised)))
+
+    told = failed.message.removeprefix("ExceptionGroup: ").split("\n")
+    assert IN_GROUPS[raised] == (failed.kind, told)
+
+
+@pytest.mark.parametrize("name", ["fetch", "fetch_in_loop"])
+async def test_what_a_tool_says_counts_in_a_group_too(warm_executor, order, failure, name):
+    failed = await failure(warm_executor.call(order(f"failing:{name}", kind="said")))
+
+    assert ("rate_limited", "come back later", 7) == (
+        failed.kind,
+        failed.message,
+        failed.retry_after,
+    )
 
 
 # What a tool says of its failure goes before what is said of its exceptions.
