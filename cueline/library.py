@@ -155,7 +155,8 @@ class Runtime:
             SessionFinishedError: it has ended; fork it, or start another.
             SessionOwnedError: another living process drives it, and it is not paused;
                 ask that one, with `session(id)`.
-            ConfigError: mend the setting or variable that it names; nothing was recorded.
+            ConfigError: mend the setting, folder or variable that it names; nothing was
+                recorded.
             ToolImportError: make the tool importable again; nothing was recorded.
         """
         stream = session_stream(id)

@@ -18,13 +18,22 @@ from cueline.actors.collaborator import Collaborators, RunnerDirectory
 from cueline.actors.cost_ledger import LedgerPort
 from cueline.actors.grace import GRACE_SECONDS
 from cueline.actors.lookout import Lookout
+from cueline.actors.presence import machine_name
 from cueline.agent import Agent, secret_names, secret_values
 from cueline.clock import Clock, SystemClock
 from cueline.config.place import DEFAULT_LOG
 from cueline.deciders.policy import NOT_ESTIMATED, Judgement, judge
 from cueline.environment import HERE
 from cueline.errors import ConfigError
-from cueline.events.agent import AgentSpec, Fallback, Hook, Limits, ToolSpec, each_model
+from cueline.events.agent import (
+    AgentSpec,
+    Fallback,
+    Hook,
+    Limits,
+    ToolSpec,
+    Workspace,
+    each_model,
+)
 from cueline.events.budget import Allowance
 from cueline.events.clean import SHORTEST_SECRET, Redactor, clean
 from cueline.events.codec import Codec
@@ -151,15 +160,24 @@ def _check_workspace(spec: AgentSpec) -> None:
                 "name a folder as its `workspace`, or with --workspace",
             )
         return
-    if not Path(spec.workspace.path).is_dir():
-        raise ConfigError(spec.workspace.path, "the workspace is not a folder; make it first")
+    _check_folder(spec.workspace)
+
+
+def _check_folder(place: Workspace) -> None:
+    """Refuse a workspace that is not there: each call that needs it would fail.
+
+    Raises:
+        ConfigError: make the folder, or bring it back.
+    """
+    if place.machine == machine_name() and not Path(place.path).is_dir():
+        raise ConfigError(place.path, "the workspace is not a folder; make it first")
 
 
 def check_recorded(agent: AgentSpec) -> None:
     """Refuse to go on with an agent that cannot run here (any more).
 
     Raises:
-        ConfigError: mend the setting or variable that it names.
+        ConfigError: mend the setting, folder or variable that it names.
         ToolImportError: make the tool importable again.
     """
     from cueline.providers.factory import check_recorded_agent
@@ -168,6 +186,8 @@ def check_recorded(agent: AgentSpec) -> None:
     check_recorded_agent(agent, HERE)
     for tool in agent.tools:
         load_recorded(tool)
+    if agent.workspace is not None:
+        _check_folder(agent.workspace)
 
 
 def check_limits(spec: AgentSpec, allowances: Sequence[Allowance]) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from cueline.actors.inbox import ask_start, post
 from cueline.errors import (
+    ConfigError,
     SessionFinishedError,
     SessionOwnedError,
     ToolImportError,
@@ -12,7 +13,7 @@ from cueline.errors import (
 from cueline.events.inbox import StartAsked, StopAsked
 from cueline.runtime import recorded
 from cueline.testing.wait import await_until
-from tests.scripted import HELD, HELLO, ask, holder
+from tests.scripted import HELD, HELLO, ask, holder, scripted
 
 ONE = "session-default/one"
 
@@ -52,6 +53,20 @@ async def test_a_session_whose_tools_are_gone_is_not_resumed(runtime, log):
     async with runtime() as here:
         with pytest.raises(ToolImportError):
             await here.resume("one")
+
+
+async def test_a_session_whose_workspace_is_gone_is_not_resumed(runtime, log, tmp_path):
+    """Each call that needs it would fail, and the session might end with that."""
+    place = tmp_path / "desk"
+    place.mkdir()
+    await ask(log, scripted('reply = [{ text = "Done." }]', workspace=place))
+    place.rmdir()
+    async with runtime() as here:
+        with pytest.raises(ConfigError, match="desk: the workspace is not a folder"):
+            await here.resume("one")
+
+        place.mkdir()
+        assert "Done." == (await (await here.resume("one")).result()).text
 
 
 async def test_a_session_that_has_yet_to_read_that_it_stops_is_driven_to_its_end(runtime, log):
