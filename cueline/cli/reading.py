@@ -1,5 +1,6 @@
 """Reads one session for a command that looks, up to where it can be read."""
 
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -12,7 +13,8 @@ from cueline.cli.naming import find_session
 from cueline.errors import CorruptEventError, UnknownEventTypeError
 from cueline.events.codec import Codec
 from cueline.events.journal import Journal
-from cueline.events.store import EventStore
+from cueline.events.session import SessionEvent
+from cueline.events.store import EventStore, RecordedEvent
 
 
 def journal_of(store: EventStore) -> Journal:
@@ -33,13 +35,18 @@ async def session_in(log: Path, name: str) -> AsyncIterator[Followed]:
         yield Followed(stream, journal_of(store))
 
 
-async def past_of(followed: Followed, until: int | None = None) -> tuple[Past, Exit]:
-    """Return what has happened, as far as it can be read; what cannot is told on stderr."""
-    past: Past = []
+async def past_of(
+    followed: Followed, until: int | None = None, *, last: int | None = None
+) -> tuple[Past, Exit]:
+    """Return what has happened, or the *last* of it, as far as it can be read.
+
+    What cannot is told on stderr.
+    """
+    past: deque[tuple[RecordedEvent, SessionEvent | None]] = deque(maxlen=last)
     try:
         async for recorded, fact in followed.read(until):
             past.append((recorded, fact))
     except (CorruptEventError, UnknownEventTypeError) as error:
         tell(error)
-        return past, Exit.FAILED
-    return past, Exit.DONE
+        return list(past), Exit.FAILED
+    return list(past), Exit.DONE

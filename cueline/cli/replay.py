@@ -52,7 +52,7 @@ async def _replay(log: Path, name: str, to: int | None, *, check: bool, as_json:
     from cueline.events.stream import shown
 
     async with session_in(log, name) as followed:
-        past, code = await past_of(followed, to)
+        past, code = await past_of(followed, to, last=None if check else 0)
         if to is not None and followed.version < to and code is Exit.DONE:
             raise RejectedError(shown(followed.stream), f"its last version is {followed.version}")
         if not check:

@@ -61,8 +61,8 @@ async def _tail(log: Path, name: str, last: int, *, follow: bool, as_json: bool)
     from cueline.cli.reading import past_of, session_in
 
     async with session_in(log, name) as followed:
-        past, code = await past_of(followed)
-        for recorded, fact in past[-last:] if last else []:
+        past, code = await past_of(followed, last=last)
+        for recorded, fact in past:
             _print(recorded, fact, as_json=as_json)
         if not follow or code is not Exit.DONE:
             return code
