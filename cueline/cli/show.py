@@ -90,6 +90,7 @@ async def _print(
     from cueline.console.summary import summary
     from cueline.console.telling import Line, Telling
     from cueline.events.stream import shown
+    from cueline.stores.waiting import take_turns
 
     screen = Screen()
     telling = Telling(whole_results=full)
@@ -100,6 +101,7 @@ async def _print(
         else:
             told = await _whole(journal, recorded, fact) if full else fact
             screen.show(telling.tell(recorded, told))
+        await take_turns()  # whoever has seen enough may interrupt
     status = "damaged" if damaged else shown_status(followed.state)
     screen.show([Line("dim", "")])
     screen.show(summary(shown(followed.stream), status, telling.tally))

@@ -1,5 +1,9 @@
 """`cueline show`: a session, and how it goes on."""
 
+import os
+import signal
+
+from cueline.console.screen import Screen
 from cueline.environment import who
 
 
@@ -9,6 +13,22 @@ def test_a_session_is_shown_whole(finished):
     assert shown.exit_code == 0
     assert "you: Look around\nI will look.\n" in shown.stdout
     assert "session one: completed · 2 turns · 1 tool call" in shown.stdout
+
+
+def test_who_has_seen_enough_may_interrupt(finished, monkeypatch):
+    show = Screen.show
+
+    def interrupted(self, lines):
+        monkeypatch.setattr(Screen, "show", show)
+        show(self, lines)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Screen, "show", interrupted)
+
+    shown = finished("show", "one")
+
+    assert shown.exit_code == 130
+    assert "I will look." not in shown.stdout
 
 
 def test_a_result_is_shown_whole_where_that_is_asked_for(long_result):
