@@ -10,12 +10,21 @@ from pydantic_core import PydanticCustomError, PydanticKnownError
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 LONGEST_SECONDS: Final = 10 * 366 * 86_400.0
 """So that no moment which is computed from a time lies beyond what a calendar holds."""
+_LARGEST = 2**63 - 1
+"""What is more would be recorded as this."""
 
 
 def _no_truth(value: object) -> object:
     """Refuse a truth value, which would be taken for 1 or 0."""
     if isinstance(value, bool):
         raise PydanticKnownError("float_type")
+    return value
+
+
+def _recordable(value: int | None) -> int | None:
+    """Refuse a whole number that the log cannot hold."""
+    if value is not None and value > _LARGEST:
+        raise PydanticKnownError("less_than_equal", {"le": _LARGEST})
     return value
 
 
@@ -39,8 +48,8 @@ COUNTABLE: Final = Field(allow_inf_nan=False)
 LASTING: Final = Field(allow_inf_nan=False, le=LONGEST_SECONDS)
 """And what is added to a moment comes to one. Of an annotation these are to be the first: what
 stands after `TIME` would be asked of None, too."""
-LARGEST: Final = Field(le=2**63 - 1)
-"""What is more would be recorded as this."""
+LARGEST: Final = AfterValidator(_recordable)
+"""No bound of the field: with one of its own as well, pydantic heeds one of them."""
 Whole = Annotated[int, LARGEST, NUMBER]
 Number = Annotated[float, COUNTABLE, NUMBER]
 Time = Annotated[float, COUNTABLE, TIME]

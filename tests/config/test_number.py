@@ -110,3 +110,17 @@ def test_numbers_are_looked_for_in_every_table():
 @pytest.mark.parametrize("shape", [Agent, Settings])
 def test_a_whole_number_is_none_that_would_be_recorded_as_another(shape, path):
     assert refused_for(shape, path, 10**23) == ["less_than_equal"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("retry", "max_retries"), 21),
+        (("breaker", "threshold"), 1001),
+        (("policy", "rules", 0, "votes"), 10),
+    ],
+    ids=lambda part: str(part[-1]) if isinstance(part, tuple) else "",
+)
+@pytest.mark.parametrize("shape", [Agent, Settings])
+def test_a_whole_number_has_the_bound_of_its_own_as_well(shape, path, value):
+    assert refused_for(shape, path, value) == ["less_than_equal"]
