@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from cueline.cli import app
 from cueline.stores.sqlite_library import sqlite_library
 from cueline.testing.wait import wait_until
+from tests.cli.terminal import Terminal
 from tests.damage import change
 
 HELLO = '[[reply]]\ntext = "Good evening."\n'
@@ -200,3 +201,11 @@ def asking(shell: Shell) -> Shell:
     done = shell("run", "Tidy up", "--agent", agent, "--inline", "--id", "one")
     assert done.exit_code == 3, done.output
     return shell
+
+
+@pytest.fixture
+def terminal(shell: Shell, request: pytest.FixtureRequest) -> Iterator[Terminal]:
+    """A terminal in the shell's folder."""
+    opened = Terminal(shell.folder, f"cueline-{os.getpid()}-{abs(hash(request.node.name))}")
+    yield opened
+    opened.close()

@@ -1,53 +1,11 @@
 """The y/N prompt in a real terminal (000-025, 000-053 to 000-056)."""
 
-import os
-import shlex
-import shutil
-import subprocess
-import sys
-
 import pytest
 
 from cueline.testing.wait import wait_until
+from tests.cli.terminal import RUN, needs_tmux
 
-pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
-
-
-class Terminal:
-    """A terminal of 100 by 40 in tmux, with a shell in a folder."""
-
-    def __init__(self, folder, name):
-        self._tmux = ["tmux", "-L", name, "-f", os.devnull]
-        self._run("new-session", "-d", "-x", "100", "-y", "40", "-c", str(folder), "sh")
-
-    def type(self, *keys):
-        self._run("send-keys", *keys)
-
-    def command(self, *words):
-        line = f"{shlex.quote(sys.executable)} -m cueline.cli {shlex.join(words)}"
-        self.type(f"clear; {line}; echo exit $?", "Enter")
-
-    @property
-    def screen(self):
-        # Joined: a path that is long wraps where the terminal ends.
-        return self._run("capture-pane", "-p", "-J").stdout
-
-    def sees(self, text):
-        wait_until(lambda: text in self.screen)
-        return self.screen
-
-    def close(self):
-        self._run("kill-server", check=False)
-
-    def _run(self, *words, check=True):
-        return subprocess.run([*self._tmux, *words], capture_output=True, text=True, check=check)
-
-
-@pytest.fixture
-def terminal(shell, request):
-    opened = Terminal(shell.folder, f"cueline-{os.getpid()}-{abs(hash(request.node.name))}")
-    yield opened
-    opened.close()
+pytestmark = needs_tmux
 
 
 @pytest.fixture
@@ -56,9 +14,6 @@ def list_file(shell):
     file = shell.folder / "work" / "list.txt"
     file.write_text("Ada\n")
     return file
-
-
-RUN = ("run", "Tidy", "--agent", "agent.toml", "--inline", "--id", "one")
 
 
 def test_a_person_is_asked_and_says_yes(shell, terminal, list_file):
@@ -282,73 +237,3 @@ def test_who_resumes_is_asked_what_still_waits(asking, terminal):
     terminal.type("y", "Enter")
 
     assert "Done." in terminal.sees("exit 0")
-
-
-OPEN = (*RUN, "--open")
-
-
-@pytest.fixture
-def talker(shell):
-    shell.agent("".join(f'[[reply]]\ntext = "Reply {n}."\n' for n in (1, 2, 3)))
-
-
-def test_who_keeps_a_session_open_types_the_next_message(shell, terminal, talker):
-    terminal.command(*OPEN)
-    terminal.sees("idle: it stays open")
-
-    terminal.type("And Éva?", "Enter")
-    terminal.sees("Reply 2.")
-    terminal.type("C-d")
-
-    seen = terminal.sees("exit 0")
-    assert "you: And Éva?" in seen
-    assert "session one: idle · 2 turns" in seen
-    assert "> " not in seen.replace("$ ", "")
-    terminal.type("echo heard", "Enter")
-    terminal.sees("\nheard\n")
-
-
-def test_the_terminal_is_left_as_it_was(shell, terminal, talker):
-    """It is one open file with the screen, and with whatever else runs in it."""
-    mode = "python3 -c 'import os; print([os.get_blocking(n) for n in (0, 1, 2)])'"
-    terminal.command(*OPEN)
-    terminal.sees("idle: it stays open")
-
-    terminal.type("C-d")
-    terminal.sees("exit 0")
-
-    terminal.type(mode, "Enter")
-    seen = terminal.sees("[True, True, True]")
-    assert "NDELAY" not in seen
-
-
-def test_a_message_chooses_when_it_counts(shell, terminal, talker):
-    terminal.command(*OPEN)
-    terminal.sees("idle: it stays open")
-
-    terminal.type("/sheer hurry", "Enter")
-    terminal.sees("/sheer is none of /note, /steer, /followup")
-    terminal.type("C-u", "/steer hurry", "Enter")
-
-    terminal.sees("you (steer): hurry")
-
-
-def test_ctrl_c_pauses_a_session_that_waits_for_a_message(shell, terminal, talker):
-    terminal.command(*OPEN)
-    terminal.sees("idle: it stays open")
-
-    terminal.type("C-c")
-
-    assert "cueline resume one" in terminal.sees("exit 3")
-
-
-def test_who_resumes_an_open_session_goes_on_talking(shell, terminal, talker):
-    shell("run", "Tidy", "--agent", "agent.toml", "--inline", "--id", "one", "--open")
-    terminal.command("resume", "one", "--inline")
-    terminal.sees("type a message and Enter")
-
-    terminal.type("More", "Enter")
-
-    terminal.sees("Reply 2.")
-    terminal.type("C-d")
-    terminal.sees("exit 0")
