@@ -1,5 +1,7 @@
 """A session that its host cannot drive: set aside alone, owned by nobody, tried again."""
 
+from functools import partial
+
 import pytest
 
 from cueline.actors.owner import check_resume, owner_of
@@ -42,16 +44,21 @@ async def test_a_session_that_cannot_be_read_is_set_aside_alone_and_reported(spo
     assert Status.COMPLETED == (await scene.outside.state(neighbour)).status
 
 
-async def test_a_session_that_was_set_aside_is_tried_again_when_it_is_told_something():
-    scene = Scene([says("one"), says("two")])
-    first = await scene.begin(open=True)
-    await first.kill()
+async def spoilt(scene):
+    """Damage the session, and return what restores it."""
     events = scene.outside.store._tables.streams[SESSION].events
     whole = events[1]
     await damage(scene.outside.store)
+    return partial(events.__setitem__, 1, whole)
+
+
+async def test_a_session_that_was_set_aside_is_tried_again_when_it_is_told_something():
+    scene = Scene([says("one"), says("two")])
+    await (await scene.begin(open=True)).kill()
+    restore = await spoilt(scene)
     await scene.say(MessageSent(lane="note", text="Hello?"))
     world = await scene.world()
-    events[1] = whole
+    restore()
     await world.dispatcher.tick()
     await scene.clock.settle()
     assert 1 == (await scene.count())["SessionIdle"]
@@ -65,11 +72,8 @@ async def test_a_session_that_was_set_aside_is_tried_again_when_it_is_told_somet
 async def test_what_is_said_to_a_session_while_it_fails_has_it_tried_again():
     # I7: whoever mends it and says so is not too early for its host.
     scene = Scene([says("one"), says("two")])
-    first = await scene.begin(open=True)
-    await first.kill()
-    events = scene.outside.store._tables.streams[SESSION].events
-    whole = events[1]
-    await damage(scene.outside.store)
+    await (await scene.begin(open=True)).kill()
+    restore = await spoilt(scene)
     await scene.say(MessageSent(lane="note", text="Hello?"))
 
     async def mend():
@@ -79,7 +83,7 @@ async def test_what_is_said_to_a_session_while_it_fails_has_it_tried_again():
     life = Interrupted({"after acquiring session": mend})
     world = await scene.world(life)
     assert 1 == len(world.troubles)
-    events[1] = whole
+    restore()
     await world.dispatcher.tick()
     await scene.clock.settle()
 
@@ -95,12 +99,10 @@ async def test_nobody_owns_a_session_that_was_set_aside_until_it_is_tried_again(
     # C9: who has mended it may resume it, though its host lives.
     scene = Scene({(1, 1): Valve(), (1, 2): Valve()})
     await (await scene.begin()).kill()
-    events = scene.outside.store._tables.streams[SESSION].events
-    whole = events[1]
-    await damage(scene.outside.store)
+    restore = await spoilt(scene)
     world = await scene.world()
     host = await living(scene, world.name)
-    events[1] = whole
+    restore()
 
     check_resume(await scene.state(), [], await owner_in(scene))
     await scene.say(ResumeAsked())
