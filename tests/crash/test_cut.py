@@ -49,4 +49,5 @@ async def test_a_fork_at_any_version_goes_on(version):
 
     assert [] == survivor.troubles
     assert Status.COMPLETED == (await place.state(fork)).status
+    assert "SessionTakenOver" not in await place.types(fork)
     assert b"Go on." in b"".join(await place.transcript(fork))
