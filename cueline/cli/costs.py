@@ -155,7 +155,6 @@ def _print(by: "By", rows: Sequence["Spent"], whole: "Spent", limit: int) -> Non
 
 
 def _cells(row: "Spent") -> tuple[str, ...]:
-
     marks = "~" * (row.estimated_usd > 0) + "?" * (row.assumed_usd > 0)
     return (
         _name(row.name),

@@ -35,7 +35,6 @@ def status(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None
 
 
 def _tell(document: dict[str, Any], *, as_json: bool) -> None:
-
     if as_json:
         typer.echo(json_of(document, indent=2))
         return

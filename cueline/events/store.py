@@ -43,9 +43,11 @@ BLOB_LIMIT = 100 * 1024 * 1024
 PAGE_BYTES = 1024 * 1024
 """A reader takes at most about this much at a time."""
 
+NO_TIME = "it was recorded at no time that a calendar holds"
+"""Why an event cannot be read whose time is damaged."""
+
 _EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-NO_TIME = "it was recorded at no time that a calendar holds"
 
 
 def to_us(moment: datetime) -> int:
