@@ -5,6 +5,7 @@ import signal
 import stat
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 from typing import Any, Self
 
@@ -65,6 +66,7 @@ def leave_terminal() -> None:
     """Write to nowhere from now on where the terminal is gone: what fails to write ends."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
-        if stat.S_ISCHR(os.fstat(number).st_mode) and not os.isatty(number):
-            os.dup2(nowhere, number)
+        with suppress(OSError):  # whoever began us may have closed it
+            if stat.S_ISCHR(os.fstat(number).st_mode) and not os.isatty(number):
+                os.dup2(nowhere, number)
     os.close(nowhere)
