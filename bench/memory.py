@@ -34,6 +34,7 @@ from cueline.stores.waiting import take_turns
 
 SESSIONS = 200
 TURNS = 10
+WARM_UPS = 2
 NEAR = RetryPolicy(base_seconds=1.5, jitter=0)
 # All fail at once, and each is to wait for its own retry, not for a breaker.
 PATIENT = AGENT.model_copy(update={"retry": NEAR, "breaker": BreakerPolicy(threshold=0)})
@@ -81,13 +82,14 @@ async def weigh(log: Log, clock: Patience, busy: Busy) -> tuple[float, float, fl
     """Return bytes a session: active beside its prompt, of its prompt, of its text, at rest."""
     async with hosted(log, busy, clock) as (host, runner):
         tracemalloc.start()
-        # What the process keeps once is held after as many sessions have come and gone.
-        await bring(log, host, "warm", busy)
-        await rest(log, host, clock)
-        clock.over.clear()
+        # What the process keeps once is held after as many sessions have come and gone, twice.
+        for round_ in range(WARM_UPS):
+            await bring(log, host, f"warm.{round_}", busy)
+            await rest(log, host, clock)
+            clock.over.clear()
         before = held()
         await bring(log, host, "weighed", busy)
-        fences = deep(runner._served) // 2  # noqa: SLF001 - of the sessions that are weighed; the runner's, not the host's
+        fences = deep(runner._served) // (WARM_UPS + 1)  # noqa: SLF001 - of the sessions that are weighed; the runner's, not the host's
         active = held() - before - fences
         prompts = [drive._entity.prompt.messages for drive in host._drives.values()]  # noqa: SLF001 - what a prompt weighs is known to its owner alone
         text = sum(len(message) for messages in prompts for message in messages)
