@@ -10,6 +10,8 @@ Both ratios fall as the disk gets faster, for what a turn takes beside its commi
 The floors were set where two bare commits took 0.73 ms.
 A processor that went to sleep during a commit runs what follows slower: in a file system in memory
 a turn takes about two thirds of that beside its commits.
+An interpreter that was built without optimizations, as pyenv builds it, makes four fifths of the
+turns of 200 sessions, and nine tenths of those of one.
 """
 
 import tempfile
