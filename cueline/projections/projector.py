@@ -25,6 +25,7 @@ from cueline.events.store import RecordedEvent, from_us, to_us
 from cueline.events.stream import category_of, shown, sibling, tenant_of
 from cueline.projections.approval import Approval
 from cueline.projections.audit import Facets
+from cueline.projections.bill import Bill, bills
 from cueline.projections.breaker import Breaker, fold_breaker
 from cueline.projections.effect import Effect
 from cueline.projections.effect_fold import EffectFold
@@ -49,6 +50,7 @@ class Projector:
         self._approvals = Rows(db, Approval)
         self._breakers = Rows(db, Breaker)
         self._usage = Rows(db, DayUsage)
+        self._bills = Lines(db, Bill)
         self._transcript = Lines(db, Line)
         self._events = Lines(db, Facets)
 
@@ -81,6 +83,7 @@ class Projector:
         tables = (self._sessions, self._effects, self._approvals, self._breakers, self._usage)
         for table in tables:
             table.flush()
+        self._bills.flush()
         self._transcript.flush()
         self._events.flush()
 
@@ -103,6 +106,8 @@ class Projector:
         tool = self._effect_fold.fold(row, recorded, fact)
         for line in lines(recorded, fact, tool):
             self._transcript.add(line)
+        for bill in bills(recorded, fact):
+            self._bills.add(bill)
         match fact:
             case ModelReplied() | ModelFailed():
                 self._use(row, recorded, fact)
@@ -111,7 +116,7 @@ class Projector:
             case ReservationClosed(outcome="estimated", usd=usd):
                 spend_estimate(self._usage_of(row, recorded, row["model"]), usd)
             case SessionForked():
-                # What the parent used is summed up from its rows in the file.
+                # What the parent used is summed up from its bills in the file.
                 self.flush()
                 inherit(self._db, self._session(recorded.stream, recorded.recorded_us))
         return tool

@@ -23,6 +23,7 @@ from cueline.events.store import NO_TIME, EventStore, RecordedEvent, from_us, is
 from cueline.open_files import shortage
 from cueline.projections.approval import Approval
 from cueline.projections.audit import Facets
+from cueline.projections.bill import Bill
 from cueline.projections.breaker import Breaker
 from cueline.projections.effect import Effect
 from cueline.projections.row import ReadModel, create
@@ -30,7 +31,7 @@ from cueline.projections.session import Session
 from cueline.projections.transcript import Line
 from cueline.projections.usage import DayUsage
 
-VERSION = 7
+VERSION = 8
 """Raised with every change of a table or of what is put in it; others are filled anew."""
 BATCH = 2000
 """So many events are projected in one transaction, which takes the event loop some 60 ms."""
@@ -43,6 +44,7 @@ MODELS: tuple[type[ReadModel], ...] = (
     Approval,
     Breaker,
     DayUsage,
+    Bill,
     Line,
     Facets,
 )

@@ -1,8 +1,13 @@
 """A fork goes on from another's past, and has spent nothing."""
 
+from decimal import Decimal
+
 import pytest
 
+from cueline.console.tally import Tally
 from cueline.events.inbox import ForkPoint
+from cueline.events.message import Cost, Usage
+from cueline.events.session import ModelFailed, ModelStarted, ReservationClosed
 from cueline.projections.session import find_session
 
 A = "session-default/a"
@@ -65,6 +70,45 @@ async def test_a_fork_of_a_fork_inherits_from_both(forked, facts):
         session.inherited_tool_calls,
         session.inherited_cost,
     )
+
+
+def tried_again(facts):
+    """Return a turn whose first attempt was lost, and whose second was billed and refused."""
+    declined = {"usage": Usage(input=9, output=1), "cost": Cost(usd=Decimal("0.3"), prices="list")}
+    closed = ReservationClosed(effect="2.m", attempt=1, outcome="estimated", usd=Decimal("0.7"))
+    return [
+        *(facts.requested(2), ModelStarted(effect="2.m", attempt=1)),
+        ModelFailed(effect="2.m", attempt=1, kind="lost", message="nobody answered"),
+        closed,
+        *(facts.requested(2, attempt=2), ModelStarted(effect="2.m", attempt=2)),
+        ModelFailed(effect="2.m", attempt=2, kind="declined", message="no", **declined),
+        *(facts.requested(2, attempt=3), ModelStarted(effect="2.m", attempt=3)),
+        facts.replied(2, "write_file", usd="0.1"),
+        closed.model_copy(update={"attempt": 3, "usd": Decimal("0.2")}),
+    ]
+
+
+async def test_a_fork_inherits_what_its_past_had_used_wherever_it_begins(log, facts):
+    past = [facts.STARTED, *facts.turn(1, "write_file", usd="0.1"), *tried_again(facts)]
+    await log.tell("a", *past)
+    tally = Tally()
+    for version, fact in enumerate(past, start=1):
+        tally = tally.after(fact, log.moment)
+        await log.fork(f"f{version}", A, version)
+
+        fork = find_session(await log.caught_up(), f"f{version}")
+
+        assert (tally.turns, tally.tool_calls, tally.usage, tally.cost) == (
+            fork.inherited_turns,
+            fork.inherited_tool_calls,
+            Usage(
+                input=fork.inherited_input_tokens,
+                output=fork.inherited_output_tokens,
+                cache_read=fork.inherited_cache_read_tokens,
+                cache_write=fork.inherited_cache_write_tokens,
+            ),
+            Decimal(fork.inherited_cost),
+        )
 
 
 async def test_a_fork_that_was_asked_for_names_its_parent(log, facts):

@@ -1,0 +1,47 @@
+"""The read model `bills`: what a session used, fact by fact."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from cueline.events.message import Cost, Usage
+from cueline.events.session import ModelFailed, ModelReplied, ReservationClosed
+from cueline.events.store import RecordedEvent
+from cueline.projections.row import Names
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What one fact added to what its session used."""
+
+    TABLE: ClassVar[str] = "bills"
+    KEY: ClassVar[Names] = ("stream", "version")
+    INDEXES: ClassVar[tuple[Names, ...]] = ()
+
+    stream: str
+    version: int
+    turns: int
+    tool_calls: int
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    cost: str
+    """In US dollars, as an exact decimal."""
+
+
+def bills(recorded: RecordedEvent, fact: object) -> Iterator[tuple[object, ...]]:
+    """Return the row of a fact that says what was used; of any other there is none."""
+    place = (recorded.stream, recorded.version)
+    match fact:
+        case ModelReplied(calls=calls, usage=usage, cost=cost):
+            yield (*place, 1, len(calls), *_used(usage, cost))
+        case ModelFailed(usage=Usage() as usage, cost=cost):
+            yield (*place, 0, 0, *_used(usage, cost))
+        case ReservationClosed(outcome="estimated", usd=usd):
+            yield (*place, 0, 0, 0, 0, 0, 0, str(usd))
+
+
+def _used(usage: Usage, cost: Cost | None) -> tuple[object, ...]:
+    tokens = (usage.input, usage.output, usage.cache_read, usage.cache_write)
+    return (*tokens, "0" if cost is None else str(cost.usd))
