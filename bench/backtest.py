@@ -15,7 +15,7 @@ from bench.table import Row
 from cueline.cli.policy import judged
 from cueline.events.agent import Policy, Rule
 from cueline.loop import run
-from cueline.runtime import open_log
+from cueline.wiring import open_log
 
 TURNS = 50_000
 ROUNDS = 3

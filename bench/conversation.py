@@ -30,9 +30,9 @@ from cueline.events.session import (
     ToolStarted,
 )
 from cueline.inline import OneRunner
-from cueline.runtime import Log, collaborators, open_log
 from cueline.tools.executor import ProcessToolExecutor
 from cueline.tools.tool import tool
+from cueline.wiring import Log, collaborators, open_log
 
 STREAM = "session-default/bench"
 _TURNS_AN_APPEND = 100

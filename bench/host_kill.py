@@ -25,8 +25,8 @@ from cueline.events.agent import AgentSpec
 from cueline.events.inbox import StartAsked
 from cueline.events.store import RecordedEvent
 from cueline.on_ray import on_ray
-from cueline.runtime import Log, open_log, recorded
 from cueline.tools.tool import ToolContext, tool
+from cueline.wiring import Log, open_log, recorded
 
 SESSIONS = 50
 TURNS = 100

@@ -29,8 +29,8 @@ from cueline.errors import ProviderUnavailableError
 from cueline.events.agent import AgentSpec, BreakerPolicy, RetryPolicy
 from cueline.events.inbox import StartAsked
 from cueline.loop import run
-from cueline.runtime import Log, open_log
 from cueline.stores.waiting import take_turns
+from cueline.wiring import Log, open_log
 
 SESSIONS = 200
 TURNS = 10

@@ -15,7 +15,7 @@ from uuid import uuid4
 from bench.conversation import loaded, record
 from bench.table import Row
 from cueline.loop import run
-from cueline.runtime import Log, open_log
+from cueline.wiring import Log, open_log
 
 SHORT, LONG = 200, 6_000
 """Turns, of five events each."""

@@ -27,7 +27,7 @@ from bench.table import Row, plain
 from cueline.actors.inbox import ask_start
 from cueline.events.inbox import StartAsked
 from cueline.loop import run
-from cueline.runtime import Log, open_log
+from cueline.wiring import Log, open_log
 
 TURNS = 400
 SESSIONS = 200

@@ -24,7 +24,7 @@ from cueline.events.message import Cost, Usage
 from cueline.events.session import ModelReplied, SessionCompleted, SessionStarted
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import stream_name
-from cueline.runtime import Log, open_log
+from cueline.wiring import Log, open_log
 
 SESSIONS = 10_000
 TOGETHER = 500

@@ -36,8 +36,8 @@ from cueline.events.session import ApprovalRequested
 from cueline.events.stream import id_of, stream_name
 from cueline.inline import Inline, inline
 from cueline.loop import run
-from cueline.runtime import Log, open_log, recorded
 from cueline.tools.tool import tool
+from cueline.wiring import Log, open_log, recorded
 
 SESSIONS = 1_000
 WARM = 1_000

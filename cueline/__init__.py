@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         Rule,
     )
     from cueline.events.session import ApprovalRequested, SessionEvent
-    from cueline.library import Runtime, open_runtime
+    from cueline.runtime import Runtime, open_runtime
     from cueline.session import Result, Session
     from cueline.tools.tool import Tool, ToolContext, tool
 
@@ -66,7 +66,7 @@ _HOMES = {
     "Result": "cueline.session",
     "RetryPolicy": "cueline.events.agent",
     "Rule": "cueline.events.agent",
-    "Runtime": "cueline.library",
+    "Runtime": "cueline.runtime",
     "Session": "cueline.session",
     "SessionEvent": "cueline.events.session",
     "SystemClock": "cueline.clock",
@@ -74,7 +74,7 @@ _HOMES = {
     "ToolContext": "cueline.tools.tool",
     "ToolFailedError": "cueline.errors",
     "ToolSettings": "cueline.agent",
-    "open_runtime": "cueline.library",
+    "open_runtime": "cueline.runtime",
     "retry_with_backoff": "cueline.backoff",
     "tool": "cueline.tools.tool",
 }

@@ -16,8 +16,8 @@ from cueline.errors import CuelineError
 from cueline.events.agent import ToolSpec, Workspace
 from cueline.events.store import Presence, PresenceBoard
 from cueline.projections.views import Views, views_path
-from cueline.runtime import Log, ViewsIndex, collaborators
 from cueline.tools.executor import ProcessToolExecutor
+from cueline.wiring import Log, ViewsIndex, collaborators
 
 
 class OneRunner:

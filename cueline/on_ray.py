@@ -1,4 +1,4 @@
-"""Where the parts are put together on Ray; `runtime` does it in one process.
+"""Where the parts are put together on Ray; `inline` does it in one process.
 
 What is handed to the actors is pickled: names and paths, never an open file.
 """
@@ -24,10 +24,10 @@ from cueline.errors import ClusterError
 from cueline.events.journal import Journal
 from cueline.events.store import EventStore, PresenceBoard
 from cueline.projections.views import Views, views_path
-from cueline.runtime import KnownPlace, Log, ViewsIndex, collaborators, open_log
 from cueline.stores import MemoryPresence, SqlitePresence, SqliteStore
 from cueline.tools.executor import ProcessToolExecutor
 from cueline.up_record import UpRecord, find_up
+from cueline.wiring import KnownPlace, Log, ViewsIndex, collaborators, open_log
 
 ANSWER_SECONDS = 15.0
 """How long a dispatcher that is being restarted may take."""
@@ -149,10 +149,10 @@ class Attached:
     lasts = False
 
     async def place(self, streams: Collection[str]) -> None:
-        """See `runtime.Place`."""
+        """See `wiring.Place`."""
 
     def has(self, incarnation: str | None) -> bool:  # noqa: ARG002 - all that it has are theirs
-        """See `runtime.KnownPlace`."""
+        """See `wiring.KnownPlace`."""
         return False
 
 

@@ -1,327 +1,233 @@
-"""Where the parts are put together: the log, the actors, and who they talk to.
+"""The Python API: a log, and a place where its sessions are driven."""
 
-The command line and the Python API are wired here, by plain calls. The actors
-are the same inline and on Ray; only who holds whom differs.
-"""
-
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Literal
 
-from cueline.actors import inbox
-from cueline.actors.approval_gate import GatePort
-from cueline.actors.background import to_the_end
-from cueline.actors.collaborator import Collaborators, RunnerDirectory
-from cueline.actors.cost_ledger import LedgerPort
-from cueline.actors.grace import GRACE_SECONDS
-from cueline.actors.lookout import Lookout
-from cueline.actors.presence import machine_name
-from cueline.agent import Agent, secret_names, secret_values
-from cueline.clock import Clock, SystemClock
+from cueline.actors.background import Trouble, told_of_trouble
+from cueline.actors.family import child_of
+from cueline.actors.fold import fold
+from cueline.actors.inbox import asked_agent, new_id, unread_of
+from cueline.actors.owner import check_resume, owner_of
+from cueline.agent import Agent
 from cueline.config.place import DEFAULT_LOG
-from cueline.deciders.policy import NOT_ESTIMATED, Judgement, judge
-from cueline.environment import HERE
-from cueline.errors import ConfigError
-from cueline.events.agent import (
-    AgentSpec,
-    Fallback,
-    Hook,
-    Limits,
-    ToolSpec,
-    Workspace,
-    each_model,
+from cueline.deciders.session import SESSION, session_of
+from cueline.environment import who
+from cueline.errors import ConfigError, CuelineError
+from cueline.events.inbox import ResumeAsked, StartAsked
+from cueline.events.stream import session_stream
+from cueline.inline import inline
+from cueline.session import Session
+from cueline.up_record import recovers
+from cueline.wiring import (
+    KnownPlace,
+    Log,
+    check_limits,
+    check_recorded,
+    open_log,
+    recorded,
 )
-from cueline.events.budget import Allowance
-from cueline.events.clean import SHORTEST_SECRET, Redactor, clean
-from cueline.events.codec import Codec
-from cueline.events.inbox import InboxMessage, StartAsked
-from cueline.events.journal import Journal
-from cueline.events.message import Arguments
-from cueline.events.session import WaitKind
-from cueline.events.store import Appended, EventStore, PresenceBoard
-from cueline.hook import run_hook
-from cueline.projections.session import due_work, running, waiting
-from cueline.projections.views import Views
-
-_Asks = TypeVar("_Asks", AgentSpec, Fallback)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Log:
-    """An open log and what belongs beside it."""
+class Troubles:
+    """What goes wrong with the sessions of a runtime: told to its user, and to who waits."""
 
-    path: Path
-    store: EventStore
-    lookout: Lookout
-    board: PresenceBoard
-    clock: Clock
-    grace_seconds: float = GRACE_SECONDS
-    """What is in flight may finish for so long, after a signal or a stop."""
-    id: str = ""
-    """The log's own, which no other has."""
+    def __init__(self, tell: Trouble) -> None:
+        self._tell = tell
+        self._lasting: dict[str, CuelineError] = {}
 
-    def redactor(self, agent: AgentSpec | None) -> Redactor:
-        """Return what takes the secrets of *agent* out."""
-        return Redactor(secret_values(secret_names(agent), HERE))
+    def hear(self, stream: str, error: CuelineError) -> None:
+        """Pass on what is new."""
+        if str(error) == str(self.of(stream)):
+            return
+        if not error.retryable:
+            self._lasting[stream] = error
+        self._tell(stream, error)
 
-    def journal(self, agent: AgentSpec | None = None) -> Journal:
-        """Return the log in facts, cleaned of the secrets of *agent*."""
-        return Journal(self.store, Codec(self.redactor(agent)), self.clock.now)
+    def of(self, stream: str) -> CuelineError | None:
+        """Return why a session cannot be driven, where that does not pass by itself."""
+        return self._lasting.get(stream)
 
-    async def ask_start(self, id: str, asked: StartAsked, *, by: str = "user") -> str:  # noqa: A002 - the word of the log
-        """See `inbox.ask_start`; the secrets of its agent are taken out first (I11)."""
-        kept, _ = clean(asked, self.redactor(asked.agent))
-        return await inbox.ask_start(self.journal(asked.agent), id, kept, by=by)
-
-    async def post(
-        self,
-        stream: str,
-        message: InboxMessage,
-        agent: AgentSpec | None,
-        *,
-        by: str = "user",
-        key: str | None = None,
-    ) -> Appended:
-        """See `inbox.post`; the secrets of the session's *agent* are taken out first (I11)."""
-        kept, _ = clean(message, self.redactor(agent))
-        return await inbox.post(self.journal(agent), stream, kept, by=by, key=key)
-
-    async def check_edit(self, agent: AgentSpec, tool: ToolSpec, arguments: Arguments) -> None:
-        """See `judged_edit`."""
-        await judged_edit(agent, tool, arguments)
+    def forget(self, stream: str) -> None:
+        """Have a session tried again: what was in the way may be mended."""
+        self._lasting.pop(stream, None)
 
 
-async def judged_edit(agent: AgentSpec, tool: ToolSpec, arguments: Arguments) -> Judgement:
-    """Judge a call of *tool* with other *arguments*, also as to what they will cost.
+@dataclass(frozen=True, slots=True)
+class Here:
+    """See `Home`."""
 
-    Raises:
-        ConfigError: they do not fit the tool, or a rule denies them.
-    """
-    from cueline.tools.arguments import check_call
-    from cueline.tools.estimate import estimate
+    log: Path
+    place: KnownPlace
+    troubles: Troubles
+    scope: set[str]
 
-    if (problem := check_call(tool, arguments)) is not None:
-        raise ConfigError("the edit", problem)
-    cost = await estimate(tool, arguments) if tool.estimates else NOT_ESTIMATED
-    judged = judge(agent.policy, tool, arguments, estimate=cost, workspace=agent.workspace)
-    if judged.answer == "deny":
-        raise ConfigError("the edit", f"a rule denies it ({judged.rule})")
-    return judged
+    def trouble(self, stream: str) -> CuelineError | None:
+        """See `Home`."""
+        return self.troubles.of(stream)
 
+    def tries_again(self, stream: str) -> None:
+        """See `Home`."""
+        self.troubles.forget(stream)
 
-def recorded(agent: Agent, environ: Mapping[str, str] = HERE) -> AgentSpec:
-    """Return *agent* as it will be recorded, checked before anything is.
-
-    A scripted agent's script goes along, so that resuming needs no file.
-
-    Raises:
-        ConfigError: mend the setting, file or variable it names.
-        ToolImportError: make the tool importable where it will run.
-    """
-    from cueline.providers.factory import check_agent
-
-    spec = _with_script(agent.spec())
-    spec = spec.model_copy(update={"fallback": tuple(map(_with_script, spec.fallback))})
-    check_agent(spec, environ)
-    check_limits(spec, ())
-    _check_workspace(spec)
-    _check_secrets(spec, environ)
-    return spec
-
-
-def _check_secrets(spec: AgentSpec, environ: Mapping[str, str]) -> None:
-    """Refuse a secret that cannot be kept out of the log.
-
-    Raises:
-        ConfigError: it is too short.
-    """
-    for name in spec.secrets:
-        if 0 < len(environ.get(name, "").strip()) < SHORTEST_SECRET:
-            reason = f"is shorter than {SHORTEST_SECRET} characters, which occur in any text"
-            raise ConfigError(name, f"{reason}; make it longer, or leave it out of `secrets`")
-
-
-def _check_workspace(spec: AgentSpec) -> None:
-    """Refuse an agent whose tools have no folder to work in.
-
-    Raises:
-        ConfigError: name or make the folder.
-    """
-    needing = [tool.name for tool in spec.tools if tool.needs_workspace]
-    if spec.workspace is None:
-        if needing:
-            tools = ", ".join(needing)
-            raise ConfigError(
-                spec.name,
-                f"it has no workspace for {tools}; "
-                "name a folder as its `workspace`, or with --workspace",
-            )
-        return
-    _check_folder(spec.workspace)
-
-
-def _check_folder(place: Workspace) -> None:
-    """Refuse a workspace that is not there: each call that needs it would fail.
-
-    Raises:
-        ConfigError: make the folder, or bring it back.
-    """
-    if place.machine == machine_name() and not Path(place.path).is_dir():
-        raise ConfigError(place.path, "the workspace is not a folder; make it first")
-
-
-def check_recorded(agent: AgentSpec) -> None:
-    """Refuse to go on with an agent that cannot run here (any more).
-
-    Raises:
-        ConfigError: mend the setting, folder or variable that it names.
-        ToolImportError: make the tool importable again.
-    """
-    from cueline.providers.factory import check_recorded_agent
-    from cueline.tools.tool import load_recorded
-
-    check_recorded_agent(agent, HERE)
-    for tool in agent.tools:
-        load_recorded(tool)
-    if agent.workspace is not None:
-        _check_folder(agent.workspace)
-
-
-def check_limits(spec: AgentSpec, allowances: Sequence[Allowance]) -> None:
-    """Check that the limits of *spec*, and those of the sessions above it, can be kept.
-
-    Raises:
-        ConfigError: mend the limit or the price that it names.
-    """
-    from cueline.providers.prices import check_prices, check_room
-
-    limits: list[Limits | Allowance] = [spec.limits, *allowances]
-    money_limited = any(each.max_cost is not None for each in limits)
-    for asking in each_model(spec):
-        check_prices(asking, money_limited=money_limited)
-        check_room(asking)
-
-
-def _with_script(asks: _Asks) -> _Asks:
-    from cueline.providers.scripted import record_script
-
-    if asks.provider != "scripted" or "script" in asks.parameters:
-        return asks
-    script = Path(asks.model)
-    parameters = record_script(asks.parameters, script)
-    # The text is kept; where it once lay tells nobody anything.
-    return asks.model_copy(update={"parameters": parameters, "model": script.name})
-
-
-def collaborators(
-    log: Log, runners: RunnerDirectory, gate: GatePort, ledger: LedgerPort
-) -> Collaborators:
-    """Return whom a session host works with."""
-    from cueline.providers.factory import account_names, model_factory
-    from cueline.providers.prices import bound, cost_of
-    from cueline.tools.arguments import check_call
-    from cueline.tools.estimate import estimate
-    from cueline.tools.preview import preview
-
-    async def tell(agent: AgentSpec, hook: Hook, news: bytes) -> str | None:
-        return await run_hook(hook, news, HERE, hidden=secret_names(agent))
-
-    return Collaborators(
-        clock=log.clock,
-        journal=log.journal,
-        redactor=log.redactor,
-        models=model_factory(HERE, log.clock.sleep),
-        runners=runners,
-        gate=gate,
-        check_call=check_call,
-        estimate=estimate,
-        preview=preview,
-        tell=tell,
-        price=cost_of,
-        ledger=ledger,
-        bound=bound,
-        grace_seconds=log.grace_seconds,
-        account=account_names(HERE, salt=log.id),
-    )
-
-
-class ViewsIndex:
-    """The work that the read models know of, brought up to date by whoever asks."""
-
-    def __init__(self, views: Views, store: EventStore) -> None:
-        self._views = views
-        self._store = store
-
-    async def due(self, now: datetime) -> Sequence[str]:
-        """See `WorkIndex.due`."""
-        await self._views.catch_up(self._store)
-        return [work.stream for work in due_work(self._views.db, now)]
-
-    async def driven(self) -> Sequence[str]:
-        """See `WorkIndex.driven`."""
-        await self._views.catch_up(self._store)
-        return [work.stream for work in running(self._views.db)]
-
-    async def waiting(self, kind: WaitKind) -> Sequence[str]:
-        """See `WorkIndex.waiting`."""
-        await self._views.catch_up(self._store)
-        return [work.stream for work in waiting(self._views.db, kind)]
-
-    def close(self) -> None:
-        """See `WorkIndex.close`."""
-        self._views.close()
-
-
-class Place(Protocol):
-    """Where sessions are driven: this process, or a cluster."""
-
-    async def place(self, streams: Collection[str]) -> None:
-        """Give sessions to a host, or have those that live look into their inbox."""
-        ...
-
-
-class KnownPlace(Place, Protocol):
-    """A place of which is known what belongs to it."""
-
-    @property
-    def lasts(self) -> bool:
-        """Whether it goes on with its sessions as long as whoever opened it lives."""
-        ...
+    def takes_up(self, stream: str) -> bool:
+        """See `Home`."""
+        return (self.place.lasts and stream in self.scope) or recovers(self.log)
 
     def has(self, incarnation: str | None) -> bool:
-        """Whether this is one of its hosts."""
-        ...
+        """See `Home`."""
+        return self.place.has(incarnation)
+
+
+class Runtime:
+    """A log, and a place where the sessions that are started here are driven."""
+
+    def __init__(self, log: Log, here: Here) -> None:
+        self._log = log
+        self._here = here
+
+    async def start(
+        self,
+        agent: Agent,
+        goal: str | None = None,
+        *,
+        open: bool = False,  # noqa: A002 - the word of the log
+        id: str | None = None,  # noqa: A002 - the word of the log
+        labels: Mapping[str, str] | None = None,
+        parent: str | None = None,
+    ) -> Session:
+        """Start a session of *agent*, and drive it as long as this runtime is open.
+
+        Who wanted it is the login of this process: rules may exclude that from allowing its calls.
+
+        Cancelled before it returns, it may have recorded the session, or not: who gave it
+        an id can `resume` that, which drives it, or says that there is none.
+
+        Args:
+            agent: who works.
+            goal: what the agent is told first; without one the session is idle
+                until the first message.
+            open: it stays for more messages after its goal, instead of ending.
+            id: what it is called, in letters a-z, digits, `.` and `-`; chosen
+                where none is given.
+            labels: words of your own, by which `cueline list --json` and SQL find it.
+            parent: the session whose child it is, by its id or stream: what it spends
+                counts for the limits of all sessions above it, and the parent's log
+                says when it was asked for, how it ended and what it spent.
+
+        Raises:
+            ConfigError: mend the setting, file or variable it names; nothing was recorded.
+            ToolImportError: make the tool importable where it will run.
+            InvalidNameError: the id, or the parent's, has another form.
+            RejectedError: there is a session of that id, or the tree is too deep or too large.
+            UnknownSessionError: there is no such parent.
+            SessionFinishedError: the parent has ended.
+        """
+        spec = recorded(agent)
+        asked = StartAsked(
+            agent=spec,
+            goal=goal,
+            open=open,
+            labels=dict(labels or {}),
+            asked_by=who(),
+            asked_at=self._log.clock.now(),
+        )
+        if parent is not None:
+            name = session_stream(parent)
+            asked = await child_of(self._log.journal(), name, asked)
+            check_limits(spec, asked.allowances)
+        stream = await self._log.ask_start(new_id() if id is None else id, asked)
+        self._here.scope.add(stream)
+        # A parent that somebody else drives hears of it through its inbox.
+        above = [asked.parent] if asked.parent in self._here.scope else []
+        await self._here.place.place([stream, *filter(None, above)])
+        return self._session(stream)
+
+    async def resume(self, id: str) -> Session:  # noqa: A002 - the word of the log
+        """Go on with a session, by its id or stream, that crashed, was paused or interrupted.
+
+        Raises:
+            InvalidNameError: no id has this form.
+            UnknownSessionError: there is no such session.
+            SessionFinishedError: it has ended; fork it, or start another.
+            SessionOwnedError: another living process drives it, and it is not paused;
+                ask that one, with `session(id)`.
+            ConfigError: mend the setting, folder or variable that it names; nothing was
+                recorded.
+            ToolImportError: make the tool importable again; nothing was recorded.
+        """
+        stream = session_stream(id)
+        session = self._session(stream)
+        journal = self._log.journal()
+        agent = await asked_agent(journal, stream)
+        state, _ = await fold(journal, stream, SESSION, session_of(stream))
+        owner = await owner_of(self._log.store, self._log.board, stream, self._log.clock.now())
+        ours = owner is not None and self._here.has(owner.incarnation)
+        unread = [said for _, said in await unread_of(journal, state)]
+        check_resume(state, unread, None if ours else owner)
+        check_recorded(agent if state.setup is None else state.agent)
+        # Though it may have been asked to stop, and refuse it: a host that has set it aside hears.
+        self._here.tries_again(stream)
+        await self._log.post(stream, ResumeAsked(), agent)
+        self._here.scope.add(stream)
+        await self._here.place.place([stream])
+        return session
+
+    def session(self, id: str) -> Session:  # noqa: A002 - the word of the log
+        """Return the session of that id, or stream, to look at or to send messages to.
+
+        Nothing is read yet: whether there is one is seen when it is used.
+
+        Raises:
+            InvalidNameError: no id has this form.
+        """
+        return self._session(session_stream(id))
+
+    def _session(self, stream: str) -> Session:
+        return Session(stream, self._log, self._here)
+
+
+def _print_trouble(stream: str, error: CuelineError) -> None:
+    print(told_of_trouble(stream, error), file=sys.stderr)  # noqa: T201 - there is nobody else to tell
 
 
 @asynccontextmanager
-async def open_log(path: Path = DEFAULT_LOG, *, must_exist: bool = False) -> AsyncIterator[Log]:
-    """Open the log at *path*.
+async def open_runtime(
+    path: str | Path = DEFAULT_LOG,
+    *,
+    on: Literal["ray", "inline"] = "ray",
+    address: str | None = None,
+    on_trouble: Callable[[str, CuelineError], None] = _print_trouble,
+) -> AsyncIterator[Runtime]:
+    """Open the log at *path*, and drive what is started or resumed here.
+
+    Args:
+        path: the log's file; made if it is not there.
+        on: `ray` attaches to a cluster or starts one for as long as this lasts;
+            `inline` drives everything in this process.
+        address: of the Ray cluster, when it is not the one `cueline up` started.
+        on_trouble: told of sessions that cannot be driven, and why.
 
     Raises:
-        LogUnavailableError: it cannot be used; the message says what to do.
-        LogFormatError: another format wrote it.
+        LogUnavailableError: the log cannot be used; the message says what to do.
+        ClusterError: there is no usable cluster; the message says what to do.
+        ConfigError: *on* is neither, or an *address* goes with `inline`; nothing was made.
     """
-    from cueline.stores import SqliteStore
-    from cueline.stores.presence import SqlitePresence
+    if on not in ("ray", "inline"):
+        raise ConfigError("on", f"{on!r} is neither 'ray' nor 'inline'")
+    if on == "inline" and address is not None:
+        raise ConfigError("address", f"{address} is Ray's, and 'inline' drives all in this process")
+    scope: set[str] = set()
+    troubles = Troubles(on_trouble)
+    async with open_log(Path(path)) as log:
+        if on == "inline":
+            async with inline(log, scope=scope, on_trouble=troubles.hear) as here:
+                yield Runtime(log, Here(log.path, here, troubles, scope))
+        else:
+            from cueline.on_ray import on_ray  # noqa: PLC0415 - Ray takes its time, and not everybody needs it
 
-    clock = SystemClock()
-    store = SqliteStore.open(path, clock, must_exist=must_exist)
-    try:
-        # Never in the log's own file: presence is volatile, and thrown away when damaged.
-        board = SqlitePresence.beside(path, clock)
-        try:
-            yield Log(
-                path=path,
-                store=store,
-                lookout=Lookout(store),
-                board=board,
-                clock=clock,
-                id=store.log_id,
-            )
-        finally:
-            await board.close()
-    finally:
-        await to_the_end(store.close())
+            async with on_ray(log, scope=scope, address=address, on_trouble=troubles.hear) as there:
+                yield Runtime(log, Here(log.path, there, troubles, scope))

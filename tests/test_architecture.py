@@ -33,18 +33,17 @@ MAY_IMPORT = {
     "up_record": {"actors", "events"},
 }
 MAY_IMPORT |= {
-    "runtime": set(MAY_IMPORT),
-    "inline": {*MAY_IMPORT, "runtime"} - {"cluster"},
-    "on_ray": {*MAY_IMPORT, "runtime"},
-    "library": {*MAY_IMPORT, "runtime", "inline", "on_ray"},
-    "testing": {*MAY_IMPORT, "runtime"},
-    "cli": {*MAY_IMPORT, "runtime", "inline", "on_ray"},
-    "cueline": {*MAY_IMPORT, "library"} - {"cluster"},
+    "wiring": set(MAY_IMPORT),
+    "inline": {*MAY_IMPORT, "wiring"} - {"cluster"},
+    "on_ray": {*MAY_IMPORT, "wiring"},
+    "runtime": {*MAY_IMPORT, "wiring", "inline", "on_ray"},
+    "testing": {*MAY_IMPORT, "wiring"},
+    "cli": {*MAY_IMPORT, "wiring", "inline", "on_ray"},
+    "cueline": {*MAY_IMPORT, "runtime"} - {"cluster"},
 }
 
-# In actors and runtime only for the type of what is JSON, in providers of what is secret.
-PYDANTIC = {"actors", "agent", "cli", "config", "events", "providers", "runtime", "testing"}
-PYDANTIC |= {"tools"}
+# In actors only for the type of what is JSON, in providers of what is secret.
+PYDANTIC = {"actors", "agent", "cli", "config", "events", "providers", "testing", "tools"}
 HOMES = {
     "anthropic": {"providers"},
     "genai_prices": {"providers"},

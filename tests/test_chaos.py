@@ -25,7 +25,7 @@ from cueline.actors.breakers import Breakers
 from cueline.deciders.breaker import admission
 from cueline.deciders.session import Status
 from cueline.events.agent import BreakerPolicy, RetryPolicy
-from cueline.runtime import open_log
+from cueline.wiring import open_log
 
 SESSIONS = 24
 RETRY = RetryPolicy(max_retries=8, base_seconds=0.3, factor=3, cap_seconds=2.7, jitter=0.1)

@@ -9,9 +9,9 @@ from cueline.actors.presence import presence_of
 from cueline.cluster import connection
 from cueline.errors import ClusterError
 from cueline.on_ray import ANSWER_SECONDS, on_ray
-from cueline.runtime import open_log
 from cueline.testing.clock import FakeClock
 from cueline.up_record import UpRecord
+from cueline.wiring import open_log
 
 
 @pytest.fixture

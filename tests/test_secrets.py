@@ -19,7 +19,7 @@ from cueline.events.agent import AgentSpec
 from cueline.events.clean import Redactor
 from cueline.providers.anthropic.connection import Connection
 from cueline.providers.anthropic.model import AnthropicModel, account_of
-from cueline.runtime import open_log, recorded
+from cueline.wiring import open_log, recorded
 from tests.scripted import HELLO
 
 NAMED = 'c4nary/s3cr3t+value "é"'

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cueline.events.agent import AgentSpec
     from cueline.events.approval import ApprovalOpened
     from cueline.events.inbox import DecisionGiven
-    from cueline.runtime import Log
+    from cueline.wiring import Log
 
 _APPROVE = """Allow exactly one call of a tool, as it was shown.
 
@@ -112,7 +112,7 @@ async def _decide(path: Path, name: str, word: "Word", *, as_json: bool) -> Exit
     from cueline.cli.deciding import approval_of, decision_of, pending_or_refused, was_given
     from cueline.cli.running import is_taken_up, way_to_resume
     from cueline.events.stream import shown
-    from cueline.runtime import open_log
+    from cueline.wiring import open_log
 
     async with open_log(path, must_exist=True) as log:
         state = await approval_of(log.journal(), name)

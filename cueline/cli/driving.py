@@ -19,7 +19,7 @@ from cueline.console.telling import Line
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.stream import shown
 from cueline.inline import Inline, inline
-from cueline.runtime import Log, Place
+from cueline.wiring import Log, Place
 
 Record = Callable[[], Awaitable[None]]
 """Puts into the log what somebody wishes of a session."""

@@ -97,7 +97,7 @@ async def _fork(name: str, at: int, goal: str | None, wish: "Wish", outside: "Ou
     from cueline.cli.starting import carry_on, check_channel, refuse_taken
     from cueline.events.inbox import StartAsked
     from cueline.events.stream import stream_name
-    from cueline.runtime import check_recorded, open_log
+    from cueline.wiring import check_recorded, open_log
 
     past = await _past(wish.log, name, at)
     check_recorded(past.agent)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cueline.events.codec import Emptied
     from cueline.events.fact import Fact
     from cueline.events.inbox import InboxMessage, Lane
-    from cueline.runtime import Log
+    from cueline.wiring import Log
 
 _SEND = """Say something to a session: it goes to its inbox, and counts even if nothing runs.
 
@@ -169,7 +169,7 @@ async def addressed(path: Path, name: str) -> AsyncIterator[Addressed]:
     from cueline.errors import RejectedError
     from cueline.events.codec import EMPTIED
     from cueline.events.stream import shown
-    from cueline.runtime import open_log
+    from cueline.wiring import open_log
 
     async with open_log(path, must_exist=True) as log:
         stream = await find_session(log.store, path, name)

@@ -63,7 +63,7 @@ async def _resume(wish: "Wish") -> Exit:
     from cueline.cli.running import is_up
     from cueline.cli.starting import carry_on, check_channel
     from cueline.events.inbox import ResumeAsked
-    from cueline.runtime import check_recorded
+    from cueline.wiring import check_recorded
 
     async with addressed(wish.log, wish.id) as to:
         owner = await owner_of(to.log.store, to.log.board, to.stream, to.log.clock.now())

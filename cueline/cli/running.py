@@ -12,7 +12,7 @@ from cueline.cli.option import naming
 
 if TYPE_CHECKING:
     from cueline.events.store import EventStore
-    from cueline.runtime import Log
+    from cueline.wiring import Log
 
 
 async def is_taken_up(log: "Log", stream: str) -> bool:

@@ -25,7 +25,7 @@ from cueline.events.agent import AgentSpec, Policy
 from cueline.events.inbox import StartAsked
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import shown, sibling, stream_name
-from cueline.runtime import Log, open_log, recorded
+from cueline.wiring import Log, open_log, recorded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

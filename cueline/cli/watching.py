@@ -39,7 +39,7 @@ from cueline.events.session import (
 )
 from cueline.events.store import RecordedEvent
 from cueline.events.stream import tenant_of
-from cueline.runtime import Log
+from cueline.wiring import Log
 
 RECORD_SECONDS = 1.0
 """What was cancelled at the end of the grace may be recorded for so long."""

@@ -42,9 +42,9 @@ from cueline.events.session import (
     ToolSkipped,
     ToolStarted,
 )
-from cueline.library import open_runtime
-from cueline.runtime import Log, open_log
+from cueline.runtime import open_runtime
 from cueline.session import Session
+from cueline.wiring import Log, open_log
 
 HERE = Path(__file__).parent
 GOALS = {

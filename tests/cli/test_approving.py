@@ -8,7 +8,7 @@ import pytest
 from cueline.cli.deciding import approval_of, was_given
 from cueline.errors import NotPendingError
 from cueline.events.inbox import DecisionGiven
-from cueline.runtime import open_log
+from cueline.wiring import open_log
 
 TWICE = """
 [[reply]]

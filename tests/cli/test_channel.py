@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from cueline import Agent, open_runtime
 from cueline.actors.inbox import ask_start
 from cueline.events.inbox import StartAsked
-from cueline.runtime import open_log, recorded
+from cueline.wiring import open_log, recorded
 
 
 def test_what_asks_waits_for_a_day_where_nobody_watches(asking):

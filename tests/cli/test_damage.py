@@ -12,9 +12,9 @@ from cueline.events.inbox import StartAsked
 from cueline.events.journal import FactWrite
 from cueline.events.session import SessionCompleted, SessionStarted
 from cueline.events.store import ANY, Draft, Write
-from cueline.runtime import open_log
 from cueline.stores import MemoryStore
 from cueline.testing.clock import FakeClock
+from cueline.wiring import open_log
 
 FLIP = (
     "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), 'There is', 'There was') "

@@ -9,8 +9,8 @@ from cueline.actors.presence import presence_of
 from cueline.cli.driving import Where
 from cueline.events.journal import FactWrite
 from cueline.events.session import SessionContinued
-from cueline.runtime import open_log
 from cueline.up_record import UpRecord
+from cueline.wiring import open_log
 
 ONE = "session-default/one"
 

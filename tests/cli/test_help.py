@@ -8,7 +8,7 @@ import pytest
 from typer.main import get_command
 
 from cueline.cli import app, option
-from cueline.runtime import DEFAULT_LOG
+from cueline.wiring import DEFAULT_LOG
 
 GROUP = get_command(app)
 
@@ -82,7 +82,7 @@ def test_a_list_loads_neither_ray_nor_any_fact(finished):
 
     loaded = loaded_by(finished, "list")
 
-    assert set() == loaded & {"ray", "anthropic", "cueline.runtime", "cueline.events.codec"}
+    assert set() == loaded & {"ray", "anthropic", "cueline.wiring", "cueline.events.codec"}
 
 
 def test_a_decision_needs_no_ray(asking):

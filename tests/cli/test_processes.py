@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from cueline.actors.presence import presence_of
-from cueline.runtime import open_log
 from cueline.testing.wait import PATIENCE_SECONDS, wait_until
+from cueline.wiring import open_log
 from tests.cli.conftest import CUELINE
 
 BUSY = """

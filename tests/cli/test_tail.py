@@ -14,10 +14,10 @@ from cueline.cli.tail import tell_when_left
 from cueline.events.codec import Codec
 from cueline.events.inbox import StartAsked
 from cueline.events.journal import Journal
-from cueline.runtime import open_log
 from cueline.stores import MemoryPresence, MemoryStore
 from cueline.testing.clock import FakeClock
 from cueline.testing.session_example import AGENT, NOW
+from cueline.wiring import open_log
 
 ONE = "session-default/one"
 LEFT = "one: nobody drives it now ({}); go on with\n  cueline resume one{} --log of.db\n"

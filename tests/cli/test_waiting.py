@@ -11,7 +11,7 @@ from cueline.testing.wait import wait_until
 DRIVER = """
 import asyncio, pathlib
 from cueline.inline import inline
-from cueline.runtime import open_log
+from cueline.wiring import open_log
 
 async def main():
     path = pathlib.Path(".cueline/log.db")

@@ -22,7 +22,6 @@ from cueline.events.inbox import DecisionGiven, MessageSent
 from cueline.events.message import Estimate, ToolCall
 from cueline.events.session import ApprovalRequested, MessageRefused
 from cueline.inline import inline
-from cueline.runtime import open_log
 from cueline.testing.clock import FakeClock
 from cueline.testing.given import given
 from cueline.testing.session_example import (
@@ -35,6 +34,7 @@ from cueline.testing.session_example import (
     up_to_reply,
 )
 from cueline.up_record import UpRecord
+from cueline.wiring import open_log
 
 ONE = "session-default/one"
 

@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from cueline.runtime import open_log
 from cueline.testing.wait import PATIENCE_SECONDS, wait_until
 from cueline.up_record import find_up
+from cueline.wiring import open_log
 
 CUELINE = [sys.executable, "-m", "cueline.cli"]
 AGENT = """

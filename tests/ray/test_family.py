@@ -3,7 +3,7 @@ from decimal import Decimal
 from cueline.events.agent import Limits, Price
 from cueline.events.session import ChildSettled, ReservationClosed
 from cueline.events.stream import sibling
-from cueline.library import Runtime
+from cueline.runtime import Runtime
 
 READY = """
 [[reply]]

@@ -15,7 +15,7 @@ from cueline.errors import (
     SessionUndrivenError,
 )
 from cueline.events.inbox import MessageSent
-from cueline.library import Here, Troubles
+from cueline.runtime import Here, Troubles
 from cueline.testing.wait import await_until
 from cueline.up_record import UpRecord
 from tests.scripted import HELD, HELLO, ask, holder, left_in_a_call

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from cueline.inline import inline
-from cueline.library import Here, Runtime, Troubles
+from cueline.runtime import Here, Runtime, Troubles
 from tests.scripted import memory_log
 
 
