@@ -126,7 +126,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
         ConfigError: it cannot be read.
     """
     try:
-        return tomllib.loads(path.read_text())
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ConfigError(str(path), f"there is no such {what}") from error
     except OSError as error:

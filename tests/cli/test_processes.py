@@ -56,6 +56,16 @@ def let_go(shell):
     (shell.folder / "work" / "go").touch()
 
 
+def test_an_agent_file_is_read_as_utf_8_whatever_the_locale(shell, monkeypatch):
+    for variable, value in {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}.items():
+        monkeypatch.setenv(variable, value)
+    agent = shell.agent(shell.hello, more='instructions = "Grüße die Gäste."\n')
+
+    process = shell.start("run", "Go", "--agent", agent, "--inline", "--id", "one")
+
+    assert 0 == process.wait()
+
+
 def test_one_ctrl_c_pauses_and_says_how_to_go_on(shell):
     """D5, 000-011: a session that is interrupted is paused, not failed."""
     process = running(shell)
