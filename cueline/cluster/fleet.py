@@ -182,7 +182,7 @@ class Fleet:
             others = set()  # somebody has to be started, if only beside the log
         return [self.site.node, *sorted(others)]
 
-    async def _settle(self, node: str) -> str:
+    async def _node_for(self, node: str) -> str:
         """Return *node*, or if it has gone or is about to, the one with the fewest of ours."""
         nodes = await self._nodes()
         if node in nodes:
@@ -208,11 +208,11 @@ class Fleet:
             if brief > 1:
                 await self._lose(lost, evidence)
                 await self._clock.sleep(REST_SECONDS)
-                member = self._create(role, await self._settle(node))
+                member = self._create(role, await self._node_for(node))
             else:
                 # Named before its process is up: hosts that learn of the loss
                 # learn of the next one, and need not record that they wait.
-                member = self._create(role, await self._settle(node))
+                member = self._create(role, await self._node_for(node))
                 await self._lose(lost, evidence)
 
     async def _use_up(self, member: Member) -> None:

@@ -19,7 +19,7 @@ from cueline.events.store import NO_STREAM, Appended, EventStore, RecordedEvent,
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class Unreadable:
     """An event that this cueline cannot read."""
 
     type: str
@@ -126,7 +126,7 @@ class Journal:
         after: int = 0,
         categories: Collection[str] | None = None,
         limit: int | None = None,
-    ) -> AsyncIterator[tuple[RecordedEvent, Fact | Emptied | Unread]]:
+    ) -> AsyncIterator[tuple[RecordedEvent, Fact | Emptied | Unreadable]]:
         """See `EventStore.read_all`."""
         async for recorded in self.store.read_all(after, categories, limit):
             yield recorded, await self.told(recorded)
@@ -148,12 +148,12 @@ class Journal:
                 blobs.update(encoded.blobs)
         return Write(write.stream, drafts, write.expected_version, write.epoch, write.after)
 
-    async def told(self, recorded: RecordedEvent) -> Fact | Emptied | Unread:
+    async def told(self, recorded: RecordedEvent) -> Fact | Emptied | Unreadable:
         """Return the fact of *recorded*, or why it cannot be read."""
         try:
             return self._codec.decode(recorded, await self._blobs_of(recorded))
         except (CorruptEventError, UnknownEventTypeError) as error:
-            return Unread(recorded.type, error)
+            return Unreadable(recorded.type, error)
 
     async def _blobs_of(self, recorded: RecordedEvent) -> dict[str, bytes]:
         """Return the long values that *recorded* names."""

@@ -92,7 +92,7 @@ async def test_a_lost_member_is_replaced_beside_the_log_while_ray_does_not_answe
     site = SimpleNamespace(node="here")
     fleet = Fleet(site, None, epoch=1, on_trouble=print, on_news=print)
 
-    assert "here" == await fleet._settle("a node that is gone")
+    assert "here" == await fleet._node_for("a node that is gone")
 
 
 async def test_a_member_that_answers_is_not_lost_though_its_beats_do_not_arrive(fleet, there):

@@ -15,7 +15,7 @@ from cueline.errors import (
 from cueline.events.clean import Redactor
 from cueline.events.codec import Codec, Emptied
 from cueline.events.inbox import MessageSent, PauseAsked
-from cueline.events.journal import FactWrite, Journal, Unread
+from cueline.events.journal import FactWrite, Journal, Unreadable
 from cueline.events.session import (
     SessionForked,
     SessionIdle,
@@ -123,8 +123,8 @@ async def test_an_event_whose_long_value_is_gone_is_named_by_its_position(journa
 
     with pytest.raises(CorruptEventError, match=r"@1 \(position 1\): the long value ab is missing"):
         await told(journal.read(SESSION))
-    ((_, unread),) = await told(journal.read_all())
-    assert isinstance(unread, Unread)
+    ((_, found),) = await told(journal.read_all())
+    assert isinstance(found, Unreadable)
 
 
 async def test_an_append_whose_whole_output_was_not_put_is_refused(journal):
@@ -228,9 +228,9 @@ async def test_one_stream_of_a_newer_cueline_sets_no_other_aside(journal, store)
     await store.append([Write(SESSION, [newer], NO_STREAM)], key="n")
     await journal.append([write([PauseAsked()], stream=INBOX, expected=ANY)], key="k")
 
-    (_, unread), last = await told(journal.read_all())
+    (_, found), last = await told(journal.read_all())
 
-    assert (Unread, UnknownEventTypeError) == (type(unread), type(unread.error))
+    assert (Unreadable, UnknownEventTypeError) == (type(found), type(found.error))
     assert (1, PauseAsked()) == last
     with pytest.raises(UnknownEventTypeError):
         await told(journal.read(SESSION))

@@ -9,7 +9,7 @@ before it gives the same step (I10); `command_of` gives the command back.
 from cueline.deciders.retry import LOST, retry_at
 from cueline.deciders.session.budget import closes
 from cueline.deciders.session.evolve import evolve
-from cueline.deciders.session.following import settle
+from cueline.deciders.session.following import with_following
 from cueline.deciders.session.limit import refusal
 from cueline.deciders.session.permission import asks, may_ask, may_start
 from cueline.deciders.session.recovery import again_at, degrades, lost, retried_at
@@ -51,7 +51,7 @@ def step(command: SessionEvent, state: SessionState) -> tuple[list[SessionEvent]
     opening = _opening(command, state)
     if opening is None:
         return [], state
-    facts, after = settle(evolve(state, opening))
+    facts, after = with_following(evolve(state, opening))
     if opening.type in _PERHAPS_VAIN and after == state:
         return [], state
     return [opening, *facts], after

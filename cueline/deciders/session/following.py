@@ -36,10 +36,10 @@ STEERED = "Skipped due to queued user message."
 
 def following(state: SessionState) -> list[SessionEvent]:
     """List the facts that follow from *state*, in order."""
-    return settle(state)[0]
+    return with_following(state)[0]
 
 
-def settle(state: SessionState) -> tuple[list[SessionEvent], SessionState]:
+def with_following(state: SessionState) -> tuple[list[SessionEvent], SessionState]:
     """Return the facts that follow from *state*, and the state after them."""
     facts: list[SessionEvent] = []
     while (fact := _next(state)) is not None:
