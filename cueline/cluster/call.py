@@ -33,6 +33,8 @@ LOOK_SECONDS = 3.0
 """After so long without an answer, whoever waits looks whether the actor is frozen."""
 ANSWER_SECONDS = 5.0
 """One that lives answers a ping within that, whatever it does."""
+PAGE_BYTES = 1024 * 1024
+"""What may be long is answered in pages of about so much."""
 _ALIVE = 2
 _POLL_SECONDS = (20.0, 40.0)
 _SLACK_SECONDS = 10.0

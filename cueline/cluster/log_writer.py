@@ -5,11 +5,10 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from cueline.cluster.call import DEAD, UNCLEAR, Handle, awake, call
+from cueline.cluster.call import DEAD, PAGE_BYTES, UNCLEAR, Handle, awake, call
 from cueline.cluster.site import Parts, Site
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import (
-    PAGE_BYTES,
     EventStore,
     Head,
     Presence,

@@ -16,12 +16,13 @@ from cueline.actors.presence import BEAT_SECONDS, presence_of
 from cueline.actors.runner import CallName, Runner
 from cueline.actors.tool import ToolOrder
 from cueline.clock import SystemClock, boot_seconds
+from cueline.cluster.call import PAGE_BYTES
 from cueline.cluster.log_writer import Answer
 from cueline.cluster.order import Orders
 from cueline.cluster.remote_store import RemoteStore
 from cueline.cluster.site import Site
 from cueline.errors import ClusterError, CuelineError
-from cueline.events.store import PAGE_BYTES, Presence
+from cueline.events.store import Presence
 
 LEAVE_SECONDS = 1.0
 _LOOK_SECONDS = 1.0

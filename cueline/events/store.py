@@ -40,8 +40,6 @@ INLINE_LIMIT = 16 * 1024
 """Longer values go to a blob, in bytes."""
 BLOB_LIMIT = 100 * 1024 * 1024
 """Longer values are refused, in bytes."""
-PAGE_BYTES = 1024 * 1024
-"""A reader takes at most about this much at a time."""
 
 NO_TIME = "it was recorded at no time that a calendar holds"
 """Why an event cannot be read whose time is damaged."""
@@ -250,7 +248,7 @@ class Presence:
 
     incarnation: str
     role: str
-    """`host`, `runner`, `dispatcher` or `inline`."""
+    """`host`, `runner`, `dispatcher` or `inline`; `up` or `cli` of one that never beats."""
     machine: str
     boot_id: str
     pid: int
