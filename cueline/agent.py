@@ -229,7 +229,7 @@ class AgentRead(NamedTuple):
     """An agent file, read together with the settings around it."""
 
     agent: Agent
-    held: Effective
+    effective: Effective
 
 
 def read_agent(path: Path, *, over: Sequence[Layer] = (), under: Sequence[Layer] = ()) -> AgentRead:
@@ -248,15 +248,15 @@ def read_agent(path: Path, *, over: Sequence[Layer] = (), under: Sequence[Layer]
     for asks in (table, *(others if isinstance(others, list) else ())):
         _find_script(asks, folder)
     shared = {key: table.pop(key) for key in SHARED if key in table}
-    held = effective(*over, from_table(shared, path), *under)
-    for key in {key.partition(".")[0] for key in held.given} & SHARED:
-        table[key] = getattr(held.settings, key)
+    holds = effective(*over, from_table(shared, path), *under)
+    for key in {key.partition(".")[0] for key in holds.given} & SHARED:
+        table[key] = getattr(holds.settings, key)
     try:
-        return AgentRead(Agent.model_validate(table), held)
+        return AgentRead(Agent.model_validate(table), holds)
     except ValidationError as error:
         reason = str(problems_of(error, Agent)[0])
-        if "model" in shared and "model" not in held.given:
-            reason += f": the file's is for another provider than {held.sources['provider']} names"
+        if "model" in shared and "model" not in holds.given:
+            reason += f": the file's is for another provider than {holds.sources['provider']} names"
         raise ConfigError(str(path), reason) from error
 
 

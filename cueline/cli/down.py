@@ -46,7 +46,7 @@ def down(ctx: typer.Context, *, log: LogOption = DEFAULT_LOG, as_json: JsonOptio
     if record is None:
         typer.echo(json.dumps(None) if as_json else "nothing is up for this log")
         return
-    grace_seconds = outside_of(ctx).held().settings.grace_seconds
+    grace_seconds = outside_of(ctx).effective().settings.grace_seconds
     if not (record.lives and _takes_it_down(record, grace_seconds)):
         opened.run(_end_orphans(log, record))
     record_path(log).unlink(missing_ok=True)

@@ -131,7 +131,7 @@ def _with_time_to_answer(agent: "AgentSpec", wish: "Wish", outside: "Outside") -
 
     if APPROVAL_SECONDS in agent.limit_sources:
         return agent
-    approval = outside.held().settings.approval
+    approval = outside.effective().settings.approval
     policy = with_time_to_answer(agent.policy, approval, attended=wish.attended)
     if any(faults(policy)):
         return agent  # a reminder, or the grant that comes by itself, would come too late

@@ -43,7 +43,7 @@ class Outside:
 
         self.secrets.update(secret_names(agent))
 
-    def held(self) -> "Effective":
+    def effective(self) -> "Effective":
         """Return what holds where neither a flag nor an agent says anything.
 
         Raises:
@@ -67,7 +67,7 @@ def read(config: Path | None) -> Outside:
 
     file = {} if path is None else from_file(path)
     outside = Outside(path, from_environment(os.environ), file)
-    settings = outside.held().settings
+    settings = outside.effective().settings
     outside.secrets.update(settings.secrets, filter(None, [settings.key_variable]))
     return outside
 

@@ -65,10 +65,11 @@ def show(
     from cueline.agent import read_agent
 
     outside = outside_of(ctx)
-    held = outside.held()
+    effective = outside.effective()
     if agent is not None:
-        held = read_agent(agent, over=(outside.environment,), under=(outside.file,)).held
-    shown = [each for each in settings_of(held) if not only_set or each.key in held.given]
+        over, under = (outside.environment,), (outside.file,)
+        effective = read_agent(agent, over=over, under=under).effective
+    shown = [each for each in settings_of(effective) if not only_set or each.key in effective.given]
     if as_json:
         settings = {each.key: each._asdict() for each in shown}
         file = None if outside.path is None else str(outside.path)
@@ -92,17 +93,17 @@ def _aligned(rows: list[tuple[str, str, str]]) -> Iterator[str]:
         yield f"{key:<{widths[0]}}  {value:<{min(widths[1], _WIDEST)}}  {source}"
 
 
-def settings_of(held: "Effective") -> Iterator[Setting]:
-    """Tell every setting of *held*."""
+def settings_of(effective: "Effective") -> Iterator[Setting]:
+    """Tell every setting that is in effect."""
     from cueline.config.leaf import leaves
     from cueline.config.settings import APPROVAL_SECONDS
 
-    table = held.settings.model_dump(mode="json")
+    table = effective.settings.model_dump(mode="json")
     for key, leaf in leaves().items():
         value: Any = table
         for part in key.split("."):
             value = value[part]
-        source = held.sources.get(key, "default")
-        if key == APPROVAL_SECONDS and key not in held.given:
+        source = effective.sources.get(key, "default")
+        if key == APPROVAL_SECONDS and key not in effective.given:
             value, source = None, "[approval] decides"
         yield Setting(key, value, source, leaf.variable)

@@ -71,7 +71,7 @@ def wish_of(
         address=address,
         attended=is_attended() and not detach and not as_json,
         as_json=as_json,
-        grace_seconds=outside_of(ctx).held().settings.grace_seconds,
+        grace_seconds=outside_of(ctx).effective().settings.grace_seconds,
     )
 
 
@@ -97,12 +97,12 @@ def prepared(file: Path, ask: Ask, outside: Outside) -> StartAsked:
         ToolImportError: make the tool importable.
     """
     over = (from_flags(ask.flags), outside.environment)
-    agent, held = read_agent(file, over=over, under=(outside.file,))
+    agent, effective = read_agent(file, over=over, under=(outside.file,))
     outside.note(agent)
-    sources = {key: at for key, at in held.sources.items() if key.partition(".")[0] in SHARED}
+    sources = {key: at for key, at in effective.sources.items() if key.partition(".")[0] in SHARED}
     policy = agent.policy
-    if APPROVAL_SECONDS not in held.given:
-        policy = with_time_to_answer(policy, held.settings.approval, attended=ask.attended)
+    if APPROVAL_SECONDS not in effective.given:
+        policy = with_time_to_answer(policy, effective.settings.approval, attended=ask.attended)
     if ask.require_approval and "sensitive" not in policy.approval:
         # Beside what else is asked for, not in its place.
         profiles = dict.fromkeys((*policy.approval, "sensitive"))

@@ -100,7 +100,7 @@ def up(
                 hosts=hosts,
                 runners=runners,
                 recover=chosen,
-                grace_seconds=outside_of(ctx).held().settings.grace_seconds,
+                grace_seconds=outside_of(ctx).effective().settings.grace_seconds,
             )
         case _:
             raise typer.BadParameter(f"{recover!r} is neither `all` nor `none`")

@@ -35,10 +35,10 @@ def effective(*layers: Layer) -> Effective:
             given[key] = (
                 _both(given[key], each) if key in given and key in ADDED else (given.get(key, each))
             )
-    held = Effective(Settings.model_validate(_nested(given)), given)
-    for key, reason in faults(held.settings.policy):
+    holds = Effective(Settings.model_validate(_nested(given)), given)
+    for key, reason in faults(holds.settings.policy):
         raise _apart(f"policy.{key}", reason, given)
-    return held
+    return holds
 
 
 def _apart(key: str, reason: str, given: Layer) -> ConfigError:
