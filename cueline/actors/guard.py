@@ -70,11 +70,11 @@ class Guards:
 
     def let_go(self, state: SessionState) -> bool:
         """Whether something that is kept back may be tried now."""
-        if not state.held:
+        if not state.kept_back:
             return False
         return any(
             self._breakers.admission(guard, self._key(effect)).answer != "wait"
-            for effect, guard in self._held(state)
+            for effect, guard in self._kept_back(state)
         )
 
     async def probe(self, asked: AskProbe) -> Sequence[SessionEvent]:
@@ -116,12 +116,12 @@ class Guards:
             if (guard := self._tool(call.effect, state)) is not None:
                 yield call.effect, guard
 
-    def _held(self, state: SessionState) -> Iterator[tuple[str, Guard]]:
+    def _kept_back(self, state: SessionState) -> Iterator[tuple[str, Guard]]:
         model = state.turn.model
-        held = {call.effect for call in state.open_calls if call.held}
-        if model is not None and model.held:
-            held.add(model.effect)
-        return ((effect, guard) for effect, guard in self._asking(state) if effect in held)
+        kept = {call.effect for call in state.open_calls if call.kept_back}
+        if model is not None and model.kept_back:
+            kept.add(model.effect)
+        return ((effect, guard) for effect, guard in self._asking(state) if effect in kept)
 
     def _model(self, fallback: int) -> Guard:
         if fallback == 0:

@@ -229,7 +229,7 @@ def possible(shell):
         *[resume] * (1 + 6 * bool(state.hold)),
         *[say] * (2 + 6 * (state.status is Status.IDLE)),
         *[crash] * 2,
-        *[close_a_breaker] * (2 * bool(state.held)),
+        *[close_a_breaker] * (2 * bool(state.kept_back)),
         *[share_the_budget] * (4 * shell.state.limited),
         pause,
         come_late,

@@ -23,7 +23,7 @@ def asked_next(state: SessionState, model: ModelCall) -> int | None:
     """Return which model the open call is put to now; None when to none, or it has been."""
     if model.phase == "given_up":
         return next_fallback(state, model)
-    if model.held is not None:
+    if model.kept_back is not None:
         return next_fallback(state, model) if state.agent.breaker.on_open == "fallback" else None
     return model.fallback if model.phase == "retry" and model.retry_at is None else None
 
@@ -46,6 +46,6 @@ def changed(state: SessionState, fallback: int) -> PromptPrefixChanged | None:
 
 def _why(state: SessionState) -> str:
     model = state.turn.model
-    if model is not None and model.held is not None:
-        return f": {model.held.why}"
+    if model is not None and model.kept_back is not None:
+        return f": {model.kept_back.why}"
     return f": {model.error}" if model is not None and model.phase == "given_up" else ""

@@ -15,7 +15,7 @@ from cueline.deciders.session.limit import spoken
 from cueline.deciders.session.permission import on_open
 from cueline.deciders.session.recovery import degrades, lost, told_in_doubt
 from cueline.deciders.session.state import LIVE, MAX_TAKEOVERS, SessionState, Status
-from cueline.deciders.session.turn import Approval, Call, Held, ModelCall
+from cueline.deciders.session.turn import Approval, Call, KeptBack, ModelCall
 from cueline.deciders.session.wait import in_flight, next_deadline, wait_of
 from cueline.events.session import (
     ApprovalResolved,
@@ -128,8 +128,8 @@ def _closed(state: SessionState, call: Call) -> SessionEvent | None:
         return ToolSkipped(effect=call.effect, reason=call.problem, rule=rule)
     if state.steered:
         return ToolSkipped(effect=call.effect, reason=STEERED)
-    if call.held is not None and on_open(state, call) == "fallback":
-        why = f"circuit_open: {call.held.why}"
+    if call.kept_back is not None and on_open(state, call) == "fallback":
+        why = f"circuit_open: {call.kept_back.why}"
         return ToolSkipped(effect=call.effect, reason=why, degraded=degrades(state, call))
     return None
 
@@ -159,16 +159,16 @@ def _paused(state: SessionState) -> SessionWaiting | None:
     """Have a person decide what a breaker that is open is to mean, if the agent says so."""
     model = state.turn.model
     for call in state.turn.calls:
-        if call.held and call.phase != "closed" and on_open(state, call) == "pause":
-            return _pause(state, call.held)
-    if model is not None and model.held and state.agent.breaker.on_open == "pause":
-        return _pause(state, model.held)
+        if call.kept_back and call.phase != "closed" and on_open(state, call) == "pause":
+            return _pause(state, call.kept_back)
+    if model is not None and model.kept_back and state.agent.breaker.on_open == "pause":
+        return _pause(state, model.kept_back)
     return None
 
 
-def _pause(state: SessionState, held: Held) -> SessionWaiting:
+def _pause(state: SessionState, kept_back: KeptBack) -> SessionWaiting:
     until = next_deadline(state)
-    return SessionWaiting(kind="operator", why=f"error: {held.why}", deadline_at=until)
+    return SessionWaiting(kind="operator", why=f"error: {kept_back.why}", deadline_at=until)
 
 
 def _again(state: SessionState, model: ModelCall) -> SessionEvent | None:

@@ -23,7 +23,7 @@ from cueline.deciders.session.state import (
     Status,
     Wait,
 )
-from cueline.deciders.session.turn import Call, Held, ModelCall, Reach, Room
+from cueline.deciders.session.turn import Call, KeptBack, ModelCall, Reach, Room
 from cueline.events.session import (
     SessionForked,
     SessionStarted,
@@ -132,17 +132,18 @@ def waited(state: SessionState, event: SessionWaiting) -> SessionState:
         calls = tuple(_unreached(c, event, event.deadline_at) for c in state.turn.calls)
         return replace(rested, turn=replace(state.turn, calls=calls))
     if event.kind == "breaker" and event.effects and event.deadline_at is not None:
-        kept = replace(rested, account=unstarted(state)) if event.reserved else rested
-        return _kept_back(kept, event.effects, Held(event.deadline_at, event.why))
+        if event.reserved:
+            rested = replace(rested, account=unstarted(state))
+        return _keep_back(rested, event.effects, KeptBack(event.deadline_at, event.why))
     return rested
 
 
-def _kept_back(state: SessionState, effects: tuple[str, ...], held: Held) -> SessionState:
+def _keep_back(state: SessionState, effects: tuple[str, ...], kept_back: KeptBack) -> SessionState:
     turn, model = state.turn, state.turn.model
     if model is not None and model.effect in effects:
-        model = replace(model, held=held)
+        model = replace(model, kept_back=kept_back)
     calls = tuple(
-        replace(c, held=held) if c.effect in effects and c.phase != "closed" else c
+        replace(c, kept_back=kept_back) if c.effect in effects and c.phase != "closed" else c
         for c in turn.calls
     )
     return replace(state, turn=replace(turn, model=model, calls=calls))
@@ -161,8 +162,8 @@ def continued(state: SessionState, by: str, at: datetime | None) -> SessionState
         model = replace(model, retry_at=None, rests=False)
     if model is not None and model.room is not None and _passed(model.room.until, at):
         model = replace(model, room=None)
-    if model is not None and _let_go(model.held, by, at):
-        model = replace(model, held=None)
+    if model is not None and _let_go(model.kept_back, by, at):
+        model = replace(model, kept_back=None)
     calls = tuple(_tried_again(call, by, at) for call in state.turn.calls)
     status = state.status
     if state.waiting is not None:
@@ -176,15 +177,15 @@ def continued(state: SessionState, by: str, at: datetime | None) -> SessionState
     return seen(goes_on, at)
 
 
-def _let_go(held: Held | None, by: str, at: datetime | None) -> bool:
+def _let_go(kept_back: KeptBack | None, by: str, at: datetime | None) -> bool:
     """Whether a breaker may be asked again: it is time, or it is known to have closed."""
-    return held is not None and (by == "breaker" or _passed(held.until, at))
+    return kept_back is not None and (by == "breaker" or _passed(kept_back.until, at))
 
 
 def _tried_again(call: Call, by: str, at: datetime | None) -> Call:
     """Return the call without what it need not wait for any more: all of it at once (I14)."""
-    if _let_go(call.held, by, at):
-        call = replace(call, held=None)
+    if _let_go(call.kept_back, by, at):
+        call = replace(call, kept_back=None)
     if call.phase == "retry" and _passed(call.retry_at, at):
         call = replace(call, phase="requested", retry_at=None, rests=False)
     if call.reach is not None and call.unreached:

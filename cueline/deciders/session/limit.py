@@ -218,11 +218,11 @@ def raised(state: SessionState, event: LimitRaised) -> SessionState:
     limits = state.meter.limits.model_copy(update=higher)
     shares = tuple([each for each in state.meter.shares if each[0] not in higher])
     meter = replace(state.meter, limits=limits, shares=shares, asked=asked)
-    if held(state):
+    if held_at_limit(state):
         state = replace(state, hold=None, account=released_first(state))
     return seen(room_made(replace(state, meter=meter)), meter.seen_at)
 
 
-def held(state: SessionState) -> bool:
+def held_at_limit(state: SessionState) -> bool:
     """Whether it is for a limit that the session is held."""
     return state.hold is not None and state.hold.why.startswith(LIMIT)

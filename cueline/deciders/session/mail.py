@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from cueline.deciders import prompt
 from cueline.deciders.session.budget import released_first, room_made, with_news
-from cueline.deciders.session.limit import held, raise_asked, seen
+from cueline.deciders.session.limit import held_at_limit, raise_asked, seen
 from cueline.deciders.session.question import answered
 from cueline.deciders.session.state import Hold, Mail, SessionState, Status, Stop
 from cueline.deciders.session.turn import Call, ModelCall
@@ -65,7 +65,7 @@ def _decided(state: SessionState, event: MessageReceived) -> SessionState:
 
 def _said(state: SessionState, version: int, message: MessageSent) -> SessionState:
     said = prompt.fingerprint(prompt.user_message(message.text))
-    if held(state):
+    if held_at_limit(state):
         state = replace(state, hold=None, account=released_first(state))
     return replace(
         state,
@@ -76,7 +76,7 @@ def _said(state: SessionState, version: int, message: MessageSent) -> SessionSta
 
 def _paused(state: SessionState, why: str) -> SessionState:
     """Hold the session; also one at its limit, which the next message would let go on."""
-    if state.stop is not None or (state.hold and not held(state)):
+    if state.stop is not None or (state.hold and not held_at_limit(state)):
         return state
     return replace(state, hold=Hold(why))
 
@@ -93,16 +93,16 @@ def _resumed(state: SessionState) -> SessionState:
     model = turn.model
     if model is not None and model.phase in ("given_up", "retry") and not model.fatal:
         model = replace(ModelCall(model.effect, model.attempt, "retry"), error=model.error)
-    if model is not None and model.held:
-        model = replace(model, held=None)
+    if model is not None and model.kept_back:
+        model = replace(model, kept_back=None)
     calls = tuple(_tried_now(call) for call in turn.calls)
     return replace(state, hold=None, turn=replace(turn, model=model, calls=calls), takeovers=0)
 
 
 def _tried_now(call: Call) -> Call:
     """Leave whatever the call waits for, as a person wishes who does not want to."""
-    if call.reach or call.held:
-        call = replace(call, reach=None, held=None)
+    if call.reach or call.kept_back:
+        call = replace(call, reach=None, kept_back=None)
     if call.phase == "retry":
         return replace(call, phase="requested", retry_at=None, rests=False)
     return call

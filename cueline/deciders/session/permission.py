@@ -6,14 +6,14 @@ from cueline.deciders.session.turn import Call, ModelCall, Question
 
 def may_ask(state: SessionState, model: ModelCall) -> bool:
     """Whether the request may go out now."""
-    free = not state.hold and not state.stop and model.held is None
+    free = not state.hold and not state.stop and model.kept_back is None
     paid = model.room is None and not state.account.bills
     return free and paid and model.phase == "requested"
 
 
 def may_start(state: SessionState, call: Call) -> bool:
     """Whether the call may be given to a runner now."""
-    free = not state.hold and not state.stop and not state.steered and call.held is None
+    free = not state.hold and not state.stop and not state.steered and call.kept_back is None
     fit = call.phase == "requested" and call.allowed and call.problem is None
     return free and fit and startable(state, call)
 

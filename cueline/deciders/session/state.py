@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from cueline.deciders.policy import Standing, ToolGate
 from cueline.deciders.session.meter import Account, Meter
-from cueline.deciders.session.turn import Call, Held, Turn
+from cueline.deciders.session.turn import Call, KeptBack, Turn
 from cueline.events.agent import AgentSpec, ToolSpec
 from cueline.events.budget import Allowance
 from cueline.events.inbox import Lane
@@ -165,11 +165,13 @@ class SessionState(Struct, frozen=True):
         return self.takeovers >= MAX_TAKEOVERS and self.hold is not None
 
     @property
-    def held(self) -> tuple[Held, ...]:
+    def kept_back(self) -> tuple[KeptBack, ...]:
         """What breakers keep back."""
         model = self.turn.model
-        held = [call.held for call in self.turn.calls if call.held and call.phase != "closed"]
-        return (model.held, *held) if model is not None and model.held else tuple(held)
+        kept = [
+            call.kept_back for call in self.turn.calls if call.kept_back and call.phase != "closed"
+        ]
+        return (model.kept_back, *kept) if model is not None and model.kept_back else tuple(kept)
 
     @property
     def limited(self) -> bool:

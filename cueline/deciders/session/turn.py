@@ -12,7 +12,7 @@ from cueline.events.message import Arguments
 from cueline.events.session import Verdict
 
 
-class Held(Struct, frozen=True):
+class KeptBack(Struct, frozen=True):
     """A breaker keeps an effect back, which therefore never went out."""
 
     until: datetime
@@ -50,7 +50,7 @@ class ModelCall(Struct, frozen=True):
     """Why it was given up."""
     fatal: bool = False
     """Nobody can mend it."""
-    held: Held | None = None
+    kept_back: KeptBack | None = None
     granted: bool = False
     """The ledger holds what it may cost."""
     room: Room | None = None
@@ -158,7 +158,7 @@ class Call(Struct, frozen=True):
     ruling: Ruling | None = None
     """What a person said of a call in doubt."""
     reach: Reach | None = None
-    held: Held | None = None
+    kept_back: KeptBack | None = None
 
     @property
     def repeatable(self) -> bool:

@@ -41,8 +41,8 @@ def wait_of(state: SessionState) -> Wait | None:
         recorded = state.waiting is not None and state.waiting.kind == "runner"
         why = state.waiting.why if state.waiting and recorded else "no runner can be reached"
         return Wait("runner", why, until)
-    if state.held:
-        return Wait("breaker", state.held[0].why, until)
+    if state.kept_back:
+        return Wait("breaker", state.kept_back[0].why, until)
     if _times_of_effects(state):
         return Wait("retry", "a failed attempt is tried again", until)
     return None
@@ -66,8 +66,8 @@ def _times_of_effects(state: SessionState) -> list[datetime]:
     times, model = [], state.turn.model
     if model is not None and model.retry_at is not None:
         times.append(model.retry_at)
-    if model is not None and model.held is not None:
-        times.append(model.held.until)
+    if model is not None and model.kept_back is not None:
+        times.append(model.kept_back.until)
     if model is not None and model.room is not None and model.room.until is not None:
         times.append(model.room.until)
     for call in state.turn.calls:
@@ -75,8 +75,8 @@ def _times_of_effects(state: SessionState) -> list[datetime]:
             continue
         if call.retry_at is not None:
             times.append(call.retry_at)
-        if call.held is not None:
-            times.append(call.held.until)
+        if call.kept_back is not None:
+            times.append(call.kept_back.until)
         if call.reach is not None and call.unreached:
             times.append(call.reach.until)
         if call.approval is not None and call.asking:
@@ -114,7 +114,7 @@ def _in_hand(state: SessionState) -> bool:
 
 
 def _is_busy(model: ModelCall) -> bool:
-    if model.held is not None:
+    if model.kept_back is not None:
         return False
     if model.phase == "requested":
         return model.room is None
@@ -125,7 +125,7 @@ def _busy(state: SessionState, call: Call) -> bool:
     if call.asking:
         # Not at rest before people were told: a host may die before it does that.
         return state.steered or any(at is None for _, _, at in untold(state, call))
-    if call.unreached or call.held is not None:
+    if call.unreached or call.kept_back is not None:
         return False
     if call.phase == "retry":
         return not call.rests
