@@ -28,6 +28,7 @@ TOLD = 10_000
 # A little less than the tool's own, so that what was printed can still be told.
 LONGEST = TIMEOUT_SECONDS - 10
 UNHEARD = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+OPEN_FILES = "/proc/self/fd" if LINUX else "/dev/fd"
 KILL_SECONDS = 3.0
 """What is not gone by then, as another user's process, is left to the worker's guardian."""
 
@@ -142,8 +143,7 @@ def stand_by(command: int, control: int) -> NoReturn:
     """Wait for the end of *command*, or of *control*; kill what is left, and end likewise."""
     try:
         # All else is the command's and the worker's, who wait for its end.
-        os.closerange(0, control)
-        os.closerange(control + 1, os.sysconf("SC_OPEN_MAX"))
+        close_all_but(control)
         signals = watch_children()
         signal.raise_signal(signal.SIGCHLD)  # it may have ended before
         code = guard(command, control, signals)
@@ -157,6 +157,13 @@ def stand_by(command: int, control: int) -> NoReturn:
         os._exit(code or 0)
     finally:
         os._exit(1)
+
+
+def close_all_but(kept: int) -> None:
+    """Close what is open, and not all that could be: that may be a billion, one by one."""
+    for name in os.listdir(OPEN_FILES):  # noqa: PTH208 - only the names, and quickly
+        if (descriptor := int(name)) != kept:
+            os.closerange(descriptor, descriptor + 1)  # the folder's own is closed already
 
 
 def follow(process: subprocess.Popen[bytes], printed: Printed, deadline: float) -> bool:

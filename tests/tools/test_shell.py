@@ -46,6 +46,19 @@ def test_a_command_that_tells_its_parent_to_end_ends_by_itself(run, signal):
     assert f"[killed by SIG{signal}]" == run(f"kill -{signal} $$")
 
 
+def test_no_more_files_are_closed_than_are_open(run, monkeypatch):
+    """A system may let a billion be open, and Python may have to close them one by one."""
+    close = os.closerange
+
+    def one_by_one(first, end):
+        assert end - first == 1
+        close(first, end)
+
+    monkeypatch.setattr(os, "closerange", one_by_one)
+
+    assert "[exit status 0]" == run("true")
+
+
 def test_a_command_has_no_input(run):
     assert "[exit status 0]" == run("cat")
 
