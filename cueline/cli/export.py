@@ -1,12 +1,10 @@
 """`cueline export`: a session as JSON."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cueline.cli import opened
-from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
 from cueline.console.text import json_of
 
@@ -36,18 +34,14 @@ def export(
     as_json: JsonOption = True,  # noqa: ARG001 - every command takes it; this one prints nothing else
 ) -> None:
     """Export a session."""
-    raise typer.Exit(opened.run(_export(log, session, events=events)))
-
-
-async def _export(log: Path, name: str, *, events: bool) -> Exit:
     from cueline.cli.document import document, event_document
-    from cueline.cli.reading import past_of, session_in
+    from cueline.cli.reading import read_past
 
-    async with session_in(log, name) as followed:
-        past, code = await past_of(followed)
-        if events:
-            for recorded, fact in past:
-                typer.echo(json_of(event_document(recorded, fact)))
-        else:
-            typer.echo(json_of(document(followed, past), indent=2))
-        return code
+    # Printed when the loop is over: Ctrl-C ends it at once.
+    followed, past, code = opened.run(read_past(log, session))
+    if events:
+        for recorded, fact in past:
+            typer.echo(json_of(event_document(recorded, fact)))
+    else:
+        typer.echo(json_of(document(followed, past), indent=2))
+    raise typer.Exit(code)

@@ -35,6 +35,19 @@ async def session_in(log: Path, name: str) -> AsyncIterator[Followed]:
         yield Followed(stream, journal_of(store))
 
 
+async def read_past(
+    log: Path, name: str, until: int | None = None, *, last: int | None = None
+) -> tuple[Followed, Past, Exit]:
+    """Return the session that *name* stands for as it was read, and its past; see `past_of`.
+
+    Raises:
+        UnknownSessionError: there is none; the message names some that are like it.
+        LogUnavailableError: the log cannot be read.
+    """
+    async with session_in(log, name) as followed:
+        return followed, *await past_of(followed, until, last=last)
+
+
 async def past_of(
     followed: Followed, until: int | None = None, *, last: int | None = None
 ) -> tuple[Past, Exit]:

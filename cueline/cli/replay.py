@@ -1,6 +1,5 @@
 """`cueline replay`: rebuild a session's state from the log, and check its decisions."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -42,25 +41,21 @@ def replay(
     as_json: JsonOption = False,
 ) -> None:
     """Replay a session."""
-    raise typer.Exit(opened.run(_replay(log, session, to, check=check, as_json=as_json)))
-
-
-async def _replay(log: Path, name: str, to: int | None, *, check: bool, as_json: bool) -> Exit:
     from cueline.cli.checking import first_difference
-    from cueline.cli.reading import past_of, session_in
+    from cueline.cli.reading import read_past
     from cueline.errors import RejectedError
     from cueline.events.stream import shown
 
-    async with session_in(log, name) as followed:
-        past, code = await past_of(followed, to, last=None if check else 0)
-        if to is not None and followed.version < to and code is Exit.DONE:
-            raise RejectedError(shown(followed.stream), f"its last version is {followed.version}")
-        if not check:
-            _print_state(followed, as_json=as_json)
-            return code
-        steps, difference = first_difference(followed.stream, past, whole=to is None)
-        _print_check(followed, steps, difference, as_json=as_json)
-        return Exit.FAILED if difference else code
+    # Decided again when the loop is over: Ctrl-C ends it at once.
+    followed, past, code = opened.run(read_past(log, session, to, last=None if check else 0))
+    if to is not None and followed.version < to and code is Exit.DONE:
+        raise RejectedError(shown(followed.stream), f"its last version is {followed.version}")
+    if not check:
+        _print_state(followed, as_json=as_json)
+        raise typer.Exit(code)
+    steps, difference = first_difference(followed.stream, past, whole=to is None)
+    _print_check(followed, steps, difference, as_json=as_json)
+    raise typer.Exit(Exit.FAILED if difference else code)
 
 
 def _print_state(followed: "Followed", *, as_json: bool) -> None:

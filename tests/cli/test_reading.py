@@ -1,11 +1,13 @@
 """`list`, `tail`, `replay`, `export` and `audit`."""
 
 import json
+import os
+import signal
 from datetime import datetime
 
 import pytest
 
-from cueline.cli import opened
+from cueline.cli import checking, document, opened
 from cueline.console.text import date_time
 from cueline.projections.views import views_path
 
@@ -195,6 +197,28 @@ def test_events_are_exported_as_lines(finished):
     events = [json.loads(line) for line in lines]
     assert finished.types("one") == [event["type"] for event in events]
     assert list(range(1, len(events) + 1)) == [event["version"] for event in events]
+
+
+@pytest.mark.parametrize(
+    ("words", "module", "work"),
+    [
+        (["export"], document, "document"),
+        (["export", "--events"], document, "event_document"),
+        (["replay", "--check"], checking, "first_difference"),
+    ],
+)
+def test_who_will_not_wait_may_interrupt(finished, monkeypatch, words, module, work):
+    done = getattr(module, work)
+
+    def interrupted(*args, **options):
+        os.kill(os.getpid(), signal.SIGINT)
+        return done(*args, **options)
+
+    monkeypatch.setattr(module, work, interrupted)
+
+    told = finished(*words, "one")
+
+    assert (130, "") == (told.exit_code, told.stdout)
 
 
 def test_events_are_audited_by_what_is_asked(asking):
