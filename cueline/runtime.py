@@ -125,6 +125,8 @@ class Runtime:
             RejectedError: there is a session of that id, or the tree is too deep or too large.
             UnknownSessionError: there is no such parent.
             SessionFinishedError: the parent has ended.
+            UnknownOutcomeError: it may be recorded; who gave it an id can `resume` that.
+            LogUnavailableError: the log cannot be used; do what the message says.
         """
         spec = recorded(agent)
         asked = StartAsked(
@@ -158,6 +160,8 @@ class Runtime:
             ConfigError: mend the setting, folder or variable that it names; nothing was
                 recorded.
             ToolImportError: make the tool importable again; nothing was recorded.
+            UnknownOutcomeError: resume it again.
+            LogUnavailableError: the log cannot be used; do what the message says.
         """
         stream = session_stream(id)
         session = self._session(stream)

@@ -130,6 +130,7 @@ class Session:
             RejectedError: it was asked to stop; likewise.
             KeyReusedError: something else was said with this key.
             UnknownOutcomeError: send it again, with the same key if it had one.
+            LogUnavailableError: the log cannot be used; do what the message says.
         """
         message = MessageSent(lane=lane, text=text)
         await self._say(message, key=None if key is None else f"send.{key}")
@@ -173,7 +174,7 @@ class Session:
         """End it: tools get 5 s, are terminated, and killed 5 s later.
 
         Raises:
-            UnknownSessionError: there is no such session.
+            UnknownSessionError: there is no such session; and what `send` raises of the log.
         """
         state = await self._state()
         if not state.finished and not will_stop(state, await self._unread(state)):
