@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from cueline.actors.background import Trouble, told_of_trouble
-from cueline.actors.family import child_of
+from cueline.actors.family import Parents
 from cueline.actors.fold import fold
 from cueline.actors.inbox import asked_agent, new_id, unread_of
 from cueline.actors.owner import check_resume, owner_of
@@ -88,6 +88,7 @@ class Runtime:
     def __init__(self, log: Log, here: Here) -> None:
         self._log = log
         self._here = here
+        self._parents = Parents(log.journal())
 
     async def start(
         self,
@@ -138,8 +139,7 @@ class Runtime:
             asked_at=self._log.clock.now(),
         )
         if parent is not None:
-            name = session_stream(parent)
-            asked = await child_of(self._log.journal(), name, asked)
+            asked = await self._parents.child_of(session_stream(parent), asked)
             check_limits(spec, asked.allowances)
         stream = await self._log.ask_start(new_id() if id is None else id, asked)
         self._here.scope.add(stream)

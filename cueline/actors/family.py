@@ -4,6 +4,7 @@ Each is one append with the line in the parent's inbox, so that no crash comes
 between them (I7).
 """
 
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Sequence
 from decimal import Decimal
 from typing import cast
@@ -22,21 +23,48 @@ from cueline.events.fact import Fact
 from cueline.events.inbox import ChildAsked, ChildEnded, StartAsked
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.session import ModelFailed, ModelReplied, ReservationClosed, SessionEvent
-from cueline.events.store import ANY
+from cueline.events.store import ANY, NO_STREAM
 from cueline.events.stream import shown, sibling
 from cueline.events.tree import DescendantAsked
 
+KEPT = 100
+"""So many parents are kept folded; the one that was asked longest ago goes first."""
 
-async def child_of(journal: Journal, parent: str, asked: StartAsked) -> StartAsked:
-    """Return *asked* as a child of the session *parent*, whose limits are the child's, too.
 
-    Raises:
-        UnknownSessionError: there is no such parent.
-        SessionFinishedError: the parent has ended.
-        RejectedError: the tree would be deeper than the parent's `max_depth`.
+class Parents:
+    """Sessions as they stood when the last child of each was asked for.
+
+    Each child leaves facts in its parent's stream: to read them all for the
+    next one would have a child cost the more, the more there were before.
     """
-    begun = await asked_for(journal, parent)
-    state, _ = await fold(journal, parent, SESSION, session_of(parent))
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._folded: OrderedDict[str, tuple[SessionState, int]] = OrderedDict()
+
+    async def child_of(self, parent: str, asked: StartAsked) -> StartAsked:
+        """Return *asked* as a child of the session *parent*, whose limits are the child's, too.
+
+        Raises:
+            UnknownSessionError: there is no such parent.
+            SessionFinishedError: the parent has ended.
+            RejectedError: the tree would be deeper than the parent's `max_depth`.
+        """
+        begun = await asked_for(self._journal, parent)
+        return _child_of(await self._state(parent), begun, asked)
+
+    async def _state(self, stream: str) -> SessionState:
+        known, version = self._folded.get(stream, (session_of(stream), NO_STREAM))
+        folded = await fold(self._journal, stream, SESSION, known, version)
+        self._folded[stream] = folded
+        self._folded.move_to_end(stream)
+        if len(self._folded) > KEPT:
+            self._folded.popitem(last=False)
+        return folded[0]
+
+
+def _child_of(state: SessionState, begun: StartAsked, asked: StartAsked) -> StartAsked:
+    parent = state.stream
     if state.finished:
         raise SessionFinishedError(shown(parent), f"the session has ended: {state.status}")
     # Nobody may have taken it up yet; then it has what it was asked for with.

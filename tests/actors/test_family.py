@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from cueline.actors.family import child_of
+from cueline.actors.family import Parents
 from cueline.deciders.session import Status
 from cueline.errors import (
     ProviderRefusedError,
@@ -41,17 +41,30 @@ def scene(replies=None, **limits):
     return place
 
 
-async def asked(place, parent=SESSION, **limits):
+async def asked(place, parent=SESSION, *, parents=None, **limits):
     agent = place.agent.model_copy(update={"limits": Limits(**limits)})
     wish = StartAsked(agent=agent, goal="help", asked_at=place.clock.now())
-    return await child_of(place.outside.journal, parent, wish)
+    return await (parents or Parents(place.outside.journal)).child_of(parent, wish)
 
 
-async def spawn(place, name="c", parent=SESSION, *, stays=False, **limits):
+async def spawn(place, name="c", parent=SESSION, *, stays=False, parents=None, **limits):
     """Ask for a child of a session, and return its stream."""
-    wish = await asked(place, parent, **limits)
+    wish = await asked(place, parent, parents=parents, **limits)
     fields = {n: getattr(wish, n) for n in ("parent", "root", "depth", "allowances")}
     return await place.outside.start(name, wish.agent, "help", open=stays, **fields)
+
+
+class CountedStore:
+    """A log that counts the events of the parent that are read."""
+
+    def __init__(self, store):
+        self._store = store
+        self.read_events = 0
+
+    async def read(self, stream, *range_):
+        async for recorded in self._store.read(stream, *range_):
+            self.read_events += stream == SESSION
+            yield recorded
 
 
 async def of_kind(place, kind, stream=SESSION):
@@ -69,6 +82,38 @@ async def test_a_parent_is_told_of_its_child_and_of_what_it_spent(limits):
     (settled,) = await of_kind(place, ChildSettled)
     assert ("completed", 8 * CENT) == (settled.status, settled.usd)
     assert 1 == len(await of_kind(place, SessionCompleted, CHILD))
+
+
+async def test_a_child_costs_no_more_to_ask_for_the_more_there_were_before():
+    place = scene({(1, 1): says("done")})
+    await place.begin(open=True)
+    store = CountedStore(place.outside.store)
+    parents, read = Parents(place.outside.journal_on(store)), []
+    for number in range(5):
+        before = store.read_events
+        await spawn(place, f"c{number}", parents=parents)
+        read.append(store.read_events - before)
+        await place.world()
+
+    assert 5 == len(await of_kind(place, ChildSettled))
+    assert 1 == len(set(read[1:]))
+
+
+async def test_a_parent_is_asked_as_it_is_by_now():
+    place = scene({(1, 1): says("done")}, max_cost=Decimal(1))
+    await place.begin(open=True)
+    parents = Parents(place.outside.journal)
+    await spawn(place, parents=parents)
+    await place.outside.say(SESSION, RaiseAsked(max_cost=Decimal(5)))
+    await place.world()
+
+    raised = await asked(place, parents=parents)
+    await place.outside.say(SESSION, StopAsked())
+    await place.world()
+
+    assert [Decimal(5)] == [each.max_cost for each in raised.allowances]
+    with pytest.raises(SessionFinishedError):
+        await asked(place, parents=parents)
 
 
 async def with_a_child_that_nobody_drives():

@@ -4,7 +4,7 @@ import asyncio
 from decimal import Decimal
 from random import Random
 
-from cueline.actors.family import child_of
+from cueline.actors.family import Parents
 from cueline.deciders.session import Status
 from cueline.errors import (
     LogUnavailableError,
@@ -113,7 +113,7 @@ class Troubled:
             agent, parent = self._agent(), self.chance.choice(self.streams)
             wish = StartAsked(agent=agent, goal="help", asked_at=self.clock.now())
             try:
-                wish = await child_of(self.outside.journal, parent, wish)
+                wish = await Parents(self.outside.journal).child_of(parent, wish)
             except RejectedError:
                 continue  # its parent has not begun, or has ended
             place = {n: getattr(wish, n) for n in ("parent", "root", "depth", "allowances")}
