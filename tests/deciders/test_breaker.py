@@ -202,7 +202,10 @@ def test_a_limit_of_the_rate_that_says_when_does_not_count():
     given(*[COUNTED] * 4).when(fail(kind="rate_limited", retry_after=1.0)).then_nothing()
 
 
-@pytest.mark.parametrize(("kind", "retry_after"), [("rate_limited", None), ("overloaded", 1.0)])
+# Of no time at all nothing is held: but for the count, nothing would slow anybody down.
+@pytest.mark.parametrize(
+    ("kind", "retry_after"), [("rate_limited", None), ("rate_limited", 0.0), ("overloaded", 1.0)]
+)
 def test_any_other_failure_counts_whether_it_says_when_or_not(kind, retry_after):
     past = given(*[COUNTED] * 4).when(fail(kind=kind, retry_after=retry_after))
 
