@@ -11,7 +11,7 @@ from cueline.actors.foreign import foreign
 from cueline.actors.model import ModelRequest, TokenCounter
 from cueline.actors.outfit import Outfit
 from cueline.deciders import budget
-from cueline.deciders.budget import Amount, CallName, Closing
+from cueline.deciders.budget import Amount, Closing, ModelCallName
 from cueline.deciders.session.budget import BUSY_SECONDS, budget_of, path_of
 from cueline.deciders.session.due import Reserve
 from cueline.deciders.session.meter import Bill
@@ -36,7 +36,7 @@ class Payer:
         agent = answering(self._outfit.agent, effect.fallback)
         counted = await self._counted(effect, messages)
         tokens, usd = self._parts.bound(agent, sum(map(len, messages)), counted)
-        call = CallName(self._entity.stream, effect.effect, effect.attempt)
+        call = ModelCallName(self._entity.stream, effect.effect, effect.attempt)
         command = budget.Reserve(
             call, self._entity.epoch, path_of(self._entity.state), _amount(tokens, usd)
         )
@@ -60,7 +60,7 @@ class Payer:
     async def close(self, bill: Bill) -> ReservationClosed:
         """Tell the ledger what became of a call."""
         state, epoch = self._entity.state, self._entity.epoch
-        call = CallName(self._entity.stream, bill.effect, bill.attempt)
+        call = ModelCallName(self._entity.stream, bill.effect, bill.attempt)
         if bill.started:
             settle = budget.Settle(call, epoch, path_of(state), self._spent(bill))
             return _closed(call, await self._ledger.settle(budget_of(state), settle))
@@ -105,7 +105,7 @@ def _amount(tokens: int, usd: Decimal | None) -> Amount:
     return Amount(tokens) if usd is None else Amount(tokens, usd)
 
 
-def _closed(call: CallName, closing: Closing) -> ReservationClosed:
+def _closed(call: ModelCallName, closing: Closing) -> ReservationClosed:
     return ReservationClosed(
         effect=call.effect,
         attempt=call.attempt,

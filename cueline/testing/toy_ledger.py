@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from cueline.deciders import budget
-from cueline.deciders.budget import BUDGET, Amount, BudgetCommand, CallName, fencing_epoch
+from cueline.deciders.budget import BUDGET, Amount, BudgetCommand, ModelCallName, fencing_epoch
 from cueline.deciders.session import SessionState
 from cueline.deciders.session.budget import BUSY_SECONDS, path_of
 from cueline.deciders.session.due import CloseReservation, Reserve
@@ -31,7 +31,7 @@ class ToyLedger:
         """Do what is owed to the ledger, and return what came of it."""
         if isinstance(effect, CloseReservation):
             return self._close(session, effect, epoch)
-        call = CallName(session.stream, effect.effect, effect.attempt)
+        call = ModelCallName(session.stream, effect.effect, effect.attempt)
         asked = budget.Reserve(call, epoch, path_of(session), PRICE)
         self._tell(asked)
         answer = budget.answer(asked, self.state)
@@ -60,7 +60,7 @@ class ToyLedger:
             return
         path = (Allowance(session=NEIGHBOUR), *path_of(session))
         self._neighbours += takes
-        call = CallName(NEIGHBOUR, f"{self._neighbours}.m", 1)
+        call = ModelCallName(NEIGHBOUR, f"{self._neighbours}.m", 1)
         if takes:
             self._tell(budget.Reserve(call, 1, path, PRICE))
         else:
@@ -75,7 +75,7 @@ class ToyLedger:
         self, session: SessionState, effect: CloseReservation, epoch: int
     ) -> ReservationClosed:
         bill, path = effect.bill, path_of(session)
-        call = CallName(session.stream, bill.effect, bill.attempt)
+        call = ModelCallName(session.stream, bill.effect, bill.attempt)
         if not bill.started:
             self._tell(budget.Release(call, epoch, path))
         else:
@@ -84,7 +84,7 @@ class ToyLedger:
             self._tell(budget.Settle(call, epoch, path, spent))
         return self._closed(call)
 
-    def _closed(self, call: CallName) -> ReservationClosed:
+    def _closed(self, call: ModelCallName) -> ReservationClosed:
         told = budget.closing(call, self.state)
         return ReservationClosed(
             effect=call.effect,

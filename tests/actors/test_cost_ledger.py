@@ -7,7 +7,7 @@ import pytest
 
 from cueline.actors.cost_ledger import KEPT, CostLedger
 from cueline.actors.inbox import ask_start
-from cueline.deciders.budget import Amount, CallName, Raise, Release, Reserve, Settle
+from cueline.deciders.budget import Amount, ModelCallName, Raise, Release, Reserve, Settle
 from cueline.errors import FencedError
 from cueline.events.agent import Limits
 from cueline.events.budget import Allowance, CostReserved
@@ -30,13 +30,13 @@ def path(session):
 
 
 def reserve(session, usd="0.30", turn=1, epoch=1):
-    call = CallName(session, f"{turn}.m", 1)
+    call = ModelCallName(session, f"{turn}.m", 1)
     return Reserve(call, epoch, path(session), Amount(1, Decimal(usd)))
 
 
 def settle(session, usd="0.10", turn=1, epoch=1):
     amount = None if usd is None else Amount(1, Decimal(usd))
-    return Settle(CallName(session, f"{turn}.m", 1), epoch, path(session), amount)
+    return Settle(ModelCallName(session, f"{turn}.m", 1), epoch, path(session), amount)
 
 
 async def asked(ledger, *sessions):
@@ -112,7 +112,7 @@ async def test_what_is_closed_is_told_with_the_share_that_is_spent(place):
 
     settled = await ledger.settle(BUDGET, settle(SESSIONS[1]))
     released = await ledger.release(
-        BUDGET, Release(CallName(SESSIONS[0], "1.m", 1), 1, path(SESSIONS[0]))
+        BUDGET, Release(ModelCallName(SESSIONS[0], "1.m", 1), 1, path(SESSIONS[0]))
     )
 
     assert ("settled", {"max_cost": 0.1}) == (settled.outcome, settled.shares)
@@ -132,7 +132,7 @@ async def test_only_so_many_budgets_are_kept(place):
     for number in range(KEPT + 1):
         session = f"session-default/{number}"
         top = (Allowance(session=session, max_tokens=5),)
-        release = Release(CallName(session, "1.m", 1), 1, top)
+        release = Release(ModelCallName(session, "1.m", 1), 1, top)
         await ledger.release(f"budget-default/{number}", release)
 
     assert KEPT == len(ledger._budgets)

@@ -7,7 +7,7 @@ import pytest
 
 from cueline.actors.cost_ledger import CostLedger
 from cueline.console.tally import Tally
-from cueline.deciders.budget import Amount, CallName, Release, Reserve
+from cueline.deciders.budget import Amount, ModelCallName, Release, Reserve
 from cueline.deciders.session import Status
 from cueline.errors import ProviderRefusedError
 from cueline.events.budget import Allowance, BudgetRaised, BudgetWarned, CostReserved, CostSettled
@@ -85,7 +85,7 @@ async def test_a_raise_that_the_session_refuses_raises_nothing_at_the_ledger():
 async def test_who_is_busy_waits_a_minute_at_most_and_goes_on_when_there_is_room():
     place = scene()
     top = Allowance(session=SESSION, max_cost=Decimal(1))
-    other = CallName("session-default/other", "1.m", 1)
+    other = ModelCallName("session-default/other", "1.m", 1)
     path = (Allowance(session=other.session), top)
     ledger = CostLedger(place.outside.journal)
     await ledger.reserve(BUDGET, Reserve(other, 1, path, Amount(1, 95 * CENT)))

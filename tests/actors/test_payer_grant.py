@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from cueline.actors.cost_ledger import CostLedger
 from cueline.deciders.budget import BUDGET as BUDGET_RULES
-from cueline.deciders.budget import CallName, Release
+from cueline.deciders.budget import ModelCallName, Release
 from cueline.deciders.session import Status
 from cueline.events.budget import Allowance, CostSettled
 from cueline.events.inbox import StopAsked
@@ -131,7 +131,7 @@ async def test_a_call_that_the_ledger_has_closed_is_made_as_another_attempt():
     # I8: a former owner's release may arrive late, and bars the attempt.
     place = scene()
     top = (Allowance(session=SESSION, max_cost=Decimal(1)),)
-    release = Release(CallName(SESSION, "1.m", 1), 1, top)
+    release = Release(ModelCallName(SESSION, "1.m", 1), 1, top)
     await CostLedger(place.outside.journal).release(BUDGET, release)
 
     await place.begin()

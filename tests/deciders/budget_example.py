@@ -5,7 +5,7 @@ from decimal import Decimal
 from cueline.deciders.budget import (
     BUDGET,
     Amount,
-    CallName,
+    ModelCallName,
     Raise,
     Release,
     Reserve,
@@ -28,7 +28,7 @@ def path(session=ROOT, own=None):
 
 
 def call(session=ROOT, turn=1, attempt=1):
-    return CallName(session, f"{turn}.m", attempt)
+    return ModelCallName(session, f"{turn}.m", attempt)
 
 
 def reserve(usd, session=ROOT, *, turn=1, attempt=1, epoch=1, own=None):

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from cueline.deciders.budget import (
     BUDGET,
     Amount,
-    CallName,
+    ModelCallName,
     Raise,
     Release,
     Reserve,
@@ -66,7 +66,7 @@ class Budget(RuleBasedStateMachine):
         )
 
     def call(self, name):
-        return CallName(name, f"{self.turns[name]}.m", 1)
+        return ModelCallName(name, f"{self.turns[name]}.m", 1)
 
     @rule(name=SESSIONS, need=CENTS)
     def reserve(self, name, need):

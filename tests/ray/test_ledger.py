@@ -4,7 +4,7 @@ from collections import Counter
 from decimal import Decimal
 
 from cueline.cluster.cost_ledger import RemoteLedger
-from cueline.deciders.budget import Amount, CallName, Reserve
+from cueline.deciders.budget import Amount, ModelCallName, Reserve
 from cueline.events.agent import Limits, Price
 from cueline.events.budget import Allowance
 from cueline.events.stream import sibling
@@ -26,7 +26,7 @@ PRICED = {
 
 def ask(turn, usd):
     path = (Allowance(session=OTHER, max_cost=Decimal(1)),)
-    return Reserve(CallName(OTHER, f"{turn}.m", 1), 1, path, Amount(1, Decimal(usd)))
+    return Reserve(ModelCallName(OTHER, f"{turn}.m", 1), 1, path, Amount(1, Decimal(usd)))
 
 
 async def test_a_budget_is_kept_though_the_ledger_dies(on_cluster):

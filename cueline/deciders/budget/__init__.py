@@ -27,7 +27,7 @@ from cueline.deciders.budget.decide import (
     fencing_epoch,
 )
 from cueline.deciders.budget.evolve import evolve
-from cueline.deciders.budget.state import Amount, BudgetState, CallName
+from cueline.deciders.budget.state import Amount, BudgetState, ModelCallName
 from cueline.deciders.decider import Decider
 from cueline.events.budget import BudgetEvent
 
@@ -39,8 +39,8 @@ __all__ = [
     "Answer",
     "BudgetCommand",
     "BudgetState",
-    "CallName",
     "Closing",
+    "ModelCallName",
     "Raise",
     "Release",
     "Reserve",

@@ -13,8 +13,8 @@ from cueline.deciders.budget.state import (
     NOTHING,
     Amount,
     BudgetState,
-    CallName,
     Held,
+    ModelCallName,
     Node,
     Outcome,
     Wanted,
@@ -41,7 +41,7 @@ Path = tuple[Allowance, ...]
 class Reserve(Struct, frozen=True):
     """A model call is about to be made, and costs *amount* at most."""
 
-    call: CallName
+    call: ModelCallName
     epoch: int
     """Of the session's owner: a former one is refused."""
     path: Path
@@ -51,7 +51,7 @@ class Reserve(Struct, frozen=True):
 class Settle(Struct, frozen=True):
     """A call that was started is over; *amount* is None when nobody knows what it cost."""
 
-    call: CallName
+    call: ModelCallName
     epoch: int
     path: Path
     amount: Amount | None
@@ -60,7 +60,7 @@ class Settle(Struct, frozen=True):
 class Release(Struct, frozen=True):
     """A call was not started, and never will be."""
 
-    call: CallName
+    call: ModelCallName
     epoch: int
     path: Path
 
@@ -138,7 +138,7 @@ def answer(command: Reserve, state: BudgetState) -> Answer:
     return Answer("closed")
 
 
-def closing(call: CallName, state: BudgetState) -> Closing:
+def closing(call: ModelCallName, state: BudgetState) -> Closing:
     """Return how *call* was closed."""
     closed = state.nodes[call.session].closed
     spent = shares(state, call.session)
@@ -210,7 +210,7 @@ def _anybody_told(state: BudgetState) -> bool:
     return any(wanted is not None and wanted.told for wanted in waiting)
 
 
-def _is_over(node: Node, call: CallName) -> bool:
+def _is_over(node: Node, call: ModelCallName) -> bool:
     last = [each.call.place for each in (node.closed, node.held) if each is not None]
     return call.place <= max(last, default=(-1, -1))
 
@@ -242,7 +242,7 @@ def _close(command: Settle | Release, state: BudgetState) -> list[BudgetEvent]:
 
 
 def _settled(
-    call: CallName, epoch: int, amount: Amount | None, state: BudgetState
+    call: ModelCallName, epoch: int, amount: Amount | None, state: BudgetState
 ) -> list[BudgetEvent]:
     """Settle a call, and warn of limits that are nearly spent."""
     held = state.nodes[call.session].held
@@ -262,7 +262,7 @@ def _settled(
     return [settled, *_warnings(call.session, evolve(state, settled))]
 
 
-def _amount_of(held: Held | None, call: CallName) -> Amount:
+def _amount_of(held: Held | None, call: ModelCallName) -> Amount:
     return held.amount if held is not None and held.call == call else NO_COST
 
 

@@ -10,9 +10,9 @@ from cueline.deciders.budget.state import (
     NO_COST,
     Amount,
     BudgetState,
-    CallName,
     Closed,
     Held,
+    ModelCallName,
     Node,
     Outcome,
     Wanted,
@@ -66,9 +66,9 @@ def limits_of(max_tokens: int | None, max_cost: Decimal | None) -> dict[LimitNam
     return limits
 
 
-def call_of(event: CostReserved | CostSettled | CostReleased | BudgetRefused) -> CallName:
+def call_of(event: CostReserved | CostSettled | CostReleased | BudgetRefused) -> ModelCallName:
     """Return the call that *event* is about."""
-    return CallName(event.session, event.effect, event.attempt)
+    return ModelCallName(event.session, event.effect, event.attempt)
 
 
 def _with(state: BudgetState, session: str, change: Change) -> BudgetState:

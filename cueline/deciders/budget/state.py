@@ -31,8 +31,8 @@ class Amount(Struct, frozen=True):
 NO_COST = Amount()
 
 
-class CallName(Struct, frozen=True):
-    """One attempt at one model call of a session."""
+class ModelCallName(Struct, frozen=True):
+    """Which attempt at which model call of a session."""
 
     session: str
     effect: str
@@ -50,7 +50,7 @@ class CallName(Struct, frozen=True):
 class Held(Struct, frozen=True):
     """What is reserved for the session's call."""
 
-    call: CallName
+    call: ModelCallName
     amount: Amount
 
 
@@ -60,7 +60,7 @@ Outcome = Literal["settled", "estimated", "released"]
 class Closed(Struct, frozen=True):
     """The session's last call that was settled or released; none before it comes back."""
 
-    call: CallName
+    call: ModelCallName
     outcome: Outcome
     amount: Amount
 
@@ -68,7 +68,7 @@ class Closed(Struct, frozen=True):
 class Wanted(Struct, frozen=True):
     """A call that was refused."""
 
-    call: CallName
+    call: ModelCallName
     amount: Amount
     answer: Literal["busy", "exhausted"]
     told: bool = False
