@@ -22,6 +22,7 @@ CuelineError
 │   ├── UnknownOutcomeError      ask again with the same key
 │   ├── LogUnavailableError      the operator mends disk, lock or permissions
 │   ├── LogLostError             stop: the log's file is not there any more
+│   │   └── LogIndexLostError    ends all that have the log open, and goes on
 │   ├── LogFormatError           the operator upgrades cueline
 │   └── CorruptEventError        the operator restores; what is before it still loads
 ├── UnknownEventTypeError        the operator upgrades cueline
@@ -50,6 +51,7 @@ from cueline.errors.log import (
     KeyReusedError,
     LeakError,
     LogFormatError,
+    LogIndexLostError,
     LogLostError,
     LogUnavailableError,
     MissingBlobError,
@@ -84,6 +86,7 @@ __all__ = [
     "KeyReusedError",
     "LeakError",
     "LogFormatError",
+    "LogIndexLostError",
     "LogLostError",
     "LogUnavailableError",
     "MissingBlobError",

@@ -126,6 +126,16 @@ class LogLostError(StoreError):
         )
 
 
+class LogIndexLostError(LogLostError):
+    """The `-shm` beside the log was removed while in use: stop; what was recorded is kept."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: {self.reason} while it was in use; "
+            "what was recorded is kept, and nothing more is done"
+        )
+
+
 class LogFormatError(StoreError):
     """The file was written by another format of cueline; it was left untouched."""
 

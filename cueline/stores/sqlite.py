@@ -185,11 +185,15 @@ class SqliteStore:
             self._watch.cancel()
         if self._writer is not None:
             await self._writer.finish()
+        # The last puts the WAL back into the file, if it is not one that only reads;
+        # but not where another process may have written past this one.
+        closing: list[SqliteReader | SqliteWriter | None] = [self._reader, self._writer]
+        if self._file.index_became() is not None:
+            closing.reverse()
         self._file.let_go()
-        self._reader.close()
-        if self._writer is not None:
-            # Last: who only reads cannot put the WAL back into the file.
-            self._writer.close()
+        for each in closing:
+            if each is not None:
+                each.close()
         self._bell.ring()
 
     def _large_blob(self, blob: str) -> bytes | None:

@@ -8,7 +8,12 @@ from pathlib import Path
 from threading import Event
 from time import monotonic
 
-from cueline.errors import LogFormatError, LogLostError, LogUnavailableError
+from cueline.errors import (
+    LogFormatError,
+    LogIndexLostError,
+    LogLostError,
+    LogUnavailableError,
+)
 from cueline.stores.file_system import refuse_place
 from cueline.stores.held_file import HeldFile
 from cueline.stores.lock_holder import lock_holder
@@ -20,6 +25,9 @@ PATIENCE_SECONDS = 10.0
 """How long anybody waits for another process's transaction."""
 RETRY_SECONDS = 0.0005
 """SQLite's own waits grow to 100 ms, and starve whoever is not the busiest."""
+
+LOOK_SECONDS = 0.02
+"""How often to see at most whether the index is there; a process takes longer to open a log."""
 
 _READER_PATIENCE_SECONDS = 1.0
 """Readers of a WAL wait only while another process recovers it."""
@@ -107,6 +115,8 @@ class LogFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._held: list[HeldFile] = []
+        self._index: HeldFile | None = None
+        self._looked_at = 0.0
         self._immutable = False
         """Whether it was opened without a WAL."""
         self._closed = False
@@ -146,10 +156,14 @@ class LogFile:
         for path in files[:1] if self._immutable else files:
             with suppress(OSError):
                 self._held.append(HeldFile(path))
+        if not self._immutable:
+            with suppress(OSError):
+                self._index = HeldFile(self._beside("-shm"))
 
     def let_go(self) -> None:
         """Have `check` find nothing wrong any more: what is closed is nobody's."""
-        held, self._held = self._held, []
+        held = filter(None, (*self._held, self._index))
+        self._held, self._index = [], None
         for file in held:
             file.close()
         self._closed = True
@@ -171,6 +185,30 @@ class LogFile:
             if became is not None:
                 what = file.path.name if file.path.name.endswith("-wal") else "the log"
                 raise LogLostError(str(self.path), f"{what} {became}")
+
+    def check_index(self) -> None:
+        """See that others share the index of the WAL, the `-shm`; to be asked before a commit.
+
+        Whoever opens a log without one makes another. From then on the two do
+        not see what the other writes, and write over it.
+
+        Raises:
+            LogIndexLostError: they do not; stop, and write nothing more.
+            LogLostError: see `check`.
+        """
+        now = monotonic()
+        if now - self._looked_at < LOOK_SECONDS:
+            return
+        if (became := self.index_became()) is not None:
+            self.check()  # it may be gone with all else
+            raise LogIndexLostError(str(self.path), f"{self.path.name}-shm {became}")
+        self._looked_at = now
+
+    def index_became(self) -> str | None:
+        """Say what became of the index; None while it is what others find, or nobody can tell."""
+        with suppress(OSError):
+            return None if self._index is None else self._index.became()
+        return None
 
     def writer(self, *, create: bool = False) -> sqlite3.Connection:
         """Return a connection that writes, and that never waits for a lock."""

@@ -87,6 +87,7 @@ class SqliteReader:
             LogLostError: see `last_position`.
         """
         self._file.check()
+        self._file.check_index()
         row = self._one("PRAGMA data_version")
         return int(row[0]) if row else 0
 

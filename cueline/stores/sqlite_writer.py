@@ -182,6 +182,7 @@ class SqliteWriter:
 
     async def _begin(self) -> sqlite3.Connection:
         # SQLite's own waiting would block the loop, and starve beside a busy writer.
+        self._file.check_index()
         deadline = monotonic() + self._patience_seconds
         while True:
             if self._db is None:

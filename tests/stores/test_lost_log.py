@@ -1,12 +1,14 @@
 import asyncio
 import os
 import shutil
+import sys
 
 import pytest
 
 from cueline.clock import SystemClock
-from cueline.errors import LogLostError
+from cueline.errors import LogIndexLostError, LogLostError
 from cueline.projections.views import Views, views_path
+from cueline.stores import sqlite_file
 from cueline.stores.sqlite import SqliteStore
 from cueline.testing.event_store_example import (
     OTHER,
@@ -43,11 +45,21 @@ def replace(path):
     path.with_name("other.db").replace(path)
 
 
+def remove_index(path):
+    path.with_name("log.db-shm").unlink()
+
+
 LOSSES = [
     (remove_all, "the log was removed"),
     (replace, "the log was replaced by another file"),
     (remove_wal, "log.db-wal was removed"),
+    (remove_index, "log.db-shm was removed while it was in use; what was recorded is kept"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def _looked_at_always(monkeypatch):
+    monkeypatch.setattr(sqlite_file, "LOOK_SECONDS", 0.0)
 
 
 @pytest.mark.parametrize(("lose", "told"), LOSSES)
@@ -73,7 +85,40 @@ async def test_all_of_a_group_learn_that_the_log_is_lost(store, path):
     assert {LogLostError} == {type(result) for result in results}
 
 
-@pytest.mark.parametrize("lose", [remove_all, replace, remove_wal])
+ELSEWHERE = f"""
+import asyncio
+from cueline.clock import SystemClock
+from cueline.stores.sqlite import SqliteStore
+from cueline.testing.event_store_example import begin
+
+async def main():
+    store = SqliteStore.open("log.db", SystemClock())
+    await begin(store, {OTHER!r})
+    await store.close()
+
+asyncio.run(main())
+"""
+
+
+async def test_two_that_share_no_index_do_not_write_over_each_other(store, path):
+    """I3: SQLite would take what the other wrote for what is free."""
+    remove_index(path)
+    command = (sys.executable, "-c", ELSEWHERE)
+    other = await asyncio.create_subprocess_exec(*command, cwd=path.parent)
+    assert 0 == await other.wait()
+
+    with pytest.raises(LogIndexLostError, match="was replaced by another file"):
+        await begin(store, "session-default/lost")
+    await store.close()
+
+    again = SqliteStore.open(path, SystemClock())
+    assert [1] == versions(await all_of(again, SESSION))
+    assert [1] == versions(await all_of(again, OTHER))
+    assert [] == await all_of(again, "session-default/lost")
+    await again.close()
+
+
+@pytest.mark.parametrize("lose", [remove_all, replace, remove_wal, remove_index])
 async def test_who_follows_a_log_learns_that_it_is_lost(store, path, lose):
     reader = SqliteStore.open(path, SystemClock(), read_only=True)
     following = [asyncio.ensure_future(_all_that_come(each)) for each in (store, reader, reader)]
