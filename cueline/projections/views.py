@@ -57,6 +57,8 @@ _PRAGMAS = (
     # A power cut may undo the last transactions here; the log has the events.
     "PRAGMA synchronous = NORMAL",
     "PRAGMA cache_size = -32768",
+    # Else a WAL that grew while somebody read keeps its room for good.
+    "PRAGMA journal_size_limit = 67108864",
 )
 
 

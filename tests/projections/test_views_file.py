@@ -88,6 +88,16 @@ async def test_a_damaged_file_that_cannot_be_made_anew_is_as_soon_as_it_can(busy
     assert 3 == len(list_sessions(busy.views.db))
 
 
+async def test_a_wal_that_grew_gives_its_room_back(busy, facts, wal):
+    db = await busy.caught_up()
+    db.execute("UPDATE sessions SET goal = hex(zeroblob(35000000))")
+    assert wal.stat().st_size > 64 * 1024 * 1024
+
+    await busy.tell("c", facts.STARTED)
+
+    assert wal.stat().st_size <= 64 * 1024 * 1024
+
+
 @pytest.mark.parametrize(
     ("table", "look"),
     [
