@@ -65,6 +65,11 @@ class Here:
     troubles: Troubles
     scope: set[str]
 
+    @property
+    def user(self) -> str:
+        """See `Home`."""
+        return who()
+
     def trouble(self, stream: str) -> CuelineError | None:
         """See `Home`."""
         return self.troubles.of(stream)

@@ -183,7 +183,7 @@ class Session:
     async def approve(
         self,
         request: ApprovalRequested,
-        by: str = "user",
+        by: str | None = None,
         note: str = "",
         *,
         edit: Mapping[str, object] | None = None,
@@ -193,7 +193,7 @@ class Session:
 
         Args:
             request: what is asked.
-            by: who allows it.
+            by: who allows it; the login of this process, where nobody is named.
             note: told to the agent.
             edit: the arguments with which it may run instead, all of them.
             always: globs of the paths where the tool needs no more asking in this session; none
@@ -209,7 +209,7 @@ class Session:
         """
         await self._decide(request, "grant", by, note, edit=edit, always=always)
 
-    async def deny(self, request: ApprovalRequested, by: str = "user", note: str = "") -> None:
+    async def deny(self, request: ApprovalRequested, by: str | None = None, note: str = "") -> None:
         """Refuse what *request* shows; the agent is told, with the note.
 
         Raises what `approve` raises.
@@ -220,12 +220,13 @@ class Session:
         self,
         request: ApprovalRequested,
         verdict: str,
-        by: str,
+        by: str | None,
         note: str,
         *,
         edit: Mapping[str, object] | None = None,
         always: Sequence[str] | None = None,
     ) -> None:
+        by = self._home.user if by is None else by
         decision = DecisionGiven.model_validate(
             {
                 "approval": request.approval,

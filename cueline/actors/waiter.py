@@ -27,7 +27,12 @@ Told = tuple[int, SessionEvent, SessionState]
 
 
 class Home(Protocol):
-    """What a runtime knows of the sessions that it drives."""
+    """What a runtime knows of the sessions that it drives, and of who has it."""
+
+    @property
+    def user(self) -> str:
+        """The name of the person whose process this is."""
+        ...
 
     def trouble(self, stream: str) -> CuelineError | None:
         """Return why a session cannot be driven here."""

@@ -189,8 +189,19 @@ async def test_whoever_started_a_session_may_be_excluded(runtime):
     async with runtime() as here:
         session, asked = await asked_to_post(here, rules=[rule])
         with pytest.raises(RejectedError, match="asked for the session, and may not allow it"):
-            await session.approve(asked, by=who())
+            await session.approve(asked)
         await session.approve(asked, by="somebody else")
+
+
+# C17: as with `cueline approve` and `cueline deny`.
+@pytest.mark.parametrize("decide", [cueline.Session.approve, cueline.Session.deny])
+async def test_who_decides_without_a_name_is_the_login_of_the_process(runtime, log, decide):
+    async with runtime() as here:
+        session, asked = await asked_to_post(here)
+        await decide(session, asked)
+
+    inbox = [pair async for pair in log.journal().read("inbox-default/one")]
+    assert (f"user:{who()}", who()) == (inbox[-1][0].actor, inbox[-1][1].by)
 
 
 @pytest.mark.parametrize(
