@@ -240,7 +240,6 @@ async def test_a_reply_ends_as_was_said_whatever_is_told_after(vendor, ask):
     assert ("end_turn", "", 8) == (reply.stop_reason, reply.model, reply.usage.output)
 
 
-# Before that, nobody knows how much was answered, and the whole reservation counts.
 async def test_blocks_that_are_given_one_index_are_all_told(vendor, ask):
     vendor.will_say(*[{**event, "index": 0} if "index" in event else event for event in WHOLE])
 
@@ -259,6 +258,19 @@ async def test_a_reply_that_begins_anew_asks_for_nothing_twice(vendor, ask):
     assert ["toolu_1"] == [call.id for call in reply.calls]
 
 
+# How the answer before it ended, and what that used, is not how this one does.
+@pytest.mark.parametrize("reason", ["end_turn", "refusal"])
+async def test_a_reply_that_begins_anew_and_breaks_off_is_no_whole_one(vendor, ask, reason):
+    delta, stop = ended(reason, output_tokens=7)
+    vendor.will_say(started(input_tokens=9), delta, started(input_tokens=9), stop)
+
+    with pytest.raises(ProviderUnavailableError, match="malformed_reply") as caught:
+        await ask(vendor.url)
+
+    assert caught.value.used is None
+
+
+# Before that, nobody knows how much was answered, and the whole reservation counts.
 async def test_what_a_broken_reply_used_is_told_only_at_its_end(vendor, ask):
     told = [started(input_tokens=9), *ended("end_turn", output_tokens=7)]
     vendor.will_say(*told[:1])

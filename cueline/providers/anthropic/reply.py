@@ -89,6 +89,7 @@ class StreamedReply:
             case "message_start":
                 # A gateway that asked once more tells the new reply from its beginning.
                 self.blocks.clear()
+                self.stop_reason = self.stop_details = None
                 self.ended = False
                 self.model = event.message.model or ""
                 self.count(event.message.usage)
