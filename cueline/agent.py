@@ -134,7 +134,7 @@ class Agent(BaseModel):
         """Return what is recorded when a session starts: everything that decides how it runs.
 
         Raises:
-            ConfigError: a tool is not known, or two have one name.
+            ConfigError: a tool is not known, or cannot be recorded; or two have one name.
             ToolImportError: a tool cannot be imported where it will run.
         """
         specs = self.tool_specs()
@@ -166,7 +166,7 @@ class Agent(BaseModel):
         """Return the tools as they are recorded.
 
         Raises:
-            ConfigError: a tool is not known, or two have one name.
+            ConfigError: a tool is not known, or cannot be recorded; or two have one name.
             ToolImportError: a tool cannot be imported where it will run.
         """
         tools = [self._tool(tool) for tool in self.tools]
@@ -174,7 +174,7 @@ class Agent(BaseModel):
         names = [tool.name for tool in tools]
         if twice := {name for name in names if names.count(name) > 1}:
             raise ConfigError(self.name, f"key 'tools': two are called {min(twice)!r}")
-        return tuple(self._as_set(tool.spec()) for tool in tools)
+        return tuple(self._as_set(_recorded(tool)) for tool in tools)
 
     def _policy(self, tools: Sequence[ToolSpec]) -> Policy:
         """Return the policy, with a limit of money also about costs where it does not say (C14).
@@ -272,6 +272,20 @@ def secret_names(agent: KeepsSecrets | None) -> set[str]:
 def secret_values(names: Iterable[str], environ: Mapping[str, str]) -> list[SecretStr]:
     """Return the values of those of *names* that are set."""
     return [SecretStr(environ[name]) for name in names if environ.get(name)]
+
+
+def _recorded(tool: Tool) -> ToolSpec:
+    """Return *tool* as it is recorded.
+
+    Raises:
+        ConfigError: something is declared of it that it cannot have.
+        ToolImportError: it cannot be imported where it will run.
+    """
+    try:
+        return tool.spec()
+    except ValidationError as error:
+        wrong = problems_of(error, ToolSpec)[0]
+        raise ConfigError(f"tool {tool.name}", f"{wrong.key}: {wrong.reason}") from error
 
 
 def _find_script(asks: object, folder: Path) -> None:

@@ -1,6 +1,6 @@
 """Retries for a function of one's own, on the schedule that effects have."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 from uuid import uuid4
 
@@ -11,14 +11,14 @@ from cueline.events.agent import RetryPolicy
 from cueline.events.failure import TRANSIENT
 
 T = TypeVar("T")
-Passing = tuple[type[Exception], ...]
+_Kinds = tuple[type[Exception], ...]
 
 
 async def retry_with_backoff(
     func: Callable[[], Awaitable[T]],
     policy: RetryPolicy | None = None,
     *,
-    transient: Passing = (),
+    transient: Sequence[type[Exception]] = (),
     clock: Clock | None = None,
 ) -> T:
     """Return what *func* returns, and call it again while its failure passes.
@@ -32,7 +32,8 @@ async def retry_with_backoff(
         Exception: the last failure, when it does not pass or there were enough.
     """
     policy, clock = policy or RetryPolicy(), clock or SystemClock()
-    worth_a_look: Passing = (ToolFailedError, ProviderUnavailableError, *transient)
+    passing = tuple(transient)
+    worth_a_look: _Kinds = (ToolFailedError, ProviderUnavailableError, *passing)
     key = uuid4().hex  # so that a thousand callers do not come back at once
     failures, since = 0, None
     while True:
@@ -43,7 +44,7 @@ async def retry_with_backoff(
             since = since or failed_at
             failures += 1
             again = None
-            if isinstance(error, transient) or getattr(error, "kind", "") in TRANSIENT:
+            if isinstance(error, passing) or getattr(error, "kind", "") in TRANSIENT:
                 again = retry_at(
                     policy,
                     key=key,

@@ -183,3 +183,21 @@ def shout(text: str) -> str:
 def test_what_is_no_tool_is_refused_with_what_to_do(tool, told):
     with pytest.raises(ValidationError, match=re.escape(told)):
         Agent(name="a", provider="scripted", model="m", tools=[tool])
+
+
+@pytest.mark.parametrize(
+    ("declared", "told"),
+    [
+        ("version=2", "tool shout: version: 2 is no text"),
+        ("sensitive='perhaps'", "tool shout: sensitive: 'perhaps' is no truth value"),
+        ("tags=[1]", "tool shout: tags.0: 1 is no text"),
+        ("breaker=3", "tool shout: breaker: 3 is no table"),
+    ],
+)
+def test_a_tool_that_cannot_be_recorded_is_named_with_the_reason(tmp_path, declared, told):
+    code = f"import cueline\n\n@cueline.tool({declared})\ndef shout(text: str) -> str: ...\n"
+    (tmp_path / "shout.py").write_text(code)
+    agent = Agent(name="a", provider="scripted", model="m", tools=[f"{tmp_path}/shout.py:shout"])
+
+    with pytest.raises(ConfigError, match=told):
+        agent.spec()

@@ -84,3 +84,9 @@ async def test_no_attempt_begins_after_the_deadline():
         await flaky.tried(PLAIN.model_copy(update={"deadline_seconds": 2.5}))
 
     assert [0, 1] == flaky.calls
+
+
+async def test_what_passes_besides_may_be_a_list():
+    flaky = Flaky(TimeoutError(), "done")
+
+    assert "done" == await flaky.tried(transient=[OSError, TimeoutError])

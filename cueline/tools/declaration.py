@@ -67,13 +67,13 @@ def retries_of(function: Function, retry: RetryPolicy | str | None) -> RetryPoli
         raise ConfigError(subject(function), f"retry is {retry!r}; presets are {presets}") from None
 
 
-def exceptions(function: Function, transient: Transient) -> Transient:
+def exceptions(function: Function, transient: object) -> Transient:
     """Return what passes, for an `except`.
 
     Raises:
         ConfigError: something in it is no exception.
     """
-    kinds = transient if isinstance(transient, tuple) else (transient,)
+    kinds = tuple(transient) if isinstance(transient, tuple | list) else (transient,)
     for kind in kinds:
         if not (isinstance(kind, type) and issubclass(kind, Exception)):
             raise ConfigError(subject(function), f"transient has {kind!r}, which is no exception")

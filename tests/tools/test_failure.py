@@ -112,6 +112,10 @@ async def test_only_exceptions_are_transient():
         tool(transient=("timeout",))(example)
 
 
+async def test_the_exceptions_that_pass_may_be_a_list():
+    assert (OSError, ValueError) == tool(transient=[OSError, ValueError])(example).transient
+
+
 async def test_one_exception_will_do_instead_of_several():
     assert (TimeoutError,) == tool(transient=TimeoutError)(example).transient
 
