@@ -133,7 +133,7 @@ class Drive:
                 await self._hand.wait(self._alarm(moment))
                 news = [*self._hand.take(), *self._late(moment), *self._let_go()]
                 if self._mailbox.news:
-                    news += await self._news()
+                    news += await self._news(news)
                 await self._advance(news)
                 del news  # while it waits, a session holds no more than it must
         finally:
@@ -168,10 +168,11 @@ class Drive:
         await guards.know()
         return outfit
 
-    async def _news(self) -> list[SessionEvent]:
+    async def _news(self, brought: Sequence[SessionEvent] = ()) -> list[SessionEvent]:
         """Return the messages that came, up to one that has to wait for the gate."""
         outfit = self._known().outfit
-        return [outfit.clean(message) for message in await self._mailbox.read(self._hand.asks)]
+        messages = await self._mailbox.read(self._hand.asks, brought)
+        return [outfit.clean(message) for message in messages]
 
     def _late(self, moment: datetime | None) -> list[SessionEvent]:
         """Return that the deadline has passed, if it has."""

@@ -4,7 +4,7 @@ Messages are read in order. A decision that cannot be handed over yet holds up
 what is behind it, and nothing else: neither what came before, nor outcomes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
@@ -19,8 +19,8 @@ from cueline.deciders.session.limit import refusal
 from cueline.errors import CuelineError
 from cueline.events.codec import Emptied
 from cueline.events.fact import Fact
-from cueline.events.inbox import DecisionGiven, InboxMessage, MessageSent, RaiseAsked
-from cueline.events.session import GateAnswer, MessageReceived
+from cueline.events.inbox import DecisionGiven, InboxMessage, MessageSent, RaiseAsked, ResumeAsked
+from cueline.events.session import ApprovalResolved, GateAnswer, MessageReceived, SessionEvent
 from cueline.events.store import RecordedEvent, from_us
 from cueline.events.stream import effect_of, id_of, sibling
 
@@ -60,11 +60,14 @@ class Mailbox:
         self.again_at: datetime | None = None
         """When the log, gate or ledger, which did not answer, is tried again."""
 
-    async def read(self, asks: Callable[[str], bool]) -> list[MessageReceived]:
+    async def read(
+        self, asks: Callable[[str], bool], brought: Sequence[SessionEvent] = ()
+    ) -> list[MessageReceived]:
         """Return what nobody has read yet, decisions with what the gate made of them.
 
         Not those on an effect that is being asked about (*asks*): the session
-        would learn of the answer before the question.
+        would learn of the answer before the question. Nor a resume that came when
+        a question was over, before its end is among what was *brought*.
         """
         if not self.news:
             return []
@@ -76,6 +79,9 @@ class Mailbox:
         seen = self._entity.state.inbox_seen
         try:
             async for recorded, said in self._entity.journal.read(self._inbox, seen):
+                if isinstance(said, ResumeAsked) and self._ends_first(recorded, brought):
+                    self.news = True
+                    break
                 message = await self._received(recorded, said, asks)
                 if message is None:
                     self.news = self.held_up = True
@@ -90,6 +96,17 @@ class Mailbox:
             return received
         self.read_at = now
         return received
+
+    def _ends_first(self, resumed: RecordedEvent, brought: Sequence[SessionEvent]) -> bool:
+        """Whether a question was over when somebody said to go on, which then goes for its end.
+
+        Both count from their moments, whenever somebody drives the session (I14).
+        """
+        state, at = self._entity.state, from_us(resumed.recorded_us)
+        ended = {fact.approval for fact in brought if isinstance(fact, ApprovalResolved)}
+        asked = [call.approval for call in state.open_calls if call.approval and call.asking]
+        over = [each for each in asked if each.closes_at < at and each.id not in ended]
+        return bool(over) and not state.poisoned
 
     async def _received(
         self, recorded: RecordedEvent, said: Fact | Emptied, asks: Callable[[str], bool]

@@ -33,6 +33,30 @@ async def test_what_nobody_decided_expires_and_waits_for_an_operator():
     assert "approval timeout" in await scene.told()
 
 
+# I14: both count from their moments, whenever somebody drives the session.
+async def test_a_resume_after_the_deadline_that_nobody_drove_over_goes_on_at_once():
+    scene = await asked()
+    await scene.first.kill()
+    await scene.clock.advance(HOUR + 1)
+    await scene.say(ResumeAsked())
+
+    await wake(scene)
+
+    assert "expired" == (await scene.last(ApprovalResolved)).verdict
+    assert "approval timeout" in await scene.told()
+
+
+async def test_a_resume_before_the_deadline_says_nothing_of_its_end():
+    scene = await asked()
+    await scene.first.kill()
+    await scene.say(ResumeAsked())
+    await scene.clock.advance(HOUR + 1)
+
+    await wake(scene)
+
+    assert "approval expired" in (await scene.last(SessionWaiting)).why
+
+
 async def test_nobody_is_reminded_of_a_question_whose_time_is_over():
     told = {"command": ("tell",)}
     reminder = Hook(on="reminder", after_seconds=HOUR / 2, **told)
