@@ -45,13 +45,14 @@ async def retry_with_backoff(
             failures += 1
             again = None
             if isinstance(error, passing) or getattr(error, "kind", "") in TRANSIENT:
+                asked = getattr(error, "retry_after", None)  # other libraries say so, too
                 again = retry_at(
                     policy,
                     key=key,
                     failures=failures,
                     failed_at=failed_at,
                     since=since,
-                    retry_after=getattr(error, "retry_after", None),
+                    retry_after=asked if isinstance(asked, int | float) else None,
                 )
             if again is None:
                 raise

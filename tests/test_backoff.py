@@ -1,6 +1,7 @@
 """Retries for functions of one's own (004-011, 004-050)."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
@@ -90,3 +91,14 @@ async def test_what_passes_besides_may_be_a_list():
     flaky = Flaky(TimeoutError(), "done")
 
     assert "done" == await flaky.tried(transient=[OSError, TimeoutError])
+
+
+class Throttled(Exception):  # noqa: N818 - as other people's library has it
+    retry_after = timedelta(seconds=5)
+
+
+async def test_what_others_say_of_the_time_to_wait_hides_no_failure():
+    flaky = Flaky(Throttled("too fast"), "done")
+
+    assert "done" == await flaky.tried(transient=(Throttled,))
+    assert [0, 1] == flaky.calls
