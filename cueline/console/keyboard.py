@@ -38,7 +38,12 @@ class Keyboard:
             self._loop.remove_reader(self._number)
             return
         # Each time: a shell that had it meanwhile has set it as it likes it.
-        tty.setcbreak(self._number, termios.TCSANOW)
+        mode = termios.tcgetattr(self._number)
+        mode[tty.LFLAG] &= ~(termios.ECHO | termios.ICANON)
+        mode[tty.CC][termios.VMIN], mode[tty.CC][termios.VTIME] = 1, 0
+        # Not by tty.setcbreak: that of Python 3.12.0 and 3.12.1 takes Enter away too,
+        # and a shell that Ctrl-Z leads back to would hear no line.
+        termios.tcsetattr(self._number, termios.TCSANOW, mode)
         self._loop.add_reader(self._number, self._read)
         # uvloop has it not block, and with it the screen and the shell that
         # started us: a terminal is one open file. Who is told to read need not.
