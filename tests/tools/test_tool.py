@@ -120,7 +120,7 @@ def test_a_tool_declares_one_thing_of_doing_it_twice():
 )
 def test_a_declaration_that_cannot_hold_is_refused(options, fault):
     with pytest.raises(ConfigError, match=fault):
-        tool(**options)(EXAMPLES.exists)
+        tool(**options)(example("double").function)
 
 
 def test_a_pattern_that_cannot_be_held_to_is_refused():
