@@ -15,7 +15,7 @@ from cueline.config.pattern import MEANINGS
 
 _SHORTEST_SECRET = 8
 """A text of so many characters may be a key that was put in the wrong place (I11)."""
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,9})?")
 _BOUNDS = {
     "greater_than": ("gt", "{said} is not more than {bound}"),
     "greater_than_equal": ("ge", "{said} is less than {bound}"),

@@ -19,6 +19,7 @@ from cueline.events.number import (
     LARGEST,
     LASTING,
     NUMBER,
+    PAYABLE,
     TIME,
     Number,
     Parameters,
@@ -148,7 +149,7 @@ class Limits(Part):
     """Of one model call."""
     max_tokens: Annotated[int | None, LARGEST, NUMBER] = Field(default=None, ge=1)
     """Of the session and all its descendants, sent and answered."""
-    max_cost: Decimal | None = Field(default=None, gt=0)
+    max_cost: Annotated[Decimal | None, PAYABLE] = Field(default=None, gt=0)
     """In US dollars, likewise."""
     max_active_seconds: Seconds = Field(default=14_400.0, gt=0)
     """Of work: what its model calls and tool calls take, each counted, also side by side."""
@@ -248,7 +249,7 @@ class Policy(Part):
     hooks: tuple[Hook, ...] = ()
 
 
-Rate = Annotated[Decimal, Field(ge=0)]
+Rate = Annotated[Decimal, PAYABLE, Field(ge=0)]
 """US dollars for a million tokens."""
 
 

@@ -12,7 +12,7 @@ from pydantic import AwareDatetime, Field, JsonValue
 from cueline.events.agent import AgentSpec, Part
 from cueline.events.budget import Allowance
 from cueline.events.fact import Fact
-from cueline.events.number import LONGEST_SECONDS
+from cueline.events.number import LONGEST_SECONDS, PAYABLE
 
 Lane = Literal["note", "steer", "followup"]
 
@@ -110,7 +110,7 @@ class RaiseAsked(Fact):
 
     type: Literal["RaiseAsked"] = "RaiseAsked"
     max_tokens: int | None = None
-    max_cost: Decimal | None = None
+    max_cost: Annotated[Decimal | None, PAYABLE] = None
     max_turns: int | None = None
     max_active_seconds: float | None = _LONGEST
     max_wall_seconds: float | None = _LONGEST

@@ -2,9 +2,10 @@
 
 import json
 import re
+from decimal import Decimal
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, ValidationInfo
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -12,6 +13,9 @@ LONGEST_SECONDS: Final = 10 * 366 * 86_400.0
 """So that no moment which is computed from a time lies beyond what a calendar holds."""
 _LARGEST = 2**63 - 1
 """What is more would be recorded as this."""
+_MOST_USD = Decimal(10**12)
+"""So that sums come out to the cent, and an amount is a line that can be read."""
+_LEAST_USD = 1 / _MOST_USD
 
 
 def _no_truth(value: object) -> object:
@@ -25,6 +29,16 @@ def _recordable(value: int | None) -> int | None:
     """Refuse a whole number that the log cannot hold."""
     if value is not None and value > _LARGEST:
         raise PydanticKnownError("less_than_equal", {"le": _LARGEST})
+    return value
+
+
+def _payable(value: Decimal | None, info: ValidationInfo) -> Decimal | None:
+    """Refuse an amount that nobody can mean; one that is in the log already is read as it is."""
+    if value is not None and info.mode != "json":
+        if value > _MOST_USD:
+            raise PydanticKnownError("less_than_equal", {"le": _MOST_USD})
+        if 0 < value < _LEAST_USD:
+            raise PydanticKnownError("greater_than_equal", {"ge": _LEAST_USD})
     return value
 
 
@@ -50,6 +64,8 @@ LASTING: Final = Field(allow_inf_nan=False, le=LONGEST_SECONDS)
 stands after `TIME` would be asked of None, too."""
 LARGEST: Final = AfterValidator(_recordable)
 """No bound of the field: with one of its own as well, pydantic heeds one of them."""
+PAYABLE: Final = AfterValidator(_payable)
+"""Of US dollars that are counted, and not only compared."""
 Whole = Annotated[int, LARGEST, NUMBER]
 Number = Annotated[float, COUNTABLE, NUMBER]
 Time = Annotated[float, COUNTABLE, TIME]

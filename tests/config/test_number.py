@@ -1,5 +1,6 @@
 """Every number of an agent file and of the settings is one, however deep in its tables."""
 
+import json
 from decimal import Decimal
 from math import inf, nan
 from typing import get_args, get_origin
@@ -9,6 +10,8 @@ from pydantic import BaseModel, ValidationError
 
 from cueline.agent import Agent
 from cueline.config.settings import Settings
+from cueline.events.agent import Limits, Price
+from cueline.events.inbox import RaiseAsked
 
 
 def numbers_of(kind, path=()):
@@ -124,3 +127,38 @@ def test_a_whole_number_is_none_that_would_be_recorded_as_another(shape, path):
 @pytest.mark.parametrize("shape", [Agent, Settings])
 def test_a_whole_number_has_the_bound_of_its_own_as_well(shape, path, value):
     assert refused_for(shape, path, value) == ["less_than_equal"]
+
+
+AMOUNTS = [(shape, path) for shape, path in PLACES if {"max_cost", "prices"} & set(path)]
+
+
+@pytest.mark.parametrize(("shape", "path"), AMOUNTS)
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("1e9999999", "less_than_equal"),
+        ("1000000000000.01", "less_than_equal"),
+        ("1e-9999999", "greater_than_equal"),
+    ],
+)
+def test_an_amount_of_money_is_one_that_can_be_summed(shape, path, value, why):
+    assert refused_for(shape, path, value) == [why]
+
+
+def test_no_more_can_be_asked_for_than_can_be_summed():
+    with pytest.raises(ValidationError):
+        RaiseAsked.model_validate({"max_cost": "1e999999"})
+
+
+@pytest.mark.parametrize(
+    ("shape", "said"),
+    [
+        (Limits, {"max_cost": "1E+999999"}),
+        (RaiseAsked, {"max_cost": "1E+999999"}),
+        (Price, {"input": "1E+999999", "output": "1E-999999"}),
+    ],
+)
+def test_an_amount_that_was_recorded_before_it_was_refused_is_still_read(shape, said):
+    assert (
+        said.items() <= shape.model_validate_json(json.dumps(said)).model_dump(mode="json").items()
+    )

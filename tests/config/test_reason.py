@@ -24,6 +24,7 @@ def reason(refuse):
         ("limits.max_cost", "-1", "-1 is not more than 0"),
         ("limits.max_cost", "abc", "'abc' is no number"),
         ("limits.max_cost", "nan", "'nan' is no number to count with"),
+        ("limits.max_cost", "1e999999", "1e999999 is more than 1000000000000"),
         ("limits.max_turns", "2.5", "2.5 is no whole number"),
         ("limits.max_turns", 0, "0 is less than 1"),
         ("retry.jitter", "1.5", "1.5 is more than 1"),
