@@ -118,7 +118,7 @@ def _print(waiting: list["Approval"]) -> None:
         if each.votes_needed > 1:
             asked = f"{asked} ({each.votes} of {each.votes_needed} said yes)"
         if each.given:
-            said = f"{DONE[each.given]} by {one_line(each.given_by, 20)}, not read yet"
+            said = f"{DONE[each.given]} by {one_line(each.given_by, 60)}, not read yet"
             # It waits for the session, not for a person; but of several people one is not all.
             others = each.given == "grant" and each.votes_needed > 1
             asked = f"{asked}; {said}" if others else said

@@ -126,9 +126,15 @@ class Projector:
         if not isinstance(message, DecisionGiven):
             return
         found = self._approvals.find(f"approval-{tenant_of(session)}/{message.approval}")
-        if found is not None and found["digest"] == message.digest:
-            given = (message.verdict, message.by) if waits else ("", "")
-            found["given"], found["given_by"] = given
+        if found is None or found["digest"] != message.digest:
+            return
+        alike = found["given"] == message.verdict
+        if waits:
+            people = f"{found['given_by']}, {message.by}" if alike else message.by
+            found.update(given=message.verdict, given_by=people)
+        elif alike:  # they are read in the order in which they were given
+            left = found["given_by"].removeprefix(message.by).removeprefix(", ")
+            found.update(given=message.verdict if left else "", given_by=left)
 
     def _use(self, session: Row, recorded: RecordedEvent, fact: ModelReplied | ModelFailed) -> None:
         answered = fact.model if isinstance(fact, ModelReplied) else ""

@@ -184,6 +184,8 @@ def test_two_people_may_answer_while_nothing_runs(shell, monkeypatch):
         monkeypatch.setenv("LOGNAME", person)
         assert 0 == shell("approve", "one.1.0.1").exit_code
 
+    waiting = "may it run? (0 of 2 said yes); granted by ann, bob, not read yet"
+    assert waiting in shell("pending").stdout
     assert 0 == shell("resume", "one", "--inline").exit_code
     decisions = shell("audit", "--type", "DecisionGiven", "--json").stdout.splitlines()
     assert 2 == len(decisions)

@@ -127,6 +127,42 @@ async def test_what_was_decided_waits_until_it_is_read(opened, log):
     assert ("", "") == (approval.given, approval.given_by)
 
 
+async def test_what_several_people_decided_waits_until_each_is_read(opened, log):
+    await opened("a.1.0.1")
+    told = []
+    given = [
+        DecisionGiven(approval="a.1.0.1", digest="d1", verdict=verdict, by=by)
+        for verdict, by in (("grant", "ann"), ("grant", "anna"), ("deny", "an"))
+    ]
+    read = [
+        MessageReceived(inbox_version=version, recorded_at=log.moment, message=decision)
+        for version, decision in enumerate(given, 1)
+    ]
+
+    for step in (log.ask("a", each) for each in given):
+        told += pending_approvals(await step)
+    for step in (log.tell("a", each) for each in read):
+        told += pending_approvals(await step)
+
+    grants = [("grant", "ann"), ("grant", "ann, anna")]
+    assert [*grants, *[("deny", "an")] * 3, ("", "")] == [(a.given, a.given_by) for a in told]
+
+
+async def test_the_first_of_two_people_is_read_before_the_second(opened, log):
+    await opened("a.1.0.1")
+    ann, bob = (
+        DecisionGiven(approval="a.1.0.1", digest="d1", verdict="grant", by=by)
+        for by in ("ann", "bob")
+    )
+    await log.ask("a", ann)
+    await log.ask("a", bob)
+
+    read = MessageReceived(inbox_version=1, recorded_at=log.moment, message=ann)
+    (approval,) = pending_approvals(await log.tell("a", read))
+
+    assert ("grant", "bob") == (approval.given, approval.given_by)
+
+
 @pytest.mark.parametrize("change", [{"digest": "d2"}, {"approval": "b.1.0.1"}])
 async def test_a_decision_on_something_else_changes_nothing(opened, log, change):
     await opened("a.1.0.1")
