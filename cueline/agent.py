@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 from pydantic import (
     BaseModel,
@@ -238,7 +238,17 @@ def read_agent(path: Path, *, over: Sequence[Layer] = (), under: Sequence[Layer]
     Raises:
         ConfigError: the file or a setting is missing or wrong; the message names the key.
     """
-    table = read_toml(path, "agent file")
+    return agent_in(read_toml(path, "agent file"), path, over=over, under=under)
+
+
+def agent_in(
+    table: dict[str, Any], path: Path, *, over: Sequence[Layer] = (), under: Sequence[Layer] = ()
+) -> AgentRead:
+    """Return the agent that the *table* of a file tells, as `read_agent` does.
+
+    Raises:
+        ConfigError: a key of it, or a setting, is wrong; the message names it.
+    """
     folder = path.resolve().parent
     if isinstance(table.get("workspace"), str):
         table["workspace"] = folder / table["workspace"]

@@ -91,21 +91,21 @@ def read_policy(file: Path) -> tuple["Policy", list["Problem"]]:
     if not found:
         found = [Problem(f"policy.{key}", reason) for key, reason in faults(policy)]
     if not found and "provider" in table:
-        return _policy_of_agent(file)
+        return _policy_of_agent(table, file)
     if alone:
         found = [Problem(each.key.removeprefix("policy."), each.reason) for each in found]
     return policy, found
 
 
-def _policy_of_agent(file: Path) -> tuple["Policy", list["Problem"]]:
+def _policy_of_agent(table: dict[str, Any], file: Path) -> tuple["Policy", list["Problem"]]:
     """Return the policy as it holds for its agent, and what is wrong with it for the tools."""
-    from cueline.agent import read_agent
+    from cueline.agent import agent_in
     from cueline.config.problem import Problem
     from cueline.deciders.policy_fault import faults
     from cueline.events.agent import Policy
 
     try:
-        agent = read_agent(file).agent
+        agent = agent_in(table, file).agent
         named = faults(agent.policy, agent.tool_specs())
         found = [Problem(f"policy.{key}", reason) for key, reason in named]
         # With a limit of money it is about costs, too.

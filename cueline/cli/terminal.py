@@ -25,9 +25,10 @@ def settle_streams() -> None:
         if getattr(sys, name) is None:
             _open_nothing(number)
             setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115 - a number is no path, and it stays
-    for stream in (sys.stdout, sys.stderr):
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # not every locale has a check mark
+            # Not every locale has a check mark, nor is all that is piped in of it.
+            stream.reconfigure(errors="replace")
 
 
 def _open_nothing(number: int) -> None:
@@ -47,9 +48,13 @@ def text_or_stdin(text: str) -> str:
     """Return *text*, or what was piped in for `-`.
 
     Raises:
-        ConfigError: there is no text; say something.
+        ConfigError: there is no text, or no end of it; say something, and less.
     """
-    said = sys.stdin.read().strip() if text == "-" else text
+    from cueline.events.store import BLOB_LIMIT
+
+    said = sys.stdin.read(BLOB_LIMIT + 1).strip() if text == "-" else text
+    if len(said) > BLOB_LIMIT:  # a device has no end
+        raise ConfigError("the text", "is longer than 100 MB")
     if not said.strip():
         raise ConfigError("the text", "is empty; say something")
     return said

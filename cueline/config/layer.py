@@ -11,9 +11,11 @@ from pydantic import BaseModel, TypeAdapter
 from cueline.config.leaf import Leaf, leaves, table_of
 from cueline.config.place import ELSEWHERE, set_in
 from cueline.config.problem import Problem, problems_of, unknown
+from cueline.config.reason import TOO_DEEP
 from cueline.config.settings import Settings
 from cueline.errors import ConfigError
 from cueline.events.agent import RetryPolicy
+from cueline.events.store import BLOB_LIMIT
 
 T = TypeVar("T")
 
@@ -126,14 +128,21 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
         ConfigError: it cannot be read.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open(encoding="utf-8") as file:
+            text = file.read(BLOB_LIMIT + 1)
     except FileNotFoundError as error:
         raise ConfigError(str(path), f"there is no such {what}") from error
     except OSError as error:
         raise ConfigError(str(path), f"it cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(str(path), "it is no text in UTF-8") from error
-    except tomllib.TOMLDecodeError as error:
+    if len(text) > BLOB_LIMIT:  # a device has no end
+        raise ConfigError(str(path), "it is longer than 100 MB")
+    try:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        raise ConfigError(str(path), TOO_DEEP) from error
+    except ValueError as error:  # of a number that is too long it is no error of TOML's own
         raise ConfigError(str(path), f"it is not TOML: {error}") from error
 
 

@@ -9,6 +9,8 @@ from pydantic_core import ErrorDetails
 from cueline.config.reason import reason_of
 
 _UNKNOWN = "extra_forbidden"
+_DEEPEST = 10
+"""So many parts a key has at most in a message; no table of ours is as deep."""
 _IT_IS_UNKNOWN = "it is unknown"
 
 
@@ -32,7 +34,7 @@ def problems_of(error: ValueError, kind: Any, key: str = "") -> list[Problem]:
 
 
 def _problem(problem: ErrorDetails, kind: Any, key: str) -> Problem:
-    path = [str(part) for part in problem["loc"]]
+    path = [str(part) for part in problem["loc"][:_DEEPEST]]
     where = ".".join(filter(None, [key, *path]))
     if problem["type"] == _UNKNOWN:
         shape = _shape_at(kind, path[:-1])

@@ -42,7 +42,12 @@ _KINDS = {
 _QUOTES = "; put quotes around it"
 _PUT = {"text": _QUOTES, "path": _QUOTES, "list": "; put brackets around it"}
 """How a value in a file becomes what it is to be, where it is only written otherwise."""
-_WHOLE = {"missing": "it is missing", "string_too_short": "it is empty"}
+TOO_DEEP = "it is nested too deep"
+_WHOLE = {
+    "missing": "it is missing",
+    "string_too_short": "it is empty",
+    "recursion_depth_exceeded": TOO_DEEP,
+}
 
 
 def reason_of(problem: ErrorDetails) -> str:

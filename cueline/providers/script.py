@@ -9,6 +9,8 @@ from math import inf
 from pathlib import PurePath
 from typing import Any, Final, NoReturn
 
+from pydantic import ValidationError
+
 from cueline.actors.model import ModelReply
 from cueline.errors import ConfigError, ProviderRefusedError
 from cueline.events.failure import PERMANENT, TRANSIENT
@@ -95,7 +97,9 @@ def read_script(text: str, name: str = "script") -> Script:
     """
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError as error:
+        raise ConfigError(name, "is nested too deep") from error
+    except ValueError as error:
         raise ConfigError(name, f"is not TOML: {error}") from error
     check(tables, FILE, name, "the file")
     replies: dict[tuple[int, int | None], ScriptedReply] = {}
@@ -186,7 +190,10 @@ class ReplyReader:
         except (TypeError, ValueError) as error:
             lack = "hold what JSON has not, a date or an infinity; put quotes around it"
             raise ConfigError(self.name, f"{where} arguments {lack}") from error
-        return ToolCall(**{"id": default_id, **fields})
+        try:
+            return ToolCall(**{"id": default_id, **fields})
+        except ValidationError as error:
+            raise ConfigError(self.name, f"{where} arguments are nested too deep") from error
 
     def usage(self, table: Mapping[str, Any]) -> Usage | None:
         """Return what the file says was used, if it does."""

@@ -11,6 +11,7 @@ from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailabl
 from cueline.events.agent import AgentSpec
 from cueline.events.failure import TRANSIENT
 from cueline.events.message import Usage
+from cueline.events.store import BLOB_LIMIT
 from cueline.providers.script import Failure, Script, read_script, tokens
 
 Pause = Callable[[float], Awaitable[None]]
@@ -89,9 +90,13 @@ def text_of(path: Path) -> str:
         ConfigError: name a text file that is there.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as file:
+            text = file.read(BLOB_LIMIT + 1)
     except OSError as error:
         why = f"cannot be read ({error.strerror}); `model` names the script of a scripted agent"
         raise ConfigError(str(path), why) from error
     except UnicodeDecodeError as error:
         raise ConfigError(str(path), f"is not UTF-8 text: {error.reason}") from error
+    if len(text) > BLOB_LIMIT:  # a device has no end
+        raise ConfigError(str(path), "is longer than 100 MB")
+    return text

@@ -1,6 +1,7 @@
 """`cueline policy`: whether a policy means something, and what it would have done."""
 
 import json
+import os
 
 import pytest
 
@@ -55,6 +56,18 @@ def test_what_is_wrong_is_named_with_its_file_and_key(shell, text, told):
 
     assert (1, True) == (done.exit_code, "p.toml" in done.stderr), done.output
     assert told in done.stderr
+
+
+def test_the_file_of_an_agent_may_be_a_pipe(shell):
+    agent = (shell.folder / shell.agent(shell.hello)).read_text()
+    out, into = os.pipe()
+    with os.fdopen(into, "w") as file:
+        file.write(agent)
+
+    with os.fdopen(out):
+        done = shell("policy", "check", f"/dev/fd/{out}")
+
+    assert "nothing is wrong with it" in done.stdout, done.output
 
 
 def test_faults_can_be_read_by_a_machine(shell):

@@ -54,6 +54,20 @@ def test_a_locale_without_a_check_mark_is_no_error(finished):
     assert (0, True) == (code, "? 1.0 list_files" in shown)
 
 
+def test_what_is_piped_in_may_hold_what_is_no_text(shell):
+    run = rf"printf 'Gr\xfc\xdfe' | $CUELINE run - --agent {shell.agent(shell.hello)} --inline"
+
+    code, shown, told = output_of(shell, run, PYTHONIOENCODING="utf-8:strict")
+
+    assert (0, True) == (code, "Gr\ufffd\ufffde" in shell("list").stdout), (shown, told)
+
+
+def test_a_goal_without_an_end_is_refused(shell):
+    run = f"$CUELINE run - --agent {shell.agent(shell.hello)} --inline < /dev/zero"
+
+    assert (2, "", "error: the text: is longer than 100 MB\n") == output_of(shell, run)
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is always full")
 def test_output_that_cannot_be_written_is_no_bug(finished):
     code, _, told = output_of(finished, "$CUELINE list > /dev/full")

@@ -1,5 +1,6 @@
 """What a file of settings says, and what it may not."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -117,3 +118,48 @@ def test_a_file_that_cannot_be_read_says_why_in_words(tmp_path):
         from_file(tmp_path)
     with pytest.raises(ConfigError, match=r"latin\.toml: it is no text in UTF-8$"):
         from_file(tmp_path / "latin.toml")
+
+
+@pytest.mark.parametrize("depth", [300, 500])
+def test_a_file_that_is_nested_too_deep_is_refused_in_a_line(tmp_path, depth):
+    file = tmp_path / "deep.toml"
+    agent = 'name = "a"\nprovider = "anthropic"\nmodel = "b"\n[parameters]\n'
+    file.write_text(f"{agent}c = {'[' * depth}{']' * depth}\n")
+
+    with pytest.raises(ConfigError, match=r"it is nested too deep$") as refused:
+        read_agent(file)
+
+    assert len(str(refused.value)) < 300
+
+
+def test_a_number_that_python_does_not_read_is_no_toml(tmp_path):
+    (tmp_path / "cueline.toml").write_text(f"grace_seconds = {'1' * 5000}")
+
+    with pytest.raises(ConfigError, match=r"cueline\.toml: it is not TOML: "):
+        from_file(tmp_path / "cueline.toml")
+
+
+def test_a_file_without_an_end_is_refused():
+    with pytest.raises(ConfigError, match=r"^/dev/zero: it is longer than 100 MB$"):
+        from_file(Path("/dev/zero"))
+
+
+def test_a_file_may_be_a_pipe(piped):
+    assert "claude" == from_file(piped('model = "claude"'))["model"].value
+
+
+@pytest.fixture
+def piped():
+    """Return how to have a text as what a shell makes of `<(…)`."""
+    ends = []
+
+    def make(text):
+        out, into = os.pipe()
+        ends.append(out)
+        with os.fdopen(into, "w") as file:
+            file.write(text)
+        return Path(f"/dev/fd/{out}")
+
+    yield make
+    for end in ends:
+        os.close(end)

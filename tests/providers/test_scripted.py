@@ -172,6 +172,10 @@ MISTAKES = {
     "reply 1 calls[0] arguments hold what JSON has not": (
         '[[reply]]\ncalls = [{name = "a", arguments = {on = 2026-01-01}}]'
     ),
+    "is nested too deep": f"reply = {'[' * 500}{']' * 500}",
+    "reply 1 calls[0] arguments are nested too deep": (
+        f'[[reply]]\ncalls = [{{name = "a", arguments = {{b = {"[" * 300}{"]" * 300}}}}}]'
+    ),
     "reply 1 usage output is -3": '[[reply]]\ntext = "a"\nusage = {output = -3}',
     "reply 2 says again": '[[reply]]\ntext = "a"\n[[reply]]\nturn = 1\ntext = "b"',
 }
@@ -214,6 +218,11 @@ def test_a_script_that_is_no_text_is_named(tmp_path):
 
     with pytest.raises(ConfigError, match=r"demo\.toml: is not UTF-8"):
         record_script({}, tmp_path / "demo.toml")
+
+
+def test_a_script_without_an_end_is_refused():
+    with pytest.raises(ConfigError, match=r"^/dev/zero: is longer than 100 MB$"):
+        record_script({}, Path("/dev/zero"))
 
 
 def test_a_script_given_as_anything_but_text_is_an_error(tmp_path):
