@@ -191,21 +191,21 @@ class Session:
     ) -> None:
         """Allow exactly what *request* shows (I9).
 
+        What somebody decides sooner counts; then this is a `MessageRefused` among the events.
+
         Args:
             request: what is asked.
             by: who allows it; the login of this process, where nobody is named.
             note: told to the agent.
             edit: the arguments with which it may run instead, all of them.
-            always: globs of the paths where the tool needs no more asking in this session; none
-                of them: the paths of this call, or else exactly its arguments.
+            always: globs of paths where the tool needs no more asking in this session; an empty
+                list: the paths of this call, or where it has none exactly its arguments.
 
         Raises:
             NotPendingError: it does not wait (any more); and what `send` raises.
             RejectedError: whoever allows it may not, or not like that.
             ConfigError: the edit does not fit the tool, or a rule denies it; or the tool names
-                no paths, so that nothing of it can be always allowed.
-
-        What is decided meanwhile goes before: then it is a `MessageRefused` among the events.
+                no paths, so that no glob means anything to it.
         """
         await self._decide(request, "grant", by, note, edit=edit, always=always)
 
