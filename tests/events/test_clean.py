@@ -250,6 +250,28 @@ def test_a_record_is_cleaned_like_any_value(value):
     assert changed or fact is clean_record(fact, REDACTOR)
 
 
+@pytest.mark.parametrize("value", ["\ud800", {"\ud800": CANARY}])
+def test_a_record_that_json_cannot_say_is_cleaned(value):
+    fact = replied({"value": value})
+
+    assert clean(fact, REDACTOR)[0] == clean_record(fact, REDACTOR)
+    assert fact != clean_record(fact, REDACTOR)
+
+
+# Of the secret no character is left that depends on it alone.
+@pytest.mark.parametrize("before", [b"", b"x", b"xy", b"xyz"])
+@pytest.mark.parametrize("encoder", [base64.b64encode, base64.urlsafe_b64encode])
+def test_the_whole_secret_is_taken_out_of_base64(before, encoder):
+    secret = b"k3y-of-ada"
+    encoded = encoder(before + secret + b"!!!").decode()
+
+    kept, _ = redactor_of([secret.decode()]).redact(encoded)
+
+    head, _, tail = kept.partition(REDACTED)
+    first, last = len(before) * 8, (len(before) + len(secret)) * 8
+    assert (-(-first // 6), last // 6) == (len(head), len(encoded) - len(tail))
+
+
 @pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 150, 10_000])
 def test_what_is_nested_too_deeply_is_cut_off(depth):
     value = []

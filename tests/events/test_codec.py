@@ -147,7 +147,7 @@ def test_only_what_is_over_the_limit_goes_to_a_blob(size):
     assert (size > INLINE_LIMIT) == bool(encode(asked({"text": "x" * size})).blobs)
 
 
-@pytest.mark.parametrize("key", ["$blob", "$$blob", "$$$blob", "blob", "$"])
+@pytest.mark.parametrize("key", ["$blob", "$$blob", "$$$blob", "blob", "$", "$$", "$$x"])
 @pytest.mark.parametrize("text", ["ab" * 32, LONG], ids=["short", "long"])
 def test_what_only_looks_like_a_reference_is_left_alone(key, text, recorded):
     fact = asked({key: text, "bytes": 4})

@@ -1,6 +1,7 @@
 """What people were asked, and what they said: the history of approvals (003-026, 004-023)."""
 
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 
@@ -34,6 +35,9 @@ def opened(log):
             summary="writes é",
             rule="sensitive",
             epoch=1,
+            preview="+é",
+            usd=Decimal("0.75"),
+            votes=2,
             opened_at=log.moment,
             deadline_at=log.moment + timedelta(seconds=seconds),
             auto_at=None if auto is None else log.moment + timedelta(seconds=auto),
@@ -68,13 +72,14 @@ async def test_a_question_waits_for_a_person(opened, log):
         approval.deadline_at,
     )
     assert '{"path": "é"}' == approval.arguments_json
+    assert ("+é", "0.75", 2) == (approval.preview, approval.usd, approval.votes_needed)
 
 
 @pytest.mark.parametrize(
     ("verdict", "expected"),
     [
         (ApprovalGranted(by="ann", note="fine"), ("granted", "ann", "fine")),
-        (ApprovalDenied(by="bob"), ("denied", "bob", "")),
+        (ApprovalDenied(by="bob", note="no"), ("denied", "bob", "no")),
         (ApprovalExpired(at="2026-03-02T00:00:00Z"), ("expired", "", "")),
         (ApprovalSuperseded(reason="stopped"), ("superseded", "", "stopped")),
     ],

@@ -47,6 +47,24 @@ async def test_a_breaker_is_told_as_it_stands(log, facts, told):
     assert "anthropic.3f9a01c2.claude-opus-4-6" == breaker.id
 
 
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [
+        ([COUNTED, FailureCounted(at=later(5), kind="timeout")], (later(0), 0, "")),
+        ([OPENED], (later(0), 2, "")),
+        ([OPENED, HALF_OPEN], (later(60), 2, "a/1.m")),
+        ([OPENED, HALF_OPEN, OPENED], (later(0), 2, "")),
+        ([OPENED, HALF_OPEN, BreakerClosed(at=later(70))], (later(70), 0, "")),
+    ],
+)
+async def test_a_breaker_tells_since_when_how_often_and_by_whom_it_is_tried(log, facts, told):
+    await log.append(STREAM, *facts)
+
+    (breaker,) = list_breakers(await log.caught_up())
+
+    assert told == (breaker.since, breaker.openings, breaker.probe)
+
+
 async def test_a_hold_that_is_over_is_none(log):
     await log.append(STREAM, HELD)
 

@@ -90,6 +90,13 @@ async def test_it_is_told_by_what_is_asked(asked, rows, log_of_three):
     assert rows == len(spent(log_of_three, **asked))
 
 
+def test_a_total_adds_up_every_column():
+    one = Spent("a", 1, 2, 3, 4, 5, 6, Decimal(7), Decimal(8), Decimal(9))
+
+    whole = Spent("total", 2, 4, 6, 8, 10, 12, Decimal(14), Decimal(16), Decimal(18))
+    assert whole == total([one, one])
+
+
 # The whole reservation, for nobody knows what the lost answer cost.
 async def test_an_estimated_cost_counts_and_is_told_apart(log, facts):
     lost = ReservationClosed(

@@ -1,5 +1,7 @@
 """The life of each model call and tool call (000-044)."""
 
+from decimal import Decimal
+
 import pytest
 
 from cueline.events.session import (
@@ -7,6 +9,7 @@ from cueline.events.session import (
     ModelFailed,
     ModelReplied,
     OutcomeCameLate,
+    ReservationClosed,
     SessionTakenOver,
     ToolFailed,
     ToolInDoubt,
@@ -145,13 +148,31 @@ async def test_a_model_call_that_is_given_up_has_failed(log, facts):
     assert "failed" == effects_of(db, A)[0].status
 
 
+async def test_what_a_lost_call_may_have_cost_is_told_of_it_and_of_its_session(log, facts):
+    closed = ReservationClosed(effect="1.m", attempt=1, outcome="estimated", usd=Decimal("0.25"))
+
+    db = await log.tell("a", facts.STARTED, facts.requested(1), closed)
+
+    (effect,), session = effects_of(db, A), find_session(db, "a")
+    assert ("0.25", "0.25") == (effect.cost, effect.estimated_cost)
+    assert ("0.25", "0.25") == (session.cost, session.estimated_cost)
+
+
+async def test_a_model_call_is_told_from_its_request_on(log, facts):
+    db = await log.tell("a", facts.STARTED, facts.requested(1))
+
+    (effect,) = effects_of(db, A)
+    assert ("model", "requested", 2) == (effect.kind, effect.status, effect.requested_version)
+
+
 async def test_a_session_counts_its_calls_in_doubt(log, facts):
-    for name in ("a", "b"):
+    for name in ("a", "b", "c"):
         await log.tell(name, facts.STARTED, *facts.turn(1, "write_file"), started(), DOUBT)
     await log.tell("b", reconciled("happened", "it did"))
+    await log.tell("c", reconciled("did_not_happen"))
 
     counts = {session.id: session.in_doubt for session in list_sessions(await log.caught_up())}
-    assert {"a": 1, "b": 0} == counts
+    assert {"a": 1, "b": 0, "c": 0} == counts
 
 
 async def test_a_call_whose_request_was_emptied_is_told_all_the_same(log, facts):

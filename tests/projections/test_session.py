@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 
-from cueline.events.inbox import StopAsked
+from cueline.events.inbox import MessageSent, StopAsked
 from cueline.events.message import Cost, Usage
 from cueline.events.session import (
     LostAttempt,
@@ -129,6 +129,22 @@ async def test_a_session_that_stops_goes_on_stopping(told, log, facts):
     assert "stopping" == find_session(db, "a").status
 
 
+async def test_a_session_that_was_stopped_has_ended(log, facts):
+    stopped = SessionStopped(by="user", reason="enough")
+
+    db = await log.tell("a", facts.STARTED, stopping(log), stopped)
+
+    assert "stopped" == find_session(db, "a").status
+
+
+async def test_a_message_alone_changes_no_status(log, facts):
+    said = received(2, MessageSent(lane="note", text="Hurry"), log.moment)
+
+    db = await log.tell("a", facts.STARTED, said)
+
+    assert "running" == find_session(db, "a").status
+
+
 @pytest.mark.parametrize(
     "later",
     [
@@ -223,9 +239,11 @@ async def test_what_was_recovered_is_counted(log, facts):
 async def test_an_attempt_that_was_lost_is_counted_as_lost_and_no_other(kind, lost, log, facts):
     failed = ModelFailed(effect="1.m", attempt=1, kind=kind, message="", failed_at=log.moment)
 
-    db = await log.tell("a", facts.STARTED, facts.requested(1), failed)
+    tool = ToolFailed(effect="2.0", attempt=1, kind=kind, message="")
 
-    assert lost == find_session(db, "a").lost_attempts
+    db = await log.tell("a", facts.STARTED, facts.requested(1), failed, tool)
+
+    assert 2 * lost == find_session(db, "a").lost_attempts
 
 
 async def test_its_epoch_is_its_last_owners(log, facts):

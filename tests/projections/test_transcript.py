@@ -3,7 +3,7 @@
 import pytest
 
 from cueline.events.inbox import MessageSent
-from cueline.events.message import ToolCall
+from cueline.events.message import TextBlock, ThinkingBlock, ToolCall
 from cueline.events.session import (
     LimitWarned,
     LostAttempt,
@@ -107,6 +107,14 @@ async def test_what_is_tried_again_is_no_line(fact, told, facts):
     assert 1 == len(await told(*facts.turn(1, "write_file"), fact))
 
 
+async def test_thoughts_are_no_words_to_the_reader(told):
+    content = (ThinkingBlock(text="Hm."), TextBlock(text="One."), TextBlock(text="Two."))
+
+    reply = ModelReplied(effect="1.m", attempt=1, content=content, stop_reason="end_turn")
+
+    assert [("assistant", "1.m", "", "One.\nTwo.", False)] == await told(reply)
+
+
 async def test_malformed_arguments_are_told_as_they_came(told):
     call = ToolCall(id="1", name="write_file", malformed="{oops")
 
@@ -133,6 +141,16 @@ async def test_a_forks_transcript_begins_with_its_parents(log, facts):
 
     assert ["Tidy up", "one", "Go on"] == [line.text for line in lines]
     assert [1, 4, 5] == [line.version for line in lines]
+
+
+async def test_the_transcript_of_a_forks_fork_leaves_out_what_neither_shares(log, facts):
+    await log.tell("a", facts.STARTED, *facts.turn(1, text="one"), *facts.turn(2, text="two"))
+    await log.fork("f", A, 7)
+    await log.fork("g", "session-default/f", 4)
+
+    lines = transcript(await log.caught_up(), "session-default/g")
+
+    assert ["Tidy up", "one", "Go on"] == [line.text for line in lines]
 
 
 async def test_an_unknown_session_has_said_nothing(log):

@@ -55,6 +55,15 @@ async def test_a_stopping_session_may_have_work(log, facts):
     assert [A] == await due(log)
 
 
+async def test_a_stopping_session_that_waits_has_work_at_its_deadline(log, facts):
+    deadline = log.moment + timedelta(seconds=60)
+    await log.ask("a", facts.ASKED, StopAsked())
+    await log.tell("a", facts.STARTED, stopping(log), waiting("runner", deadline))
+
+    assert [] == await due(log)
+    assert [A] == await due(log, seconds=60)
+
+
 @pytest.mark.parametrize("told", [waiting("operator"), SessionIdle(), SessionCompleted(result="")])
 async def test_a_session_at_rest_has_none(told, log, facts):
     await log.ask("a", facts.ASKED)
