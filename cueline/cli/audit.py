@@ -11,7 +11,7 @@ from cueline.cli.failure import Exit
 from cueline.cli.moment import moment
 from cueline.cli.naming import complete_session
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, is_typed, tell_of_more
-from cueline.console.text import date_time, json_of
+from cueline.console.text import date_time, json_of, visible
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -144,7 +144,7 @@ async def _list(
         elif found:
             _print(found)
         else:
-            typer.echo(f"no events that fit in {log}")
+            typer.echo(f"no events that fit in {visible(str(log))}")
         if len(fitting) > limit:
             tell_of_more()
 

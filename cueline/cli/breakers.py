@@ -10,7 +10,7 @@ import typer
 from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
-from cueline.console.text import date_time, duration, json_of
+from cueline.console.text import date_time, duration, json_of, visible
 
 if TYPE_CHECKING:
     from cueline.projections.breaker import Breaker
@@ -51,7 +51,7 @@ async def _list(log: Path, *, as_json: bool) -> None:
         elif found:
             _print(found, now)
         else:
-            typer.echo(f"no failures of models or tools that count in {log}")
+            typer.echo(f"no failures of models or tools that count in {visible(str(log))}")
 
 
 def _document(each: "Breaker", now: datetime) -> dict[str, Any]:

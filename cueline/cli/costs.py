@@ -15,7 +15,7 @@ from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.naming import complete_session
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
-from cueline.console.text import count, json_of, money
+from cueline.console.text import count, json_of, money, visible
 
 if TYPE_CHECKING:
     from cueline.projections.cost import By, Spent
@@ -115,7 +115,7 @@ async def _tell(
             _print(by, rows, whole, limit)
         else:
             fitting = "that fits " if any(asked) else ""
-            typer.echo(f"nothing {fitting}was spent in {log}")
+            typer.echo(f"nothing {fitting}was spent in {visible(str(log))}")
 
 
 def _document(spent: "Spent") -> dict[str, Any]:

@@ -8,7 +8,7 @@ import typer
 
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
-from cueline.console.text import json_of
+from cueline.console.text import json_of, visible
 
 if TYPE_CHECKING:
     from cueline.cli.examination import Finding
@@ -37,9 +37,9 @@ def doctor(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None
         typer.echo(json_of([each._asdict() for each in findings], indent=2))
     else:
         for each in findings:
-            typer.echo(f"{_MARKS[each.verdict]} {each.subject}: {each.found}")
+            typer.echo(visible(f"{_MARKS[each.verdict]} {each.subject}: {each.found}"))
             if each.advice:
-                typer.echo(f"    {each.advice}")
+                typer.echo(visible(f"    {each.advice}"))
     bad = any(each.verdict == "bad" for each in findings)
     raise typer.Exit(Exit.FAILED if bad else Exit.DONE)
 

@@ -101,9 +101,12 @@ def _sync_time(folder: Path) -> Finding:
 
 def log(path: Path) -> Finding:
     """Look at the log itself, where there is one."""
-    if not path.exists():
-        return Finding("log", "good", f"none at {path} yet; `cueline run` makes it")
+    from cueline.stores.file_system import refuse_place
+
     try:
+        refuse_place(path)
+        if not path.exists():
+            return Finding("log", "good", f"none at {path} yet; `cueline run` makes it")
         last, bad = opened.run(_checked(path))
     except CuelineError as error:
         return Finding("log", "bad", str(error))

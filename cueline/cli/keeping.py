@@ -35,7 +35,7 @@ async def keep(plan: Plan, outside: Outside, *, as_json: bool) -> None:
     loop = asyncio.get_running_loop()
     for number in ending_signals():
         loop.add_signal_handler(number, _end, over, number)
-    typer.echo(f"starting for {plan.log} …", err=True)
+    say(f"starting for {plan.log} …", outside)
     async with keep_up(
         plan.log,
         address=plan.address,

@@ -11,7 +11,7 @@ import typer
 from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, tell_of_more
-from cueline.console.text import duration, json_of, money, one_line
+from cueline.console.text import duration, json_of, money, one_line, visible
 
 if TYPE_CHECKING:
     from cueline.projections.session import Session
@@ -93,7 +93,7 @@ async def _list(
             _print(sessions, abandoned)
         else:
             that_fit = " that fit" if status or agent else ""
-            typer.echo(f"no sessions{that_fit} in {log}; `cueline run` starts one")
+            typer.echo(f"no sessions{that_fit} in {visible(str(log))}; `cueline run` starts one")
         if len(fitting) > limit:
             tell_of_more()
 

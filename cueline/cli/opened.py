@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
+from cueline.console.text import visible
 from cueline.errors import CorruptEventError, LogUnavailableError
 
 if TYPE_CHECKING:
@@ -129,4 +130,5 @@ async def board_of(path: Path) -> AsyncIterator["PresenceBoard"]:
 def _warn_of(error: LogUnavailableError) -> None:
     """Say that who lives is not known, unless there is no board, as beside a backup."""
     if Path(error.path).exists():
-        typer.echo(f"warning: {error}; whether anybody drives a session is not known", err=True)
+        warning = f"warning: {error}; whether anybody drives a session is not known"
+        typer.echo(visible(warning), err=True)

@@ -8,6 +8,7 @@ import typer
 
 from cueline.cli.naming import complete_session
 from cueline.config import place
+from cueline.console.text import visible
 
 DEFAULT_LOG = place.DEFAULT_LOG
 
@@ -27,7 +28,7 @@ def named_log(ctx: typer.Context) -> Path:
 
 def naming(log: Path) -> str:
     """Return what a command has to say to be about *log*, with a blank before it."""
-    return "" if log == DEFAULT_LOG else f" --log {quote(str(log))}"
+    return "" if log == DEFAULT_LOG else f" --log {visible(quote(str(log)))}"
 
 
 def tell_of_more() -> None:

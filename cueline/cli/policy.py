@@ -11,7 +11,7 @@ from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.moment import moment
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
-from cueline.console.text import arguments, count, json_of
+from cueline.console.text import arguments, count, json_of, visible
 from cueline.errors import ConfigError, ToolImportError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def check(file: FileArgument, *, as_json: JsonOption = False) -> None:
         typer.echo(json.dumps([{"file": str(file), **each._asdict()} for each in found], indent=2))
     elif found:
         for each in found:
-            typer.echo(f"{file}: {each}", err=True)
+            typer.echo(visible(f"{file}: {each}"), err=True)
     else:
         _print_rules(file, policy)
     raise typer.Exit(Exit.FAILED if found else Exit.DONE)
@@ -119,7 +119,7 @@ def _print_rules(file: Path, policy: "Policy") -> None:
 
     rules = rules_of(policy)
     told = f"{count(len(rules), 'rule')}, the strongest that fits counts"
-    typer.echo(f"{file}: nothing is wrong with it; {told}")
+    typer.echo(visible(f"{file}: nothing is wrong with it; {told}"))
     width = max((len(rule.name) for rule in rules), default=0)
     for rule in rules:
         names = sorted(rule.model_fields_set - {"name", "answer"})

@@ -75,9 +75,10 @@ def show(
         file = None if outside.path is None else str(outside.path)
         typer.echo(json_of({"file": file, "settings": settings}, indent=2))
         return
-    typer.echo(f"file: {outside.path or 'none; a cueline.toml here or above would be read'}")
+    where = outside.path or "none; a cueline.toml here or above would be read"
+    typer.echo(visible(f"file: {where}"))
     for line in _aligned([(each.key, _said(each.value), each.source) for each in shown]):
-        typer.echo(line)
+        typer.echo(visible(line))
 
 
 def _said(value: Any) -> str:

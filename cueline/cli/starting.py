@@ -18,6 +18,7 @@ from cueline.cli.terminal import is_attended
 from cueline.config.layer import Flags, from_flags
 from cueline.config.settings import APPROVAL_SECONDS, Approval
 from cueline.console.screen import Screen
+from cueline.console.text import visible
 from cueline.deciders.policy import asked_about
 from cueline.environment import who
 from cueline.errors import ConfigError, RejectedError
@@ -256,4 +257,4 @@ def warn_of_log(agent: AgentSpec, log: Path) -> None:
     place = agent.workspace
     if place is not None and log.resolve().is_relative_to(Path(place.path)):
         where = f"the log {log} is inside the workspace, where tools can damage it"
-        typer.echo(f"warning: {where}; --log names another place", err=True)
+        typer.echo(visible(f"warning: {where}; --log names another place"), err=True)

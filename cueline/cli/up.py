@@ -16,6 +16,7 @@ from cueline.cli.failure import Exit
 from cueline.cli.hiding import say
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.outside import Outside, outside_of
+from cueline.console.text import visible
 from cueline.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def up(
     as_json: JsonOption = False,
 ) -> None:
     """Keep cueline running."""
+    from cueline.stores.file_system import refuse_place
     from cueline.up_record import find_up
 
     match recover:
@@ -104,6 +106,7 @@ def up(
             )
         case _:
             raise typer.BadParameter(f"{recover!r} is neither `all` nor `none`")
+    refuse_place(log)  # before a folder is made for what a detached one says
     running = find_up(log)
     if running is not None:
         print_up(
@@ -125,7 +128,7 @@ def up(
 
 def print_up(record: "UpRecord", text: str, *, as_json: bool) -> None:
     """Say where `up` is, for people or for programs."""
-    typer.echo(json.dumps(document_of(record)) if as_json else text)
+    typer.echo(json.dumps(document_of(record)) if as_json else visible(text))
 
 
 def document_of(record: "UpRecord") -> dict[str, Any]:

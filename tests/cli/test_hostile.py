@@ -85,6 +85,33 @@ def test_no_command_prints_what_a_terminal_would_obey(shell, told):
         assert done.output, command
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "doctor",
+        "config show",
+        "list --agent nobody",
+        "audit --type SessionFailed",
+        "costs",
+        "breakers",
+        "show one",
+        "run Hi --agent agent.toml --detach",
+        "policy check agent.toml",
+    ],
+)
+def test_the_name_of_a_log_or_of_a_file_moves_no_cursor(shell, command):
+    name = HOSTILE.replace("\n", "")
+    settings = ("--config", f"{name}.toml")
+    (shell.folder / f"{name}.toml").write_text(f"log = {toml(name)}\n")
+    (shell.folder / shell.agent(shell.hello)).rename(shell.folder / f"{name}agent.toml")
+    shell(*settings, "run", "Hi", "--agent", f"{name}agent.toml", "--detach", "--id", "one")
+
+    done = shell(*settings, *command.replace("agent.toml", f"{name}agent.toml").split(" "))
+
+    assert done.output == visible(done.output)
+    assert visible(name) in done.output
+
+
 def test_what_is_escaped_for_a_terminal_means_the_same_to_a_program(shell, told):
     assert HOSTILE == shell.json("list")[0]["goal"]
     assert json.dumps(HOSTILE) in json.dumps(shell.json("export", "one"))

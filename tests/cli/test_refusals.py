@@ -73,3 +73,11 @@ def test_an_error_moves_no_cursor_and_is_not_endless(finished):
 
     assert named.stderr.startswith("error: \\x1b]0;owned\\x07\\x202e: there is no such session")
     assert len(long.stderr) < 500
+
+
+def test_what_can_be_no_log_is_none_that_a_run_would_make(shell):
+    (log,) = (
+        each for each in shell.json("doctor", "--log", ":memory:") if each["subject"] == "log"
+    )
+
+    assert ("bad", True) == (log["verdict"], "name a path" in log["found"])

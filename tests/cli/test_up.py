@@ -117,6 +117,15 @@ def test_who_interrupts_a_detached_up_before_it_is_ready_ends_it(monkeypatch, tm
     assert ["the keeper"] == ended
 
 
+def test_a_log_that_can_be_none_leaves_no_folder_behind(shell):
+    before = sorted(shell.folder.iterdir())
+
+    done = shell("up", "--detach", "--log", "sqlite:///x/log.db")
+
+    assert (2, True) == (done.exit_code, "a log is a file" in done.stderr), done.output
+    assert before == sorted(shell.folder.iterdir())
+
+
 def test_a_long_log_is_read_before_the_time_to_start_begins(finished, monkeypatch):
     read = []
 
