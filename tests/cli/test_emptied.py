@@ -17,6 +17,8 @@ LOOKING = (
 CHANGING = (
     ("resume", "one", "--inline"),
     ("send", "one", "Hi"),
+    ("approve", "one.1.0.1"),
+    ("deny", "one.1.0.1"),
     ("fork", "one", "--at", "5", "--inline"),
 )
 
