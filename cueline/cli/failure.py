@@ -103,6 +103,17 @@ def is_of_output(error: OSError) -> bool:
 class Commands(TyperGroup):
     """Commands whose errors end in a message and the right exit code."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Read what was typed; completion is installed here, in files that may not be ours.
+
+        Raises:
+            Exit: with the code for what happened.
+        """
+        try:
+            return super().parse_args(ctx, args)
+        except OSError as error:
+            raise _unforeseen(error, None) from None
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command.
 
