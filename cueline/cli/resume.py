@@ -62,6 +62,7 @@ async def _resume(wish: "Wish") -> Exit:
     from cueline.cli.message import addressed
     from cueline.cli.running import is_up
     from cueline.cli.starting import carry_on, check_channel
+    from cueline.deciders.session.wait import rests
     from cueline.events.inbox import ResumeAsked
     from cueline.wiring import check_recorded
 
@@ -71,8 +72,9 @@ async def _resume(wish: "Wish") -> Exit:
         check_recorded(to.agent)
         if to.attached:  # any other was started where people answer from elsewhere (D36)
             check_channel(to.agent, wish)
-        waiting = to.state.waiting
-        asks = to.paused or (waiting is not None and waiting.kind != "approval")
+        # A question that is not over is answered, not gone on after.
+        rested = rests(to.state, to.log.clock.now())
+        asks = to.paused or (to.state.waiting is not None and not rested)
         asks = asks and not to.stopping  # it is driven to its end, and nothing else
         # An `up` has set it aside, or leaves it alone as it was found: it waits for a word.
         left = owner is None and not wish.inline and is_up(wish.log)

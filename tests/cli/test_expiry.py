@@ -1,7 +1,8 @@
 """How long a question waits, and what becomes of it where nobody answers."""
 
 import json
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,9 @@ from cueline.console.text import date_time
 from cueline.events.store import to_us
 from cueline.projections.approval import Approval
 from cueline.testing.session_example import later
+from cueline.testing.wait import wait_until
+
+now = partial(datetime.now, UTC)
 
 
 def test_the_end_of_a_wait_is_shown_with_its_day(shell):
@@ -43,6 +47,20 @@ def test_a_question_that_expired_is_not_waited_for_again(shell):
 
     assert 3 == asked.exit_code
     assert "session one: paused" in asked.stdout
+    assert 0 == resumed.exit_code, resumed.output
+    assert (shell.folder / "work" / "list.txt").exists()
+
+
+def test_one_resume_goes_on_after_a_question_that_expired_while_nobody_was_there(shell):
+    soon = "[policy]\napproval_seconds = 0.5\n"
+    agent = shell.agent(shell.deletes, tools=("delete_file",), more=soon + shell.reachable)
+    (shell.folder / "work" / "list.txt").touch()
+    shell("run", "Tidy up", "--agent", agent, "--inline", "--id", "one")
+
+    asked = shell.json("pending")
+    wait_until(lambda: all(datetime.fromisoformat(each["deadline_at"]) < now() for each in asked))
+    resumed = shell("resume", "one", "--inline")
+
     assert 0 == resumed.exit_code, resumed.output
     assert (shell.folder / "work" / "list.txt").exists()
 
