@@ -86,8 +86,9 @@ def positive(function: Function, seconds: float) -> float:
     Raises:
         ConfigError: no call could end by it.
     """
-    if not 0 < seconds < math.inf:
-        raise ConfigError(subject(function), f"timeout_seconds is {seconds}; it must be positive")
+    if not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+        reason = f"timeout_seconds is {seconds!r}; it must be a positive number"
+        raise ConfigError(subject(function), reason)
     return float(seconds)
 
 

@@ -108,7 +108,8 @@ def test_a_tool_declares_one_thing_of_doing_it_twice():
     ("options", "fault"),
     [
         ({"name": "two words"}, "no name for a tool"),
-        ({"timeout_seconds": 0}, "must be positive"),
+        ({"timeout_seconds": 0}, "timeout_seconds is 0; it must be a positive number"),
+        ({"timeout_seconds": "5"}, "timeout_seconds is '5'; it must be a positive number"),
         ({"in_loop": True}, "only an async function"),
         ({"cost_usd": "much"}, r"cost_usd is 'much'; say it as in '0\.25'"),
         ({"cost_usd": "-1"}, "cost_usd is '-1'"),
