@@ -59,7 +59,9 @@ def bound(
     told = [t.model_dump_json(include={"name", "description", "parameters"}) for t in agent.tools]
     if agent.parameters and agent.provider != SCRIPTED:
         told.append(json.dumps(agent.parameters))  # a schema for the answer is read, too
-    said = prompt_bytes + len(agent.instructions.encode()) + sum(len(t.encode()) for t in told)
+    # Half a letter has three bytes, as what is recorded in its place.
+    instructions = agent.instructions.encode(errors="surrogatepass")
+    said = prompt_bytes + len(instructions) + sum(len(t.encode()) for t in told)
     if counted is not None:
         # Anthropic's is "an estimate", the true number "may differ by a small amount"
         # (platform.claude.com/docs/en/build-with-claude/token-counting).

@@ -147,6 +147,12 @@ def test_the_bound_counts_a_token_a_byte_of_prompt_instructions_and_tools():
     assert bound(told, 100)[0] > 110 + len("Be brief.") + len("look") * 2
 
 
+def test_half_a_letter_counts_as_what_is_recorded_in_its_place():
+    broken, recorded = (bound(agent(instructions=text), 0) for text in ("\ud800", "\ufffd"))
+
+    assert recorded == broken
+
+
 def test_the_bound_counts_what_the_parameters_may_add_to_a_prompt():
     # I8, C23: the vendor reads a schema for the answer as part of it.
     schema = {"output_config": {"format": {"schema": {"description": "long " * 1000}}}}
