@@ -6,6 +6,7 @@ from contextlib import suppress
 from io import TextIOWrapper
 
 from cueline.errors import ConfigError
+from cueline.text_input import read_to_end
 
 
 def is_attended() -> bool:
@@ -50,11 +51,7 @@ def text_or_stdin(text: str) -> str:
     Raises:
         ConfigError: there is no text, or no end of it; say something, and less.
     """
-    from cueline.events.store import BLOB_LIMIT
-
-    said = sys.stdin.read(BLOB_LIMIT + 1).strip() if text == "-" else text
-    if len(said) > BLOB_LIMIT:  # a device has no end
-        raise ConfigError("the text", "is longer than 100 MB")
+    said = read_to_end(sys.stdin, "the text").strip() if text == "-" else text
     if not said.strip():
         raise ConfigError("the text", "is empty; say something")
     return said

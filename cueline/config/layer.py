@@ -15,7 +15,7 @@ from cueline.config.reason import TOO_DEEP
 from cueline.config.settings import Settings
 from cueline.errors import ConfigError
 from cueline.events.agent import RetryPolicy
-from cueline.events.store import BLOB_LIMIT
+from cueline.text_input import read_to_end
 
 T = TypeVar("T")
 
@@ -129,15 +129,13 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
     """
     try:
         with path.open(encoding="utf-8") as file:
-            text = file.read(BLOB_LIMIT + 1)
+            text = read_to_end(file, str(path))
     except FileNotFoundError as error:
         raise ConfigError(str(path), f"there is no such {what}") from error
     except OSError as error:
         raise ConfigError(str(path), f"it cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(str(path), "it is no text in UTF-8") from error
-    if len(text) > BLOB_LIMIT:  # a device has no end
-        raise ConfigError(str(path), "it is longer than 100 MB")
     try:
         return tomllib.loads(text)
     except RecursionError as error:

@@ -11,8 +11,8 @@ from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailabl
 from cueline.events.agent import AgentSpec
 from cueline.events.failure import TRANSIENT
 from cueline.events.message import Usage
-from cueline.events.store import BLOB_LIMIT
 from cueline.providers.script import Failure, Script, read_script, tokens
+from cueline.text_input import read_to_end
 
 Pause = Callable[[float], Awaitable[None]]
 """Waits for so many seconds, by whichever clock there is."""
@@ -91,12 +91,9 @@ def text_of(path: Path) -> str:
     """
     try:
         with path.open(encoding="utf-8") as file:
-            text = file.read(BLOB_LIMIT + 1)
+            return read_to_end(file, str(path))
     except OSError as error:
         why = f"cannot be read ({error.strerror}); `model` names the script of a scripted agent"
         raise ConfigError(str(path), why) from error
     except UnicodeDecodeError as error:
         raise ConfigError(str(path), f"is not UTF-8 text: {error.reason}") from error
-    if len(text) > BLOB_LIMIT:  # a device has no end
-        raise ConfigError(str(path), "is longer than 100 MB")
-    return text

@@ -65,7 +65,7 @@ def test_what_is_piped_in_may_hold_what_is_no_text(shell):
 def test_a_goal_without_an_end_is_refused(shell):
     run = f"$CUELINE run - --agent {shell.agent(shell.hello)} --inline < /dev/zero"
 
-    assert (2, "", "error: the text: is longer than 100 MB\n") == output_of(shell, run)
+    assert (2, "", "error: the text: it is longer than 100 MB\n") == output_of(shell, run)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is always full")

@@ -221,7 +221,7 @@ def test_a_script_that_is_no_text_is_named(tmp_path):
 
 
 def test_a_script_without_an_end_is_refused():
-    with pytest.raises(ConfigError, match=r"^/dev/zero: is longer than 100 MB$"):
+    with pytest.raises(ConfigError, match=r"^/dev/zero: it is longer than 100 MB$"):
         record_script({}, Path("/dev/zero"))
 
 
