@@ -4,11 +4,11 @@ from decimal import Decimal
 
 from sqlite_utils import Database
 
-from cueline.projections.bill import Bill
+from cueline.projections.booking import Booking
 from cueline.projections.row import Row, columns
 
-_COUNTED = columns(Bill)[2:-1]
-_USED = f"SELECT {', '.join(_COUNTED)}, cost FROM bills WHERE stream = ? AND version <= ?"  # noqa: S608 - our own names
+_COUNTED = columns(Booking)[2:-1]
+_USED = f"SELECT {', '.join(_COUNTED)}, cost FROM bookings WHERE stream = ? AND version <= ?"  # noqa: S608 - our own names
 _PARENT = "SELECT parent, parent_version FROM sessions WHERE stream = ?"
 
 

@@ -25,7 +25,7 @@ from cueline.events.store import RecordedEvent, from_us, to_us
 from cueline.events.stream import category_of, shown, sibling, tenant_of
 from cueline.projections.approval import Approval
 from cueline.projections.audit import Facets
-from cueline.projections.bill import Bill, bills
+from cueline.projections.booking import Booking, bookings
 from cueline.projections.breaker import Breaker, fold_breaker
 from cueline.projections.effect import Effect
 from cueline.projections.effect_fold import EffectFold
@@ -50,7 +50,7 @@ class Projector:
         self._approvals = Rows(db, Approval)
         self._breakers = Rows(db, Breaker)
         self._usage = Rows(db, DayUsage)
-        self._bills = Lines(db, Bill)
+        self._bookings = Lines(db, Booking)
         self._transcript = Lines(db, Line)
         self._events = Lines(db, Facets)
 
@@ -83,7 +83,7 @@ class Projector:
         tables = (self._sessions, self._effects, self._approvals, self._breakers, self._usage)
         for table in tables:
             table.flush()
-        self._bills.flush()
+        self._bookings.flush()
         self._transcript.flush()
         self._events.flush()
 
@@ -106,8 +106,8 @@ class Projector:
         tool = self._effect_fold.fold(row, recorded, fact)
         for line in lines(recorded, fact, tool):
             self._transcript.add(line)
-        for bill in bills(recorded, fact):
-            self._bills.add(bill)
+        for booking in bookings(recorded, fact):
+            self._bookings.add(booking)
         match fact:
             case ModelReplied() | ModelFailed():
                 self._use(row, recorded, fact)
@@ -116,7 +116,7 @@ class Projector:
             case ReservationClosed(outcome="estimated", usd=usd):
                 spend_estimate(self._usage_of(row, recorded, row["model"]), usd)
             case SessionForked():
-                # What the parent used is summed up from its bills in the file.
+                # What the parent used is summed up from its bookings in the file.
                 self.flush()
                 inherit(self._db, self._session(recorded.stream, recorded.recorded_us))
         return tool

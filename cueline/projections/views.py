@@ -23,7 +23,7 @@ from cueline.events.store import NO_TIME, EventStore, RecordedEvent, from_us, is
 from cueline.open_files import shortage
 from cueline.projections.approval import Approval
 from cueline.projections.audit import Facets
-from cueline.projections.bill import Bill
+from cueline.projections.booking import Booking
 from cueline.projections.breaker import Breaker
 from cueline.projections.effect import Effect
 from cueline.projections.row import ReadModel, create
@@ -31,7 +31,7 @@ from cueline.projections.session import Session
 from cueline.projections.transcript import Line
 from cueline.projections.usage import DayUsage
 
-VERSION = 9
+VERSION = 10
 """Raised with every change of a table or of what is put in it; others are filled anew."""
 BATCH = 2000
 """So many events are projected in one transaction, which takes the event loop some 60 ms."""
@@ -44,7 +44,7 @@ MODELS: tuple[type[ReadModel], ...] = (
     Approval,
     Breaker,
     DayUsage,
-    Bill,
+    Booking,
     Line,
     Facets,
 )

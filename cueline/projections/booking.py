@@ -1,4 +1,4 @@
-"""The read model `bills`: what a session used, fact by fact."""
+"""The read model `bookings`: what a session used, fact by fact."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from cueline.projections.row import Names
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
+class Booking:
     """What one fact added to what its session used."""
 
-    TABLE: ClassVar[str] = "bills"
+    TABLE: ClassVar[str] = "bookings"
     KEY: ClassVar[Names] = ("stream", "version")
     INDEXES: ClassVar[tuple[Names, ...]] = ()
 
@@ -30,7 +30,7 @@ class Bill:
     """In US dollars, as an exact decimal."""
 
 
-def bills(recorded: RecordedEvent, fact: object) -> Iterator[tuple[object, ...]]:
+def bookings(recorded: RecordedEvent, fact: object) -> Iterator[tuple[object, ...]]:
     """Return the row of a fact that says what was used; of any other there is none."""
     place = (recorded.stream, recorded.version)
     match fact:
