@@ -1,7 +1,8 @@
-"""Run the benches, print one table, and fail if a floor is missed."""
+"""Run the benches, print one table, and fail if a bench fails or a floor is missed."""
 
 import argparse
 import sys
+import traceback
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,14 +40,17 @@ def existing() -> list[str]:
     return [name for name in BENCHES if find_spec(f"bench.{name}")]
 
 
-def measured(names: list[str]) -> dict[str, list[Row]]:
-    """Run the benches, one after the other."""
-    benches = {name: import_module(f"bench.{name}") for name in names}
-    rows = {}
-    for name, bench in benches.items():
+def measured(names: list[str]) -> tuple[dict[str, list[Row]], list[str]]:
+    """Run the benches, one after the other; return their rows, and which of them failed."""
+    rows, failed = {}, []
+    for name in names:
         print(f"measuring {name} …", file=sys.stderr)
-        rows[name] = bench.measure()
-    return {name: found for name, found in rows.items() if found}
+        try:
+            rows[name] = import_module(f"bench.{name}").measure()
+        except Exception:  # noqa: BLE001 - whatever one raises, the others' rows are kept
+            traceback.print_exc()
+            failed.append(name)
+    return {name: found for name, found in rows.items() if found}, failed
 
 
 def sentences(name: str) -> str:
@@ -63,7 +67,7 @@ def page(rows: dict[str, list[Row]]) -> str:
 
 
 def main() -> int:
-    """Return 0 if all floors are kept."""
+    """Return 0 if all benches ran and all floors are kept."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", help=f"of {', '.join(existing())}; all by default")
     parser.add_argument("--write", action="store_true", help=f"all of them, and write {PAGE.name}")
@@ -72,12 +76,14 @@ def main() -> int:
         parser.error("--write writes the whole page; name no bench")
     if unknown := set(asked.names) - set(existing()):
         parser.error(f"there is no bench {min(unknown)!r}")
-    rows = measured(asked.names or existing())
+    rows, failed = measured(asked.names or existing())
     everything = [row for found in rows.values() for row in found]
     print(plain(everything))
-    if asked.write:
+    if failed:
+        print(f"failed, and without rows: {', '.join(failed)}", file=sys.stderr)
+    elif asked.write:
         PAGE.write_text(page(rows))
-    return int(not all(row.kept for row in everything))
+    return int(bool(failed) or not all(row.kept for row in everything))
 
 
 if __name__ == "__main__":

@@ -20,16 +20,19 @@ from pathlib import Path
 from bench.table import Row
 from cueline.actors.inbox import ask_start
 from cueline.agent import Agent
+from cueline.clock import Clock
 from cueline.errors import CuelineError
 from cueline.events.agent import AgentSpec
 from cueline.events.inbox import StartAsked
-from cueline.events.store import RecordedEvent
+from cueline.events.store import PresenceBoard, RecordedEvent
 from cueline.on_ray import on_ray
+from cueline.testing.wait import PATIENCE_SECONDS
 from cueline.tools.tool import ToolContext, tool
 from cueline.wiring import Log, open_log, recorded
 
 SESSIONS = 50
 TURNS = 100
+LOOK_SECONDS = 0.01
 REPLY = """
 [[reply]]
 delay_seconds = 0.5
@@ -71,7 +74,20 @@ async def driven(log: Log, streams: list[str]) -> AsyncIterator[int]:
     """Drive *streams* on Ray, and tell the process of their host."""
     async with on_ray(log, scope=streams, on_trouble=trouble) as place:
         await place.place(streams)
-        yield next(p.pid for p in await log.board.all() if p.role == "host")
+        yield await host_on(log.board, log.clock)
+
+
+async def host_on(board: PresenceBoard, clock: Clock) -> int:
+    """Return the process of the host on *board*, once it has written itself there.
+
+    A host drives sessions before its first beat arrives.
+    """
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            for presence in await board.all():
+                if presence.role == "host":
+                    return presence.pid
+            await clock.sleep(LOOK_SECONDS)
 
 
 def trouble(stream: str, error: CuelineError) -> None:

@@ -1,13 +1,20 @@
 """The benches: each has a floor, none is forgotten, and those of sessions run at all."""
 
+import asyncio
 import importlib
+import os
+import sys
 from pathlib import Path
 
 import pytest
 
-from bench import backtest, conversation, session, waiting
+from bench import __main__ as benches
+from bench import backtest, conversation, host_kill, session, waiting
 from bench.__main__ import existing
 from bench.table import Row
+from cueline.actors.presence import presence_of
+from cueline.stores import MemoryPresence
+from cueline.testing.clock import FakeClock
 
 FOLDER = Path(__file__).parent.parent / "bench"
 
@@ -39,6 +46,34 @@ def test_no_bench_is_forgotten():
 )
 def test_a_floor_bounds_the_value_or_the_ratio(row, kept):
     assert kept == row.kept
+
+
+def test_a_bench_that_fails_leaves_the_rows_of_the_others(monkeypatch, capsys):
+    def fail():
+        raise StopIteration
+
+    monkeypatch.setattr(backtest, "measure", fail)
+    monkeypatch.setattr(session, "measure", lambda: [Row("turns", 12.0, "turns/s")])
+    monkeypatch.setattr(sys, "argv", ["bench", "backtest", "session"])
+
+    status = benches.main()
+
+    told = capsys.readouterr()
+    assert 1 == status
+    assert "12 turns/s" in told.out
+    assert "failed, and without rows: backtest" in told.err
+
+
+async def test_the_bench_that_kills_a_host_waits_until_it_is_on_the_board():
+    clock = FakeClock()
+    board = MemoryPresence(clock)
+    looking = asyncio.create_task(host_kill.host_on(board, clock))
+    await clock.settle()
+
+    await board.beat(presence_of("host"))
+    await clock.advance(host_kill.LOOK_SECONDS)
+
+    assert os.getpid() == await looking
 
 
 async def test_the_bench_holds_a_conversation(tmp_path):
