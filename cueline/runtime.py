@@ -177,7 +177,7 @@ class Runtime:
         ours = owner is not None and self._here.has(owner.incarnation)
         unread = [said for _, said in await unread_of(journal, state)]
         check_resume(state, unread, None if ours else owner)
-        check_recorded(agent if state.setup is None else state.agent)
+        check_recorded(agent if state.setup is None else state.agent, self._log.path)
         # Though it may have been asked to stop, and refuse it: a host that has set it aside hears.
         self._here.tries_again(stream)
         await self._log.post(stream, ResumeAsked(), agent)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -72,7 +73,12 @@ class Log:
         return Journal(self.store, Codec(self.redactor(agent)), self.clock.now)
 
     async def ask_start(self, id: str, asked: StartAsked, *, by: str = "user") -> str:  # noqa: A002 - the word of the log
-        """See `inbox.ask_start`; the secrets of its agent are taken out first (I11)."""
+        """See `inbox.ask_start`; the secrets of its agent are taken out first (I11).
+
+        Raises:
+            ConfigError: see `check_log_is_out_of_reach`.
+        """
+        check_log_is_out_of_reach(asked.agent, self.path)
         kept, _ = clean(asked, self.redactor(asked.agent))
         return await inbox.ask_start(self.journal(asked.agent), id, kept, by=by)
 
@@ -173,8 +179,27 @@ def _check_folder(place: Workspace) -> None:
         raise ConfigError(place.path, "the workspace is not a folder; make it first")
 
 
-def check_recorded(agent: AgentSpec) -> None:
-    """Refuse to go on with an agent that cannot run here (any more).
+def check_log_is_out_of_reach(agent: AgentSpec, log: Path) -> None:
+    """Refuse a workspace in which the file tools reach the *log* itself.
+
+    Raises:
+        ConfigError: the message says where to put the log.
+    """
+    from cueline.tools.log_reach import LOG_FOLDER, log_within, names_log_folder
+
+    place = agent.workspace
+    if place is None or place.machine != machine_name():
+        return
+    if not all(names_log_folder(found.parts) for found in log_within(place, log)):
+        raise ConfigError(
+            str(log),
+            f"the log is inside the workspace {place.path}, where tools can destroy it; "
+            f"name a log outside of it, or in a folder `{LOG_FOLDER}`, which no file tool touches",
+        )
+
+
+def check_recorded(agent: AgentSpec, log: Path) -> None:
+    """Refuse to go on with an agent that cannot run here (any more), on *log*.
 
     Raises:
         ConfigError: mend the setting, folder or variable that it names.
@@ -188,6 +213,7 @@ def check_recorded(agent: AgentSpec) -> None:
         load_recorded(tool)
     if agent.workspace is not None:
         _check_folder(agent.workspace)
+    check_log_is_out_of_reach(agent, log)
 
 
 def check_limits(spec: AgentSpec, allowances: Sequence[Allowance]) -> None:
@@ -238,7 +264,7 @@ def collaborators(
         gate=gate,
         check_call=check_call,
         estimate=estimate,
-        preview=preview,
+        preview=partial(preview, log.path),
         tell=tell,
         price=cost_of,
         ledger=ledger,

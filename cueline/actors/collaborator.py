@@ -62,7 +62,8 @@ class Collaborators:
     estimate: Callable[[ToolSpec, Mapping[str, JsonValue]], Awaitable[Estimate]]
     """What a call will cost, of a tool that estimates each."""
     preview: Callable[[ToolSpec, Mapping[str, JsonValue], Workspace | None], str]
-    """What a call would change, as a unified diff, where that can be seen."""
+    """What a call would change, as a unified diff, where that can be seen;
+    a warning if it can change the log."""
     tell: Callable[[AgentSpec, Hook, bytes], Awaitable[str | None]]
     """Runs a hook with what there is to tell; returns why nobody was reached, if so."""
     price: Callable[[AgentSpec, str, Usage], Cost | None]

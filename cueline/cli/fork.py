@@ -100,7 +100,7 @@ async def _fork(name: str, at: int, goal: str | None, wish: "Wish", outside: "Ou
     from cueline.wiring import check_recorded, open_log
 
     past = await _past(wish.log, name, at)
-    check_recorded(past.agent)
+    check_recorded(past.agent, wish.log)
     check_channel(past.agent, wish)
     stream = stream_name("session", wish.id)
     async with open_log(wish.log, must_exist=True) as log:

@@ -69,7 +69,7 @@ async def _resume(wish: "Wish") -> Exit:
     async with addressed(wish.log, wish.id) as to:
         owner = await owner_of(to.log.store, to.log.board, to.stream, to.log.clock.now())
         check_resume(to.state, to.unread, owner)
-        check_recorded(to.agent)
+        check_recorded(to.agent, wish.log)
         if to.attached:  # any other was started where people answer from elsewhere (D36)
             check_channel(to.agent, wish)
         # A question that is not over is answered, not gone on after.

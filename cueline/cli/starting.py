@@ -18,7 +18,6 @@ from cueline.cli.terminal import is_attended
 from cueline.config.layer import Flags, from_flags
 from cueline.config.settings import APPROVAL_SECONDS, Approval
 from cueline.console.screen import Screen
-from cueline.console.text import visible
 from cueline.deciders.policy import asked_about
 from cueline.environment import who
 from cueline.errors import ConfigError, RejectedError
@@ -26,7 +25,7 @@ from cueline.events.agent import AgentSpec, Policy
 from cueline.events.inbox import StartAsked
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import shown, sibling, stream_name
-from cueline.wiring import Log, open_log, recorded
+from cueline.wiring import Log, check_log_is_out_of_reach, open_log, recorded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,14 +183,14 @@ async def start(asked: StartAsked, wish: Wish) -> Exit:
 
     Raises:
         RejectedError: the id is taken, or has a form that ids do not have.
-        ConfigError: it would ask, and nobody can be asked.
+        ConfigError: it would ask, and nobody can be asked; or its tools would reach the log.
         LogUnavailableError: the log cannot be used; nothing was recorded.
     """
     stream = stream_name("session", wish.id)
     check_channel(asked.agent, wish)
+    check_log_is_out_of_reach(asked.agent, wish.log)
     async with open_log(wish.log) as log:
         await refuse_taken(log, stream)
-        warn_of_log(asked.agent, wish.log)
 
         async def record_it() -> None:
             await log.ask_start(wish.id, asked, by=f"user:{who()}")
@@ -250,11 +249,3 @@ async def refuse_taken(log: Log, stream: str) -> None:
     """
     if (await log.store.head(sibling(stream, "inbox"))).version != NO_STREAM:
         raise RejectedError(shown(stream), "there is a session of this id")
-
-
-def warn_of_log(agent: AgentSpec, log: Path) -> None:
-    """Say so where the agent's tools can reach the log itself."""
-    place = agent.workspace
-    if place is not None and log.resolve().is_relative_to(Path(place.path)):
-        where = f"the log {log} is inside the workspace, where tools can damage it"
-        typer.echo(visible(f"warning: {where}; --log names another place"), err=True)

@@ -63,4 +63,4 @@ class ToolImportError(RejectedError):
 
 
 class PathEscapeError(RejectedError):
-    """A path leads out of the workspace."""
+    """A path leads out of the workspace, or to a log."""

@@ -23,7 +23,8 @@ class ApprovalOpened(Fact):
     summary: str
     """For people: what it does, in a line or a few."""
     preview: str = ""
-    """What it would change, as a unified diff, where that could be seen."""
+    """What it would change, as a unified diff, where that could be seen;
+    a warning if it can change the log."""
     rationale: str = ""
     rule: str = ""
     """Which rules ask."""

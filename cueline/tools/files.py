@@ -78,7 +78,7 @@ def write_file(path: Inside, content: str, *, context: ToolContext) -> str:
 def list_files(path: Inside = ".", recursive: bool = False, *, context: ToolContext) -> str:  # noqa: FBT001, FBT002 - the model names it
     """List a folder of the workspace: folders end in `/`, files have their size in bytes.
 
-    At most 1,000 entries are listed. `.git` is not entered.
+    At most 1,000 entries are listed. `.git` and `.cueline` are not entered.
     """
     lines: list[str] = []
     with folder_at(context.workspace, path) as folder:
@@ -102,7 +102,7 @@ def search_files(  # noqa: D417 - the model is not told of the context
 ) -> str:
     """Search the text files of the workspace line by line: `path:line: text`.
 
-    Binary files, files over 10 MB and `.git` are left out, and said to be.
+    Binary files, files over 10 MB, `.git` and `.cueline` are left out, and said to be.
 
     Args:
         pattern: text to find as it is; with `regex`, a Python regular expression.

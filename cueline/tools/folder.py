@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cueline.errors import PathEscapeError, ToolFailedError
+from cueline.tools.log_reach import LOG_FOLDER, names_log_folder
 
 ENTER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK, opening a FIFO waits for somebody to write to it.
 LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 DEPTH = 64
-SKIPPED = {".git"}
+SKIPPED = {".git", LOG_FOLDER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def names_in(path: str) -> list[str]:
     """Return the components of *path*.
 
     Raises:
-        PathEscapeError: it is absolute, or goes up.
+        PathEscapeError: it is absolute, goes up, or leads to a log.
         ToolFailedError: no file can have such a name.
     """
     if path.startswith("/"):
@@ -74,6 +75,10 @@ def names_in(path: str) -> list[str]:
         raise PathEscapeError(path, "goes up by `..`; paths stay inside the workspace")
     if "\0" in path:
         raise failure(path, "has a NUL in it")
+    if names_log_folder(names):
+        raise PathEscapeError(
+            path, f"`{LOG_FOLDER}` holds cueline's log; file tools leave it alone"
+        )
     return names
 
 
@@ -159,7 +164,7 @@ def walk(folder: int, prefix: str = "", *, depth: int = DEPTH) -> Iterator[Entry
             kind = stat.S_IFMT(status.st_mode)
             path = f"{prefix}{entry.name}"
             yield Entry(path, folder, entry.name, kind, status.st_size)
-            if kind == stat.S_IFDIR and depth > 0 and entry.name not in SKIPPED:
+            if kind == stat.S_IFDIR and depth > 0 and entry.name.casefold() not in SKIPPED:
                 yield from below(folder, entry.name, path, depth=depth - 1)
 
 

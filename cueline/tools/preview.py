@@ -12,20 +12,34 @@ from cueline.actors.presence import machine_name
 from cueline.errors import CuelineError
 from cueline.events.agent import ToolSpec, Workspace
 from cueline.tools.folder import kind_of, open_file, parent_of
+from cueline.tools.log_reach import log_within
 
 LARGEST = 1_000_000
 PAIRS = 5000**2
 """Of a line before and one after: the time grows with them, and all of the host waits."""
 LINES = 400
+_FILE_TOOLS = "cueline.tools.files:"
 
 
-def preview(tool: ToolSpec, arguments: Mapping[str, JsonValue], workspace: Workspace | None) -> str:
+def preview(
+    log: Path, tool: ToolSpec, arguments: Mapping[str, JsonValue], workspace: Workspace | None
+) -> str:
     """Return the difference that a call would make to a file; empty where it cannot be seen.
 
     Only a tool that declares what it writes is looked at, and only where the
-    workspace is on this machine.
+    workspace is on this machine. A tool that may reach *log* there is said to.
     """
-    if tool.writes is None or workspace is None or workspace.machine != machine_name():
+    if workspace is None or workspace.machine != machine_name():
+        return ""
+    warning = ""
+    confined = not tool.needs_workspace or tool.target.startswith(_FILE_TOOLS)
+    if not confined and log_within(workspace, log):
+        warning = f"This call can read, change or delete the log {log}: it is in the workspace."
+    return "\n".join(filter(None, (warning, _change(tool, arguments, workspace))))
+
+
+def _change(tool: ToolSpec, arguments: Mapping[str, JsonValue], workspace: Workspace) -> str:
+    if tool.writes is None:
         return ""
     path, content = (arguments.get(name) for name in tool.writes)
     if not isinstance(path, str) or not isinstance(content, str):

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 
 def test_a_run_shows_replies_calls_results_and_costs(shell):
     agent = shell.agent(shell.two_turns, tools=("list_files",))
@@ -129,13 +131,36 @@ def test_the_goal_can_be_piped_in(shell):
     assert "you: Read this\n" in done.stdout
 
 
-def test_a_log_in_the_reach_of_the_tools_is_warned_of(shell):
+OVERWRITES = """
+[[reply]]
+calls = [{ name = "write_file", arguments = { path = ".cueline/log.db", content = "x" } }]
+
+[[reply]]
+text = "Done."
+"""
+
+
+def test_a_file_tool_does_not_write_over_the_log(shell):
+    agent = shell.agent(OVERWRITES, tools=("write_file",))
+
+    done = shell("run", "Hi", "--agent", agent, "--inline", "--workspace", ".", "--id", "one")
+
+    assert done.exit_code == 0, done.output
+    assert "ToolFailed" in shell.types("one")
+    assert shell("audit", "verify").exit_code == 0
+
+
+@pytest.mark.parametrize("log", ["notes.db", "link.db"])
+def test_a_log_that_file_tools_can_reach_is_refused(shell, log, tmp_path_factory):
     agent = shell.agent(shell.hello)
+    (shell.folder / "link.db").symlink_to(tmp_path_factory.mktemp("away") / "log.db")
+    words = ["run", "Hi", "--agent", agent, "--inline", "--workspace", "."]
 
-    done = shell("run", "Hi", "--agent", agent, "--inline", "--workspace", ".")
+    done = shell(*words, "--log", log)
 
-    assert done.exit_code == 0
-    assert "is inside the workspace" in done.stderr
+    assert done.exit_code == 2
+    assert f"error: {log}: the log is inside the workspace {shell.folder}" in done.stderr
+    assert not (shell.folder / log).exists()
 
 
 def test_labels_are_listed(shell):

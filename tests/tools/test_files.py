@@ -76,6 +76,23 @@ def test_a_path_that_leads_out_is_refused(use, outside, tool, arguments, path):
 
 
 @pytest.mark.parametrize(("tool", "arguments"), ANY)
+@pytest.mark.parametrize("path", [".cueline/log.db", ".CueLine", "a/.cueline/./log.db-wal"])
+def test_a_path_to_a_log_is_refused(use, workspace, tool, arguments, path):
+    with pytest.raises(PathEscapeError, match=r"`\.cueline` holds cueline's log"):
+        use(tool, path=path, **arguments)
+
+    assert [] == names_in(workspace)
+
+
+def test_a_log_is_neither_listed_nor_searched(use, workspace):
+    (workspace / ".cueline").mkdir()
+    (workspace / ".cueline" / "log.db").write_text("hidden")
+
+    assert ".cueline/" == use(list_files, recursive=True)
+    assert "[no match]" == use(search_files, pattern="hidden")
+
+
+@pytest.mark.parametrize(("tool", "arguments"), ANY)
 def test_a_folder_that_is_a_link_is_not_followed(use, workspace, outside, tool, arguments):
     (workspace / "link").symlink_to(outside)
 

@@ -1,11 +1,16 @@
 """What a call would change, as far as it can be seen."""
 
+from pathlib import Path
+
 import pytest
 
 from cueline.actors.presence import machine_name
 from cueline.events.agent import Workspace
 from cueline.tools.files import read_file, write_file
 from cueline.tools.preview import LARGEST, preview
+from cueline.tools.shell import run_command
+
+LOG = Path("elsewhere/log.db")
 
 
 @pytest.fixture
@@ -14,7 +19,7 @@ def place(tmp_path):
 
 
 def shown(place, path="a.txt", content="new\n", tool=write_file):
-    return preview(tool.spec(), {"path": path, "content": content}, place)
+    return preview(LOG, tool.spec(), {"path": path, "content": content}, place)
 
 
 def test_a_write_is_shown_as_a_difference(place, tmp_path):
@@ -93,3 +98,12 @@ def test_a_file_of_too_many_lines_is_named_and_not_compared(place, tmp_path):
     assert "30,000 lines" in told
     (tmp_path / "a.txt").write_text("\n".join([*numbers[:-1], "changed"]))
     assert told != shown(place, content="\n".join(reversed(numbers)))
+
+
+def test_a_question_about_a_command_says_that_the_log_is_in_its_workspace(place, tmp_path):
+    log = tmp_path / ".cueline" / "log.db"
+    command = run_command.spec(), {"command": "rm -r ."}, place
+
+    assert f"can read, change or delete the log {log}" in preview(log, *command)
+    assert "" == preview(LOG, *command)
+    assert "" == preview(log, read_file.spec(), {"path": "a.txt"}, place)
