@@ -71,15 +71,15 @@ async def _run(command: tuple[str, ...], news: bytes, environ: Mapping[str, str]
 
 
 async def _call(url: str, news: bytes) -> str | None:
-    import httpx  # noqa: PLC0415 - seldom needed, and slow to import
+    import httpx2  # noqa: PLC0415 - seldom needed, and slow to import
 
-    async with httpx.AsyncClient(timeout=SECONDS) as client:
+    async with httpx2.AsyncClient(timeout=SECONDS) as client:
         heads = {"Content-Type": "application/json"}
         try:
             # Its head says that it was heard; what comes after that may have no end.
             async with client.stream("POST", url, content=news, headers=heads) as answer:
                 return None if answer.is_success else f"it answered {answer.status_code}"
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             return f"{type(error).__name__}: {error}"
-        except httpx.InvalidURL:
+        except httpx2.InvalidURL:
             return "InvalidURL: it cannot be called"  # the error names a part, perhaps secret (I11)

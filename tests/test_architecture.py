@@ -48,8 +48,7 @@ PYDANTIC = {"actors", "agent", "cli", "config", "events", "providers", "testing"
 HOMES = {
     "anthropic": {"providers"},
     "genai_prices": {"providers"},
-    "httpx": {"hook", "providers"},
-    "httpx2": {"providers"},
+    "httpx2": {"hook", "providers"},
     "hypothesis": {"testing"},
     "jsonschema_rs": {"tools"},
     "msgspec": {"actors", "cli", "deciders", "events", "providers", "stores", "testing", "tools"},
