@@ -31,12 +31,8 @@ from cueline.actors.outfit import Outfit
 from cueline.clock import Clock
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import SessionState, evolve, session_of, step
-from cueline.errors import (
-    CorruptEventError,
-    LogUnavailableError,
-    UnknownOutcomeError,
-)
-from cueline.events.codec import EMPTIED, Emptied
+from cueline.errors import LogUnavailableError, UnknownOutcomeError
+from cueline.events.codec import not_emptied
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.session import SessionEvent
 from cueline.events.store import NO_STREAM
@@ -104,7 +100,7 @@ class Entity:
         Raises:
             UnknownSessionError: nobody asked for this session.
             FencedError: somebody else was quicker.
-            CorruptEventError: the past cannot be read; an operator restores it.
+            CorruptEventError: the past cannot be read, or was emptied; an operator restores it.
             UnknownEventTypeError: the past needs a newer cueline.
         """
         store = self.journal.store
@@ -114,8 +110,6 @@ class Entity:
             await check_asked_for(store, self.stream)
         self.epoch = await store.acquire(self.stream, self._owner, head.epoch)
         await self._fold(self.stream, None)
-        if self.version and self.state.setup is None:
-            raise CorruptEventError(self.stream, 1, 0, EMPTIED)
 
     async def inherit(self, parent: str, version: int) -> None:
         """Fold a parent's past up to *version*: this session goes on from there."""
@@ -176,8 +170,7 @@ class Entity:
         state = self.state
         async for recorded, fact in self.journal.read(stream, NO_STREAM, until):
             self.version = recorded.version
-            if not isinstance(fact, Emptied):
-                event = cast("SessionEvent", fact)
-                state = evolve(state, event)
-                self.prompt.add(event)
+            event = cast("SessionEvent", not_emptied(recorded, fact))
+            state = evolve(state, event)
+            self.prompt.add(event)
         self.state = state

@@ -12,13 +12,12 @@ from typing import cast
 from cueline.actors.fold import fold
 from cueline.deciders.session import SESSION, SessionState, Status, session_of
 from cueline.errors import (
-    CorruptEventError,
     RejectedError,
     SessionFinishedError,
     UnknownSessionError,
 )
 from cueline.events.budget import Allowance
-from cueline.events.codec import EMPTIED, Emptied
+from cueline.events.codec import Emptied, not_emptied
 from cueline.events.fact import Fact
 from cueline.events.inbox import ChildAsked, ChildEnded, StartAsked
 from cueline.events.journal import FactWrite, Journal
@@ -96,9 +95,7 @@ async def asked_for(journal: Journal, stream: str) -> StartAsked:
     begun = [pair async for pair in journal.read(sibling(stream, "inbox"), until=1)]
     if not begun:
         raise unknown(stream)
-    ((recorded, asked),) = begun
-    if isinstance(asked, Emptied):
-        raise CorruptEventError(*recorded[:3], EMPTIED)
+    asked = not_emptied(*begun[0])
     assert isinstance(asked, StartAsked), "an inbox begins with the wish for its session"
     return asked
 

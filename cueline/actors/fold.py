@@ -3,7 +3,7 @@
 from typing import Any, TypeVar, cast
 
 from cueline.deciders.decider import Decider
-from cueline.events.codec import Emptied
+from cueline.events.codec import not_emptied
 from cueline.events.journal import Journal
 from cueline.events.store import NO_STREAM
 
@@ -19,10 +19,10 @@ async def fold(
 ) -> tuple[State, int]:
     """Return *state*, which is *stream* up to *version*, with what came since, and its version.
 
-    Raises what `Journal.read` raises; the caller's state is as it was then.
+    Raises what `Journal.read` raises, also of an event that was emptied; the
+    caller's state is as it was then.
     """
     async for recorded, fact in journal.read(stream, version):
+        state = rules.evolve(state, cast("Any", not_emptied(recorded, fact)))
         version = recorded.version
-        if not isinstance(fact, Emptied):
-            state = rules.evolve(state, cast("Any", fact))
     return state, version

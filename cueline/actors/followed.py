@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 from typing import cast
 
 from cueline.deciders.session import SESSION, session_of
-from cueline.events.codec import Emptied
+from cueline.errors import CorruptEventError
+from cueline.events.codec import EMPTIED, Emptied
 from cueline.events.journal import Journal
 from cueline.events.session import SessionEvent
 from cueline.events.store import NO_STREAM, EventStore, RecordedEvent
@@ -21,6 +22,8 @@ class Followed:
         self.stream = stream
         self.state = session_of(stream)
         self.version = NO_STREAM
+        self.emptied: CorruptEventError | None = None
+        """Of the first event that was emptied: why nobody can go on with the session."""
         self._journal = journal
 
     @property
@@ -42,6 +45,7 @@ class Followed:
         async for recorded, fact in self._journal.read(self.stream, self.version, until):
             self.version = recorded.version
             if isinstance(fact, Emptied):
+                self.emptied = self.emptied or CorruptEventError(*recorded[:3], EMPTIED)
                 yield recorded, None
                 continue
             event = cast("SessionEvent", fact)

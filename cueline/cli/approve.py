@@ -137,19 +137,15 @@ async def _check_heard(
 
     Raises:
         SessionFinishedError: it has ended.
-        RejectedError: it was asked to stop, or its beginning was emptied.
+        RejectedError: it was asked to stop.
+        CorruptEventError: something of it was emptied.
     """
     from cueline.actors.fold import fold
     from cueline.actors.inbox import check_heard, unread_of
     from cueline.deciders.session import SESSION, session_of
-    from cueline.errors import RejectedError
-    from cueline.events.codec import EMPTIED
-    from cueline.events.stream import shown
 
     journal = log.journal()
-    state, version = await fold(journal, session, SESSION, session_of(session))
-    if version and state.setup is None:
-        raise RejectedError(shown(session), EMPTIED)
+    state, _ = await fold(journal, session, SESSION, session_of(session))
     check_heard(state, [said for _, said in await unread_of(journal, state)], decision, agent)
 
 

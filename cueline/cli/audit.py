@@ -32,7 +32,7 @@ Examples:
 _VERIFY = """Check every event of the log against the hash chain of its stream.
 
 It fails with exit code 1 and names the first row that is not what was
-appended, in each stream that has one.
+appended, or was emptied, in each stream that has one.
 
 \b
 Example:

@@ -142,10 +142,10 @@ async def _past(log: Path, name: str, at: int) -> Past:
     """Read the past up to version *at*, each event checked.
 
     Raises:
-        RejectedError: it has no such version, or that has nothing to go on with.
+        RejectedError: it has no such version.
+        CorruptEventError: it was damaged or emptied up to there.
     """
     from cueline.cli.reading import session_in
-    from cueline.events.codec import EMPTIED
     from cueline.events.inbox import ForkPoint
     from cueline.events.stream import shown
 
@@ -159,8 +159,9 @@ async def _past(log: Path, name: str, at: int) -> Past:
             raise RejectedError(
                 shown(followed.stream), f"there is no version {at}; its last is {last}"
             )
-        if state.setup is None:
-            raise RejectedError(shown(followed.stream), EMPTIED)
+        if followed.emptied is not None:
+            raise followed.emptied
+        assert state.setup is not None, "the first fact of a session says what it is to do"
         point = ForkPoint(stream=followed.stream, version=at, hash=found.hash.hex())
         # The limits as they were raised by then; nothing of them is spent yet.
         agent = state.agent.model_copy(update={"limits": state.meter.limits})

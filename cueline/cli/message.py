@@ -159,16 +159,13 @@ async def addressed(path: Path, name: str) -> AsyncIterator[Addressed]:
 
     Raises:
         UnknownSessionError: there is none; the message names some that are like it.
-        RejectedError: its beginning was emptied.
+        CorruptEventError: something of it was emptied.
     """
     from cueline.actors.family import asked_for
     from cueline.actors.followed import Followed
     from cueline.actors.inbox import unread_of
     from cueline.cli.naming import find_session
     from cueline.cli.reading import journal_of
-    from cueline.errors import RejectedError
-    from cueline.events.codec import EMPTIED
-    from cueline.events.stream import shown
     from cueline.wiring import open_log
 
     async with open_log(path, must_exist=True) as log:
@@ -177,8 +174,8 @@ async def addressed(path: Path, name: str) -> AsyncIterator[Addressed]:
         async for _ in followed.read():
             pass
         asked = await asked_for(log.journal(), stream)
-        if followed.version and followed.state.setup is None:
-            raise RejectedError(shown(stream), EMPTIED)
+        if followed.emptied is not None:
+            raise followed.emptied
         begun = followed.state.setup or asked
         unread = [said for _, said in await unread_of(log.journal(), followed.state)]
         yield Addressed(log, followed, unread, begun.agent, begun.attached)

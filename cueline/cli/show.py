@@ -131,10 +131,9 @@ async def _stands(followed: "Followed", owner: "Presence | None", log: Path) -> 
     from cueline.cli.reading import journal_of
     from cueline.cli.running import is_up, way_to_resume
     from cueline.cli.unread import decided, suffices, told
-    from cueline.events.codec import EMPTIED
 
-    if followed.version and followed.state.setup is None:
-        return [EMPTIED]
+    if followed.emptied is not None:
+        return [str(followed.emptied)]
     way = await way_to_resume(log, followed.store, followed.stream)
     if owner is not None or followed.state.finished or is_up(log):
         return _course(followed.state, owner, log, way)

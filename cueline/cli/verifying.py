@@ -35,6 +35,7 @@ class Verifying:
         self._journal = journal_of(store)
         self._chains: dict[str, Chain] = {}
         self._broken: set[str] = set()
+        self._emptied: set[str] = set()
         self._after = 0
         """The position that it has come to."""
 
@@ -86,6 +87,8 @@ class Verifying:
             if chain is None:
                 chain = self._chains[event.stream] = await self._beginning(event)
             chain.check(event)
+            if event.payload is None:
+                self._note_emptied(event)
             for blob in blobs_named(event):
                 await self._journal.get_blob(event, blob)
         except CorruptEventError as error:
@@ -98,6 +101,13 @@ class Verifying:
         ):
             return Chain(before.version, before.hash)
         return Chain()
+
+    def _note_emptied(self, event: RecordedEvent) -> None:
+        """Tell the first event of a stream that was emptied; its chain goes on all the same."""
+        if event.stream not in self._emptied:
+            self._emptied.add(event.stream)
+            reason = "it was emptied, and not by cueline"
+            self.bad.append(Bad(event.stream, event.version, event.position, reason))
 
     def _note(self, event: RecordedEvent, reason: str) -> None:
         self._broken.add(event.stream)

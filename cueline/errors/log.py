@@ -151,7 +151,7 @@ class LogFormatError(StoreError):
 
 
 class CorruptEventError(StoreError):
-    """A recorded event is not what was appended; everything before it still loads."""
+    """A recorded event is not what was appended, or was emptied; what is before it still loads."""
 
     def __init__(self, stream: str, version: int, position: int, reason: str) -> None:
         super().__init__(stream, version, position, reason)

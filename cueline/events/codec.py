@@ -52,8 +52,8 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
 }
 """Every fact this cueline knows, by its type."""
 
-EMPTIED: Final = "what it was to do was emptied, so that it can be looked at, and not gone on with"
-"""Of a session: that goes for the wish for it, and for the fact that it began with."""
+EMPTIED: Final = "it was emptied, so that its session can be looked at, and not gone on with"
+"""Of a fact that the rules need: without it they could start again what was started."""
 
 _BLOB = "$blob"
 _MARK = b'$blob"'
@@ -206,6 +206,17 @@ class Codec:
             raise _corrupt(recorded, _reason(error)) from None
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise _corrupt(recorded, f"the payload cannot be read: {error}") from None
+
+
+def not_emptied(recorded: RecordedEvent, fact: Fact | Emptied) -> Fact:
+    """Return *fact*, which is that of *recorded*.
+
+    Raises:
+        CorruptEventError: it was emptied, and the rules need it; restore.
+    """
+    if isinstance(fact, Emptied):
+        raise _corrupt(recorded, EMPTIED)
+    return fact
 
 
 def blobs_in(payload: bytes | None) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ LOOKING = (
     ("list",),
     ("costs",),
     ("pending",),
-    ("audit", "verify"),
 )
 CHANGING = (
     ("resume", "one", "--inline"),
@@ -43,20 +42,21 @@ def test_a_session_that_lost_its_beginning_is_shown_as_one_that_cannot_go_on(ask
     shown = asking("show", "one").stdout
 
     assert "version 1 was emptied" in shown
-    assert "what it was to do was emptied" in shown
+    assert "session-default/one@1 (position 2): it was emptied" in shown
     assert "resume" not in shown
 
 
+@pytest.mark.parametrize("type_", ["SessionStarted", "ModelReplied"])
 @pytest.mark.parametrize("command", CHANGING, ids=" ".join)
-def test_what_lost_its_beginning_is_not_gone_on_with(asking, command):
-    """I5: begun anew it would do again what it has done."""
-    empty(asking, "SessionStarted")
+def test_what_lost_a_fact_is_not_gone_on_with(asking, type_, command):
+    """I5: without it the session would do again what it has done."""
+    empty(asking, type_)
     before = asking.types("one")
 
     done = asking(*command)
 
-    assert done.exit_code == 2
-    assert "error: one: what it was to do was emptied" in done.stderr
+    assert done.exit_code == 1
+    assert "it was emptied, so that its session can be looked at, and not" in done.stderr
     assert before == asking.types("one")
 
 
@@ -67,4 +67,15 @@ def test_nothing_is_said_to_a_session_whose_wish_was_emptied(asking, word):
     done = asking(*word)
 
     assert done.exit_code == 1
-    assert "error: inbox-default/one@1 (position 1): what it was to do was emptied" in done.stderr
+    assert "error: inbox-default/one@1 (position 1): it was emptied" in done.stderr
+
+
+def test_verify_names_the_first_event_of_a_stream_that_was_emptied(asking):
+    empty(asking, "ModelReplied")
+
+    done = asking("audit", "verify")
+
+    assert 1 == done.exit_code
+    [told] = done.stdout.splitlines()
+    assert told.startswith("session-default/one@")
+    assert told.endswith(": it was emptied, and not by cueline")

@@ -8,9 +8,10 @@ import cueline
 from cueline.actors.inbox import post
 from cueline.errors import CorruptEventError
 from cueline.events.inbox import MessageSent, StopAsked
+from cueline.inline import inline
 from cueline.testing.wait import await_until
 from tests.damage import swap
-from tests.scripted import scripted
+from tests.scripted import HELD, left_in_a_call, scripted
 
 GREETER = scripted('reply = [{ text = "Good evening." }, { text = "Again." }]')
 
@@ -52,3 +53,21 @@ async def test_a_session_that_could_not_be_read_is_stopped_when_it_is_resumed(tm
         swap(path, "ModelReplied", "morning", "evening")
 
         assert "stopped" == (await (await here.resume("one")).result()).status
+
+
+# I5: without the fact that it was started, the call would be started again.
+async def test_a_call_whose_start_was_emptied_is_not_run_again(log):
+    await left_in_a_call(log)
+    events = log.store._tables.streams["session-default/one"].events
+    events[:] = [
+        each._replace(payload=None, salt=None) if each.type == "ToolStarted" else each
+        for each in events
+    ]
+    told = []
+
+    async with inline(log, scope=None, on_trouble=lambda *trouble: told.append(trouble)) as here:
+        await here.place(["session-default/one"])
+        await await_until(lambda: told or len(HELD) > 1)
+
+    assert [1] == HELD
+    assert ("session-default/one", CorruptEventError) == (told[0][0], type(told[0][1]))
