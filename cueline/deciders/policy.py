@@ -262,7 +262,7 @@ def _reads_arguments(rule: Rule) -> bool:
 
 def _fits(rule: Rule, tool: ToolSpec, arguments: Arguments, place: str) -> bool:
     """Whether a rule about *tool* fits the arguments."""
-    if rule.paths and not any(lies_in(path, rule.paths, place) for path in _paths(tool, arguments)):
+    if rule.paths and not _lies(rule, tool, arguments, place):
         return False
     if rule.commands and not any(runs_any(text, rule.commands) for text in _texts(arguments)):
         return False
@@ -271,11 +271,24 @@ def _fits(rule: Rule, tool: ToolSpec, arguments: Arguments, place: str) -> bool:
     return rule.bytes_over is None or len(canonical_json(arguments)) > rule.bytes_over
 
 
+def _lies(rule: Rule, tool: ToolSpec, arguments: Arguments, place: str) -> bool:
+    """Whether a path of the call lies where *rule* says; an unknown path does, but to be allowed.
+
+    A path is unknown where the call leaves it out, and the tool's schema names no default.
+    """
+    if rule.answer != "allow" and None in _named_paths(tool, arguments).values():
+        return True
+    return any(lies_in(path, rule.paths, place) for path in _paths(tool, arguments))
+
+
 def _paths(tool: ToolSpec, arguments: Arguments) -> Iterator[str]:
     """Return what may be a path; of a tool that does not say which argument is, any text."""
-    if not tool.paths:
-        return _texts(arguments)
-    return _texts({name: arguments.get(name, _default(tool, name)) for name in tool.paths})
+    return _texts(_named_paths(tool, arguments) if tool.paths else arguments)
+
+
+def _named_paths(tool: ToolSpec, arguments: Arguments) -> dict[str, object]:
+    """Return the arguments that *tool* declares as paths; None for one that is unknown."""
+    return {name: arguments.get(name, _default(tool, name)) for name in tool.paths}
 
 
 def _default(tool: ToolSpec, name: str) -> object:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.deciders.policy_example import SHELL, WRITE, answer, rule, spec
+from tests.deciders.policy_example import SHELL, WRITE, answer, judged, rule, spec
 
 
 def test_a_rule_may_be_about_one_phase():
@@ -74,6 +74,15 @@ SEARCH = WRITE.model_copy(
 @pytest.mark.parametrize(("glob", "told"), [("notes/**", "deny"), ("secrets/**", "allow")])
 def test_a_path_that_is_left_out_is_the_one_that_the_tool_takes_then(glob, told):
     assert told == answer(rule(paths=(glob,)), of=SEARCH)
+
+
+@pytest.mark.parametrize("arguments", [{}, {"path": None}])
+def test_a_rule_about_paths_holds_for_a_call_without_one_unless_it_allows(arguments):
+    rules = [rule(told, told, paths=("secrets/**",)) for told in ("deny", "ask", "allow")]
+
+    told = [judged(each, of=WRITE, **arguments).rule for each in rules]
+
+    assert ["deny", "ask", "no rule"] == told
 
 
 @pytest.mark.parametrize(
