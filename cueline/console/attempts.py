@@ -48,6 +48,8 @@ class Attempts:
         """Return when the failed effect is tried again, and which retry that is."""
         if fact.retry_at is None:
             return ""
+        if isinstance(fact, ToolFailed) and fact.held:
+            return "; it never began, and is tried again when a person resumes"
         policy = self._policy(call)
         of = f"/{policy.max_retries}" if policy is not None else ""
         return f"; retry {self._retries[fact.effect]}{of} {_when(fact.failed_at, fact.retry_at)}"

@@ -9,7 +9,8 @@ FATAL_MODEL = frozenset({"invalid_request", "context_too_long", "refused", "cont
 """Failures that the same recorded session would meet for ever."""
 SUITS_ANOTHER = frozenset({"invalid_request", "context_too_long"})
 """Of these, what another model may not mind: it knows the parameter, or has room."""
-LOST = frozenset({"lost", "not_started"})
+NOT_STARTED = "not_started"
+LOST = frozenset({"lost", NOT_STARTED})
 """A tool call that went down with its runner, or never began."""
 LONGEST_WAIT_SECONDS = 86_400.0
 """No wait for a machine is longer, whatever a provider asks for (I14)."""

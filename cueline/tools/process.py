@@ -15,7 +15,7 @@ from cueline.errors import ToolFailedError
 from cueline.tools import guardian
 from cueline.tools.environment import scrubbed
 from cueline.tools.frame import CHUNK, SIZES, Head, pack
-from cueline.tools.result import said_by
+from cueline.tools.result import NOT_STARTED, said_by
 
 START_SECONDS = 60
 DEATH_SECONDS = 10
@@ -57,9 +57,9 @@ class WorkerProcess:
         except asyncio.CancelledError:
             starting.add_done_callback(discard)
             raise
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # files, processes or threads have run out
             raise ToolFailedError(
-                "tool_error", f"no worker can be started: {said_by(error)}"
+                NOT_STARTED, f"no worker can be started: {said_by(error)}"
             ) from error
         try:
             async with asyncio.timeout(START_SECONDS):
@@ -69,7 +69,7 @@ class WorkerProcess:
             raise
         if reply is None or reply[0].get("kind") != "ready":
             worker.kill()
-            raise ToolFailedError("tool_error", f"no worker can be started: {worker.fault(reply)}")
+            raise ToolFailedError(NOT_STARTED, f"no worker can be started: {worker.fault(reply)}")
         return worker
 
     def fault(self, reply: tuple[Head, bytes] | None) -> str:

@@ -1,5 +1,6 @@
 """What a tool's function gave back, in the form that is recorded."""
 
+import errno
 import math
 import signal
 from typing import Literal, cast, get_args
@@ -13,6 +14,9 @@ from cueline.tools.tool import OUTPUT_LIMIT, Output
 
 MESSAGE_LIMIT = 10_000
 SAYABLE = SAID | {"invalid_arguments"}
+NOT_STARTED = "not_started"
+SHORTAGES = frozenset({errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""What the system says when processes, open files or memory have run out."""
 Outcome = Literal["happened", "did_not_happen", "unknown"]
 OUTCOMES = get_args(Outcome)
 

@@ -19,7 +19,7 @@ from pydantic import Field
 from cueline.errors import ToolFailedError
 from cueline.tools.environment import scrubbed
 from cueline.tools.guardian import LINUX, SET_CHILD_SUBREAPER, guard, prctl, sweep, watch_children
-from cueline.tools.result import signal_name
+from cueline.tools.result import NOT_STARTED, SHORTAGES, signal_name
 from cueline.tools.tool import OUTPUT_LIMIT, TIMEOUT_SECONDS, Output, ToolContext, tool
 
 CHUNK = 1 << 20
@@ -90,19 +90,21 @@ class Printed:
 def started(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run *command*; it and all that it started are killed in the end."""
     shell = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
-    control, holding = os.pipe()
+    with telling_of_shortage():
+        control, holding = os.pipe()
     # Not before there is somebody to wait for; and the guardian below hears none at all.
     signal.pthread_sigmask(signal.SIG_BLOCK, UNHEARD)
     try:
-        process = subprocess.Popen(  # noqa: S603 - to run what the model asks for is the purpose
-            [shell, "-c", command],
-            cwd=folder,
-            env=scrubbed(os.environ),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            preexec_fn=partial(guarded, control),  # noqa: PLW1509 - it takes no lock
-        )
+        with telling_of_shortage():
+            process = subprocess.Popen(  # noqa: S603 - to run what the model asks for is the purpose
+                [shell, "-c", command],
+                cwd=folder,
+                env=scrubbed(os.environ),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                preexec_fn=partial(guarded, control),  # noqa: PLW1509 - it takes no lock
+            )
     except BaseException:
         os.close(holding)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, UNHEARD)
@@ -122,6 +124,19 @@ def started(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
         assert process.stdout is not None
         process.stdout.close()
+
+
+@contextmanager
+def telling_of_shortage() -> Iterator[None]:
+    """Say that nothing began where the system has no room for what is started in here."""
+    try:
+        yield
+    except subprocess.SubprocessError as error:  # of `guarded`: it could not fork
+        raise ToolFailedError(NOT_STARTED, f"no process can be started: {error}") from error
+    except OSError as error:
+        if error.errno in SHORTAGES:
+            raise ToolFailedError(NOT_STARTED, f"no process can be started: {error}") from error
+        raise
 
 
 def guarded(control: int) -> None:

@@ -11,7 +11,8 @@ from typing import Any, NoReturn
 from cueline.errors import ToolFailedError, ToolImportError
 from cueline.events.agent import ToolSpec
 from cueline.tools.frame import Head, receive, send
-from cueline.tools.result import failure_of, finding_of, output_of, passes, passing
+from cueline.tools.result import NOT_STARTED, failure_of, finding_of, output_of, passes, passing
+from cueline.tools.shell import run_command
 from cueline.tools.tool import Tool, ToolContext, load_recorded
 
 TERMINATED = 128 + signal.SIGTERM
@@ -58,13 +59,16 @@ def answer(request: Head, here: int) -> tuple[Head, bytes]:
             raise
         if signal.getsignal(signal.SIGTERM) is leave:
             os._exit(TERMINATED)
-        failure = failure_of(error)
-        return {
-            "kind": "failed",
-            "fault": failure.kind,
-            "message": failure.message,
-            "retry_after": failure.retry_after,
-        }, b""
+        return _failed(failure_of(error)), b""
+
+
+def _failed(failure: ToolFailedError) -> Head:
+    return {
+        "kind": "failed",
+        "fault": failure.kind,
+        "message": failure.message,
+        "retry_after": failure.retry_after,
+    }
 
 
 def perform(request: Head) -> tuple[Head, bytes]:
@@ -77,6 +81,9 @@ def perform(request: Head) -> tuple[Head, bytes]:
     try:
         output = output_of(awaited(tool.run(request["arguments"], context)))
     except Exception as error:
+        # Of any other tool it may be about a command that it ran after something else (I5).
+        if isinstance(error, ToolFailedError) and error.kind == NOT_STARTED and tool is run_command:
+            return _failed(error), b""
         if passes(error, tool.transient):
             raise passing(error) from None
         raise

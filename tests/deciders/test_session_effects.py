@@ -143,6 +143,21 @@ def test_a_call_that_never_began_is_started_anew_whatever_it_declares():
     assert ["1.0"] == runs(past)
 
 
+def test_a_call_that_cannot_be_begun_waits_for_a_person_in_the_end():
+    past = given().when(*up_to_reply("shout", spec=agent(max_retries=1)))
+    past.when(running("1.0"), broken("1.0", "not_started"))
+
+    past.when(running("1.0", attempt=2), broken("1.0", "not_started", 2))
+
+    past.then(ToolFailed, SessionWaiting)
+    assert ("operator", "error: not_started: gone") == (
+        past.state.waiting.kind,
+        past.state.waiting.why,
+    )
+    past.when(received(2, ResumeAsked()))
+    assert ["1.0"] == runs(past)
+
+
 # I14
 def test_a_runner_that_cannot_be_reached_is_waited_for():
     past = given().when(*up_to_reply("shout"), running("1.0"), RUNNER).then(SessionWaiting)

@@ -1,5 +1,6 @@
 """Tools for the tests, found by `path.py:name`."""
 
+import resource
 from typing import Annotated
 
 from pydantic import Field
@@ -8,6 +9,12 @@ from cueline.tools.tool import ToolContext, tool
 
 LOADED = []
 LOADED.append(1)
+
+
+@tool
+def open_no_more_files() -> None:
+    """Let this process open none beside those that it has."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
 
 
 @tool(read_only=True)

@@ -262,8 +262,18 @@ async def test_a_worker_that_cannot_be_started_keeps_nothing_open(executor, orde
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
-    assert "no worker can be started: OSError: [Errno 24] Too many open files" == failed.message
+    told = "no worker can be started: OSError: [Errno 24] Too many open files"
+    assert ("not_started", told) == (failed.kind, failed.message)
     assert before == sorted(os.listdir("/proc/self/fd"))  # noqa: PTH208 - as above
+
+
+async def test_a_command_that_no_process_can_be_had_for_was_not_started(executor, order, failure):
+    await executor.call(order("examples:open_no_more_files"))
+
+    failed = await failure(executor.call(order(run_command, command="true")))
+
+    told = "no process can be started: [Errno 24] Too many open files"
+    assert ("not_started", told) == (failed.kind, failed.message)
 
 
 async def test_a_closed_executor_starts_nothing(executor, order, marked, failure):

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from cueline.deciders import prompt
 from cueline.deciders.policy import NOT_ESTIMATED, Judgement, judge
 from cueline.deciders.retry import rests
-from cueline.deciders.session.state import Marks, SessionState, Setup
+from cueline.deciders.session.state import Hold, Marks, SessionState, Setup
 from cueline.deciders.session.turn import Call
 from cueline.events.agent import ToolSpec
 from cueline.events.message import Arguments, Estimate, ToolCall, canonical_json
@@ -180,6 +180,10 @@ def call_failed(state: SessionState, event: ToolFailed) -> SessionState:
         rests=rests(event.failed_at, event.retry_at),
         reach=None,
     )
+    if event.held:
+        again = replace(again, failures=0, failing_since=None)
+        why = f"error: {event.kind}: {event.message}"[:_LONGEST_EVIDENCE]
+        state = replace(state, hold=state.hold or Hold(why))
     active = state.turn.active_seconds + event.seconds
     return with_call(replace(state, turn=replace(state.turn, active_seconds=active)), again)
 

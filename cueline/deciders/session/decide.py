@@ -6,7 +6,7 @@ a step's first event holds the whole command, and deciding again on the state
 before it gives the same step (I10); `command_of` gives the command back.
 """
 
-from cueline.deciders.retry import LOST, retry_at
+from cueline.deciders.retry import LOST, NOT_STARTED, retry_at
 from cueline.deciders.session.budget import closes
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.following import with_following
@@ -70,7 +70,7 @@ def command_of(opening: SessionEvent) -> SessionEvent:
         case ModelFailed():
             return opening.model_copy(update={"retry_at": None})
         case ToolFailed():
-            return opening.model_copy(update={"retry_at": None, "degraded": False})
+            return opening.model_copy(update={"retry_at": None, "degraded": False, "held": False})
         case _:
             return opening
 
@@ -228,7 +228,9 @@ def _tool_outcome(
     else:
         again = retried_at(state, call, command)
     degraded = again is None and degrades(state, call, command.kind)
-    return command.model_copy(update={"retry_at": again, "degraded": degraded})
+    held = again is None and not degraded and command.kind == NOT_STARTED
+    update = {"retry_at": command.failed_at if held else again, "degraded": degraded, "held": held}
+    return command.model_copy(update=update)
 
 
 def _unreachable(command: SessionWaiting, state: SessionState) -> SessionEvent:

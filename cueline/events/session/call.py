@@ -61,6 +61,8 @@ class ToolFailed(Fact):
     seconds: float = 0.0
     degraded: bool = False
     """The tool is not critical: the work goes on without it, and its result is partial."""
+    held: bool = False
+    """The call never began; it is tried again once a person resumes the session."""
 
 
 class ToolSkipped(Fact):
