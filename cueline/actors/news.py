@@ -2,35 +2,42 @@
 
 import json
 
-from cueline.actors.question import IN_DOUBT, doubt, rationale, summary
+from cueline.actors.question import summary
 from cueline.deciders.session.turn import Call
 from cueline.events.agent import Hook
+from cueline.events.approval import ApprovalOpened
 from cueline.events.message import ToolCall
 from cueline.events.stream import shown
 
 
-def news_of(session: str, hook: Hook, call: Call, asked: ToolCall) -> bytes:
-    """Return what a hook gets, in JSON; secrets were taken out of it before."""
-    asking = call.approval
-    in_doubt = asking is not None and asking.question == "did_it_happen"
-    judged = IN_DOUBT if in_doubt else call.judged
+def news_of(
+    session: str, hook: Hook, call: Call, asked: ToolCall, opened: ApprovalOpened | None
+) -> bytes:
+    """Return what a hook gets, in JSON; secrets were taken out of it before.
+
+    *opened* is the question about the call, where a person is asked.
+    """
+    judged = opened or call.judged
     news: dict[str, object] = {
         "on": hook.on,
         "session": shown(session),
         "effect": call.effect,
         "tool": asked.name,
         "summary": summary(asked),
+        "arguments": asked.arguments,
+        "digest": call.digest,
         "rule": judged.rule,
         "usd": None if judged.usd is None else str(judged.usd),
     }
-    if asking is not None:
+    if opened is not None and call.approval is not None:
         news |= {
-            "approval": asking.id,
-            "question": asking.question,
-            "why": doubt(call) if in_doubt else rationale(asked.name, judged),
-            "votes_needed": judged.votes,
-            "escalated": asking.escalated,
-            "deadline_at": asking.deadline_at.isoformat(),
-            "auto_at": None if asking.auto_at is None else asking.auto_at.isoformat(),
+            "approval": call.approval.id,
+            "question": opened.question,
+            "preview": opened.preview,
+            "why": opened.rationale,
+            "votes_needed": opened.votes,
+            "escalated": call.approval.escalated,
+            "deadline_at": opened.deadline_at.isoformat(),
+            "auto_at": None if opened.auto_at is None else opened.auto_at.isoformat(),
         }
     return json.dumps(news, ensure_ascii=False).encode()

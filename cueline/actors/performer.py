@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 
+from cueline.actors.approval_gate import ApprovalName
 from cueline.actors.collaborator import Collaborators
 from cueline.actors.entity import RETRY_SECONDS, Entity
+from cueline.actors.fold import fold
 from cueline.actors.guard import AskProbe, Guards
 from cueline.actors.model_call import ModelCaller
 from cueline.actors.news import news_of
@@ -15,6 +17,7 @@ from cueline.actors.question import Asker, Circumstances, doubt
 from cueline.actors.runner import CallName
 from cueline.actors.tool import ToolOrder
 from cueline.actors.tool_call import ToolCaller
+from cueline.deciders.approval import APPROVAL
 from cueline.deciders.session import SessionState
 from cueline.deciders.session.due import (
     AskApproval,
@@ -30,8 +33,9 @@ from cueline.deciders.session.due import (
     TellPeople,
 )
 from cueline.deciders.session.permission import need_ended_by
-from cueline.deciders.session.turn import Approval
+from cueline.deciders.session.turn import Approval, Call
 from cueline.errors import CuelineError, FencedError
+from cueline.events.approval import ApprovalOpened
 from cueline.events.session import (
     PeopleTold,
     SessionEvent,
@@ -165,9 +169,18 @@ class Performer:
         if call is not None and call.approval is not None and self._late(call.approval):
             problem = "the question is over"
         elif call is not None and asked is not None:
-            news = news_of(state.stream, hook, call, asked)
+            opened = await self._opened(call)
+            news = news_of(state.stream, hook, call, asked, opened)
             problem = await self._run_hook(self._outfit.agent, hook, news)
         return self._told(effect, problem or "")
+
+    async def _opened(self, call: Call) -> ApprovalOpened | None:
+        """Return the question about *call* as the gate recorded it; None where nobody is asked."""
+        if call.approval is None:
+            return None
+        stream = ApprovalName(self._entity.stream, call.approval.id).stream
+        asked, _ = await fold(self._outfit.journal, stream, APPROVAL, APPROVAL.initial_state)
+        return asked.opened
 
     def _late(self, asked: Approval) -> bool:
         """Whether nobody can answer any more: no host lived when it was time to tell."""

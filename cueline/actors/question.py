@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from pydantic import JsonValue
+
 from cueline.actors.approval_gate import ApprovalName
 from cueline.actors.collaborator import Collaborators
 from cueline.actors.outfit import Outfit
@@ -14,7 +16,7 @@ from cueline.deciders.session.due import AskApproval, CloseApproval
 from cueline.deciders.session.turn import Call
 from cueline.events.approval import ApprovalOpened
 from cueline.events.clean import clean_record
-from cueline.events.message import ToolCall
+from cueline.events.message import ToolCall, canonical_json
 from cueline.events.session import ApprovalRequested, ApprovalResolved, GateAnswer
 
 IN_DOUBT: Final = Judgement("ask", "in doubt")
@@ -155,9 +157,18 @@ def _excludes(about: Circumstances) -> bool:
 
 
 def summary(call: ToolCall) -> str:
-    """Return what a person is shown of a call: the tool and its arguments, in short."""
-    parts = [f"{name}={str(value)[:_SHOWN]!r}" for name, value in call.arguments.items()]
+    """Return what a person is shown of a call: the tool and its arguments, in short.
+
+    Of a long argument it says how much is left out: what that is may be what matters.
+    """
+    parts = [f"{name}={_shortened(value)}" for name, value in call.arguments.items()]
     return f"{call.name}({', '.join(parts)})"
+
+
+def _shortened(value: JsonValue) -> str:
+    text = canonical_json(value).decode()
+    left = len(text) - _SHOWN
+    return f"{text[:_SHOWN]}… {left:,} more characters" if left > 0 else text
 
 
 def _resolved(approval: str, answer: GateAnswer) -> list[ApprovalResolved]:

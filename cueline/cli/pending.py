@@ -83,6 +83,7 @@ def _document(approval: "Approval") -> dict[str, Any]:
         "tool": approval.tool,
         "arguments": json.loads(approval.arguments_json),
         "summary": approval.summary,
+        "digest": approval.digest,
         "preview": approval.preview,
         "rationale": approval.rationale,
         "rule": approval.rule,

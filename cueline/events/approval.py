@@ -21,7 +21,7 @@ class ApprovalOpened(Fact):
     tool: str
     arguments: dict[str, JsonValue]
     summary: str
-    """For people: what it does, in a line or a few."""
+    """For people: the tool and its arguments; a long one is cut, and says by how much."""
     preview: str = ""
     """What it would change, as a unified diff, where that could be seen;
     a warning if it can change the log."""

@@ -288,6 +288,24 @@ def test_a_hook_is_run_with_the_question(shell):
     assert "SessionWaiting" == shell.types("one")[-1]
 
 
+def test_a_hook_gets_all_that_would_run_and_a_cut_summary_says_how_much_is_left_out(shell):
+    content = "a" * 300 + "\n; rm -rf"
+    arguments = f'{{ path = "list.txt", content = {json.dumps(content)} }}'
+    script = f'[[reply]]\ncalls = [{{ name = "write_file", arguments = {arguments} }}]\n'
+    hook = '[[policy.hooks]]\non = "asked"\ncommand = ["sh", "-c", "cat > news.json"]\n'
+    policy = f'[policy]\napproval = "all_writes"\n{hook}'
+
+    start(shell, script, policy, tools=("write_file",))
+
+    news = json.loads((shell.folder / "news.json").read_text())
+    (waiting,) = shell.json("pending")
+    assert {"path": "list.txt", "content": content} == news["arguments"]
+    assert (waiting["preview"], waiting["digest"]) == (news["preview"], news["digest"])
+    assert f"+{content[-8:]}" in news["preview"]
+    cut = f'"{"a" * 199}… 112 more characters'
+    assert f'write_file(path="list.txt", content={cut})' == news["summary"]
+
+
 # I9: where a preview was shown, what was there before is part of what was granted.
 def test_a_file_that_changed_since_it_was_shown_is_asked_about_again(shell):
     start(shell, WRITES, '[policy]\napproval = "all_writes"\n', tools=("write_file",))
