@@ -150,10 +150,9 @@ class Drive:
                 outfit.clean(await start_of(self._entity, asked, outfit.agent, self._clock.now()))
             ]
         await self._equip(self._entity.state.agent)
-        state = self._entity.state
         return [
-            *await going_on(state, self._entity.epoch, self._parts),
-            *self._late(wake_at(state)),
+            *await going_on(self._entity, self._parts),
+            *self._late(wake_at(self._entity.state)),
             *self._let_go(),
         ]
 

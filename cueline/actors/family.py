@@ -21,7 +21,14 @@ from cueline.events.codec import Emptied, not_emptied
 from cueline.events.fact import Fact
 from cueline.events.inbox import ChildAsked, ChildEnded, StartAsked
 from cueline.events.journal import FactWrite, Journal
-from cueline.events.session import ModelFailed, ModelReplied, ReservationClosed, SessionEvent
+from cueline.events.message import Cost
+from cueline.events.session import (
+    ModelFailed,
+    ModelReplied,
+    ReservationClosed,
+    SessionEvent,
+    SessionTakenOver,
+)
 from cueline.events.store import ANY, NO_STREAM
 from cueline.events.stream import shown, sibling
 from cueline.events.tree import DescendantAsked
@@ -157,10 +164,16 @@ def _spent(fact: Fact, *, limited: bool) -> tuple[int, Decimal]:
     match fact:
         case ReservationClosed(tokens=tokens, usd=usd):
             return tokens, usd
-        case ModelReplied() | ModelFailed() if not limited and fact.usage is not None:
-            return fact.usage.total, Decimal(0) if fact.cost is None else fact.cost.usd
+        case ModelReplied() | ModelFailed() if not limited:
+            return 0 if fact.usage is None else fact.usage.total, _usd(fact.cost)
+        case SessionTakenOver(lost_attempts=lost):
+            return 0, sum((_usd(attempt.cost) for attempt in lost), Decimal(0))
         case _:
             return 0, Decimal(0)
+
+
+def _usd(cost: Cost | None) -> Decimal:
+    return Decimal(0) if cost is None else cost.usd
 
 
 def _told(parent: str, message: ChildAsked | ChildEnded) -> FactWrite:

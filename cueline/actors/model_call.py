@@ -10,11 +10,12 @@ from cueline.actors.collaborator import Collaborators
 from cueline.actors.foreign import foreign
 from cueline.actors.model import ModelReply, ModelRequest
 from cueline.actors.outfit import Outfit
+from cueline.deciders.session.budget import told_use
 from cueline.deciders.session.due import CallModel
 from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailableError
 from cueline.events.agent import AgentSpec, answering
 from cueline.events.failure import SAID
-from cueline.events.message import Estimate, ToolCall, Usage
+from cueline.events.message import Cost, Estimate, ToolCall, Usage
 from cueline.events.session import ModelFailed, ModelReplied, calls_of
 
 
@@ -37,6 +38,15 @@ class ModelCaller:
         if outcome.type == "ModelFailed":
             return outcome.model_copy(update={"seconds": self._since(began)})
         return outcome
+
+    def estimated(
+        self, effect: CallModel, outcome: ModelReplied | ModelFailed, messages: Sequence[bytes]
+    ) -> ModelReplied | ModelFailed:
+        """Return *outcome* at the most that it may have cost, where nobody knows what it used."""
+        if told_use(outcome) is not None:
+            return outcome
+        agent = answering(self._outfit.agent, effect.fallback)
+        return outcome.model_copy(update={"cost": most(self._parts, agent, messages)})
 
     def _since(self, began: datetime) -> float:
         return round((self._parts.clock.now() - began).total_seconds(), 3)
@@ -137,6 +147,15 @@ class ModelCaller:
             return call
         problem = self._parts.check_call(tool, call.arguments)
         return call.model_copy(update={"problem": problem}) if problem else call
+
+
+def most(parts: Collaborators, agent: AgentSpec, messages: Sequence[bytes]) -> Cost | None:
+    """Return the most that a call of *agent* may have cost; None where no price is known."""
+    listed = parts.price(agent, agent.model, Usage())
+    _, usd = parts.bound(agent, sum(map(len, messages)), None)
+    if listed is None or usd is None:
+        return None
+    return Cost(usd=usd, prices=listed.prices, estimated=True)
 
 
 def _made(estimate: asyncio.Future[Estimate]) -> Estimate:

@@ -4,9 +4,10 @@ from datetime import datetime
 
 from cueline.actors.collaborator import Collaborators
 from cueline.actors.entity import Entity
+from cueline.actors.model_call import most
 from cueline.deciders.prompt_opening import FOLD
 from cueline.deciders.session import DRIVEN, SessionState, following
-from cueline.events.agent import AgentSpec
+from cueline.events.agent import AgentSpec, answering
 from cueline.events.inbox import StartAsked
 from cueline.events.session import (
     LostAttempt,
@@ -54,11 +55,12 @@ async def start_of(
     )
 
 
-async def going_on(state: SessionState, epoch: int, parts: Collaborators) -> list[SessionEvent]:
+async def going_on(entity: Entity, parts: Collaborators) -> list[SessionEvent]:
     """Return what is recorded first when a session is taken up that has a past."""
-    now = parts.clock.now()
+    now, state = parts.clock.now(), entity.state
     if state.status in DRIVEN:
-        return [SessionTakenOver(epoch=epoch, lost_attempts=_lost(state), at=now)]
+        lost = _lost(entity, parts)
+        return [SessionTakenOver(epoch=entity.epoch, lost_attempts=lost, at=now)]
     if following(state):
         return [SessionContinued(by="replay", at=now)]
     if await _reachable(state, parts):
@@ -66,11 +68,15 @@ async def going_on(state: SessionState, epoch: int, parts: Collaborators) -> lis
     return []
 
 
-def _lost(state: SessionState) -> tuple[LostAttempt, ...]:
+def _lost(entity: Entity, parts: Collaborators) -> tuple[LostAttempt, ...]:
+    state = entity.state
     model = state.turn.model
     if model is None or model.phase != "started":
         return ()
-    return (LostAttempt(effect=model.effect, attempt=model.attempt),)
+    asked = answering(state.agent, model.fallback)
+    # Where a ledger was asked, it is the ledger that settles what was lost.
+    cost = None if state.limited else most(parts, asked, entity.prompt.messages)
+    return (LostAttempt(effect=model.effect, attempt=model.attempt, cost=cost),)
 
 
 async def _reachable(state: SessionState, parts: Collaborators) -> bool:

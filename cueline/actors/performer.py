@@ -101,9 +101,7 @@ class Performer:
         prompt = self._entity.prompt
         match effect:
             case CallModel():
-                turn = self._entity.state.turn.number
-                reply = await self._model.call(effect, turn, prompt.messages)
-                return await self._heard(effect, reply)
+                return await self._heard(effect, await self._ask_model(effect))
             case RunTool():
                 return await self._heard(effect, await self._tools.run(self._order(effect)))
             case Reserve():
@@ -126,6 +124,12 @@ class Performer:
                 return []
             case AskProbe():
                 return await self._guards.probe(effect)
+
+    async def _ask_model(self, effect: CallModel) -> SessionEvent:
+        state, messages = self._entity.state, self._entity.prompt.messages
+        outcome = await self._model.call(effect, state.turn.number, messages)
+        # What a ledger was asked for is settled by it, known or not.
+        return outcome if state.limited else self._model.estimated(effect, outcome, messages)
 
     async def _ask(self, effect: AskApproval) -> Facts:
         ended_by = need_ended_by(self._entity.state, effect.effect)

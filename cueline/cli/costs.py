@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _HELP = """Show what was spent, by session, agent, model, day or tree of sessions.
 
 A cost is what the log says of each answer, with the price list of that time.
-What nobody knows, because the answer was lost, counts as all that was
-reserved for it, and is marked `~`.
+What nobody knows, because the answer was lost or told no use, counts as the
+most that the call may have cost, and is marked `~`.
 
 \b
 Examples:
@@ -145,7 +145,10 @@ def _print(by: "By", rows: Sequence["Spent"], whole: "Spent", limit: int) -> Non
         left = sum((row.usd for row in rows[limit:]), Decimal(0))
         typer.echo(f"{count(len(rows) - limit, 'more row')} of {money(left)}; --limit shows them")
     for usd, why in (
-        (whole.estimated_usd, "estimated: what was reserved for answers that were lost (~)"),
+        (
+            whole.estimated_usd,
+            "estimated, at the most that calls of unknown use may cost (~)",
+        ),
         (whole.assumed_usd, "at assumed prices (?)"),
     ):
         if usd:
@@ -155,10 +158,10 @@ def _print(by: "By", rows: Sequence["Spent"], whole: "Spent", limit: int) -> Non
 
 
 def _cells(row: "Spent") -> tuple[str, ...]:
-    marks = "~" * (row.estimated_usd > 0) + "?" * (row.assumed_usd > 0)
+    mark = "?" * (row.assumed_usd > 0)
     return (
         _name(row.name),
         *(f"{n:,}" for n in (row.sessions, row.calls)),
         *(f"{n:,}" for n in (row.sent_tokens, row.cached_tokens, row.output_tokens)),
-        f"{marks}{money(row.usd)}",
+        f"{mark}{money(row.usd, estimated=row.estimated_usd > 0)}",
     )

@@ -131,7 +131,7 @@ def _print(sessions: list["Session"], abandoned: set[str]) -> None:
             else f"{each.shown_status}{', partial' * each.partial}"
         )
         age = duration((now - each.updated_at).total_seconds())
-        cost = money(Decimal(each.cost))
+        cost = money(Decimal(each.cost), estimated=Decimal(each.estimated_cost) > 0)
         goal = one_line(each.goal or "", 60)
         rows.append((each.id, status, each.agent, age, str(each.turns), cost, goal))
     print_table(("session", "status", "agent", "changed", "turns", "cost", "goal"), rows)

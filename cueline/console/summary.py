@@ -39,7 +39,7 @@ def summary(id: str, status: str, tally: Tally) -> Iterator[Line]:  # noqa: A002
 
 def cost_of(tally: Tally) -> str:
     """Tell what a session cost, and how sure that is."""
-    parts = [money(tally.cost)]
+    parts = [money(tally.cost, estimated=tally.estimated > 0)]
     if tally.estimated:
         parts.append(f"{money(tally.estimated)} of it estimated")
     if tally.assumed:

@@ -29,7 +29,7 @@ class Tally:
     usage: Usage = field(default_factory=Usage)
     cost: Decimal = Decimal(0)
     estimated: Decimal = Decimal(0)
-    """The part of it that nobody knows: what was reserved for answers that were lost."""
+    """The part of it that nobody knows: the most that calls of unknown use may have cost."""
     assumed: Decimal = Decimal(0)
     """The part of it whose prices are assumed."""
     children: int = 0
@@ -90,6 +90,8 @@ class Tally:
             case SessionTakenOver():
                 self.takeovers += 1
                 self.lost_attempts += len(fact.lost_attempts)
+                for attempt in fact.lost_attempts:
+                    self._spend(None, attempt.cost)
             case _:
                 pass
 
@@ -101,14 +103,15 @@ class Tally:
     def _failed(self, failed: ModelFailed) -> None:
         self.retries += failed.retry_at is not None
         self.lost_attempts += failed.kind == "lost"
-        if failed.usage is not None:
-            self._spend(failed.usage, failed.cost)
+        self._spend(failed.usage, failed.cost)
 
-    def _spend(self, usage: Usage, cost: Cost | None) -> None:
-        self.usage += usage
+    def _spend(self, usage: Usage | None, cost: Cost | None) -> None:
+        if usage is not None:
+            self.usage += usage
+            self.unpriced += cost is None
         if cost is None:
-            self.unpriced += 1
             return
         self.cost += cost.usd
+        self.estimated += cost.usd if cost.estimated else 0
         if cost.prices.startswith("assumed"):
             self.assumed += cost.usd

@@ -10,7 +10,6 @@ from cueline.console.tally import Tally
 from cueline.console.text import (
     arguments,
     capped,
-    count,
     date_time,
     duration,
     money,
@@ -27,7 +26,7 @@ from cueline.events.inbox import (
     ResumeAsked,
     StopAsked,
 )
-from cueline.events.message import TextBlock, ToolCall
+from cueline.events.message import Cost, TextBlock, ToolCall
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
@@ -147,13 +146,14 @@ class Telling:
                 yield Line("note", f"raised to {self.budget.rise(fact)}")
             case ReservationClosed(outcome="estimated", effect=effect, usd=usd, tokens=tokens):
                 cost = f"{money(usd)}, {tokens:,} tokens"
-                yield Line("bad", f"! {effect} was lost: counted as all it may have cost, {cost}")
+                said = f"nobody knows what {effect} used: counted as all it may have cost, {cost}"
+                yield Line("bad", f"! {said}")
 
     def _model(self, fact: ModelReplied | ModelFailed) -> Iterator[Line]:
         if isinstance(fact, ModelFailed):
             again = self._attempts.next_of(fact, None)
             said = one_line(fact.message, WIDTH)
-            cost = f" · {money(fact.cost.usd)}" if fact.cost else ""
+            cost = f" · {_price(fact.cost)}" if fact.cost else ""
             yield Line("bad", f"! the model did not answer ({fact.kind}): {said}{cost}{again}")
             return
         for block in fact.content:
@@ -166,13 +166,12 @@ class Telling:
     def _cost_line(self, fact: ModelReplied) -> str:
         usage = fact.usage
         cached = f" ({usage.cache_read:,} cached)" if usage.cache_read else ""
-        cost = money(fact.cost.usd) if fact.cost else "price unknown"
-        if fact.cost and fact.cost.prices.startswith("assumed"):
-            cost += " (assumed price)"
+        used = f"{usage.sent:,} in{cached} + {usage.output:,} out tokens"
+        so_far = money(self.tally.cost, estimated=self.tally.estimated > 0)
         parts = [
             f"turn {fact.effect.partition('.')[0]}",
-            f"{usage.sent:,} in{cached} + {usage.output:,} out tokens",
-            f"{cost}, {money(self.tally.cost)} so far",
+            used if usage.total else "its use was not told",
+            f"{_price(fact.cost)}, {so_far} so far",
             duration(fact.seconds),
         ]
         if (share := self.budget.share(self.tally)) is not None:
@@ -250,6 +249,17 @@ class Telling:
         yield Line("note", f"approval {fact.approval}: {what}? {name} ({then})")
 
 
+def _price(cost: Cost | None) -> str:
+    if cost is None:
+        return "price unknown"
+    assumed = " (assumed price)" if cost.prices.startswith("assumed") else ""
+    return f"{money(cost.usd, estimated=cost.estimated)}{assumed}"
+
+
+def _perhaps(cost: Cost | None) -> str:
+    return f" ({_price(cost)})" if cost is not None and cost.usd else ""
+
+
 def _begun(fact: SessionStarted | SessionForked, id: str) -> Iterator[Line]:  # noqa: A002 - the word of the log
     agent = fact.agent
     model = one_line(agent.model.rpartition("/")[2], 60)
@@ -300,7 +310,7 @@ def _course(fact: Fact) -> Iterator[Line]:
             tone: Tone = "dim" if kind == "retry" else "note"
             yield Line(tone, f"waiting ({kind}){until}: {spoken(why, WIDTH)}")
         case SessionTakenOver(epoch=epoch, lost_attempts=lost):
-            again = f"; {count(len(lost), 'lost attempt')}" if lost else ""
+            again = "".join(f"; 1 lost attempt{_perhaps(attempt.cost)}" for attempt in lost)
             yield Line("note", f"taken over by a new owner, epoch {epoch}{again}")
         case OutcomeCameLate(effect=effect, outcome=outcome):
             yield Line("dim", f"  {effect}: {outcome} came late and changes nothing")

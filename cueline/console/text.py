@@ -86,8 +86,10 @@ def duration(seconds: float) -> str:
     return f"{whole // _DAY}d {whole % _DAY // _HOUR}h"
 
 
-def money(usd: Decimal) -> str:
-    """Return a cost; small ones with as many digits as they need."""
+def money(usd: Decimal, *, estimated: bool = False) -> str:
+    """Return a cost; small ones with as many digits as they need, one that is estimated with ~."""
+    if estimated and usd:
+        return f"~{money(usd)}"
     if usd == 0:
         return "$0"
     if usd >= 1:

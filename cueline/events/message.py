@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from decimal import Decimal
+from operator import not_
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
@@ -87,6 +88,8 @@ class Cost(Part):
     usd: Decimal
     prices: str
     """Which price list, and of when."""
+    estimated: bool = Field(default=False, exclude_if=not_)  # it is seldom written
+    """Nobody knows what was used: this is the most that it may have cost."""
 
 
 class Estimate(Part):

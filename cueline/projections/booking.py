@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from cueline.events.message import Cost, Usage
-from cueline.events.session import ModelFailed, ModelReplied, ReservationClosed
+from cueline.events.session import (
+    LostAttempt,
+    ModelFailed,
+    ModelReplied,
+    ReservationClosed,
+    SessionTakenOver,
+)
 from cueline.events.store import RecordedEvent
 from cueline.projections.row import Names
 
@@ -36,8 +42,10 @@ def bookings(recorded: RecordedEvent, fact: object) -> Iterator[tuple[object, ..
     match fact:
         case ModelReplied(calls=calls, usage=usage, cost=cost):
             yield (*place, 1, len(calls), *_used(usage, cost))
-        case ModelFailed(usage=Usage() as usage, cost=cost):
-            yield (*place, 0, 0, *_used(usage, cost))
+        case ModelFailed(usage=usage, cost=cost) if usage or cost:
+            yield (*place, 0, 0, *_used(usage or Usage(), cost))
+        case SessionTakenOver(lost_attempts=(LostAttempt(cost=Cost(usd=usd)),)):
+            yield (*place, 0, 0, 0, 0, 0, 0, str(usd))
         case ReservationClosed(outcome="estimated", usd=usd):
             yield (*place, 0, 0, 0, 0, 0, 0, str(usd))
 

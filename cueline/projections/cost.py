@@ -49,7 +49,7 @@ class Spent:
     assumed_usd: Decimal = Decimal(0)
     """The part of it whose prices are assumed."""
     estimated_usd: Decimal = Decimal(0)
-    """The part of it that nobody knows: what was reserved for calls that were lost."""
+    """The part of it that nobody knows: the most that calls of unknown use may have cost."""
 
     def __add__(self, other: "Spent") -> "Spent":
         return Spent(

@@ -128,7 +128,7 @@ class EffectFold:
         row = self._row(session, recorded, fact.effect, kind)
         if isinstance(fact, ToolReturned | ToolFailed):
             row["seconds"] = fact.seconds
-        if isinstance(fact, ModelFailed) and fact.usage is not None:
+        if isinstance(fact, ModelFailed):
             spend(row, fact.usage, fact.cost)
         if isinstance(fact, ModelFailed | ToolFailed):
             row["lost"] += fact.kind == "lost"
@@ -167,6 +167,7 @@ class EffectFold:
             row = self._row(session, recorded, attempt.effect, kind)
             row["lost"] += 1
             row["status"] = "retry"
+            spend(row, None, attempt.cost)
 
 
 def _end(row: Row, recorded: RecordedEvent, status: str) -> None:

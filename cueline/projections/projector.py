@@ -20,6 +20,7 @@ from cueline.events.session import (
     ModelReplied,
     ReservationClosed,
     SessionForked,
+    SessionTakenOver,
 )
 from cueline.events.store import RecordedEvent, from_us, to_us
 from cueline.events.stream import category_of, shown, sibling, tenant_of
@@ -113,6 +114,9 @@ class Projector:
                 self._use(row, recorded, fact)
             case MessageReceived() | MessageRefused():
                 self._give(recorded.stream, fact.message, waits=False)
+            case SessionTakenOver(lost_attempts=lost):
+                for attempt in lost:
+                    spend(self._usage_of(row, recorded, row["model"]), None, attempt.cost)
             case ReservationClosed(outcome="estimated", usd=usd):
                 spend_estimate(self._usage_of(row, recorded, row["model"]), usd)
             case SessionForked():
@@ -141,8 +145,7 @@ class Projector:
         model = answered or session["model"]
         row = self._usage_of(session, recorded, model)
         row["calls" if isinstance(fact, ModelReplied) else "failed"] += 1
-        if fact.usage is not None:
-            spend(row, fact.usage, fact.cost)
+        spend(row, fact.usage, fact.cost)
 
     def _usage_of(self, session: Row, recorded: RecordedEvent, model: str) -> Row:
         day = from_us(recorded.recorded_us).date().isoformat()

@@ -76,8 +76,7 @@ def _fold_seldom(row: Row, recorded: RecordedEvent, fact: Fact) -> None:
     match fact:
         case ModelFailed(kind=kind, usage=usage, cost=cost):
             row["lost_attempts"] += kind == "lost"
-            if usage is not None:
-                spend(row, usage, cost)
+            spend(row, usage, cost)
         case ToolFailed(kind="lost"):
             row["lost_attempts"] += 1
         case ReservationClosed(outcome="estimated", usd=usd):
@@ -87,6 +86,8 @@ def _fold_seldom(row: Row, recorded: RecordedEvent, fact: Fact) -> None:
         case SessionTakenOver(lost_attempts=lost):
             row["takeovers"] += 1
             row["lost_attempts"] += len(lost)
+            for attempt in lost:
+                spend(row, None, attempt.cost)
             _become(row, "running")
         case SessionStarted() | SessionForked():
             _start(row, recorded, fact)

@@ -6,16 +6,19 @@ from cueline.events.message import Cost, Usage
 from cueline.projections.row import Row
 
 
-def spend(row: Row, usage: Usage, cost: Cost | None) -> None:
-    """Add what one model call used."""
-    row["input_tokens"] += usage.input
-    row["output_tokens"] += usage.output
-    row["cache_read_tokens"] += usage.cache_read
-    row["cache_write_tokens"] += usage.cache_write
+def spend(row: Row, usage: Usage | None, cost: Cost | None) -> None:
+    """Add what one model call used, as far as it is known, and what it cost."""
+    if usage is not None:
+        row["input_tokens"] += usage.input
+        row["output_tokens"] += usage.output
+        row["cache_read_tokens"] += usage.cache_read
+        row["cache_write_tokens"] += usage.cache_write
+        row["unpriced"] += cost is None
     if cost is None:
-        row["unpriced"] += 1
         return
     _add(row, "cost", cost.usd)
+    if cost.estimated:
+        _add(row, "estimated_cost", cost.usd)
     if cost.prices.startswith("assumed"):
         _add(row, "assumed_cost", cost.usd)
 

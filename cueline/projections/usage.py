@@ -29,5 +29,5 @@ class DayUsage:
     assumed_cost: str = "0"
     """The part of it whose prices are assumed."""
     estimated_cost: str = "0"
-    """The part of it that nobody knows: all that was reserved for calls that were lost."""
+    """The part of it that nobody knows: the most that calls of unknown use may have cost."""
     unpriced: int = 0

@@ -23,6 +23,7 @@ from cueline.events.session import (
     MessageRefused,
     ModelReplied,
     SessionCompleted,
+    SessionTakenOver,
 )
 from cueline.events.tree import DescendantAsked
 from cueline.testing.crash import Life
@@ -149,7 +150,9 @@ async def test_a_parent_is_told_at_most_once_whoever_dies():
         assert 1 == len(await of_kind(place, ChildSpawned)), point
         assert 1 == len(await of_kind(place, ChildSettled)), point
         ends = await of_kind(place, ChildEnded, "inbox-default/s")
-        assert [8 * CENT] == [fact.usd for fact in ends], point
+        takeovers = await of_kind(place, SessionTakenOver, CHILD)
+        lost = sum(len(fact.lost_attempts) for fact in takeovers)
+        assert [8 * CENT + 10 * CENT * lost] == [fact.usd for fact in ends], point
 
 
 # I7, C23: what it spent is read before its last append; until then that stays in memory.

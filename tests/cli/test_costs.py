@@ -1,5 +1,7 @@
 """`cueline costs`, and what the other commands show of cost."""
 
+from decimal import Decimal
+
 import pytest
 
 PRICES = '[prices."scripted/*"]\ninput = "100"\noutput = "1000"\n'
@@ -69,6 +71,48 @@ def test_a_lost_answer_and_one_that_came_are_of_one_model(shell):
     (model,) = shell.json("costs", "--by", "model")["rows"]
 
     assert ("scripted/script.toml", 1) == (model["name"], model["calls"])
+
+
+SILENT = """
+[[reply]]
+text = "I look."
+calls = [{ name = "list_files", arguments = {} }]
+usage = { input = 0, output = 0 }
+
+[[reply]]
+turn = 2
+attempt = 1
+delay_seconds = 120
+text = "Never."
+
+[[reply]]
+turn = 2
+text = "Done."
+usage = { input = 10, output = 10 }
+"""
+
+
+def test_what_nobody_knows_of_is_estimated_without_a_limit_too(shell):
+    """A reply that tells no use, and a call that was lost with its process."""
+    agent = shell.agent(SILENT, tools=("list_files",), more=PRICES)
+    process = shell.start("run", "Look", "--agent", agent, "--inline", "--id", "one")
+    shell.wait_for("one", "ModelStarted", times=2)
+    process.kill()
+    process.wait()
+    (silent,) = shell.json("costs")["rows"]
+
+    done = shell("resume", "one", "--inline")
+
+    (both,) = shell.json("costs")["rows"]
+    assert 0 == done.exit_code, done.output
+    assert Decimal(8) < Decimal(silent["usd"]) == Decimal(silent["estimated_usd"])
+    known = Decimal("0.011")
+    assert Decimal(both["usd"]) == Decimal(both["estimated_usd"]) + known
+    assert 2 * Decimal(silent["usd"]) < Decimal(both["estimated_usd"])
+    assert f"~${Decimal(both['usd']):.2f}" in shell("costs").stdout.split()
+    told = shell("show", "one").stdout
+    assert f"turn 1 · its use was not told · ~${Decimal(silent['usd']):.2f}" in told
+    assert "1 lost attempt (~$8." in told
 
 
 def test_what_does_not_fit_is_summed_up(paid):

@@ -95,6 +95,6 @@ def test_the_summary_says_how_sure_the_cost_is():
     )  # fmt: skip
 
     assert (
-        "$0.7500 ($0.2500 of it estimated, $0.5000 of it at assumed prices, "
+        "~$0.7500 ($0.2500 of it estimated, $0.5000 of it at assumed prices, "
         "and 2 unpriced model calls, $1.75 with 2 children)"
     ) == cost_of(tally)

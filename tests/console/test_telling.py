@@ -139,7 +139,7 @@ def test_a_call_is_told_by_what_became_of_it(telling, fact, line):
             ReservationClosed(
                 effect="2.m", attempt=1, outcome="estimated", tokens=9000, usd=Decimal("0.25")
             ),
-            "! 2.m was lost: counted as all it may have cost, $0.2500, 9,000 tokens",
+            "! nobody knows what 2.m used: counted as all it may have cost, $0.2500, 9,000 tokens",
         ),
         (ChildSpawned(child="session-default/c"), "▸ child c"),
         (

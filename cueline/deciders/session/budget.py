@@ -58,12 +58,12 @@ def billed(state: SessionState, outcome: ModelReplied | ModelFailed) -> Account:
     model = state.turn.model
     if model is None or not model.granted:
         return state.account
-    bill = Bill(outcome.effect, outcome.attempt, usage=_told(outcome), cost=outcome.cost)
+    bill = Bill(outcome.effect, outcome.attempt, usage=told_use(outcome), cost=outcome.cost)
     return with_bill(state.account, bill)
 
 
-def _told(outcome: ModelReplied | ModelFailed) -> Usage | None:
-    """Return what was used, as far as that was told; no reply comes of nothing."""
+def told_use(outcome: ModelReplied | ModelFailed) -> Usage | None:
+    """Return what was used, None where nobody knows: no reply comes of nothing."""
     if isinstance(outcome, ModelReplied):
         costs = outcome.usage.total or (outcome.cost is not None and outcome.cost.usd)
         return outcome.usage if costs else None

@@ -1,12 +1,14 @@
 """How a session begins, rests, goes on and ends."""
 
+from operator import not_
 from typing import ClassVar, Literal
 
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, Field
 
 from cueline.events.agent import AgentSpec, Part
 from cueline.events.budget import Allowance
 from cueline.events.fact import Fact
+from cueline.events.message import Cost
 
 WaitKind = Literal[
     "operator", "budget", "approval", "child", "sandbox", "runner", "breaker", "retry"
@@ -103,6 +105,8 @@ class LostAttempt(Part):
 
     effect: str
     attempt: int
+    cost: Cost | None = Field(default=None, exclude_if=not_)
+    """The most that a model call may have cost, where no ledger was asked."""
 
 
 class SessionTakenOver(Fact):

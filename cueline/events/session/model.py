@@ -80,7 +80,7 @@ class ModelFailed(Fact):
     usage: Usage | None = None
     """None: nobody knows what it used."""
     cost: Cost | None = None
-    """Of that."""
+    """Of that; an estimate where nobody knows and no ledger was asked."""
     seconds: float = 0.0
 
 
