@@ -45,6 +45,7 @@ FAILURES: Final = (
     UnicodeDecodeError,
     TimeoutError,
 )
+_UNCONNECTED: Final = (httpx2.ConnectError, httpx2.ConnectTimeout)
 
 
 class Connection:
@@ -186,17 +187,23 @@ def well_formed() -> Iterator[None]:
 def translation(error: Exception, model: str, patience: Patience) -> Fault:
     """Return what *error* means to us."""
     cause = error.__cause__ or error
+    # What never got there is known to have used nothing.
+    used: dict[str, int] | None = {} if isinstance(cause, _UNCONNECTED) else None
     match error:
         case APIStatusError():
             about = f"model {model}: " if error.status_code == NOT_FOUND else ""
             message = f"{about}{error.api_message or 'no message'}"
             return fault_of(error.status_code, error.type, message, error.response.headers)
         case APITimeoutError() | httpx2.TimeoutException():
-            return ProviderUnavailableError("timeout", f"silence ({type(cause).__name__})")
+            return ProviderUnavailableError(
+                "timeout", f"silence ({type(cause).__name__})", used=used
+            )
         case TimeoutError():
             return ProviderUnavailableError("timeout", f"no whole reply in {patience.total:g} s")
         case APIConnectionError() | httpx2.HTTPError() | httpx2.StreamError():
-            return ProviderUnavailableError("network", f"{type(cause).__name__}: {cause}")
+            return ProviderUnavailableError(
+                "network", f"{type(cause).__name__}: {cause}", used=used
+            )
         case _:
             what = f"a piece of the reply cannot be read ({type(error).__name__})"
             return ProviderUnavailableError("malformed_reply", what)
