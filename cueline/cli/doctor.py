@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
+from cueline.cli.outside import Outside, outside_of
 from cueline.console.text import json_of, visible
 
 if TYPE_CHECKING:
@@ -15,11 +16,14 @@ if TYPE_CHECKING:
 
 _HELP = """Check this machine: Python, SQLite, the log's disk, Ray, keys; say what to do.
 
-Keys are never shown. The exit code is 1 when something has to be mended.
+It also says which models their vendor ends: those of cueline.toml, or with
+--agent those of an agent. Keys are never shown. The exit code is 1 when
+something has to be mended.
 
 \b
 Examples:
   cueline doctor
+  cueline doctor --agent agent.toml
   cueline doctor --log /data/log.db --json
 """
 _MARKS = {"good": "✓", "warn": "!", "bad": "✗"}
@@ -30,9 +34,18 @@ def register(app: typer.Typer) -> None:
     app.command("doctor", help=_HELP, short_help="Check this machine; say what to do.")(doctor)
 
 
-def doctor(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
+def doctor(
+    ctx: typer.Context,
+    *,
+    agent: Annotated[
+        Path | None,
+        typer.Option("--agent", "-a", help="Look at this agent's models.", metavar="FILE"),
+    ] = None,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
     """Check this machine."""
-    findings = list(_look(log))
+    findings = list(_look(log, agent, outside_of(ctx)))
     if as_json:
         typer.echo(json_of([each._asdict() for each in findings], indent=2))
     else:
@@ -44,7 +57,7 @@ def doctor(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None
     raise typer.Exit(Exit.FAILED if bad else Exit.DONE)
 
 
-def _look(log: Path) -> Iterator["Finding"]:
+def _look(log: Path, agent: Path | None, outside: Outside) -> Iterator["Finding"]:
     from cueline.cli import examination
 
     yield examination.python()
@@ -54,3 +67,4 @@ def _look(log: Path) -> Iterator["Finding"]:
     yield examination.temporary()
     yield from examination.ray()
     yield from examination.keys()
+    yield from examination.models(agent, outside)

@@ -13,6 +13,7 @@ from statistics import median
 from typing import Literal, NamedTuple
 
 from cueline.cli import opened
+from cueline.cli.outside import Outside
 from cueline.cli.running import command
 from cueline.cli.verifying import Bad, Verifying
 from cueline.console.text import count
@@ -176,6 +177,25 @@ def keys() -> Iterator[Finding]:
         return
     advice = "set ANTHROPIC_API_KEY for agents of provider `anthropic`; `scripted` ones need none"
     yield Finding("keys", "warn", "none set", advice)
+
+
+def models(agent: Path | None, outside: Outside) -> Iterator[Finding]:
+    """Look for models that their vendor ends: the settings', and those of the file *agent*.
+
+    Raises:
+        ConfigError: the file, or a setting, is wrong.
+    """
+    from cueline.agent import read_agent
+    from cueline.providers.factory import retirements
+
+    over, under = (outside.environment,), (outside.file,)
+    asking = (
+        outside.effective().settings
+        if agent is None
+        else read_agent(agent, over=over, under=under).agent
+    )
+    for line in retirements(asking):
+        yield Finding("model", "warn", line)
 
 
 def _existing(folder: Path) -> Path:

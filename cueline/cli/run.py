@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from cueline.cli import opened
+from cueline.cli.hiding import say
 from cueline.cli.option import (
     DEFAULT_LOG,
     AddressOption,
@@ -103,6 +104,7 @@ def run(
     """Start a session."""
     from cueline.actors.inbox import new_id
     from cueline.cli.starting import Ask, labels_of, prepared, start, wish_of
+    from cueline.providers.factory import retirements
 
     id = new_id() if name is None else name  # noqa: A001 - the word of the log
     wish = wish_of(ctx, log, id, inline=inline, detach=detach, address=address, as_json=as_json)
@@ -123,4 +125,6 @@ def run(
         attended=wish.attended,
     )
     asked = prepared(agent, ask, outside_of(ctx))
+    for line in retirements(asked.agent):
+        say(f"warning: {line}", outside_of(ctx))
     raise typer.Exit(opened.run(start(asked, wish)))

@@ -289,7 +289,7 @@ class AgentSpec(Part):
     provider: str
     model: str
     parameters: dict[str, JsonValue] = {}
-    """Passed to the provider as they are: temperature, thinking …"""
+    """Passed to the provider as they are: output_config, thinking …"""
     instructions: str = ""
     """The system prompt, as rendered."""
     tools: tuple[ToolSpec, ...] = ()

@@ -1,16 +1,36 @@
 """The model of an agent, by the name of its provider."""
 
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
 
 from cueline.actors.model import Model, ModelFactory
 from cueline.errors import ConfigError
-from cueline.events.agent import AgentSpec, each_model
-from cueline.providers.anthropic.model import Account, AnthropicModel, account_of
+from cueline.events.agent import AgentSpec, Fallback, each_model
+from cueline.providers.anthropic.model import Account, AnthropicModel, account_of, end_of
 from cueline.providers.prices import SCRIPTED
 from cueline.providers.scripted import Pause, ScriptedModel, script_of
 
 ANTHROPIC = "anthropic"
+
+
+class NamesModels(Protocol):
+    """An agent, as its author writes it or as it is recorded, or the settings."""
+
+    @property
+    def provider(self) -> str | None:
+        """Who has its model."""
+        ...
+
+    @property
+    def model(self) -> str | None:
+        """The provider's name for it."""
+        ...
+
+    @property
+    def fallback(self) -> tuple[Fallback, ...]:
+        """Its other models."""
+        ...
 
 
 def known_providers() -> tuple[str, ...]:
@@ -68,6 +88,15 @@ def check_recorded_agent(agent: AgentSpec, environ: Mapping[str, str]) -> None:
         else:
             return
     raise lacking[0]
+
+
+def retirements(agent: NamesModels) -> Iterator[str]:
+    """Say of each of the models of *agent* that its vendor ends when that will be."""
+    asking: list[NamesModels | Fallback] = [agent, *agent.fallback]
+    named = dict.fromkeys((each.provider, each.model) for each in asking)
+    for provider, model in named:
+        if provider == ANTHROPIC and model is not None and (day := end_of(model)) is not None:
+            yield f"{provider} ends the model {model} on {day}; name another as `model`"
 
 
 async def never(_seconds: float) -> None:

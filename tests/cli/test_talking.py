@@ -216,7 +216,7 @@ def test_a_session_that_has_ended_is_not_resumed(finished):
 def test_a_session_whose_key_is_gone_is_not_resumed(shell, monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-not-a-real-key")
     file = shell.folder / "agent.toml"
-    file.write_text('name = "a"\nprovider = "anthropic"\nmodel = "claude-sonnet-4-5"\n')
+    file.write_text('name = "a"\nprovider = "anthropic"\nmodel = "claude-sonnet-5-5"\n')
     shell("run", "Hi", "--agent", "agent.toml", "--detach", "--id", "one")
     monkeypatch.delenv("ANTHROPIC_API_KEY")
 

@@ -86,6 +86,13 @@ def connect(account: Account) -> "Connection":
     return Connection(account)
 
 
+def end_of(model: str) -> str | None:
+    """Return the day on which the vendor ends *model*, in words; None if its SDK knows none."""
+    from anthropic.resources.messages import DEPRECATED_MODELS  # noqa: PLC0415 - see _connected
+
+    return DEPRECATED_MODELS.get(model)
+
+
 def account_of(agent: AgentSpec, environ: Mapping[str, str]) -> Account:
     """Return where *agent* asks and by whose key, and check what it cannot run without.
 
