@@ -32,7 +32,9 @@ Examples:
 _VERIFY = """Check every event of the log against the hash chain of its stream.
 
 It fails with exit code 1 and names the first row that is not what was
-appended, or was emptied, in each stream that has one.
+appended, or was emptied, in each stream that has one. It finds accidental
+damage and careless edits. The chain has no key: anyone who can write the file
+can compute it again.
 
 \b
 Example:

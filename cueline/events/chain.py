@@ -1,9 +1,10 @@
-"""The hash chain that makes tampering with a stream show.
+"""The hash chain that makes damage and careless edits of a stream show.
 
 Each event's hash covers the hash before it, everything that was recorded about
 the event, and the salted hash of its payload. The payload itself enters only
 through that salted hash, so that emptying it never breaks the chain, and what
-was there cannot be guessed from the hash that stays.
+was there cannot be guessed from the hash that stays. The chain has no key, so
+anyone who can write the log can compute it again.
 """
 
 from hashlib import sha256
