@@ -17,6 +17,7 @@ from cueline.actors.approval_gate import GatePort
 from cueline.actors.background import to_the_end
 from cueline.actors.collaborator import Collaborators, RunnerDirectory
 from cueline.actors.cost_ledger import LedgerPort
+from cueline.actors.dispatcher import Work
 from cueline.actors.grace import GRACE_SECONDS
 from cueline.actors.lookout import Lookout
 from cueline.actors.presence import machine_name
@@ -47,6 +48,8 @@ from cueline.hook import run_hook
 from cueline.projections.session import due_work, running, waiting
 from cueline.projections.views import Views
 
+PAGE = 1000
+"""So many sessions with work are read at a time."""
 _Asks = TypeVar("_Asks", AgentSpec, Fallback)
 
 
@@ -281,20 +284,23 @@ class ViewsIndex:
         self._views = views
         self._store = store
 
-    async def due(self, now: datetime) -> Sequence[str]:
+    async def due(self, now: datetime) -> AsyncIterator[Sequence[Work]]:
         """See `WorkIndex.due`."""
         await self._views.catch_up(self._store)
-        return [work.stream for work in due_work(self._views.db, now)]
+        rows = due_work(self._views.db, now, limit=PAGE)
+        while rows:
+            yield [Work(row.stream, row.unread > 0) for row in rows]
+            rows = due_work(self._views.db, now, after=rows[-1], limit=PAGE)
 
     async def driven(self) -> Sequence[str]:
         """See `WorkIndex.driven`."""
         await self._views.catch_up(self._store)
-        return [work.stream for work in running(self._views.db)]
+        return running(self._views.db)
 
     async def waiting(self, kind: WaitKind) -> Sequence[str]:
         """See `WorkIndex.waiting`."""
         await self._views.catch_up(self._store)
-        return [work.stream for work in waiting(self._views.db, kind)]
+        return waiting(self._views.db, kind)
 
     def close(self) -> None:
         """See `WorkIndex.close`."""

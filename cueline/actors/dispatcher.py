@@ -1,13 +1,14 @@
 """The dispatcher: finds sessions with work and no living owner, gives them to a host."""
 
-from collections.abc import Collection, Container, Sequence
+from collections.abc import AsyncIterator, Collection, Container, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from cueline.actors.presence import living
 from cueline.actors.session_host import HostPort
 from cueline.clock import Clock
+from cueline.errors import HostsFullError
 from cueline.events.session import WaitKind
 from cueline.events.store import EventStore, PresenceBoard
 from cueline.events.stream import category_of, sibling
@@ -15,11 +16,23 @@ from cueline.events.stream import category_of, sibling
 TICK_SECONDS = 1.0
 
 
+class Work(NamedTuple):
+    """A session that has something to do."""
+
+    stream: str
+    unread: bool
+    """Its inbox holds messages that it has not read."""
+
+
 class WorkIndex(Protocol):
     """Which sessions have work, as a read model knows it."""
 
-    async def due(self, now: datetime) -> Sequence[str]:
-        """Return sessions with unread messages or a deadline that has passed, nearest first."""
+    def due(self, now: datetime) -> AsyncIterator[Sequence[Work]]:
+        """Return the sessions with work in pages, the nearest deadlines first.
+
+        These are sessions with unread messages, with a deadline that has passed, and those
+        that are running or stopping, whether somebody drives them or not.
+        """
         ...
 
     async def driven(self) -> Sequence[str]:
@@ -68,12 +81,21 @@ class Dispatcher:
         self._scope = scope
 
     async def tick(self) -> None:
-        """Give every session with work and no living owner to a host."""
+        """Give every session with work and no living owner to a host.
+
+        A session that lives in a host is only told of messages that it may have missed.
+
+        Raises:
+            HostsFullError: some sessions have work and no host has a place for them; they wait.
+        """
         hosts = await self._fleet.hosts()
         active = {stream for host in hosts.values() for stream in await host.active()}
-        due = await self._index.due(self._clock.now())
-        driven = [stream for stream in await self._index.driven() if stream not in active]
-        await self.place([s for s in dict.fromkeys([*due, *driven]) if self._cares(s)])
+        waiting = 0
+        async for page in self._index.due(self._clock.now()):
+            streams = [each.stream for each in page if each.unread or each.stream not in active]
+            waiting += len(await self.place([s for s in streams if self._cares(s)]))
+        if waiting:
+            raise HostsFullError(waiting, len(hosts))
 
     async def follow(self) -> None:
         """Pass on at once what comes into inboxes and happens to breakers, until that fails.
@@ -90,25 +112,30 @@ class Dispatcher:
             elif self._cares(stream):
                 await self.place([stream])
 
-    async def place(self, streams: Collection[str]) -> None:
-        """Give *streams* to hosts, unless somebody else's host drives them."""
+    async def place(self, streams: Collection[str]) -> list[str]:
+        """Give *streams* to hosts, unless somebody else's host drives them.
+
+        Returns those for which no host has a place.
+        """
         hosts = await self._fleet.hosts() if streams else {}
         if not hosts:
-            return
-        owners = {stream: (await self._store.head(stream)).owner for stream in streams}
+            return []
+        heads = await self._store.heads(streams)
         # After the heads: who owns a session has beaten before.
-        strangers = set(owners.values()) - {None, *hosts}
+        strangers = {head.owner for head in heads.values()} - {None, *hosts}
         present = await living(self._board, self._clock.now()) if strangers else []
         others = {each.incarnation for each in present}
-        batches: dict[str, list[str]] = {}
-        for stream, owner in owners.items():
-            if owner not in hosts:
-                if owner in others:
-                    continue
-                owner = _host_for(stream, hosts)  # noqa: PLW2901 - it becomes the owner
-            batches.setdefault(owner, []).append(stream)
-        for incarnation, batch in batches.items():
-            await hosts[incarnation].drive(batch)
+        wanted = {s: head.owner for s, head in heads.items() if head.owner not in others - {*hosts}}
+        free = dict(hosts)
+        while wanted and free:
+            refused: list[str] = []
+            for incarnation, batch in _by_host(wanted, free).items():
+                left = await hosts[incarnation].drive(batch)
+                if left:
+                    refused += left
+                    del free[incarnation]
+            wanted = dict.fromkeys(refused)
+        return list(wanted)
 
     async def wake(self, kind: WaitKind) -> None:
         """Have the sessions try again that rest for want of something: it may be there now."""
@@ -129,6 +156,15 @@ class Dispatcher:
 
     def _cares(self, stream: str) -> bool:
         return self._scope is None or stream in self._scope
+
+
+def _by_host(wanted: Mapping[str, str | None], hosts: Collection[str]) -> dict[str, list[str]]:
+    """Return which host is offered which streams: the owner, if it is one of *hosts*."""
+    batches: dict[str, list[str]] = {}
+    for stream, owner in wanted.items():
+        host = owner if owner is not None and owner in hosts else _host_for(stream, hosts)
+        batches.setdefault(host, []).append(stream)
+    return batches
 
 
 def _host_for(stream: str, hosts: Collection[str]) -> str:

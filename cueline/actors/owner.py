@@ -1,6 +1,6 @@
 """Who has a session: whoever takes it over, or waits for it, has to know."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
 
 from cueline.actors.presence import SILENCE_SECONDS, death_of, find, living
@@ -29,11 +29,11 @@ async def owner_of(
 
 
 async def owners_of(
-    store: EventStore, board: PresenceBoard, streams: Iterable[str], now: datetime
+    store: EventStore, board: PresenceBoard, streams: Collection[str], now: datetime
 ) -> dict[str, Presence]:
     """Return the living processes that acquired *streams* last, where there are any."""
     present = {each.incarnation: each for each in await living(board, now)}
-    owners = {stream: (await store.head(stream)).owner for stream in streams}
+    owners = {stream: head.owner for stream, head in (await store.heads(streams)).items()}
     return {stream: present[owner] for stream, owner in owners.items() if owner in present}
 
 

@@ -28,8 +28,11 @@ RECORD_SECONDS = 1.0
 class HostPort(Protocol):
     """A session host as a dispatcher sees it, near or far."""
 
-    async def drive(self, streams: list[str]) -> None:
-        """Bring sessions to life, or have those that live look into their inbox."""
+    async def drive(self, streams: list[str]) -> list[str]:
+        """Bring sessions to life, or have those that live look into their inbox.
+
+        Returns those that it has no place for: it is full, or drains.
+        """
         ...
 
     async def active(self) -> list[str]:
@@ -70,10 +73,9 @@ class SessionHost:
         self._on_trouble = told
         self._draining = False
 
-    async def drive(self, streams: list[str]) -> None:
+    async def drive(self, streams: list[str]) -> list[str]:
         """See `HostPort.drive`."""
-        for stream in streams:
-            self.activate(stream)
+        return [stream for stream in streams if not self.activate(stream)]
 
     async def active(self) -> list[str]:
         """See `HostPort.active`."""
@@ -83,16 +85,17 @@ class SessionHost:
         """See `HostPort.look_at_breakers`."""
         await self._breakers.look()
 
-    def activate(self, stream: str) -> None:
-        """Bring a session to life, or have it look into its inbox."""
+    def activate(self, stream: str) -> bool:
+        """Bring a session to life, or have it look into its inbox; False if there is no place."""
         if stream in self._tasks:
             if stream in self._drives:
                 self._drives[stream].nudge()
-            return
+            return True
         if self._draining or len(self._tasks) >= ACTIVE:
-            return
+            return False
         live = self._live(stream)
         self._tasks[stream] = asyncio.create_task(live, context=self._context)
+        return True
 
     async def settled(self, stream: str) -> None:
         """Wait until *stream* does not live here (any more)."""

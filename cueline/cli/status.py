@@ -72,7 +72,7 @@ async def _look(log: Path, *, as_json: bool) -> None:
     async with opened.board_of(log) as board, opened.looking(log) as store:
         present = await living(board, now)
         async with opened.views_of(log, store) as views:
-            streams = [work.stream for work in running(views.db)]
+            streams = running(views.db)
             owners = await owners_of(store, board, streams, now)
             drives = Counter(owner.incarnation for owner in owners.values())
             record = find_up(log)

@@ -105,6 +105,10 @@ class LogWriterActor:
         """See `EventStore.head`."""
         return await self._store().head(stream)
 
+    async def heads(self, streams: Collection[str]) -> dict[str, Head]:
+        """See `EventStore.heads`."""
+        return await self._store().heads(streams)
+
     async def last_position(self) -> int:
         """See `EventStore.last_position`."""
         return await self._store().last_position()

@@ -55,6 +55,12 @@ class RemoteStore:
             return await reader.head(stream)
         return cast("Head", await self._ask("head", stream))
 
+    async def heads(self, streams: Collection[str]) -> dict[str, Head]:
+        """See `EventStore.heads`."""
+        if reader := self._file():
+            return await reader.heads(streams)
+        return cast("dict[str, Head]", await self._ask("heads", list(streams)))
+
     async def acquire(self, stream: str, owner: str, seen_epoch: int) -> int:
         """See `EventStore.acquire`."""
         try:

@@ -59,10 +59,10 @@ class SessionHostActor:
         self._directory.know(runners, {})
         return self.presence
 
-    async def drive(self, epoch: int, streams: list[str]) -> None:
+    async def drive(self, epoch: int, streams: list[str]) -> list[str]:
         """See `HostPort.drive`."""
         self._hear(epoch)
-        await self._living().drive(streams)
+        return await self._living().drive(streams)
 
     async def active(self) -> list[str]:
         """See `HostPort.active`."""
@@ -122,10 +122,15 @@ class RemoteHost:
         self._handle = handle
         self._epoch = epoch
 
-    async def drive(self, streams: list[str]) -> None:
+    async def drive(self, streams: list[str]) -> list[str]:
         """See `HostPort.drive`; of a host that dies over it, the next look for work takes care."""
-        with suppress(*DEAD, *UNCLEAR):
-            await call(self._handle.drive.remote(self._epoch, streams), CALL_SECONDS)
+        try:
+            refused: list[str] = await call(
+                self._handle.drive.remote(self._epoch, streams), CALL_SECONDS
+            )
+        except (*DEAD, *UNCLEAR):
+            return []
+        return refused
 
     async def active(self) -> list[str]:
         """See `HostPort.active`."""

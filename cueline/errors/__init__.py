@@ -32,6 +32,7 @@ CuelineError
 ├── ToolFailedError              tell the model
 ├── RunnerBusyError              ask another runner, or later
 ├── RunnerGoneError              find out what became of the call
+├── HostsFullError               wait, or give it more hosts
 ├── StaleOrderError              stop: the runner serves a newer owner
 └── ClusterError                 the operator mends the cluster
 ```
@@ -41,7 +42,13 @@ Every `__init__` passes its own positional arguments on, so that each error
 survives the way through a process border (Ray pickles them).
 """
 
-from cueline.errors.cluster import ClusterError, RunnerBusyError, RunnerGoneError, StaleOrderError
+from cueline.errors.cluster import (
+    ClusterError,
+    HostsFullError,
+    RunnerBusyError,
+    RunnerGoneError,
+    StaleOrderError,
+)
 from cueline.errors.effect import ProviderRefusedError, ProviderUnavailableError, ToolFailedError
 from cueline.errors.log import (
     BlobTooLargeError,
@@ -82,6 +89,7 @@ __all__ = [
     "CuelineError",
     "EmptyAppendError",
     "FencedError",
+    "HostsFullError",
     "InvalidNameError",
     "KeyReusedError",
     "LeakError",

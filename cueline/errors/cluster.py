@@ -30,6 +30,23 @@ class RunnerGoneError(CuelineError):
         return f"runner {self.runner} cannot be reached: {self.reason}"
 
 
+class HostsFullError(CuelineError):
+    """Sessions have work and no host has a place; they are tried again every second."""
+
+    retryable = True
+
+    def __init__(self, sessions: int, hosts: int) -> None:
+        super().__init__(sessions, hosts)
+        self.sessions = sessions
+        self.hosts = hosts
+
+    def __str__(self) -> str:
+        return (
+            f"{self.sessions} sessions have work, and no host has a place for them ({self.hosts} "
+            "hosts are full or drain); they wait. More hosts: `cueline up --hosts N`"
+        )
+
+
 class StaleOrderError(CuelineError):
     """The order names another incarnation, or an epoch below one already served."""
 

@@ -163,6 +163,10 @@ class EventStore(Protocol):
         """Return how far *stream* is; `Head()` where there is none."""
         ...
 
+    async def heads(self, streams: Collection[str]) -> dict[str, Head]:
+        """Return the heads of *streams* in one query, `Head()` for one that does not exist."""
+        ...
+
     async def acquire(self, stream: str, owner: str, seen_epoch: int) -> int:
         """Become the owner of *stream* and return the new epoch.
 

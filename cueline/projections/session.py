@@ -4,12 +4,13 @@ import json
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import ClassVar
+from itertools import starmap
+from typing import ClassVar, NamedTuple
 
 from sqlite_utils import Database
 
 from cueline.events.store import from_us, to_us
-from cueline.projections.row import Names, matching, select
+from cueline.projections.row import Names, ask, matching, select
 
 TERMINAL = ("completed", "failed", "stopped")
 DRIVEN = ("running", "stopping")
@@ -27,7 +28,7 @@ class Session:
         ("id",),
         ("status", "updated_us"),
         ("updated_us",),
-        ("due_us",),
+        ("due_us", "stream"),
     )
 
     stream: str
@@ -134,20 +135,25 @@ class Session:
         return None if self.deadline_us is None else from_us(self.deadline_us)
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Due(NamedTuple):
     """A session that somebody has to look at."""
 
-    TABLE: ClassVar[str] = "sessions"
-    KEY: ClassVar[Names] = ("stream",)
-    INDEXES: ClassVar[tuple[Names, ...]] = ()
-
     stream: str
-    status: str
-    epoch: int
-    inbox_length: int
-    inbox_read: int
-    deadline_us: int | None
+    due_us: int
+    """Since when; 0 if it is running, or has unread messages."""
+    unread: int
+    """So many messages of its inbox are unread."""
+
+
+_FIRST = Due("", -1, 0)
+_DUE = """
+SELECT stream, due_us, inbox_length - inbox_read FROM sessions
+WHERE due_us <= ? AND (due_us, stream) > (?, ?) ORDER BY due_us, stream LIMIT ?
+"""
+_WAITING = """
+SELECT stream FROM sessions WHERE status = 'waiting' AND wait_kind = ? ORDER BY deadline_us
+"""
+_RUNNING = "SELECT stream FROM sessions WHERE status IN (?, ?) ORDER BY updated_us"
 
 
 def list_sessions(
@@ -171,21 +177,21 @@ def find_session(db: Database, name: str) -> Session | None:
     return found[0] if found else None
 
 
-def due_work(db: Database, now: datetime) -> list[Work]:
-    """Return the sessions with work, the nearest deadlines first.
+def due_work(db: Database, now: datetime, *, after: Due = _FIRST, limit: int = -1) -> list[Due]:
+    """Return the sessions with work, the nearest deadlines first; a page begins *after* a row.
 
-    Its inbox is longer than what it has read, or its deadline has passed, or
-    it is `running` or `stopping` (and may well have a living owner).
+    A session has work if its inbox holds unread messages, its deadline has passed, or
+    it is `running` or `stopping` (then it may well have a living owner).
     """
-    return select(db, Work, "WHERE due_us <= ? ORDER BY due_us, updated_us", [to_us(now)])
+    asked = [to_us(now), after.due_us, after.stream, limit]
+    return list(starmap(Due, ask(db, Session.TABLE, _DUE, asked)))
 
 
-def waiting(db: Database, kind: str) -> list[Work]:
-    """Return the sessions that rest for want of something, the earliest deadlines first."""
-    where = "WHERE status = 'waiting' AND wait_kind = ? ORDER BY deadline_us"
-    return select(db, Work, where, [kind])
+def waiting(db: Database, kind: str) -> list[str]:
+    """Return the streams that rest for want of something, the earliest deadlines first."""
+    return [stream for (stream,) in ask(db, Session.TABLE, _WAITING, [kind])]
 
 
-def running(db: Database) -> list[Work]:
-    """Return the sessions that somebody has to be driving."""
-    return select(db, Work, "WHERE status IN (?, ?) ORDER BY updated_us", DRIVEN)
+def running(db: Database) -> list[str]:
+    """Return the streams that somebody has to be driving."""
+    return [stream for (stream,) in ask(db, Session.TABLE, _RUNNING, DRIVEN)]

@@ -156,6 +156,10 @@ class MemoryStore:
         kept = self._tables.streams.get(stream)
         return Head() if kept is None else Head(kept.version, kept.epoch, kept.owner)
 
+    async def heads(self, streams: Collection[str]) -> dict[str, Head]:
+        """See `EventStore.heads`."""
+        return {stream: await self.head(stream) for stream in streams}
+
     async def acquire(self, stream: str, owner: str, seen_epoch: int) -> int:
         """See `EventStore.acquire`."""
         check_text(owner)

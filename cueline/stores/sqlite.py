@@ -89,6 +89,10 @@ class SqliteStore:
         """See `EventStore.head`."""
         return self._reader.head(stream)
 
+    async def heads(self, streams: Collection[str]) -> dict[str, Head]:
+        """See `EventStore.heads`."""
+        return self._reader.heads(streams)
+
     async def acquire(self, stream: str, owner: str, seen_epoch: int) -> int:
         """See `EventStore.acquire`."""
         check_text(owner)

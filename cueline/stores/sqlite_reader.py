@@ -1,5 +1,6 @@
 """Reading the log's file, a page at a time."""
 
+import json
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from itertools import islice
@@ -19,6 +20,9 @@ PAGE_BYTES = 256 * 1024
 """A page ends with the event that goes over this."""
 
 _HEAD = "SELECT version, epoch, owner FROM streams WHERE name = ?"
+_HEADS = """
+SELECT name, version, epoch, owner FROM streams WHERE name IN (SELECT value FROM json_each(?))
+"""
 _LINE = "SELECT id, name, version, parent, parent_version FROM streams WHERE name = ?"
 _PARENT = "SELECT id, name, version, parent, parent_version FROM streams WHERE id = ?"
 _STREAM_PAGE = f"""
@@ -69,6 +73,13 @@ class SqliteReader:
         """See `EventStore.head`."""
         row = self._one(_HEAD, stream)
         return Head(*row) if row else Head()
+
+    def heads(self, streams: Collection[str]) -> dict[str, Head]:
+        """See `EventStore.heads`."""
+        heads = dict.fromkeys(streams, Head())
+        for name, *head in self._all(_HEADS, json.dumps(list(heads))):
+            heads[name] = Head(*head)
+        return heads
 
     def last_position(self) -> int:
         """See `EventStore.last_position`.
@@ -156,11 +167,13 @@ class SqliteReader:
         self._db.close()
 
     def _one(self, sql: str, *asked: object) -> tuple[Any, ...] | None:
+        return next(iter(self._all(sql, *asked)), None)
+
+    def _all(self, sql: str, *asked: object) -> list[tuple[Any, ...]]:
         try:
-            row: tuple[Any, ...] | None = self._db.execute(sql, asked).fetchone()
+            return self._db.execute(sql, asked).fetchall()
         except sqlite_library().Error as error:
             raise self._file.error(error) from error
-        return row
 
     def _events(
         self,

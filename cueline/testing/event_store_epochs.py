@@ -33,6 +33,15 @@ class EpochContract:
         assert (1, 2) == (first, second)
         assert Head(NO_STREAM, 2, "host-b") == await store.head(SESSION)
 
+    async def test_the_heads_of_many_streams_are_those_of_each(self, store: EventStore) -> None:
+        await begin(store, events=2)
+        await store.acquire(OTHER, "host-b", 0)
+
+        heads = await store.heads([SESSION, OTHER, INBOX])
+
+        assert {each: await store.head(each) for each in (SESSION, OTHER, INBOX)} == heads
+        assert Head() == heads[INBOX] != heads[OTHER] != heads[SESSION]
+
     async def test_acquiring_appends_nothing(self, store: EventStore) -> None:
         await begin(store)
 

@@ -1,18 +1,19 @@
 """Stand-ins at the ports: a model, tools, runners, and who finds work."""
 
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import cast
 
 from pydantic import JsonValue
 
+from cueline.actors.dispatcher import Work
 from cueline.actors.model import ModelReply, ModelRequest
 from cueline.actors.runner import RunnerPort
 from cueline.actors.tool import Finding, ToolOrder, ToolOutput
-from cueline.deciders.session import DRIVEN, SessionState, evolve, session_of, wake_at
+from cueline.deciders.session import DRIVEN, SessionState, evolve, session_of
 from cueline.errors import CorruptEventError, ProviderRefusedError, UnknownEventTypeError
 from cueline.events.agent import AgentSpec, Declared, ToolSpec, Workspace
 from cueline.events.codec import Emptied
@@ -167,15 +168,17 @@ class FoldedIndex:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
-    async def due(self, now: datetime) -> Sequence[str]:
+    async def due(self, now: datetime) -> AsyncIterator[Sequence[Work]]:
         """See `WorkIndex.due`."""
         found = []
         for stream, state in (await self._states()).items():
             inbox = await self._journal.store.head(sibling(stream, "inbox"))
-            moment = wake_at(state)
-            if inbox.version > state.inbox_read or (moment is not None and moment <= now):
-                found.append(stream)
-        return found
+            unread = inbox.version > state.inbox_read
+            since = _EVER if unread or _is_driven(state) else _deadline(state)
+            if since is not None and since <= now:
+                found.append((since, Work(stream, unread)))
+        for _, work in sorted(found):
+            yield [work]
 
     async def driven(self) -> Sequence[str]:
         """See `WorkIndex.driven`."""
@@ -191,9 +194,10 @@ class FoldedIndex:
         """See `WorkIndex.close`; there is nothing to let go of."""
 
     async def _states(self) -> dict[str, SessionState]:
-        inboxes = {r.stream async for r in self._journal.store.read_all(categories={"inbox"})}
+        of_sessions = self._journal.store.read_all(categories={"inbox", "session"})
+        streams = {sibling(recorded.stream, "session") async for recorded in of_sessions}
         states = {}
-        for stream in sorted(sibling(inbox, "session") for inbox in inboxes):
+        for stream in sorted(streams):
             state = session_of(stream)
             # What is before something unreadable stays true.
             with suppress(CorruptEventError, UnknownEventTypeError):
@@ -202,6 +206,17 @@ class FoldedIndex:
                         state = evolve(state, cast("SessionEvent", fact))
             states[stream] = state
         return states
+
+
+_EVER = datetime.min.replace(tzinfo=UTC)
+
+
+def _is_driven(state: SessionState) -> bool:
+    return state.status in DRIVEN and state.waiting is None
+
+
+def _deadline(state: SessionState) -> datetime | None:
+    return None if state.waiting is None else state.waiting.deadline_at
 
 
 def agent_spec(*tools: ToolSpec, **fields: object) -> AgentSpec:

@@ -56,6 +56,11 @@ class MortalStore:
         await self._life.go_on()
         return await self._store.head(stream)
 
+    async def heads(self, streams: Collection[str]) -> dict[str, Head]:
+        """See `EventStore.heads`."""
+        await self._life.go_on()
+        return await self._store.heads(streams)
+
     async def acquire(self, stream: str, owner: str, seen_epoch: int) -> int:
         """See `EventStore.acquire`."""
         await self._life.reach(f"before acquiring {category_of(stream)}")

@@ -2,14 +2,16 @@
 
 import asyncio
 
+import pytest
+
 from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher, _host_for
 from cueline.actors.presence import presence_of
 from cueline.deciders.session import Status
-from cueline.errors import LogUnavailableError
+from cueline.errors import HostsFullError, LogUnavailableError
 from cueline.events.inbox import MessageSent, ResumeAsked
 from cueline.events.store import to_us
 from cueline.testing.crash import Life
-from cueline.testing.fakes import asks_for, says
+from cueline.testing.fakes import FoldedIndex, asks_for, says
 from tests.actors.scene import SESSION, Scene, Valve
 
 
@@ -89,9 +91,10 @@ async def test_each_of_them_goes_on_when_it_is_named():
 class Fleet:
     """Hosts that only remember what they were given."""
 
-    def __init__(self, *names):
+    def __init__(self, *names, places=100):
         self.given = {name: [] for name in names}
         self.looked = []
+        self.places = places
 
     async def hosts(self):
         return {name: _Host(name, self) for name in self.given}
@@ -102,8 +105,14 @@ class _Host:
         self._name = name
         self._fleet = fleet
 
+    async def active(self):
+        return self._fleet.given[self._name]
+
     async def drive(self, streams):
-        self._fleet.given[self._name].extend(streams)
+        given = self._fleet.given[self._name]
+        free = self._fleet.places - len(given)
+        given.extend(streams[:free])
+        return streams[free:]
 
     async def look_at_breakers(self):
         self._fleet.looked.append(self._name)
@@ -113,7 +122,7 @@ def dispatching(scene, fleet):
     outside = scene.outside
     return Dispatcher(
         store=outside.store,
-        index=None,
+        index=FoldedIndex(outside.journal),
         fleet=fleet,
         board=outside.board,
         clock=scene.clock,
@@ -146,6 +155,64 @@ async def test_a_session_is_given_to_its_own_host_or_to_one_that_may_take_it():
     await dispatching(scene, fleet).place(streams.values())
 
     assert {"host-1": [streams[name] for name in ("ours", "dead", "new")]} == fleet.given
+
+
+async def test_who_is_refused_by_a_full_host_goes_to_another():
+    scene, fleet = Scene([]), Fleet("host-1", "host-2", places=3)
+    streams = [await scene.outside.start(f"s{number}", scene.agent) for number in range(6)]
+
+    refused = await dispatching(scene, fleet).place(streams)
+
+    assert [] == refused
+    assert sorted(streams) == sorted([*fleet.given["host-1"], *fleet.given["host-2"]])
+
+
+async def test_where_all_hosts_are_full_the_others_wait_and_that_is_said():
+    scene, fleet = Scene([]), Fleet("host-1", "host-2", places=3)
+    for number in range(8):
+        await scene.outside.start(f"s{number}", scene.agent)
+
+    with pytest.raises(HostsFullError, match="2 sessions have work, and no host"):
+        await dispatching(scene, fleet).tick()
+
+    assert [3, 3] == [len(given) for given in fleet.given.values()]
+
+
+class Counting:
+    """A log that counts which streams it was asked for the heads of."""
+
+    def __init__(self, store):
+        self._store = store
+        self.asked = []
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    async def heads(self, streams):
+        self.asked += streams
+        return await self._store.heads(streams)
+
+
+async def test_a_session_that_lives_here_costs_a_look_for_work_nothing():
+    scene = Scene([Valve()])
+    world = await scene.begin()
+    store = scene.outside.store = Counting(scene.outside.store)
+    fleet = Fleet("host-1")
+    fleet.given["host-1"] = await world.host.active()
+
+    await dispatching(scene, fleet).tick()
+
+    assert ([SESSION], []) == (fleet.given["host-1"], store.asked)
+
+
+async def test_a_session_that_lives_here_is_told_again_of_messages_that_it_has_not_read():
+    scene, fleet = Scene([]), Fleet("host-1")
+    unread = await scene.outside.start("s", scene.agent)
+    fleet.given["host-1"] = [unread]
+
+    await dispatching(scene, fleet).tick()
+
+    assert [SESSION, SESSION] == fleet.given["host-1"]
 
 
 def test_a_session_stays_with_its_host_when_others_come_and_go():

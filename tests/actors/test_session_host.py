@@ -131,15 +131,15 @@ async def test_few_sessions_are_brought_to_life_at_a_time():
     assert ACTIVATIONS == len(waiting)
 
 
-async def test_a_full_host_takes_nothing_on(monkeypatch):
+async def test_a_full_host_takes_nothing_on_and_says_so(monkeypatch):
     monkeypatch.setattr(session_host, "ACTIVE", 2)
     scene = Scene([Valve()])
     world = World(scene.outside)
     streams = [await scene.outside.start(f"s{number}", scene.agent) for number in range(4)]
 
-    await world.host.drive(streams)
+    refused = await world.host.drive(streams)
 
-    assert 2 == len(await world.host.active())
+    assert (streams[:2], streams[2:]) == (await world.host.active(), refused)
 
 
 async def test_a_draining_host_lets_what_is_in_flight_finish_and_starts_nothing():

@@ -9,7 +9,7 @@ from random import Random
 
 from cueline.actors.background import begin
 from cueline.actors.cost_ledger import CostLedger
-from cueline.actors.dispatcher import Dispatcher
+from cueline.actors.dispatcher import Dispatcher, Work
 from cueline.actors.model import ModelReply
 from cueline.deciders.budget import BUDGET
 from cueline.deciders.budget.room import shortage
@@ -150,14 +150,16 @@ class GrowingIndex:
 
     async def due(self, now):
         await self.look()
-        return [name for name, length in self.inboxes.items() if self.is_due(name, length, now)]
+        for name, length in self.inboxes.items():
+            state = self.states.get(name)
+            unread = state is None or length > state.inbox_read
+            if unread or self.is_due(state, now):
+                yield [Work(name, unread)]
 
-    def is_due(self, name, length, now):
-        state = self.states.get(name)
-        if state is None or length > state.inbox_read:
-            return True
+    def is_due(self, state, now):
         moment = wake_at(state)
-        return moment is not None and moment <= now
+        driven = state.status in (Status.RUNNING, Status.STOPPING)
+        return driven or (moment is not None and moment <= now)
 
     async def driven(self):
         await self.look()

@@ -1,4 +1,4 @@
-"""Which sessions somebody has to look at."""
+"""Which sessions somebody has to look at: the read model and the fake agree."""
 
 from datetime import timedelta
 
@@ -15,7 +15,8 @@ from cueline.events.session import (
     SessionTakenOver,
     SessionWaiting,
 )
-from cueline.projections.session import due_work
+from cueline.testing.fakes import FoldedIndex
+from cueline.wiring import ViewsIndex
 
 A = "session-default/a"
 TAKEN = SessionTakenOver(epoch=2, at="2026-03-02T00:00:00Z")
@@ -32,8 +33,12 @@ def stopping(log):
 
 
 async def due(log, seconds=0):
-    db = await log.caught_up()
-    return [work.stream for work in due_work(db, log.moment + timedelta(seconds=seconds))]
+    """Return what both indexes of the log say, if they say the same."""
+    now = log.moment + timedelta(seconds=seconds)
+    indexes = ViewsIndex(log.views, log.store), FoldedIndex(log.journal)
+    real, fake = [[work async for page in index.due(now) for work in page] for index in indexes]
+    assert real == fake
+    return [work.stream for work in real]
 
 
 async def test_a_session_that_was_asked_for_has_work(log, facts):
@@ -101,3 +106,38 @@ async def test_the_nearest_deadline_comes_first(log, facts):
     found = await due(log, seconds=100)
 
     assert ["now", "soon", "late"] == [stream.removeprefix("session-default/") for stream in found]
+
+
+async def test_only_a_session_with_unread_messages_says_so(log, facts):
+    await log.ask("asked", facts.ASKED)
+    await log.ask("driven", facts.ASKED)
+    await log.tell("driven", facts.STARTED)
+
+    now = log.moment
+    for index in (ViewsIndex(log.views, log.store), FoldedIndex(log.journal)):
+        found = [work async for page in index.due(now) for work in page]
+        assert {"asked": True, "driven": False} == {
+            work.stream.removeprefix("session-default/"): work.unread for work in found
+        }
+
+
+async def test_work_comes_in_pages(log, facts, monkeypatch):
+    monkeypatch.setattr("cueline.wiring.PAGE", 2)
+    for number in range(5):
+        await log.ask(f"s{number}", facts.ASKED)
+
+    pages = [page async for page in ViewsIndex(log.views, log.store).due(log.moment)]
+
+    assert [2, 2, 1] == [len(page) for page in pages]
+    assert 5 == len({work.stream for page in pages for work in page})
+
+
+@pytest.mark.parametrize("kind", ["runner", "retry"])
+async def test_who_waits_for_something_and_who_runs_is_found_alike(kind, log, facts):
+    await log.tell("a", facts.STARTED, waiting(kind))
+    await log.tell("b", facts.STARTED)
+
+    real, fake = ViewsIndex(log.views, log.store), FoldedIndex(log.journal)
+
+    assert [A] == list(await real.waiting(kind)) == list(await fake.waiting(kind))
+    assert ["session-default/b"] == list(await real.driven()) == list(await fake.driven())
