@@ -23,6 +23,7 @@ BENCHES = (
     "start_up",
     "ray_start",
     "host_kill",
+    "idle",
 )
 PAGE = Path(__file__).parent.parent / "docs/performance.md"
 OPENING = """# What does it cost?
