@@ -1,10 +1,12 @@
 """One attempt at asking the model, and the fact that it brings back."""
 
 import asyncio
+import json
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from itertools import islice
+from typing import Final
 
 from cueline.actors.collaborator import Collaborators
 from cueline.actors.foreign import foreign
@@ -15,8 +17,10 @@ from cueline.deciders.session.due import CallModel
 from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailableError
 from cueline.events.agent import AgentSpec, answering
 from cueline.events.failure import SAID
-from cueline.events.message import Cost, Estimate, ToolCall, Usage
+from cueline.events.message import Cost, Estimate, TextBlock, ToolCall, Usage
 from cueline.events.session import ModelFailed, ModelReplied, calls_of
+
+_NOTHING: Final = "it ended its turn without text, thoughts or calls"
 
 
 class ModelCaller:
@@ -65,6 +69,7 @@ class ModelCaller:
                 messages=messages,
             )
             reply = await foreign(model.reply(request))
+            _check(reply, messages)
             return await self._replied(effect, agent, reply, self._since(began))
         except ProviderUnavailableError as error:
             failed = self.failed(effect, _said(error.kind), error.message, error.retry_after)
@@ -156,6 +161,29 @@ def most(parts: Collaborators, agent: AgentSpec, messages: Sequence[bytes]) -> C
     if listed is None or usd is None:
         return None
     return Cost(usd=usd, prices=listed.prices, estimated=True)
+
+
+def _check(reply: ModelReply, messages: Sequence[bytes]) -> None:
+    """Check that *reply* is one.
+
+    Raises:
+        ProviderUnavailableError: a message was met with nothing; try again.
+    """
+    if _is_nothing(reply) and _asks_for_words(messages):
+        used = reply.usage.model_dump() if reply.usage.total else None
+        raise ProviderUnavailableError("malformed_reply", _NOTHING, None, used)
+
+
+def _is_nothing(reply: ModelReply) -> bool:
+    """Whether the model says that it is done, and nothing else."""
+    says = any(not isinstance(b, TextBlock) or b.text.strip() for b in reply.content)
+    return reply.stop_reason == "end_turn" and not reply.calls and not says
+
+
+def _asks_for_words(messages: Sequence[bytes]) -> bool:
+    """Whether the prompt ends with messages alone; after a tool's result a model may be silent."""
+    roles = (json.loads(message)["role"] for message in reversed(messages))
+    return next((role for role in roles if role != "user"), "") != "tool"
 
 
 def _made(estimate: asyncio.Future[Estimate]) -> Estimate:

@@ -1,0 +1,18 @@
+"""A model that ends its turn without a word, on fakes."""
+
+from cueline.events.session import ModelFailed, SessionCompleted
+from cueline.testing.fakes import asks_for, says
+from tests.actors.scene import SESSION, Scene
+
+EMPTY = says("")
+
+
+async def test_a_message_that_is_met_with_nothing_is_asked_again_and_a_tool_result_is_not():
+    scene = Scene({(1, 1): EMPTY, (1, 2): asks_for(("read", {})), (2, 1): EMPTY})
+
+    await scene.begin()
+    await scene.clock.advance(60)
+
+    failed = [f for f in await scene.outside.facts(SESSION) if isinstance(f, ModelFailed)]
+    assert [("1.m", "malformed_reply")] == [(each.effect, each.kind) for each in failed]
+    assert "" == (await scene.last(SessionCompleted)).result
