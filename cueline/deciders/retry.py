@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 
 from cueline.events.agent import RetryPolicy
 
-FATAL_MODEL = frozenset({"invalid_request", "context_too_long", "refused", "content_filtered"})
+FATAL_MODEL = frozenset({"invalid_request", "refused", "content_filtered"})
 """Failures that the same recorded session would meet for ever."""
-SUITS_ANOTHER = frozenset({"invalid_request", "context_too_long"})
-"""Of these, what another model may not mind: it knows the parameter, or has room."""
+SUITS_ANOTHER = frozenset({"invalid_request"})
+"""Of these, what another model may not mind: it knows the parameter."""
 NOT_STARTED = "not_started"
 LOST = frozenset({"lost", NOT_STARTED})
 """A tool call that went down with its runner, or never began."""

@@ -98,7 +98,7 @@ def test_what_was_refused_for_what_it_says_is_put_to_no_other(kind):
     fallen(kind).then(ModelFailed, SessionFailed)
 
 
-@pytest.mark.parametrize("kind", ["overloaded", "auth", "unknown"])
+@pytest.mark.parametrize("kind", ["overloaded", "auth", "unknown", "context_too_long"])
 def test_after_the_last_model_a_person_is_asked(kind):
     past = last_one_failed(kind).then(ModelFailed, SessionWaiting)
 
@@ -106,7 +106,7 @@ def test_after_the_last_model_a_person_is_asked(kind):
 
 
 def test_after_the_last_model_a_request_that_is_wrong_ends_the_session():
-    last_one_failed("context_too_long").then(ModelFailed, SessionFailed)
+    last_one_failed("invalid_request").then(ModelFailed, SessionFailed)
 
 
 def answered_by_another():

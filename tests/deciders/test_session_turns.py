@@ -238,17 +238,16 @@ def test_a_model_that_keeps_failing_is_given_up_and_an_operator_asked():
     assert "error: timeout: no" == past.state.hold.why
 
 
-def test_a_failure_that_a_person_can_mend_waits_for_one():
-    past = (
-        given().when(started(), asking(), failing("unauthorized")).then(ModelFailed, SessionWaiting)
-    )
+@pytest.mark.parametrize("kind", ["unauthorized", "context_too_long"])
+def test_a_failure_that_a_person_can_mend_waits_for_one(kind):
+    past = given().when(started(), asking(), failing(kind)).then(ModelFailed, SessionWaiting)
 
     past.when(received(2, ResumeAsked())).then(MessageReceived, ModelRequested)
     assert 2 == past.facts[1].attempt
 
 
 # C9: one session fails; nothing else does.
-@pytest.mark.parametrize("kind", ["context_too_long", "refused"])
+@pytest.mark.parametrize("kind", ["invalid_request", "refused"])
 def test_a_failure_that_nobody_can_mend_is_the_end(kind):
     given().when(started(), asking(), failing(kind)).then(
         ModelFailed, SessionFailed(kind=kind, error=f"{kind}: no")

@@ -68,13 +68,17 @@ async def test_a_model_that_is_not_there_is_named(llmock, url, ask):
         await ask(url, model="claude-none-1")
 
 
-async def test_a_prompt_that_is_too_long_is_not_told_by_its_message(llmock, url, ask):
-    llmock.fail(400, message="prompt is too long: 208310 tokens > 200000 maximum")
+@pytest.mark.parametrize("code", [None, "context_length_exceeded"])
+async def test_a_prompt_that_is_too_long_is_known_by_a_code_or_the_vendors_words(
+    llmock, url, ask, code
+):
+    words = "no" if code else "prompt is too long: 208310 tokens > 200000 maximum"
+    llmock.fail(400, message=words, code=code)
 
     with pytest.raises(ProviderRefusedError) as caught:
         await ask(url)
 
-    assert "invalid_request" == caught.value.kind
+    assert "context_too_long" == caught.value.kind
 
 
 async def test_a_stream_cut_short_is_no_reply(llmock, url, ask):

@@ -1,6 +1,7 @@
 """What a failed call means: wait and try again, or do not."""
 
 import math
+import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Final
@@ -14,6 +15,7 @@ BY_TYPE: Final = {
     "api_error": "unavailable",
     "authentication_error": "auth",
     "billing_error": "auth",
+    "context_length_exceeded": "context_too_long",  # a gateway's
     "invalid_request_error": "invalid_request",
     "not_found_error": "invalid_request",
     "overloaded_error": "overloaded",
@@ -31,14 +33,22 @@ if not always a type.
 UNTYPED: Final = {200: "malformed_reply", 400: "invalid_request"}
 """The same two, when their body is not Anthropic's."""
 
+TOO_LONG: Final = re.compile("prompt is too long|exceed context limit", re.IGNORECASE)
+"""A 400 of Anthropic's whose prompt does not fit has no type of its own, only these words."""
+
 LONGEST_MESSAGE: Final = 500
 
 
 def fault_of(status: int, error_type: object, message: str, headers: Mapping[str, str]) -> Fault:
-    """Return what an error of the API means; never by its message, which may change."""
+    """Return what an error of the API means.
+
+    Its message, which may change, only tells a prompt that is too long from a wrong request.
+    """
     # The SDK hands on whatever the JSON had in this place.
     known_type = error_type if isinstance(error_type, str) and error_type else None
     kind = kind_of(status, known_type)
+    if kind == "invalid_request" and TOO_LONG.search(message):
+        kind = "context_too_long"
     told = f"HTTP {status}, {known_type or 'no type'}: {message[:LONGEST_MESSAGE]}"
     if kind in TRANSIENT:
         return ProviderUnavailableError(kind, told, retry_after(headers))
