@@ -17,8 +17,9 @@ from pydantic import (
 )
 
 from cueline.actors.presence import machine_name
+from cueline.address import check_allowed
 from cueline.config.effective import Effective, effective
-from cueline.config.layer import Layer, from_table, read_toml
+from cueline.config.layer import Given, Layer, from_table, read_toml
 from cueline.config.pattern import NAME
 from cueline.config.problem import problems_of
 from cueline.config.settings import Settings
@@ -122,13 +123,18 @@ class Agent(BaseModel):
     key_variable: str | None = None
 
     @staticmethod
-    def from_file(path: str | os.PathLike[str]) -> "Agent":
+    def from_file(path: str | os.PathLike[str], *, allow_base_urls: Sequence[str] = ()) -> "Agent":
         """Read an agent file; relative paths in it are relative to the file.
+
+        It may have a key sent to the provider's vendor, to this machine, and to *allow_base_urls*.
 
         Raises:
             ConfigError: the file is missing or wrong; the message names the key.
         """
-        return read_agent(Path(path)).agent
+        allowed = {"allow_base_urls": Given(tuple(allow_base_urls), "from_file")}
+        read = read_agent(Path(path), under=(allowed,))
+        read.check_addresses(Path(path))
+        return read.agent
 
     def spec(self) -> AgentSpec:
         """Return what is recorded when a session starts: everything that decides how it runs.
@@ -230,6 +236,19 @@ class AgentRead(NamedTuple):
 
     agent: Agent
     effective: Effective
+    own: Layer
+    """What holds because the file itself says it."""
+
+    def check_addresses(self, path: Path) -> None:
+        """Refuse a file that has a key sent where no person said that it may go.
+
+        Raises:
+            ConfigError: allow the address, or mend the file.
+        """
+        asking: list[Agent | Fallback] = [self.agent] if "base_url" in self.own else []
+        asking += self.agent.fallback if "fallback" in self.own else ()
+        for each in asking:
+            check_allowed(each, self.effective.settings.allow_base_urls, file=str(path))
 
 
 def read_agent(path: Path, *, over: Sequence[Layer] = (), under: Sequence[Layer] = ()) -> AgentRead:
@@ -258,11 +277,13 @@ def agent_in(
     for asks in (table, *(others if isinstance(others, list) else ())):
         _find_script(asks, folder)
     shared = {key: table.pop(key) for key in SHARED if key in table}
-    holds = effective(*over, from_table(shared, path), *under)
+    said = from_table(shared, path)
+    holds = effective(*over, said, *under)
     for key in {key.partition(".")[0] for key in holds.given} & SHARED:
         table[key] = getattr(holds.settings, key)
     try:
-        return AgentRead(Agent.model_validate(table), holds)
+        own = {key: each for key, each in said.items() if holds.given.get(key) is each}
+        return AgentRead(Agent.model_validate(table), holds, own)
     except ValidationError as error:
         reason = str(problems_of(error, Agent)[0])
         if "model" in shared and "model" not in holds.given:

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[1]
 PORTS = {"actors", "events", "errors", "clock"}
 MAY_IMPORT = {
     "errors": set(),
+    "address": {"errors"},
     "clock": set(),
     "loop": set(),
     "environment": set(),
@@ -24,11 +25,11 @@ MAY_IMPORT = {
     "actors": {"deciders", "events", "errors", "clock"},
     "cluster": {"deciders", *PORTS},
     "stores": {"events", "errors", "clock", "open_files"},
-    "providers": PORTS | {"text_input"},
+    "providers": PORTS | {"address", "text_input"},
     "tools": PORTS,
     "console": PORTS | {"projections"},
     "backoff": {"deciders", "events", "errors", "clock"},
-    "agent": {"config", "tools", "actors", "deciders", "events", "errors"},
+    "agent": {"address", "config", "tools", "actors", "deciders", "events", "errors"},
     "session": {"deciders", *PORTS},
     "hook": {"events", "errors"},
     "up_record": {"actors", "events"},

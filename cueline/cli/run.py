@@ -48,6 +48,13 @@ def run(
         Path, typer.Option("--agent", "-a", help="The agent's TOML file.", metavar="FILE")
     ],
     *,
+    allow_base_url: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL",
+            help="Let the agent's file send its provider's key there; repeatable.",
+        ),
+    ] = None,
     workspace: Annotated[
         Path | None,
         typer.Option(help="The folder of its files, instead of the agent's own.", metavar="DIR"),
@@ -116,6 +123,7 @@ def run(
             "limits.max_cost": ("--max-cost", max_cost),
             "limits.max_active_seconds": ("--time-budget", time_budget),
             "limits.max_wall_seconds": ("--max-wall", max_wall),
+            "allow_base_urls": ("--allow-base-url", tuple(allow_base_url or ()) or None),
             "policy.auto_approve": ("--auto-approve", auto_approve or None),
         },
         require_approval=require_approval,

@@ -97,8 +97,10 @@ def prepared(file: Path, ask: Ask, outside: Outside) -> StartAsked:
         ToolImportError: make the tool importable.
     """
     over = (from_flags(ask.flags), outside.environment)
-    agent, effective = read_agent(file, over=over, under=(outside.file,))
+    read = read_agent(file, over=over, under=(outside.file,))
+    agent, effective, _ = read
     outside.note(agent)
+    read.check_addresses(file)
     sources = {key: at for key, at in effective.sources.items() if key.partition(".")[0] in SHARED}
     policy = agent.policy
     if APPROVAL_SECONDS not in effective.given:

@@ -19,6 +19,7 @@ from cueline.events.agent import (
 from cueline.events.number import Seconds, Time
 
 Variable = Annotated[str, Field(pattern=VARIABLE)]
+Address = Annotated[str, Field(pattern=URL)]
 
 
 def _checked(others: tuple[Fallback, ...]) -> tuple[Fallback, ...]:
@@ -59,6 +60,8 @@ class Settings(BaseModel):
     model: str | None = Field(default=None, min_length=1)
     base_url: str | None = Field(default=None, pattern=URL)
     key_variable: Variable | None = None
+    allow_base_urls: tuple[Address, ...] = ()
+    """Where an agent's file may have a key sent, beside the vendor and this machine."""
     secrets: tuple[Variable, ...] = ()
     prices: dict[str, Price] = {}
     on_unknown_price: Literal["error", "assume", "ignore"] | None = None
@@ -71,7 +74,7 @@ class Settings(BaseModel):
     approval: Approval = Approval()
 
 
-ADDED = frozenset({"prices", "secrets"})
+ADDED = frozenset({"allow_base_urls", "prices", "secrets"})
 """What several layers say of these is taken together."""
 OF_PROVIDER = frozenset({"model", "base_url", "key_variable"})
 """What a layer says of these is said of its provider, and no other gets to see it."""

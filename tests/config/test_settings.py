@@ -21,6 +21,7 @@ AGENT, FILE = Path("agent.toml"), Path("cueline.toml")
 LEAVES = leaves()
 WITH_VARIABLE = {key: leaf for key, leaf in LEAVES.items() if leaf.variable}
 EXAMPLES = {
+    "allow_base_urls": (["https://a.example"], ["https://b.example/v1"]),
     "base_url": ("https://a.example", "https://b.example/v1"),
     "key_variable": ("FIRST_KEY", "SECOND_KEY"),
     "prices": ({"a/b": {"input": 1, "output": 2}}, {"a/b": {"input": 3, "output": 4}}),
@@ -125,8 +126,8 @@ def test_the_first_layer_that_says_something_wins(key, above, below):
     held = effective(above(key, first), below(key, second), needed(key))
 
     alone = effective(in_file(key, first), needed(key))
-    if key == "secrets":
-        assert ("FIRST", "SECOND") == value_in(held, key)
+    if key in {"allow_base_urls", "secrets"}:
+        assert (*first, *second) == value_in(held, key)
     else:
         assert value_in(alone, key) == value_in(held, key)
     assert held.sources[key].startswith(above(key, first)[key].source)

@@ -83,6 +83,15 @@ def test_an_address_that_cannot_be_one_is_named(claude, url):
         check_agent(claude(base_url=url), KEYS)
 
 
+# I11: whoever is on the way would read it.
+@pytest.mark.parametrize("host", ["there", "127.0.0.1.example", "[2001:db8::1]"])
+def test_a_key_is_not_sent_in_the_clear(claude, host):
+    reason = r"base_url: 'http://.*' would get the value of TEAM_KEY over a network, readable"
+
+    with pytest.raises(ConfigError, match=reason):
+        check_agent(claude(base_url=f"http://{host}/", key_variable="TEAM_KEY"), KEYS)
+
+
 def test_a_script_with_a_mistake_is_found_before_the_start(agent, tmp_path):
     (tmp_path / "demo.toml").write_text("[[reply]]\ntxt = 1")
 

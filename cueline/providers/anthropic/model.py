@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pydantic import SecretStr
 
 from cueline.actors.model import ModelReply, ModelRequest
+from cueline.address import URL, VENDORS, is_readable_on_the_way
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec
 from cueline.providers.anthropic.request import (
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
 
 KEY_VARIABLE: Final = "ANTHROPIC_API_KEY"
 URL_VARIABLE: Final = "ANTHROPIC_BASE_URL"
-VENDOR: Final = "https://api.anthropic.com"
-# No user and password in it: the address is recorded.
-URL: Final = re.compile(r"https?://([\w.-]+|\[[\da-fA-F:]+\])(:\d+)?(/[^\s?#]*)?")
+VENDOR: Final = VENDORS["anthropic"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +104,10 @@ def account_of(agent: AgentSpec, environ: Mapping[str, str]) -> Account:
         shown = re.sub("//[^/]*@", "//…@", base_url)
         raise ConfigError("base_url", f"{shown!r} is not http(s)://host[:port][/path]")
     variable = agent.key_variable or KEY_VARIABLE
+    if is_readable_on_the_way(base_url):
+        fix = "use https, or an address of this machine"
+        reason = f"{base_url!r} would get the value of {variable} over a network, readable; {fix}"
+        raise ConfigError("base_url", reason)
     key = SecretStr(environ.get(variable, "").strip())
     if not key:
         fix = "put the key there, or name another variable as the agent's key_variable"
