@@ -4,20 +4,18 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Protocol
+from typing import Literal, Protocol
 
-from cueline.actors.approval_gate import ApprovalName
+from cueline.actors.decision import checked_decision
 from cueline.actors.fold import fold
 from cueline.actors.followed import Followed
 from cueline.actors.inbox import asked_agent, check_asked_for, check_heard, unread_of
 from cueline.actors.lookout import Lookout
 from cueline.actors.waiter import Home, Told, Waiter, told_by
 from cueline.clock import Clock
-from cueline.deciders.approval import APPROVAL, refusal, vote_of
-from cueline.deciders.policy import always as as_now
 from cueline.deciders.session import SESSION, SessionState, Status, session_of
 from cueline.deciders.session.unread import will_stop
-from cueline.errors import ConfigError, NotPendingError, RejectedError
+from cueline.errors import NotPendingError
 from cueline.events.agent import AgentSpec, ToolSpec
 from cueline.events.inbox import (
     DecisionGiven,
@@ -188,10 +186,14 @@ class Session:
         *,
         edit: Mapping[str, object] | None = None,
         always: Sequence[str] | None = None,
+        resolution: Literal["happened", "run_again"] | None = None,
+        result: str = "",
     ) -> None:
-        """Allow exactly what *request* shows (I9).
+        """Allow exactly what *request* shows (I9); of a call in doubt say what became of it.
 
         What somebody decides sooner counts; then this is a `MessageRefused` among the events.
+        Without a *resolution* a call in doubt, whose `request.question` is `did_it_happen`,
+        is refused: the message says what follows from each.
 
         Args:
             request: what is asked.
@@ -200,21 +202,29 @@ class Session:
             edit: the arguments with which it may run instead, all of them.
             always: globs of paths where the tool needs no more asking in this session; an empty
                 list: the paths of this call, or where it has none exactly its arguments.
+            resolution: of a call in doubt: `happened`, and it does not run again; or
+                `run_again`, even if it took effect before.
+            result: with `happened`: what the agent is told as the result of the call.
 
         Raises:
             NotPendingError: it does not wait (any more); and what `send` raises.
-            RejectedError: whoever allows it may not, or not like that.
+            RejectedError: whoever allows it may not, or not like that; or nothing was said
+                of a call in doubt.
             ConfigError: the edit does not fit the tool, or a rule denies it; or the tool names
                 no paths, so that no glob means anything to it.
         """
-        await self._decide(request, "grant", by, note, edit=edit, always=always)
+        more = {"edit": edit, "always": always, "resolution": resolution, "result": result}
+        await self._decide(request, "grant", by, note, more)
 
     async def deny(self, request: ApprovalRequested, by: str | None = None, note: str = "") -> None:
         """Refuse what *request* shows; the agent is told, with the note.
 
+        A call in doubt does not run again, and the agent is told that its outcome is unknown.
         Raises what `approve` raises.
         """
-        await self._decide(request, "deny", by, note)
+        in_doubt = request.question == "did_it_happen"
+        more = {"resolution": "do_not_run" if in_doubt else None}
+        await self._decide(request, "deny", by, note, more)
 
     async def _decide(
         self,
@@ -222,9 +232,7 @@ class Session:
         verdict: str,
         by: str | None,
         note: str,
-        *,
-        edit: Mapping[str, object] | None = None,
-        always: Sequence[str] | None = None,
+        more: Mapping[str, object],
     ) -> None:
         by = self._home.user if by is None else by
         decision = DecisionGiven.model_validate(
@@ -234,36 +242,16 @@ class Session:
                 "verdict": verdict,
                 "by": by,
                 "note": note,
-                "edit": edit,
-                "always": always,
                 "channel": "api",
+                **more,
             }
         )
         state = await self._listening(decision)
         if request.approval not in state.questions:
             raise NotPendingError(request.approval, f"{self.id} does not wait for it (any more)")
-        await self._post(await self._checked(decision), by=f"user:{by}")
-
-    async def _checked(self, decision: DecisionGiven) -> DecisionGiven:
-        """Return it as it is meant; refuse what the gate, or the runner, would refuse then."""
-        name = ApprovalName(self.stream, decision.approval).stream
-        state, _ = await fold(self._journal, name, APPROVAL, APPROVAL.initial_state)
-        if (opened := state.opened) is None:
-            return decision
-        now = self._log.clock.now()
-        if (why := refusal(state, vote_of(decision, "", now))) is not None:
-            over = not state.pending or now > opened.deadline_at
-            raise (NotPendingError if over else RejectedError)(decision.approval, why)
-        agent = await asked_agent(self._journal, self.stream)
-        tool = next(each for each in agent.tools if each.name == opened.tool)
-        if decision.always and not tool.paths:
-            raise ConfigError("always", f"{tool.name} names no paths, and so lies in no folder")
-        if decision.edit is not None:
-            await self._log.check_edit(agent, tool, decision.edit)
-        if decision.always != ():
-            return decision
-        arguments = opened.arguments if decision.edit is None else decision.edit
-        return decision.model_copy(update={"always": as_now(tool, arguments)})
+        now, check_edit = self._log.clock.now(), self._log.check_edit
+        checked = await checked_decision(self._journal, self.stream, decision, now, check_edit)
+        await self._post(checked, by=f"user:{by}")
 
     async def _state(self) -> SessionState:
         state, _ = await fold(self._journal, self.stream, SESSION, session_of(self.stream))

@@ -161,12 +161,14 @@ def _answer(name: ApprovalName, state: ApprovalState) -> GateAnswer:
         edit=state.edit,
         digest=state.digest,
         always=state.always,
+        resolution=state.resolution,
+        result=state.result,
     )
 
 
 def _told(answer: GateAnswer, state: ApprovalState, vote: Vote) -> GateAnswer:
     """Add what the agent is told of a grant; of a denial it is told by the call's result."""
     assert state.opened is not None, "only what is asked is voted on"
-    if vote.verdict != "grant" or state.opened.question != "may_it_run":
+    if vote.verdict != "grant" or vote.resolution == "happened":
         return answer
     return answer.model_copy(update={"told": news_of(state.opened.tool, vote)})

@@ -24,6 +24,7 @@ _BY_TYPE: dict[type[Fact], str] = {
     MessageReceived: "user",
     MessageRefused: "user",
 }
+_BY_RULE = (("unknown", "policy"), ("unknown", "steer"))
 _TOLD_INSIDE = frozenset({MessageReceived, MessageRefused, ToolReconciled, ApprovalResolved})
 """Of these more than the type has to be asked, which takes longer."""
 
@@ -42,10 +43,14 @@ def author_of(fact: Fact) -> str:
             return "system"
         case ToolReconciled(by="tool"):
             return "runner"
-        case (
-            ToolReconciled(outcome="happened" | "did_not_happen", by=by)
-            | ApprovalResolved(verdict="granted" | "denied", by=by)
-        ) if is_person(by):
+        case ToolReconciled(by=by) | ApprovalResolved(verdict="granted" | "denied", by=by) if (
+            is_person(by) and not _is_by_rule(fact)
+        ):
             return f"user:{by}"
         case _:
             return _BY_TYPE.get(type(fact), "system")
+
+
+def _is_by_rule(fact: Fact) -> bool:
+    """Whether nobody found out what became of a call, and no person answered for it."""
+    return isinstance(fact, ToolReconciled) and (fact.outcome, fact.by) in _BY_RULE

@@ -132,7 +132,7 @@ class Mailbox:
         """Say until when a grant counts that is read after its deadline (I9, I14)."""
         call = self._entity.state.call_of_approval(answer.approval)
         asked = None if call is None else call.approval
-        if answer.verdict != "granted" or asked is None or asked.question != "may_it_run":
+        if answer.verdict != "granted" or asked is None or answer.resolution == "happened":
             return answer
         until = valid_until(asked.deadline_at, self._clock.now())
         return answer if until is None else answer.model_copy(update={"valid_until": until})

@@ -140,9 +140,11 @@ def rationale(tool: str, judged: Judgement) -> str:
 def doubt(call: Call) -> str:
     """Return what is known of a call in doubt, for the person who is asked about it."""
     itself = " Its own check could not tell." if call.unclear else ""
+    again = " To run it again needs a grant of those whom the policy names, who are asked then."
+    people = again if call.judged.people_only else ""
     return (
         f"Attempt {call.attempt} was given to runner {call.runner}, which was gone before it "
-        f"reported: {call.evidence}.{itself} Did the call take effect?"
+        f"reported: {call.evidence}.{itself} Did the call take effect?{people}"
     )
 
 
@@ -183,5 +185,7 @@ def _resolved(approval: str, answer: GateAnswer) -> list[ApprovalResolved]:
         digest=answer.digest,
         usd=answer.usd,
         always=answer.always,
+        resolution=answer.resolution,
+        result=answer.result,
     )
     return [resolved]

@@ -22,8 +22,16 @@ if TYPE_CHECKING:
 _APPROVE = """Allow exactly one call of a tool, as it was shown.
 
 It works from any shell on the machine, also while nothing runs: the decision
-waits in the log. What is not pending (any more) is refused at once. Asked
-"did it happen?", to approve is to say yes.
+waits in the log. What is not pending (any more) is refused at once.
+
+A call in doubt ("did it happen?") takes one of three answers:
+
+\b
+  approve --happened   It took effect. It does not run again; the agent gets
+                       the text of --result as its result.
+  approve --run-again  It runs again, even if it took effect before.
+  deny                 It does not run again; the agent is told that the
+                       outcome is unknown.
 
 An edit changes the arguments: exactly those run, and the agent is told.
 With --always the same tool is not asked about again in this session, with the
@@ -34,10 +42,13 @@ Examples:
   cueline approve 7f3a.3.0.1 --note "checked the list"
   cueline approve 7f3a.3.0.1 --edit path=notes/b.md --edit 'lines=[1, 2]'
   cueline approve 7f3a.3.0.1 --always --within 'notes/**'
+  cueline approve 7f3a.3.0.2 --happened --result "sent as no. 8"
 """
 _DENY = """Refuse one call of a tool; the agent is told, with the reason, and goes on.
 
-Asked "did it happen?", to deny is to say no: the call is run again.
+A call in doubt ("did it happen?") does not run again then, and the agent is
+told that its outcome is unknown. To have it run again:
+`cueline approve APPROVAL --run-again`.
 
 \b
 Example:
@@ -80,15 +91,35 @@ def approve(
     note: Annotated[
         str, typer.Option(metavar="TEXT", help="Recorded, and told to the agent.")
     ] = "",
+    happened: Annotated[
+        bool, typer.Option("--happened", help="Of a call in doubt: it took effect.")
+    ] = False,
+    result: Annotated[
+        str, typer.Option(metavar="TEXT", help="With --happened: the result of the call.")
+    ] = "",
+    run_again: Annotated[
+        bool, typer.Option("--run-again", help="Of a call in doubt: run it again.")
+    ] = False,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
     """Grant."""
     if within and not always:
         raise typer.BadParameter("--within says where --always holds; it needs --always")
+    if happened and run_again:
+        raise typer.BadParameter("--happened and --run-again exclude each other")
+    if result and not happened:
+        raise typer.BadParameter("--result is what a call gave that happened; it needs --happened")
     from cueline.cli.deciding import Word
 
-    word = Word("grant", note, tuple(edit or ()), tuple(within or ()) if always else None)
+    word = Word(
+        "grant",
+        note,
+        tuple(edit or ()),
+        tuple(within or ()) if always else None,
+        "happened" if happened else "run_again" if run_again else None,
+        result,
+    )
     raise typer.Exit(opened.run(_decide(log, approval, word, as_json=as_json)))
 
 
@@ -117,6 +148,7 @@ async def _decide(path: Path, name: str, word: "Word", *, as_json: bool) -> Exit
     async with open_log(path, must_exist=True) as log:
         state = await approval_of(log.journal(), name)
         asked = pending_or_refused(name, state)
+        _check_answer(path, asked, name, word)
         agent = await asked_agent(log.journal(), asked.session)
         decision = await decision_of(name, state, word, agent)
         await _check_heard(log, asked.session, decision, agent)
@@ -128,6 +160,19 @@ async def _decide(path: Path, name: str, word: "Word", *, as_json: bool) -> Exit
         way = await way_to_resume(path, log.store, asked.session)
     _tell(way, asked, decision, shown(asked.session), driven=driven, as_json=as_json)
     return Exit.DONE
+
+
+def _check_answer(log: Path, asked: "ApprovalOpened", name: str, word: "Word") -> None:
+    """Refuse a grant that does not say what became of a call in doubt.
+
+    Raises:
+        RejectedError: the message has the answers, and what follows from each.
+    """
+    from cueline.cli.resolution import ASKED, answer_lines
+    from cueline.errors import RejectedError
+
+    if asked.question == "did_it_happen" and word.verdict == "grant" and not word.resolution:
+        raise RejectedError(name, "\n".join([ASKED, *answer_lines(log, name)]))
 
 
 async def _check_heard(
@@ -158,15 +203,16 @@ def _tell(
     driven: bool,
     as_json: bool,
 ) -> None:
-    from cueline.cli.deciding import DONE
+    from cueline.cli import deciding
     from cueline.cli.running import when_it_counts
 
     name = decision.approval
     if as_json:
         told = {"id": name, "session": session, "verdict": decision.verdict, "driven": driven}
+        told |= {"resolution": decision.resolution}
         typer.echo(json.dumps(told))
         return
-    done = DONE[decision.verdict]
+    done = deciding.done(decision.verdict, decision.resolution)
     if asked.votes > 1 and decision.verdict == "grant":
         done = f"granted by {decision.by}, and it takes {asked.votes} people"
     typer.echo(f"{name}: {done}{when_it_counts(way, driven=driven)}")

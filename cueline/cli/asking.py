@@ -10,7 +10,7 @@ from cueline.cli.editing import tool_of
 from cueline.console.edit import edited
 from cueline.console.prompt import Answered
 from cueline.console.question import Question
-from cueline.deciders.approval import ApprovalState
+from cueline.deciders.approval import RESOLUTIONS, ApprovalState
 from cueline.deciders.policy import always
 from cueline.deciders.session import SessionState
 from cueline.environment import who
@@ -33,7 +33,7 @@ def question_of(fact: ApprovalRequested, called: ToolCall | None, state: Session
         tool=called.name if called else fact.effect,
         arguments=called.arguments if called else {},
         deadline_at=fact.deadline_at,
-        happened=fact.question == "did_it_happen",
+        resolutions=RESOLUTIONS if fact.question == "did_it_happen" else {},
         votes=fact.votes,
         rule=fact.rule,
         cost=_cost(fact.usd, call.judged.unpriced if call is not None else ""),
@@ -84,4 +84,6 @@ def decision_of(answered: Answered, agent: AgentSpec) -> DecisionGiven:
         edit=arguments if question.edited and answered.verdict == "grant" else None,
         always=None if tool is None else always(tool, arguments),
         channel="prompt",
+        resolution=answered.resolution,
+        result=answered.result,
     )

@@ -2,23 +2,31 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, Literal
+from typing import Final, Literal, cast
+
+from msgspec.structs import replace
 
 from cueline.actors.fold import fold
 from cueline.cli.editing import always_of, checked_edit
 from cueline.cli.naming import as_typed
+from cueline.console.question import ANSWERED
 from cueline.console.text import date_time
 from cueline.deciders.approval import APPROVAL, ApprovalState, Vote, refusal, vote_of
 from cueline.environment import who
 from cueline.errors import InvalidNameError, NotPendingError
 from cueline.events.agent import AgentSpec
 from cueline.events.approval import ApprovalOpened
-from cueline.events.inbox import DecisionGiven
+from cueline.events.inbox import DecisionGiven, Resolution
 from cueline.events.journal import Journal
 from cueline.events.store import RecordedEvent, from_us
 from cueline.events.stream import sibling, stream_name
 
-DONE: Final = {"grant": "granted", "deny": "denied"}
+_DONE: Final = {"grant": "granted", "deny": "denied"}
+
+
+def done(verdict: str, resolution: str | None) -> str:
+    """Return what a decision did, in words."""
+    return ANSWERED[cast("Resolution", resolution)] if resolution else _DONE[verdict]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +38,10 @@ class Word:
     edit: tuple[str, ...] = ()
     within: tuple[str, ...] | None = None
     """Where it holds for the rest of the session; empty: for the same paths."""
+    resolution: Resolution | None = None
+    """Of a call in doubt; to deny is to say that it is not to run."""
+    result: str = ""
+    """What the call gave, where it happened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +69,9 @@ def say_of(person: str, state: ApprovalState, now: datetime) -> Say:
     """Return what *person* could say now, by the rules that will judge it."""
     opened = state.opened
     assert opened is not None, "only what was opened is asked"
-    plain = Vote("grant", opened.digest, person, "", "", now)
-    more = Vote("grant", opened.digest, person, "", "", now, always=())
+    happened: Resolution | None = "happened" if opened.question == "did_it_happen" else None
+    plain = Vote("grant", opened.digest, person, "", "", now, resolution=happened)
+    more = replace(plain, always=())
     return Say(barred=refusal(state, plain) or "", fixed=refusal(state, more) or "")
 
 
@@ -91,6 +104,7 @@ async def decision_of(
         RejectedError: no person can allow what the edit says.
     """
     opened = pending_or_refused(name, state)
+    in_doubt = opened.question == "did_it_happen"
     edit = await checked_edit(opened, word.edit, agent) if word.edit else None
     always = None
     if word.within is not None:
@@ -104,6 +118,8 @@ async def decision_of(
         edit=edit,
         always=always,
         channel="cli",
+        resolution="do_not_run" if in_doubt and word.verdict == "deny" else word.resolution,
+        result=word.result,
     )
     if (reason := refusal(state, vote_of(decision, "", datetime.now(UTC)))) is not None:
         raise NotPendingError(name, reason)
@@ -145,4 +161,10 @@ async def was_given(
 def _holds(said: DecisionGiven, decision: DecisionGiven) -> bool:
     """Whether *decision* says nothing that is not *said*."""
     same = (said.verdict, said.edit) == (decision.verdict, decision.edit)
-    return same and decision.note in ("", said.note) and decision.always in (None, said.always)
+    same = same and said.resolution == decision.resolution
+    return (
+        same
+        and decision.result in ("", said.result)
+        and decision.note in ("", said.note)
+        and decision.always in (None, said.always)
+    )

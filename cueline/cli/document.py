@@ -210,7 +210,7 @@ def _change(fact: SessionEvent) -> dict[str, Any] | None:
             change = {"status": "skipped", "message": reason}
         case ToolInDoubt(evidence=evidence):
             change = {"status": "in doubt", "message": evidence}
-        case ToolReconciled(outcome="did_not_happen" as outcome, by=by):
+        case ToolReconciled(outcome="did_not_happen" | "run_again" as outcome, by=by):
             change = {"status": "requested", "outcome": outcome, "by": by}
         case ToolReconciled(outcome=outcome, by=by, output=output) if result_of(fact) is not None:
             change = {"status": "reconciled", "outcome": outcome, "by": by, "output": output}

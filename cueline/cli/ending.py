@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from cueline.cli.failure import Exit
+from cueline.cli.resolution import ASKED, answer_lines, doubts_document
 from cueline.cli.running import command, is_up, resuming
 from cueline.cli.watching import Watch
 from cueline.console.screen import Screen
@@ -49,7 +50,7 @@ def report(
     """Say how the session was left, and return the exit code."""
     state, id = watch.state, shown(watch.state.stream)  # noqa: A001 - the word of the log
     if as_json:
-        typer.echo(json_of(_document(watch, id), indent=2))
+        typer.echo(json_of(_document(watch, id, log), indent=2))
         return exit_of_state(state)
     screen.show([Line("dim", ""), *summary(id, shown_status(state), watch.telling.tally)])
     resume = resuming(log, id, inline=inline)
@@ -106,9 +107,17 @@ def _decide(asked: list[Approval], log: Path, then: list[str], now: datetime) ->
     closes_at = min(each.closes_at for each in left)
     # What is granted by itself is so when somebody drives it, and can be denied before.
     until = date_time(closes_at) if closes_at >= now else "it goes on"
-    told = f"a person has to decide (until {until}): approve, or deny likewise"
+    told = f"a person has to decide (until {until})"
+    if any(each.question == "may_it_run" for each in left):
+        told = f"{told}: approve, or deny likewise"
     told = f"{told}, then resume" if then else told
-    return [told, *(f"  {command(log, 'approve', each.id)}" for each in left), *then]
+    return [told, *(line for each in left for line in _answers(each, log)), *then]
+
+
+def _answers(asked: Approval, log: Path) -> list[str]:
+    if asked.question == "did_it_happen":
+        return [f"{asked.id}: {ASKED}", *answer_lines(log, asked.id)]
+    return [f"  {command(log, 'approve', asked.id)}"]
 
 
 def _asked(state: SessionState, decided: Collection[str] = ()) -> list[Approval]:
@@ -126,7 +135,7 @@ def _more(state: SessionState, id: str, log: Path) -> str | None:  # noqa: A002 
     return f"  {command(log, 'budget', 'raise', whose, *_OPTIONS[wait.limit])}"
 
 
-def _document(watch: Watch, id: str) -> dict[str, Any]:  # noqa: A002 - the word of the log
+def _document(watch: Watch, id: str, log: Path) -> dict[str, Any]:  # noqa: A002 - the word of the log
     state, tally = watch.state, watch.telling.tally
     waiting = state.waiting
     # Under a pause a breaker may be due, or a retry; the pause goes on.
@@ -149,6 +158,7 @@ def _document(watch: Watch, id: str) -> dict[str, Any]:  # noqa: A002 - the word
             "limit": waiting.limit or None,
             "whose": shown(waiting.whose) if waiting.whose else None,
             "approvals": state.questions,
+            "in_doubt": doubts_document(state, log),
         },
         "turns": tally.turns,
         "tool_calls": tally.tool_calls,

@@ -43,10 +43,10 @@ def pending(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> Non
 async def _list(log: Path, *, as_json: bool) -> None:
     async with _waiting(log) as waiting:
         if as_json:
-            documents = [_document(each) for each in waiting]
+            documents = [_document(each, log) for each in waiting]
             typer.echo(json_of(documents, indent=2))
         elif waiting:
-            _print(waiting)
+            _print(waiting, log)
         else:
             typer.echo("nothing waits for a decision")
 
@@ -72,8 +72,11 @@ async def _waiting(log: Path) -> AsyncIterator[list["Approval"]]:
         yield pending_approvals(views.db)
 
 
-def _document(approval: "Approval") -> dict[str, Any]:
+def _document(approval: "Approval", log: Path) -> dict[str, Any]:
+    from cueline.cli.resolution import answers
     from cueline.events.stream import shown
+
+    in_doubt = approval.question == "did_it_happen"
 
     return {
         "id": approval.id,
@@ -94,6 +97,8 @@ def _document(approval: "Approval") -> dict[str, Any]:
         "auto_at": approval.auto_at.isoformat() if approval.auto_at else None,
         "given": approval.given or None,
         "given_by": approval.given_by or None,
+        "resolution": approval.resolution or None,
+        "answers": answers(log, approval.id) if in_doubt else None,
     }
 
 
@@ -107,8 +112,9 @@ def time_left(asked: "Approval", now: datetime) -> str:
     return f"{told}, then granted" if asked.auto_at else told
 
 
-def _print(waiting: list["Approval"]) -> None:
-    from cueline.cli.deciding import DONE
+def _print(waiting: list["Approval"], log: Path) -> None:
+    from cueline.cli.deciding import done
+    from cueline.cli.resolution import answer_lines
     from cueline.console.table import print_table
     from cueline.events.stream import shown
 
@@ -119,7 +125,8 @@ def _print(waiting: list["Approval"]) -> None:
         if each.votes_needed > 1:
             asked = f"{asked} ({each.votes} of {each.votes_needed} said yes)"
         if each.given:
-            said = f"{DONE[each.given]} by {one_line(each.given_by, 60)}, not read yet"
+            answered = done(each.given, each.resolution)
+            said = f"{answered} by {one_line(each.given_by, 60)}, not read yet"
             # It waits for the session, not for a person; but of several people one is not all.
             others = each.given == "grant" and each.votes_needed > 1
             asked = f"{asked}; {said}" if others else said
@@ -131,3 +138,5 @@ def _print(waiting: list["Approval"]) -> None:
     for each in waiting:
         if each.question == "did_it_happen" and not each.given:
             typer.echo(f"{each.id}: {one_line(each.rationale, 400)}")
+            for line in answer_lines(log, each.id):
+                typer.echo(line)

@@ -50,12 +50,14 @@ async def _show(log: Path, name: str, *, full: bool, as_json: bool) -> Exit:
     from cueline.actors.owner import owner_of
     from cueline.cli.document import document
     from cueline.cli.reading import past_of, session_in
+    from cueline.cli.resolution import doubts_document
     from cueline.clock import SystemClock
 
     async with session_in(log, name) as followed, opened.board_of(log) as board:
         past, code = await past_of(followed)
         if as_json:
-            typer.echo(json_of(document(followed, past), indent=2))
+            told = document(followed, past) | {"inDoubt": doubts_document(followed.state, log)}
+            typer.echo(json_of(told, indent=2))
             return code
         owner = await owner_of(followed.store, board, followed.stream, SystemClock().now())
         if code is Exit.DONE:

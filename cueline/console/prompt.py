@@ -13,10 +13,11 @@ from typing import Literal
 
 from cueline.console.entry import ENTER, ERASERS, Entry, Keys
 from cueline.console.keyboard import Keyboard
-from cueline.console.question import Question, box, objection, time_left, wording
+from cueline.console.question import KEYS, Question, box, objection, time_left, wording
 from cueline.console.screen import Screen
 from cueline.console.telling import Line
 from cueline.console.text import visible
+from cueline.events.inbox import Resolution
 
 Verdict = Literal["grant", "deny"]
 _TICK_SECONDS = 1.0
@@ -29,6 +30,10 @@ class Answered:
     question: Question
     verdict: Verdict
     always: bool = False
+    resolution: Resolution | None = None
+    """Of a call in doubt."""
+    result: str = ""
+    """What it gave, where they say that it happened."""
 
 
 Answer = Callable[[Answered], None]
@@ -121,7 +126,7 @@ class Prompts:
         if key in ENTER:
             typed, self._typed = self._typed.strip(), ""
             if not self._editing:
-                self._decide(question, typed.lower())
+                self._decide(question, typed)
             elif typed:
                 self._edit(question, typed)
             else:
@@ -132,14 +137,31 @@ class Prompts:
             self._typed += key
 
     def _decide(self, question: Question, typed: str) -> None:
+        if question.resolutions:
+            self._resolve(question, typed)
+        else:
+            self._judge(question, typed.lower())
+
+    def _resolve(self, question: Question, typed: str) -> None:
+        """Take what is said of a call in doubt: no answer is harmless, so none is guessed."""
+        key, _, result = typed.partition(" ")
+        resolution = KEYS.get(key.lower())
+        denies = resolution == "do_not_run"
+        if question.barred and not denies:
+            self._screen.show([Line("bad", objection(question))])
+        elif resolution is None or (result and resolution != "happened"):
+            keys = f"{', '.join(list(KEYS)[:-1])} or {list(KEYS)[-1]}"
+            self._screen.show([Line("bad", f"please answer {keys}: only you can find out")])
+        else:
+            verdict: Verdict = "deny" if denies else "grant"
+            said = Answered(question, verdict, resolution=resolution, result=result.strip())
+            self._give(said, typed)
+
+    def _judge(self, question: Question, typed: str) -> None:
         yes, no = typed in ("y", "yes"), typed in ("n", "no")
         if question.barred and not no:
             # Who may only say no shall not do so by a slip, for those who may say yes.
             self._screen.show([Line("bad", objection(question))])
-            return
-        if question.happened and not (yes or no):
-            # Neither answer is harmless: a "no" has the call run again.
-            self._screen.show([Line("bad", "please answer y or n: only you can find out")])
             return
         edit, always = typed in ("e", "edit"), typed in ("a", "always")
         if (edit or always) and question.fixed:
@@ -148,12 +170,16 @@ class Prompts:
         if edit:
             self._editing = True
             return
+        self._give(Answered(question, "grant" if yes or always else "deny", always), typed)
+
+    def _give(self, answered: Answered, typed: str) -> None:
+        """Hand over an answer, and show it."""
+        question = answered.question
         del self._waiting[question.approval]
         self._screen.keep_last("")
         shown = f"{wording(question)} {visible(typed) or '(no answer)'}"
         self._screen.show([Line("dim", shown)])
-        verdict: Verdict = "grant" if yes or always else "deny"
-        self._answer(Answered(question, verdict, always))
+        self._answer(answered)
 
     @property
     def _current(self) -> Question | None:

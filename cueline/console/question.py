@@ -1,7 +1,7 @@
 """One question to a person, as it looks: what would run, why it is asked, what they may say."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from rich.box import ROUNDED
@@ -9,10 +9,19 @@ from rich.panel import Panel
 from rich.text import Text
 
 from cueline.console.text import capped, json_of, one_line, visible
+from cueline.events.inbox import Resolution
 
 _LINES_OF_A_VALUE = 12
 _LINES_OF_A_DIFF = 24
 _MINUTE = 60
+ANSWERED: Mapping[Resolution, str] = {
+    "happened": "answered (it happened)",
+    "run_again": "answered (run it again)",
+    "do_not_run": "answered (do not run it)",
+}
+"""What was said of a call in doubt."""
+KEYS: Mapping[str, Resolution] = {"h": "happened", "r": "run_again", "n": "do_not_run"}
+"""What says so at the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +35,8 @@ class Question:
     tool: str
     arguments: Mapping[str, object]
     deadline_at: datetime
-    happened: bool = False
-    """It is asked whether a call in doubt took effect, not whether it may run."""
+    resolutions: Mapping[Resolution, str] = field(default_factory=dict)
+    """Of a call in doubt: the answers and what follows from each; empty where it may run."""
     rule: str = ""
     """Which rules ask."""
     cost: str = ""
@@ -61,7 +70,7 @@ def box(question: Question) -> Panel:
     rows += _why(question)
     rows += [f"Session: {question.session}", f"Approval: {question.approval}"]
     rows += _choices(question)
-    title = "⚠️  OUTCOME UNKNOWN" if question.happened else "⚠️  APPROVAL REQUIRED"
+    title = "⚠️  OUTCOME UNKNOWN" if question.resolutions else "⚠️  APPROVAL REQUIRED"
     return Panel(
         Text("\n".join(rows)), title=title, title_align="left", box=ROUNDED, border_style="yellow"
     )
@@ -78,15 +87,19 @@ def _choices(question: Question) -> Iterator[str]:
     """Say what each key does, as far as that is the person's to choose."""
     if question.barred:
         yield objection(question)
-    elif question.fixed and not question.happened:
+    elif question.resolutions:
+        for key, resolution in KEYS.items():
+            more = " (h TEXT)" if resolution == "happened" else ""
+            yield f"{key}: {question.resolutions[resolution]}{more}"
+    elif question.fixed:
         yield "y allows it; n, or only Enter, denies it"
-    elif not question.happened:
+    else:
         yield "y allows it, a allows it always, e changes it; anything else denies it"
 
 
 def objection(question: Question) -> str:
     """Return why the person here may not allow it, and what they can say."""
-    says = "says that it did not" if question.happened else "denies it"
+    says = "has it not run" if question.resolutions else "denies it"
     return f"{visible(question.barred)}; n {says}"
 
 
@@ -102,6 +115,6 @@ def time_left(seconds: float) -> str:
 
 def wording(question: Question) -> str:
     """Return what is asked, and the keys that answer."""
-    if question.happened:
-        return f"Did it take effect? [{'n' if question.barred else 'y/n'}]"
+    if question.resolutions:
+        return f"What became of it? [{'n' if question.barred else '/'.join(KEYS)}]"
     return "Deny it? [n]" if question.barred else "Approve? [y/N]"

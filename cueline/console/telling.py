@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 from cueline.console.attempts import Attempts
 from cueline.console.budget import NAMES, Budget, amount
+from cueline.console.question import ANSWERED
 from cueline.console.tally import Tally
 from cueline.console.text import (
     arguments,
@@ -222,7 +223,11 @@ class Telling:
             why = one_line(fact.evidence, WIDTH)
             yield Line("bad", f"? {name} is in doubt: it may or may not have run ({why})")
             return
-        outcome = {"happened": "took effect", "did_not_happen": "did not take effect"}
+        outcome = {
+            "happened": "took effect",
+            "did_not_happen": "did not take effect",
+            "run_again": "runs again",
+        }
         said = outcome.get(fact.outcome, "stays unknown, and the agent is told so")
         then = _WITHOUT if fact.degraded else ""
         yield Line("note", f"? {name} {said} (says {one_line(fact.by, 60)}){then}")
@@ -239,7 +244,8 @@ class Telling:
             note = f": {one_line(fact.note, WIDTH)}" if fact.note else ""
             given = "" if fact.edit is None else f" with {arguments(dict(fact.edit), WIDTH)}"
             always = ", always" if fact.always is not None else ""
-            said = f"approval {fact.approval} {fact.verdict}{by}{given}{always}{note}"
+            verdict = ANSWERED[fact.resolution] if fact.resolution else fact.verdict
+            said = f"approval {fact.approval} {verdict}{by}{given}{always}{note}"
             yield Line(tone, said)
             return
         name = self._name(fact.effect)

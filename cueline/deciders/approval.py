@@ -1,6 +1,6 @@
 """The rules of one approval: what an answer makes of it, and the lack of one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Literal, assert_never
 
@@ -18,7 +18,7 @@ from cueline.events.approval import (
     ApprovalSuperseded,
     VoteGiven,
 )
-from cueline.events.inbox import DecisionGiven
+from cueline.events.inbox import DecisionGiven, Resolution
 from cueline.events.message import Arguments, canonical_json
 from cueline.events.session import Verdict
 
@@ -29,6 +29,15 @@ AUTO_IN_TIME = "auto:auto_approve_after"
 READ_LATE_SECONDS = 300.0
 """How long a grant counts that was read after its deadline, from the reading on: time for the
 calls that go before it, and no longer than a question waits at a terminal."""
+RESOLUTIONS: Mapping[Resolution, str] = {
+    "happened": "it took effect: it does not run again, and the agent gets the result you give",
+    "run_again": "it runs again, even if it took effect before",
+    "do_not_run": "it does not run again; the agent is told that the outcome is unknown",
+}
+"""What follows from each answer to the question about a call in doubt."""
+_UNRESOLVED = "nobody knows whether the call took effect; say one of: " + "; ".join(
+    f"{resolution} ({then})" for resolution, then in RESOLUTIONS.items()
+)
 _NOT_PEOPLE = ("auto:", "agent:", "session:")
 """So begin the names by which something is decided, and yet by no person."""
 
@@ -56,6 +65,9 @@ class Vote(Struct, frozen=True):
     """Of what runs then."""
     always: tuple[str, ...] | None = None
     """What else of the tool they allow."""
+    resolution: Resolution | None = None
+    """Of a call in doubt."""
+    result: str = ""
 
 
 def vote_of(
@@ -72,6 +84,8 @@ def vote_of(
         edit=given.edit,
         edit_digest=edit_digest,
         always=given.always,
+        resolution=given.resolution,
+        result=given.result,
     )
 
 
@@ -106,6 +120,9 @@ class ApprovalState(Struct, frozen=True):
     digest: str = ""
     """Of what runs then."""
     always: tuple[str, ...] | None = None
+    resolution: Resolution | None = None
+    """Of a call in doubt."""
+    result: str = ""
 
     @property
     def pending(self) -> bool:
@@ -125,7 +142,20 @@ def refusal(state: ApprovalState, vote: Vote) -> str | None:
         return "it was given for something else than what is asked now"
     if vote.recorded_at > state.opened.deadline_at:
         return "it came after the deadline"
+    if (reason := _misfit(state.opened, vote)) is not None:
+        return reason
     return _objection(state, state.opened, vote) if vote.verdict == "grant" else None
+
+
+def _misfit(opened: ApprovalOpened, vote: Vote) -> str | None:
+    """Say why *vote* answers another question than the one that was asked."""
+    if opened.question == "may_it_run":
+        asked = "it is asked whether the call may run, not what became of it"
+        return asked if vote.resolution is not None or vote.result else None
+    if vote.resolution is None or (vote.resolution == "do_not_run") != (vote.verdict == "deny"):
+        return _UNRESOLVED
+    given = vote.result and vote.resolution != "happened"
+    return "only a call that happened has a result" if given else None
 
 
 def _objection(state: ApprovalState, opened: ApprovalOpened, vote: Vote) -> str | None:
@@ -209,13 +239,15 @@ def _vote(vote: Vote) -> VoteGiven:
         always=vote.always,
         message=vote.message,
         recorded_at=vote.recorded_at,
+        resolution=vote.resolution,
+        result=vote.result,
     )
 
 
 def _verdict(vote: Vote, state: ApprovalState) -> Sequence[ApprovalEvent]:
     """Return what a vote decides: one "no" is enough, a "yes" may need others."""
     if vote.verdict == "deny":
-        return [ApprovalDenied(by=vote.by, note=vote.note)]
+        return [ApprovalDenied(by=vote.by, note=vote.note, resolution=vote.resolution)]
     assert state.opened is not None, "only what is asked is voted on"
     grantors = dict.fromkeys((*state.grantors, vote.by))
     if len(grantors) < state.opened.votes:
@@ -226,6 +258,8 @@ def _verdict(vote: Vote, state: ApprovalState) -> Sequence[ApprovalEvent]:
         edit=vote.edit,
         digest=vote.edit_digest,
         always=vote.always,
+        resolution=vote.resolution,
+        result=vote.result,
     )
     return [granted]
 
@@ -258,9 +292,11 @@ def evolve(state: ApprovalState, event: ApprovalEvent) -> ApprovalState:
                 edit=event.edit,
                 digest=event.digest,
                 always=event.always,
+                resolution=event.resolution,
+                result=event.result,
             )
-        case ApprovalDenied(by=by, note=note):
-            return replace(state, verdict="denied", by=by, note=note)
+        case ApprovalDenied(by=by, note=note, resolution=said):
+            return replace(state, verdict="denied", by=by, note=note, resolution=said)
         case ApprovalExpired():
             return replace(state, verdict="expired")
         case ApprovalSuperseded(reason=reason):

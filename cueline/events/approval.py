@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import AwareDatetime, JsonValue
 
 from cueline.events.fact import Fact
+from cueline.events.inbox import Resolution
 
 
 class ApprovalOpened(Fact):
@@ -60,10 +61,14 @@ class VoteGiven(Fact):
     """The inbox message that brought it, as `inbox-default/7f3a@5`."""
     recorded_at: AwareDatetime
     """When the log recorded the decision: that is when it counts."""
+    resolution: Resolution | None = None
+    """Of a call in doubt; see `DecisionGiven`."""
+    result: str = ""
+    """What the call gave, where they say that it happened."""
 
 
 class ApprovalGranted(Fact):
-    """It may run, once, until the deadline."""
+    """It may run, once, until the deadline; of a call in doubt see `resolution`."""
 
     type: Literal["ApprovalGranted"] = "ApprovalGranted"
     by: str
@@ -73,6 +78,10 @@ class ApprovalGranted(Fact):
     digest: str = ""
     """Of what runs then (I9)."""
     always: tuple[str, ...] | None = None
+    resolution: Resolution | None = None
+    """`happened`: it does not run again; `run_again`: it may."""
+    result: str = ""
+    """What the call gave, where they say that it happened."""
 
 
 class ApprovalDenied(Fact):
@@ -81,6 +90,8 @@ class ApprovalDenied(Fact):
     type: Literal["ApprovalDenied"] = "ApprovalDenied"
     by: str
     note: str = ""
+    resolution: Resolution | None = None
+    """Of a call in doubt `do_not_run`."""
 
 
 class ApprovalExpired(Fact):

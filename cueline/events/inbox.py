@@ -15,6 +15,8 @@ from cueline.events.fact import Fact
 from cueline.events.number import LONGEST_SECONDS, PAYABLE
 
 Lane = Literal["note", "steer", "followup"]
+Resolution = Literal["happened", "run_again", "do_not_run"]
+"""What a person says of a call in doubt."""
 
 
 class ForkPoint(Part):
@@ -100,6 +102,10 @@ class DecisionGiven(Fact):
     """With a grant: where the tool may be used for the rest of the session; see `Standing`."""
     channel: str = ""
     """Where they were asked: `cli`, `prompt`, `api` …"""
+    resolution: Resolution | None = None
+    """Of a call in doubt: to grant is to say `happened` or `run_again`, to deny `do_not_run`."""
+    result: str = ""
+    """With `happened`: what the agent is told as the result of the call."""
 
 
 _LONGEST = Field(default=None, allow_inf_nan=False, le=LONGEST_SECONDS)

@@ -52,6 +52,8 @@ class Approval:
     given_by: str = ""
     auto_us: int | None = None
     """When it is granted if nobody has denied it."""
+    resolution: str = ""
+    """What was said of a call in doubt: `happened`, `run_again` or `do_not_run`."""
 
     @property
     def deadline_at(self) -> datetime:

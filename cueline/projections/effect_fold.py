@@ -150,7 +150,7 @@ class EffectFold:
         before = row["in_doubt"]
         if isinstance(fact, ToolInDoubt):
             row["status"], row["in_doubt"] = "in_doubt", True
-        elif fact.outcome == "did_not_happen":
+        elif fact.outcome in ("did_not_happen", "run_again"):
             row["status"], row["in_doubt"] = "requested", False
         elif fact.output:
             # Without words for the model it stays in doubt, and a person is asked.

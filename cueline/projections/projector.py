@@ -132,13 +132,16 @@ class Projector:
         found = self._approvals.find(f"approval-{tenant_of(session)}/{message.approval}")
         if found is None or found["digest"] != message.digest:
             return
-        alike = found["given"] == message.verdict
+        resolution = message.resolution or ""
+        alike = (found["given"], found["resolution"]) == (message.verdict, resolution)
         if waits:
             people = f"{found['given_by']}, {message.by}" if alike else message.by
-            found.update(given=message.verdict, given_by=people)
+            found.update(given=message.verdict, given_by=people, resolution=resolution)
         elif alike:  # they are read in the order in which they were given
             left = found["given_by"].removeprefix(message.by).removeprefix(", ")
             found.update(given=message.verdict if left else "", given_by=left)
+            if not left and found["status"] == "pending":
+                found["resolution"] = ""  # it was refused
 
     def _use(self, session: Row, recorded: RecordedEvent, fact: ModelReplied | ModelFailed) -> None:
         answered = fact.model if isinstance(fact, ModelReplied) else ""
@@ -165,9 +168,11 @@ class Projector:
                 found["votes"] += 1
             case ApprovalGranted(by=by, note=note, edit=edit):
                 found.update(status="granted", by=by, note=note)
+                found["resolution"] = fact.resolution or ""
                 found["edit_json"] = None if edit is None else json.dumps(edit, ensure_ascii=False)
             case ApprovalDenied(by=by, note=note):
                 found.update(status="denied", by=by, note=note)
+                found["resolution"] = fact.resolution or ""
             case ApprovalExpired():
                 found.update(status="expired")
             case ApprovalSuperseded(reason=reason):

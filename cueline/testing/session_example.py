@@ -16,7 +16,7 @@ from cueline.events.agent import (
     RetryPolicy,
     ToolSpec,
 )
-from cueline.events.inbox import DecisionGiven, InboxMessage, MessageSent
+from cueline.events.inbox import DecisionGiven, InboxMessage, MessageSent, Resolution
 from cueline.events.message import TextBlock, ToolCall
 from cueline.events.session import (
     ApprovalRequested,
@@ -214,7 +214,13 @@ def said(
 
 
 def decided(
-    version: int, approval: str, verdict: Literal["granted", "denied"], note: str = ""
+    version: int,
+    approval: str,
+    verdict: Literal["granted", "denied"],
+    note: str = "",
+    *,
+    resolution: Resolution | None = None,
+    result: str = "",
 ) -> MessageReceived:
     """Return a person's decision, as the gate took it."""
     given = DecisionGiven(
@@ -223,8 +229,17 @@ def decided(
         verdict="grant" if verdict == "granted" else "deny",
         by="ada",
         note=note,
+        resolution=resolution,
+        result=result,
     )
-    answer = GateAnswer(approval=approval, verdict=verdict, by="ada", note=note)
+    answer = GateAnswer(
+        approval=approval,
+        verdict=verdict,
+        by="ada",
+        note=note,
+        resolution=resolution,
+        result=result,
+    )
     return received(version, given, answer)
 
 

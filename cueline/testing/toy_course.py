@@ -57,13 +57,14 @@ def _go_on(shell: ToyShell) -> None:
     elif shell.state.hold or _is_exhausted(shell.state):
         shell.send(_more(shell))
     elif asking and shell.gate.knows(asking[0].id):
-        approval = asking[0]
+        approval, happened = asking[0], asking[0].question == "did_it_happen"
         shell.send(
             DecisionGiven(
                 approval=approval.id,
                 digest=approval.digest,
                 verdict="grant",
                 by=_PEOPLE[shell.mail % len(_PEOPLE)],
+                resolution="happened" if happened else None,
             )
         )
     else:

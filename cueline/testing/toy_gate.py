@@ -50,7 +50,7 @@ class ToyGate:
         events = APPROVAL.decide(vote, state)
         state = self._states[given.approval] = APPROVAL.replay(events, state)
         late = None
-        if state.verdict == "granted" and state.opened and state.opened.question == "may_it_run":
+        if state.verdict == "granted" and state.opened and state.resolution != "happened":
             late = valid_until(state.opened.deadline_at, now)
         return GateAnswer(
             approval=given.approval,
@@ -61,6 +61,8 @@ class ToyGate:
             digest=state.digest,
             always=state.always,
             told=news_of("tool", vote) if events and state.verdict == "granted" else "",
+            resolution=state.resolution,
+            result=state.result,
             accepted=bool(events),
             reason="" if events else "too late",
         )
@@ -116,6 +118,8 @@ class ToyGate:
             edit=state.edit,
             digest=state.digest,
             always=state.always,
+            resolution=state.resolution,
+            result=state.result,
         )
 
 

@@ -104,8 +104,21 @@ class Scene:
         (call,) = [call for call in (await self.state()).open_calls if call.asking]
         open_ = call.approval
         await self.say(
-            DecisionGiven(approval=open_.id, digest=open_.digest, verdict=verdict, by=by)
+            DecisionGiven(
+                approval=open_.id,
+                digest=open_.digest,
+                verdict=verdict,
+                by=by,
+                resolution=resolution_of(open_, verdict),
+            )
         )
+
+
+def resolution_of(asked, verdict):
+    """Return what *verdict* says of a call in doubt; None of any other."""
+    if asked.question == "may_it_run":
+        return None
+    return "happened" if verdict == "grant" else "do_not_run"
 
 
 async def fine(order):

@@ -11,6 +11,7 @@ from cueline.console.entry import Entry
 from cueline.console.prompt import Prompts
 from cueline.console.question import Question, box, time_left
 from cueline.console.screen import Screen
+from cueline.deciders.approval import RESOLUTIONS
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -23,7 +24,7 @@ def question(approval="one.1.0.1", *, happened=False, **arguments):
         tool="delete_file",
         arguments=arguments or {"path": "packages/core/src/important.ts"},
         deadline_at=NOW + timedelta(seconds=300),
-        happened=happened,
+        resolutions=RESOLUTIONS if happened else {},
     )
 
 
@@ -127,14 +128,32 @@ async def test_only_yes_is_yes(person, keys, verdict):
     assert {} == person.prompts._waiting
 
 
-async def test_whether_it_happened_needs_an_answer(person):
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("h\r", ("grant", "happened", "")),
+        ("h no. 8, Sent\r", ("grant", "happened", "no. 8, Sent")),
+        ("r\r", ("grant", "run_again", "")),
+        ("n\r", ("deny", "do_not_run", "")),
+    ],
+)
+async def test_what_became_of_a_call_has_three_answers_and_none_is_guessed(person, keys, said):
     person.prompts.ask(question(happened=True))
 
-    await person.press("\rwhat?\r")
+    await person.press("\rwhat?\ry\rr now\r")
     assert [] == person.given
 
-    await person.press("n\r")
-    assert [("one.1.0.1", "deny")] == person.given
+    await person.press(keys)
+    (answered,) = person.answered
+    assert said == (answered.verdict, answered.resolution, answered.result)
+
+
+async def test_the_box_shows_what_follows_from_each_answer(person):
+    person.prompts.ask(question(happened=True))
+
+    shown = " ".join(person.out.getvalue().replace("│", " ").split())
+    for key, then in zip(("h", "r", "n"), RESOLUTIONS.values(), strict=True):
+        assert f"{key}: {then}" in shown
 
 
 async def test_a_call_may_be_changed_before_it_is_allowed(person):

@@ -79,12 +79,13 @@ async def answer(place, session=SESSION):
     asked = [call for call in (await place.state(session)).open_calls if call.asking]
     for call in asked:
         happened = any(start.key == f"{session}/{call.effect}" for start in place.executor.starts)
-        grants = call.approval.question == "may_it_run" or happened
+        said = "happened" if happened else "run_again"
         decision = DecisionGiven(
             approval=call.approval.id,
             digest=call.approval.digest,
-            verdict="grant" if grants else "deny",
+            verdict="grant",
             by="ann",
+            resolution=None if call.approval.question == "may_it_run" else said,
         )
         await place.say(session, decision)
     return asked

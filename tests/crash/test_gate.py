@@ -77,7 +77,7 @@ async def answer(place, session):
     asked = [call for call in (await place.state(story.SESSION)).open_calls if call.asking]
     for call in asked:
         happened = any(start.key.endswith(call.effect) for start in place.executor.starts)
-        grants = call.approval.question == "may_it_run" or happened
+        said = "happened" if happened else "run_again"
         more = {}
         if call.effect == "1.0" and call.approval.question == "may_it_run":
             more = {"edit": {"n": 11}, "always": (exactly({"n": 4}),)}
@@ -85,8 +85,9 @@ async def answer(place, session):
             decision = DecisionGiven(
                 approval=call.approval.id,
                 digest=call.approval.digest,
-                verdict="grant" if grants else "deny",
+                verdict="grant",
                 by=person,
+                resolution=None if call.approval.question == "may_it_run" else said,
                 **more,
             )
             await place.say(story.SESSION, decision)

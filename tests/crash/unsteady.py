@@ -30,6 +30,8 @@ from cueline.testing.fakes import JournalingExecutor, agent_spec, asks_for, says
 from cueline.testing.mortal import Life
 
 TOOLS = (tool_spec("read", "read_only"), tool_spec("pay"), tool_spec("deploy", sensitive=True))
+PLAIN = [("grant", None), ("deny", None)]
+OF_A_DOUBT = [("grant", "happened"), ("grant", "run_again"), ("deny", "do_not_run")]
 CENT = Decimal("0.01")
 TURNS = 3
 SESSIONS = 4
@@ -198,8 +200,12 @@ class Troubled:
             for call in (await self.outside.state(stream)).open_calls:
                 if call.asking:
                     asked = call.approval
-                    said = verdict or self.chance.choice(["grant", "deny"])
+                    words = PLAIN if asked.question == "may_it_run" else OF_A_DOUBT
+                    said, resolution = self.chance.choice(
+                        [word for word in words if verdict in (None, word[0])]
+                    )
                     given = {"approval": asked.id, "digest": asked.digest, "verdict": said}
+                    given["resolution"] = resolution
                     await self.outside.say(stream, DecisionGiven(**given, by="ann"))
 
     async def _say(self):

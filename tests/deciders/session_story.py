@@ -129,8 +129,8 @@ def say(shell, n):
 def answer(shell, n):
     """Decide on a question, at times on one that is not asked (any more)."""
     asked = [c.approval for c in shell.state.open_calls if c.approval is not None]
-    names = [(a.id, a.digest) for a in asked] or [("none", "")]
-    approval, digest = names[n // 8 % len(names)]
+    names = [(a.id, a.digest, a.question) for a in asked] or [("none", "", "may_it_run")]
+    approval, digest, question = names[n // 8 % len(names)]
     stale = "of something else" if n % 8 == 7 else digest
     given = DecisionGiven(
         approval=approval,
@@ -140,8 +140,16 @@ def answer(shell, n):
         note="careful" if n % 5 == 0 else "",
         edit={"text": str(n)} if n % 6 == 5 else None,
         always=("**",) if n % 10 == 9 else None,
+        resolution=resolution(question, n),
     )
     shell.send(given)
+
+
+def resolution(question, n):
+    """Return what is said of a call in doubt, at times of one that is not."""
+    if question == "may_it_run" and n % 9 != 8:
+        return None
+    return ["happened", "run_again"][n // 3 % 2] if n % 2 else "do_not_run"
 
 
 def answer_late(shell, n):
@@ -153,9 +161,16 @@ def answer_late(shell, n):
         digest=approval.digest,
         verdict="grant" if n % 4 else "deny",
         by=["ada", "bob", "carl"][n % 3],
+        resolution=late_resolution(approval.question, n),
     )
     shell.pass_time(max((approval.deadline_at - at).total_seconds(), 0.0) + 1.0)
     shell.send(given, at)
+
+
+def late_resolution(question, n):
+    if question == "may_it_run":
+        return None
+    return "run_again" if n % 4 else "do_not_run"
 
 
 def pause(shell, n):

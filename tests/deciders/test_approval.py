@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from cueline.deciders.approval import (
     APPROVAL,
+    RESOLUTIONS,
     Expire,
     Open,
     Supersede,
@@ -226,9 +227,54 @@ def test_what_happened_is_neither_changed_nor_allowed_for_later():
     past = given(asked(question="did_it_happen"))
 
     for more in ({"edit": {}}, {"always": ("a/**",)}):
-        past.when(vote(**more)).then_nothing()
-        assert "it was asked what happened" in refusal_of(past.state, vote(**more))
-    past.when(vote()).then(VoteGiven, ApprovalGranted)
+        changed = vote(resolution="run_again", **more)
+        past.when(changed).then_nothing()
+        assert "it was asked what happened" in refusal_of(past.state, changed)
+    past.when(vote(resolution="happened")).then(VoteGiven, ApprovalGranted)
+
+
+# I5: each answer has another consequence, so none is taken for another.
+@pytest.mark.parametrize("more", [{}, {"resolution": "do_not_run"}, {"verdict": "deny"}])
+def test_what_became_of_a_call_has_to_be_said_in_so_many_words(more):
+    past = given(asked(question="did_it_happen")).when(vote(**more)).then_nothing()
+
+    reason = refusal_of(past.state, vote(**more))
+    for resolution, then in RESOLUTIONS.items():
+        assert f"{resolution} ({then})" in reason
+
+
+@pytest.mark.parametrize("more", [{"resolution": "happened"}, {"result": "sent"}])
+def test_only_a_call_in_doubt_is_said_to_have_happened(more):
+    past = given(OPENED).when(vote(**more)).then_nothing()
+
+    assert "not what became of it" in refusal_of(past.state, vote(**more))
+
+
+def test_only_what_happened_has_a_result():
+    again = vote(resolution="run_again", result="sent")
+
+    assert "only a call that happened" in refusal_of(
+        given(asked(question="did_it_happen")).state, again
+    )
+
+
+def test_what_is_said_of_a_call_in_doubt_is_kept_by_its_code():
+    past = given(asked(question="did_it_happen"))
+
+    past.when(vote(resolution="happened", result="no. 8"))
+
+    said = [(fact.resolution, fact.result) for fact in past.facts]
+    assert [("happened", "no. 8")] * 2 == said
+    assert ("happened", "no. 8") == (past.state.resolution, past.state.result)
+
+
+def test_that_a_call_is_not_to_run_is_kept_by_its_code():
+    past = given(asked(question="did_it_happen"))
+
+    past.when(vote("deny", resolution="do_not_run"))
+
+    past.then(VoteGiven, ApprovalDenied(by="ada", resolution="do_not_run"))
+    assert "do_not_run" == past.state.resolution
 
 
 def test_a_grant_may_be_for_the_rest_of_the_session():

@@ -4,7 +4,9 @@ import pytest
 
 from cueline.deciders.session import due
 from cueline.deciders.session.due import AskApproval, ReconcileTool
+from cueline.deciders.session.permission import allowing_rule
 from cueline.deciders.session.recovery import UNKNOWN_OUTCOME
+from cueline.events.agent import Rule
 from cueline.events.inbox import PauseAsked, StopAsked
 from cueline.events.session import (
     ApprovalRequested,
@@ -59,29 +61,95 @@ def asked_whether_it_happened():
     return in_doubt("shout").when(question("1.0", "1.1.0.1", "did_it_happen"))
 
 
-def test_a_person_may_say_that_it_happened():
-    past = asked_whether_it_happened().when(decided(2, "1.1.0.1", "granted"))
+HAPPENED = {"verdict": "granted", "resolution": "happened"}
+RUN_AGAIN = {"verdict": "granted", "resolution": "run_again"}
+DO_NOT_RUN = {"verdict": "denied", "resolution": "do_not_run"}
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({}, "ada confirmed that this call took effect; its output is not known."),
+        ({"result": "sent as no. 8"}, "sent as no. 8"),
+        ({"result": "sent", "note": "I looked"}, "sent\nada: I looked"),
+    ],
+)
+def test_a_person_may_say_that_it_happened_and_what_it_gave(more, told):
+    past = asked_whether_it_happened().when(decided(2, "1.1.0.1", **HAPPENED, **more))
 
     past.then(MessageReceived, ApprovalResolved, ToolReconciled, ModelRequested)
-    assert "happened" == past.facts[2].outcome
+    assert "happened" == past.facts[1].resolution
+    assert ("happened", told) == (past.facts[2].outcome, past.facts[2].output)
 
 
-def test_a_person_who_says_that_it_did_not_happen_has_it_run_again():
-    past = asked_whether_it_happened().when(decided(2, "1.1.0.1", "denied"))
+def test_a_person_may_have_it_run_again():
+    past = asked_whether_it_happened().when(decided(2, "1.1.0.1", **RUN_AGAIN))
 
-    assert "did_not_happen" == past.facts[2].outcome
+    assert "run_again" == past.facts[2].outcome
     assert ["1.0"] == runs(past)
+    assert "granted by ada" == allowing_rule(past.state.call("1.0"))
 
 
-# I14: to deny it is no answer to what happened, and nobody is asked the same for ever.
-def test_a_doubt_that_nobody_settles_in_time_holds_the_session():
-    spec = policy(approval=("off",), on_expiry="deny_and_continue")
+# I5: once per grant.
+def test_to_run_it_again_is_a_grant_for_one_more_start():
+    past = asked_whether_it_happened().when(decided(2, "1.1.0.1", **RUN_AGAIN))
+
+    past.when(running("1.0", attempt=2), broken("1.0", "lost", attempt=2))
+
+    assert [("1.1.0.2", "did_it_happen")] == [(e.approval, e.question) for e in due(past.state)]
+
+
+# I9: it holds until its deadline, like any other.
+def test_leave_to_run_it_again_that_was_not_used_in_time_is_asked_for():
+    past = asked_whether_it_happened().when(decided(2, "1.1.0.1", **RUN_AGAIN))
+    late = ApprovalResolved(approval="1.1.0.1", verdict="superseded", by="deadline")
+
+    past.when(late)
+
+    assert [("1.1.0.2", "may_it_run")] == [(e.approval, e.question) for e in due(past.state)]
+
+
+# C17: one person's word is not that of two.
+def test_to_run_a_call_again_that_takes_two_people_is_asked_of_them():
+    two = Rule(name="two", answer="ask", tools=("shout",), votes=2)
+    spec = policy(approval=("off",), rules=(two,))
+    past = given().when(*up_to_reply("shout", spec=spec), question("1.0", "1.1.0.1", name="shout"))
+    past.when(decided(2, "1.1.0.1", "granted"), running("1.0"), broken("1.0", "lost"))
+    past.when(question("1.0", "1.1.0.2", "did_it_happen", name="shout"))
+
+    past.when(decided(3, "1.1.0.2", **RUN_AGAIN))
+
+    assert [("1.1.0.3", "may_it_run")] == [(e.approval, e.question) for e in due(past.state)]
+
+
+@pytest.mark.parametrize(("note", "told"), [("", ""), ("Leave it.", "\nada: Leave it.")])
+def test_a_person_may_have_the_agent_told_that_the_outcome_is_unknown(note, told):
+    past = asked_whether_it_happened().when(decided(2, "1.1.0.1", **DO_NOT_RUN, note=note))
+
+    past.then(MessageReceived, ApprovalResolved, ToolReconciled, ModelRequested)
+    assert ("unknown", "ada") == (past.facts[2].outcome, past.facts[2].by)
+    assert f"{UNKNOWN_OUTCOME}{told}" == past.facts[2].output
+    assert [] == runs(past)
+
+
+def expired_doubt(on_expiry):
+    spec = policy(approval=("off",), on_expiry=on_expiry)
     past = given().when(*up_to_reply("shout", spec=spec), running("1.0"), broken("1.0", "lost"))
     past.when(question("1.0", "1.1.0.1", "did_it_happen"))
+    return past.when(ApprovalResolved(approval="1.1.0.1", verdict="expired", by="clock"))
 
-    expired = ApprovalResolved(approval="1.1.0.1", verdict="expired", by="clock")
-    past.when(expired).then(ApprovalResolved, SessionWaiting)
+
+# I14: nobody is asked the same for ever.
+def test_a_doubt_that_nobody_settles_in_time_holds_the_session():
+    past = expired_doubt("pause").then(ApprovalResolved, SessionWaiting)
+
     assert ("approval expired", []) == (past.state.hold.why, due(past.state))
+
+
+def test_a_doubt_that_nobody_settles_in_time_is_told_where_the_policy_goes_on():
+    past = expired_doubt("deny_and_continue").then(ApprovalResolved, ToolReconciled, ModelRequested)
+
+    assert ("unknown", "policy") == (past.facts[1].outcome, past.facts[1].by)
 
 
 def test_a_steer_withdraws_the_question_and_tells_that_the_outcome_is_unknown():
@@ -113,7 +181,7 @@ def test_what_a_tool_says_did_not_happen_runs_again():
 def test_a_tool_is_asked_anew_each_time_that_its_call_is_in_doubt():
     past = in_doubt("pay").when(ToolReconciled(effect="1.0", outcome="unknown", by="tool"))
     past.when(question("1.0", "1.1.0.1", "did_it_happen", name="pay"))
-    past.when(decided(2, "1.1.0.1", "denied"))
+    past.when(decided(2, "1.1.0.1", **RUN_AGAIN))
 
     past.when(running("1.0", "pay", attempt=2), broken("1.0", "lost", attempt=2))
 

@@ -210,12 +210,10 @@ def call_reconciled(state: SessionState, event: ToolReconciled) -> SessionState:
     call = state.call(event.effect)
     if call is None or call.phase == "closed":
         return state
-    if event.outcome == "did_not_happen":
-        # A person who says so gives leave to run it again; a tool that says so
-        # does not speak for the person whose grant was used up (I5).
-        gated = call.gated and call.ruling is None
-        again = replace(call, phase="requested", gated=gated, ruling=None, reach=None)
-        return with_call(state, again)
+    if event.outcome in ("did_not_happen", "run_again"):
+        # A person who has it run again has granted that; a tool that says that it did not
+        # happen does not speak for the person whose grant was used up (I5).
+        return with_call(state, replace(call, phase="requested", ruling=None, reach=None))
     if prompt.result_of(event) is None:
         return with_call(state, replace(call, unclear=True, reach=None))
     return call_closed(state, event)

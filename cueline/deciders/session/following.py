@@ -81,6 +81,8 @@ def _resolved(state: SessionState, approval: Approval) -> ApprovalResolved | Non
             usd=answer.usd,
             always=answer.always,
             valid_until=answer.valid_until,
+            resolution=answer.resolution,
+            result=answer.result,
         )
     if (
         state.agent.policy.auto_approve

@@ -49,6 +49,8 @@ def answered(state: SessionState, gate: GateAnswer) -> SessionState:
         gate.always,
         gate.usd,
         gate.valid_until,
+        gate.resolution,
+        gate.result,
     )
     return with_call(state, replace(call, approval=replace(call.approval, answer=answer)))
 
@@ -66,9 +68,29 @@ def approval_resolved(state: SessionState, event: ApprovalResolved) -> SessionSt
     if event.verdict == "superseded":
         return with_call(state, closed)
     if call.approval.question == "did_it_happen":
-        ruling = Ruling(happened=event.verdict == "granted", by=event.by)
-        return with_call(state, replace(closed, ruling=ruling))
+        return with_call(state, _ruled(closed, call.approval, event))
     return _denied(state, closed, event)
+
+
+def _ruled(call: Call, asked: Approval, event: ApprovalResolved) -> Call:
+    """Take what a person says of a call in doubt; to run it again is a new grant (I5, I9).
+
+    A call that certain people, or several, have to allow is asked about again.
+    """
+    resolution = event.resolution or "do_not_run"
+    ruled = replace(call, ruling=Ruling(resolution, event.by, event.note, event.result))
+    if resolution != "run_again":
+        return ruled
+    if call.judged.people_only:
+        return replace(ruled, gated=True)
+    grant = replace(
+        asked,
+        question="may_it_run",
+        granted=event.by,
+        answer=None,
+        deadline_at=event.valid_until or asked.deadline_at,
+    )
+    return replace(ruled, gated=True, approval=grant)
 
 
 def _granted(
@@ -134,6 +156,8 @@ def _expired(state: SessionState, call: Call, approval: Approval) -> SessionStat
             return with_call(state, replace(call, escalated=True))
         case "deny_and_continue" if may_it_run:
             return after
+        case "deny_and_continue":
+            return with_call(state, replace(call, ruling=Ruling("do_not_run", "policy")))
         case _:
             return replace(after, hold=state.hold or Hold(EXPIRED))
 

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from cueline.deciders.retry import retry_at
 from cueline.deciders.session.state import SessionState
-from cueline.deciders.session.turn import Call
+from cueline.deciders.session.turn import Call, Ruling
 from cueline.events.agent import tool_retries
 from cueline.events.failure import TRANSIENT
 from cueline.events.session import ToolFailed, ToolInDoubt, ToolReconciled
@@ -81,11 +81,7 @@ def degrades(state: SessionState, call: Call, kind: str = "") -> bool:
 def told_in_doubt(state: SessionState, call: Call) -> ToolReconciled | None:
     """Say what is known of a call in doubt; None while somebody is asked."""
     if call.ruling is not None:
-        by = call.ruling.by
-        if not call.ruling.happened:
-            return ToolReconciled(effect=call.effect, outcome="did_not_happen", by=by)
-        told = f"{by} confirmed that this call took effect; its output is not known."
-        return ToolReconciled(effect=call.effect, outcome="happened", by=by, output=told)
+        return _ruled(call.effect, call.ruling)
     if call.reconciles:
         return None
     degraded = degrades(state, call)
@@ -98,3 +94,19 @@ def told_in_doubt(state: SessionState, call: Call) -> ToolReconciled | None:
     return ToolReconciled(
         effect=call.effect, outcome="unknown", by=by, output=UNKNOWN_OUTCOME, degraded=degraded
     )
+
+
+def _ruled(effect: str, ruling: Ruling) -> ToolReconciled:
+    """Return what a person, or the lack of an answer, makes of a call in doubt."""
+    by = ruling.by
+    note = f"\n{by}: {ruling.note}" if ruling.note else ""
+    match ruling.resolution:
+        case "happened":
+            unknown = f"{by} confirmed that this call took effect; its output is not known."
+            told = f"{ruling.result or unknown}{note}"
+            return ToolReconciled(effect=effect, outcome="happened", by=by, output=told)
+        case "run_again":
+            return ToolReconciled(effect=effect, outcome="run_again", by=by)
+        case "do_not_run":
+            told = f"{UNKNOWN_OUTCOME}{note}"
+            return ToolReconciled(effect=effect, outcome="unknown", by=by, output=told)

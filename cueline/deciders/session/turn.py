@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from cueline.deciders.policy import UNJUDGED, Judgement
 from cueline.events.agent import Declared
+from cueline.events.inbox import Resolution
 from cueline.events.message import Arguments
 from cueline.events.session import Verdict
 
@@ -74,6 +75,9 @@ class Answer(Struct, frozen=True):
     """What it is estimated to cost then."""
     valid_until: datetime | None = None
     """Until when a grant counts that was read after its deadline."""
+    resolution: Resolution | None = None
+    """Of a call in doubt."""
+    result: str = ""
 
 
 class Approval(Struct, frozen=True):
@@ -104,10 +108,12 @@ class Approval(Struct, frozen=True):
 
 
 class Ruling(Struct, frozen=True):
-    """Whether a call in doubt happened, and who says so."""
+    """What becomes of a call in doubt, and who says so."""
 
-    happened: bool
+    resolution: Resolution
     by: str
+    note: str = ""
+    result: str = ""
 
 
 class Reach(Struct, frozen=True):

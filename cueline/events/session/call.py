@@ -93,7 +93,8 @@ class ToolReconciled(Fact):
 
     type: Literal["ToolReconciled"] = "ToolReconciled"
     effect: str
-    outcome: Literal["happened", "did_not_happen", "unknown"]
+    outcome: Literal["happened", "did_not_happen", "run_again", "unknown"]
+    """`did_not_happen` is the word of the tool, `run_again` that of a person."""
     by: str
     """`tool`, `policy`, `steer`, or the person."""
     output: str = ""

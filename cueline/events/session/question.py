@@ -7,6 +7,7 @@ from pydantic import AwareDatetime, JsonValue
 
 from cueline.events.agent import Part
 from cueline.events.fact import Fact
+from cueline.events.inbox import Resolution
 
 Verdict = Literal["granted", "denied", "expired", "superseded"]
 
@@ -31,6 +32,10 @@ class GateAnswer(Part):
     """Until when a grant counts that was read after its deadline."""
     told: str = ""
     """What the agent is told of the answer."""
+    resolution: Resolution | None = None
+    """Of a call in doubt."""
+    result: str = ""
+    """What the call gave, where somebody says that it happened."""
     accepted: bool = True
     """Whether this decision counted."""
     reason: str = ""
@@ -77,6 +82,10 @@ class ApprovalResolved(Fact):
     """Where the tool may be used for the rest of the session."""
     valid_until: AwareDatetime | None = None
     """Until when a grant counts that was read after its deadline; None: until that (I9)."""
+    resolution: Resolution | None = None
+    """Of a call in doubt: `happened`, `run_again`, which is a new grant, or `do_not_run`."""
+    result: str = ""
+    """What the call gave, where somebody says that it happened."""
 
 
 class PeopleTold(Fact):

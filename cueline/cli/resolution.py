@@ -1,0 +1,49 @@
+"""The answers to the question about a call in doubt, as commands with their consequences."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cueline.cli.running import command
+
+if TYPE_CHECKING:
+    from cueline.deciders.session import SessionState
+
+_WORDS = {
+    "happened": ("approve", "--happened"),
+    "run_again": ("approve", "--run-again"),
+    "do_not_run": ("deny",),
+}
+ASKED = "nobody knows whether this call took effect; answer with one of"
+
+
+def answers(log: Path, approval: str) -> list[dict[str, str]]:
+    """Return each answer with its code, the command that gives it, and what follows from it."""
+    from cueline.deciders.approval import RESOLUTIONS
+
+    told = []
+    for resolution, then in RESOLUTIONS.items():
+        verb, *flags = _WORDS[resolution]
+        typed = command(log, verb, approval, *flags)
+        more = " (--result TEXT)" if resolution == "happened" else ""
+        told.append({"resolution": resolution, "command": typed, "then": f"{then}{more}"})
+    return told
+
+
+def answer_lines(log: Path, approval: str) -> list[str]:
+    """Return each answer as a line to be pasted, with its consequence behind it."""
+    said = answers(log, approval)
+    width = max(len(each["command"]) for each in said)
+    return [f"  {each['command']:{width}}  # {each['then']}" for each in said]
+
+
+def doubts_document(state: "SessionState", log: Path) -> list[dict[str, Any]]:
+    """Return the open questions about calls in doubt, each with its answers."""
+    return [{"approval": each, "answers": answers(log, each)} for each in _doubts(state)]
+
+
+def _doubts(state: "SessionState") -> Iterator[str]:
+    for call in state.open_calls:
+        asked = call.approval
+        if asked is not None and call.asking and asked.question == "did_it_happen":
+            yield asked.id
