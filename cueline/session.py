@@ -9,9 +9,9 @@ from typing import Literal, Protocol
 from cueline.actors.decision import checked_decision
 from cueline.actors.fold import fold
 from cueline.actors.followed import Followed
-from cueline.actors.inbox import asked_agent, check_asked_for, check_heard, unread_of
+from cueline.actors.inbox import asked_agent, check_heard, unread_of
 from cueline.actors.lookout import Lookout
-from cueline.actors.waiter import Home, Told, Waiter, told_by
+from cueline.actors.waiter import Home, Told, Waiter
 from cueline.clock import Clock
 from cueline.deciders.session import SESSION, SessionState, Status, session_of
 from cueline.deciders.session.unread import will_stop
@@ -302,13 +302,12 @@ class Session:
 
         Raises:
             UnknownSessionError: nobody has asked for such a session.
+            SessionOwnedError: it was taken over from here in the middle of a call,
+                which the other waits for: leave the runtime, and the call ends with it.
         """
-        followed = Followed(self.stream, self._journal)
-        await check_asked_for(followed.store, self.stream)
-        async with aclosing(self._log.lookout.grows(self.stream)) as growing:
-            async for _ in growing:
-                async for told in told_by(followed):
-                    yield told
+        async with aclosing(self._waiter().for_ever()) as happening:
+            async for told in happening:
+                yield told
 
     async def result(self) -> Result:
         """Wait until nothing more happens by itself, and return how the session stands.

@@ -35,6 +35,7 @@ from cueline.deciders.session.due import (
 from cueline.deciders.session.permission import need_ended_by
 from cueline.deciders.session.turn import Approval, Call
 from cueline.errors import CuelineError, FencedError
+from cueline.events.agent import ToolSpec
 from cueline.events.approval import ApprovalOpened
 from cueline.events.session import (
     PeopleTold,
@@ -110,7 +111,8 @@ class Performer:
                 return [await self._payer.close(bill)]
             case RecoverTool():
                 name = self.name(effect.effect, effect.attempt, effect.runner)
-                return await self._heard(effect, await self._tools.recover(name))
+                recovered = await self._tools.recover(name, self._tool(effect))
+                return await self._heard(effect, recovered)
             case ReconcileTool():
                 return [await self._tools.reconcile(self._order(effect))]
             case AskApproval():
@@ -223,6 +225,11 @@ class Performer:
             for fact in facts
             if fact.type == "ToolReturned" or fact.type == "ToolFailed"  # noqa: PLR1714 - mypy narrows by these
         ]
+
+    def _tool(self, effect: RecoverTool) -> ToolSpec:
+        call = self._entity.state.call(effect.effect)
+        assert call is not None, "what is due is in the state"
+        return self._outfit.tools[call.tool]
 
     def _order(self, effect: RunTool | ReconcileTool) -> ToolOrder:
         call = self._entity.state.call(effect.effect)

@@ -10,6 +10,7 @@ from cueline.actors.output import CHARACTERS, told_of
 from cueline.actors.runner import CallName, RunnerPort, ToolReport, digest_of_order
 from cueline.actors.tool import ToolOrder
 from cueline.errors import FencedError, RunnerBusyError, RunnerGoneError, StaleOrderError
+from cueline.events.agent import ToolSpec
 from cueline.events.clean import clean
 from cueline.events.session import SessionWaiting, ToolFailed, ToolReconciled, ToolReturned
 
@@ -42,10 +43,10 @@ class ToolCaller:
         except RunnerBusyError as error:
             return self.failed(name, "not_started", str(error))
         except RunnerGoneError:
-            return await self.recover(name)
+            return await self.recover(name, order.tool)
         return await self._reported(name, report)
 
-    async def recover(self, name: CallName) -> Outcome:
+    async def recover(self, name: CallName, tool: ToolSpec) -> Outcome:
         """Find out what became of a call that was started; it runs again only if it may."""
         clock = self._parts.clock
         until = clock.now() + timedelta(seconds=REACH_SECONDS)
@@ -56,10 +57,12 @@ class ToolCaller:
             try:
                 report = await _fenced(name, self._port(name.runner).outcome(name))
             except RunnerGoneError as error:
-                if clock.now() >= until:
-                    return self._unreached(name, str(error))
-                await clock.sleep(POLL_SECONDS)
-                continue
+                if clock.now() < until:
+                    await clock.sleep(POLL_SECONDS)
+                    continue
+                if self._runs_elsewhere(tool, name.runner):
+                    return self.failed(name, "lost", str(error))
+                return self._unreached(name, str(error))
             if report is None:
                 return self.failed(name, "not_started", "it was never begun")
             return await self._reported(name, report)
@@ -139,6 +142,16 @@ class ToolCaller:
             size=told.size,
             cleaned=told.cleaned,
             seconds=round(report.seconds, 3),
+        )
+
+    def _runs_elsewhere(self, tool: ToolSpec, runner: str) -> bool:
+        """Whether another runner is there for a call that may run beside itself.
+
+        What the former one brings counts no more, so nobody has to wait for its end.
+        """
+        place = self._outfit.agent.workspace
+        return tool.declared == "read_only" and (
+            self._parts.runners.choose(tool, place) not in (None, runner)
         )
 
     def _port(self, incarnation: str) -> RunnerPort:

@@ -1,7 +1,7 @@
 """Whoever waits for a session: told what happens, and when it is in vain."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from functools import partial
 from typing import Protocol
@@ -22,6 +22,7 @@ from cueline.events.session import SessionEvent
 from cueline.events.store import PresenceBoard
 from cueline.events.stream import shown
 
+Check = Callable[[], Awaitable[None]]
 Told = tuple[int, SessionEvent, SessionState]
 """A version, its fact, and the state by then."""
 
@@ -88,12 +89,27 @@ class Waiter:
             await self._check()
         async with aclosing(self._lookout.grows(followed.stream)) as growing:
             while not await self._rests():
-                await self._look_until(asyncio.ensure_future(anext(growing)))
+                await self._look_until(asyncio.ensure_future(anext(growing)), self._check)
                 async for told in told_by(followed):
                     yield told
 
-    async def _look_until(self, growing: asyncio.Future[None]) -> None:
-        """Return when there is more to read; raise where it would be waited for in vain."""
+    async def for_ever(self) -> AsyncGenerator[Told]:
+        """Read what has happened and what comes, whoever drives it.
+
+        Raises:
+            UnknownSessionError: nobody has asked for such a session.
+            SessionOwnedError: it was taken over from here in the middle of a call.
+        """
+        followed = self._followed
+        await check_asked_for(self._store, followed.stream)
+        async with aclosing(self._lookout.grows(followed.stream)) as growing:
+            while True:
+                await self._look_until(asyncio.ensure_future(anext(growing)), self._check_taken)
+                async for told in told_by(followed):
+                    yield told
+
+    async def _look_until(self, growing: asyncio.Future[None], check: Check) -> None:
+        """Return when there is more to read; raise what *check* raises, every now and then."""
         try:
             while not growing.done():
                 looking = asyncio.ensure_future(self._clock.sleep(LOOK_SECONDS))
@@ -102,7 +118,7 @@ class Waiter:
                 finally:
                     looking.cancel()
                 if not growing.done():
-                    await self._check()
+                    await check()
             growing.result()
         finally:
             growing.cancel()
@@ -113,15 +129,19 @@ class Waiter:
         stream, state = self._followed.stream, self._followed.state
         if (trouble := self._home.trouble(stream)) is not None:
             raise trouble
-        now = self._clock.now()
-        # Who cannot read the log or the board now looks again.
-        with suppress(LogUnavailableError):
-            taker = await taker_of(state, self._store, self._board, now, self._home.has)
-            if taker is not None:
-                raise SessionOwnedError(shown(stream), taker.machine, taker.pid)
-            idle = sleeps(state, now) and not await self._followed.unread()
+        await self._check_taken()
+        with suppress(LogUnavailableError):  # looked at again
+            idle = sleeps(state, self._clock.now()) and not await self._followed.unread()
             if (why := await self._vigil.why_left(idle=idle)) is not None:
                 raise SessionUndrivenError(shown(stream), why)
+
+    async def _check_taken(self) -> None:
+        """Raise where somebody took the session over, and waits for a call that is with us."""
+        state, now = self._followed.state, self._clock.now()
+        with suppress(LogUnavailableError):  # looked at again
+            taker = await taker_of(state, self._store, self._board, now, self._home.has)
+            if taker is not None:
+                raise SessionOwnedError(shown(state.stream), taker.machine, taker.pid)
 
     async def _rests(self) -> bool:
         """Whether only a person, or nobody, can make it go on."""

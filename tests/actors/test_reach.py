@@ -8,7 +8,13 @@ from cueline.actors.runner import CallName
 from cueline.actors.tool import Finding
 from cueline.errors import RunnerGoneError, StaleOrderError
 from cueline.events.inbox import MessageSent, ResumeAsked, StopAsked
-from cueline.events.session import SessionWaiting, ToolFailed, ToolInDoubt, ToolReconciled
+from cueline.events.session import (
+    SessionWaiting,
+    ToolFailed,
+    ToolInDoubt,
+    ToolReconciled,
+    ToolStarted,
+)
 from cueline.testing.fakes import Runners, asks_for, says, tool_spec
 from tests.actors.scene import SESSION, Scene, Valve, runner_on
 
@@ -85,6 +91,18 @@ async def test_a_call_whose_runner_cannot_be_reached_waits():
 
     assert "runner" == (await scene.last(SessionWaiting)).kind
     assert [] == await world.host.active()
+
+
+async def test_a_read_only_call_whose_runner_cannot_be_reached_runs_elsewhere():
+    valve = Valve()
+    scene = Scene([asks_for(("read", {})), says("done")], act=valve)
+
+    far, world = await unreachable(scene)
+
+    assert 2 == valve.began
+    assert [far.incarnation, world.name] == [
+        fact.runner for fact in await scene.outside.facts(SESSION) if isinstance(fact, ToolStarted)
+    ]
 
 
 async def test_it_is_in_doubt_only_after_the_removal_time():

@@ -7,7 +7,7 @@ import pytest
 from cueline.actors.collaborator import RUNNER_SECONDS
 from cueline.actors.followed import Followed
 from cueline.actors.lookout import Lookout
-from cueline.actors.owner import aside
+from cueline.actors.owner import LOOK_SECONDS, aside
 from cueline.actors.presence import SILENCE_SECONDS
 from cueline.actors.waiter import Waiter
 from cueline.errors import (
@@ -44,8 +44,11 @@ class Home:
 class Waiting:
     """Somebody who waits for the session of a scene."""
 
-    def __init__(self, scene, home=None, stream=SESSION, journal=None, lookout=None):
+    def __init__(
+        self, scene, home=None, stream=SESSION, journal=None, *, lookout=None, way="until_it_rests"
+    ):
         self.told = []
+        self._way = way
         outside = scene.outside
         journal = journal or outside.journal
         followed, lookout = Followed(stream, journal), lookout or Lookout(journal.store)
@@ -53,7 +56,7 @@ class Waiting:
         self.task = asyncio.create_task(self._wait(waiter))
 
     async def _wait(self, waiter):
-        async for version, fact, state in waiter.until_it_rests():
+        async for version, fact, state in getattr(waiter, self._way)():
             assert version == len(self.told) + 1
             self.told.append(fact.type)
             self.state = state
@@ -214,12 +217,14 @@ async def test_trouble_that_lasts_is_raised():
 
 
 # I5: whoever has the session now cannot ask after the call.
-async def test_who_was_taken_over_from_in_a_call_is_told_by_whom():
+@pytest.mark.parametrize("way", ["until_it_rests", "for_ever"])
+async def test_who_was_taken_over_from_in_a_call_is_told_by_whom(way):
     scene, world = await in_a_call()
     other = await living(scene, "other")
-    await scene.outside.store.acquire(SESSION, "other", seen_epoch=1)
-    waiting = Waiting(scene, Home(world.name, drives=True))
+    waiting = Waiting(scene, Home(world.name, drives=True), way=way)
     await scene.clock.settle()
+    await scene.outside.store.acquire(SESSION, "other", seen_epoch=1)
+    await scene.clock.advance(LOOK_SECONDS)
 
     with pytest.raises(SessionOwnedError, match=f"driven by process {other.pid} on "):
         await waiting.end()
