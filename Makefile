@@ -2,7 +2,7 @@
 # The peers that bench/ compares with are in .venv-bench, so that nothing else meets them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types check bench lock clean
+.PHONY: help setup demo test lint format types check bench torture lock clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -43,6 +43,10 @@ check: lint types test  ## what a change must pass
 
 bench: $(READY) $(BENCH_READY)  ## measure the promises of docs/performance.md
 	$(BIN)/python -m bench $(NAMES)
+
+torture: setup  ## kill sessions for SECONDS, drawn by SEED, and write it into docs/reliability.md
+	$(BIN)/python -m tests.torture --seconds $(or $(SECONDS),600) --seed $(or $(SEED),1) \
+	    --lanes $(or $(LANES),inline ray)
 
 lock:  ## resolve again, after a dependency changed in pyproject.toml (needs uv)
 	uv lock

@@ -50,3 +50,23 @@ def popen():
             return process
 
         yield popen
+
+
+@pytest.fixture
+def figures(request, record_property):
+    """Return what tells a figure to whoever runs the tests, at the end and on any worker."""
+    return lambda text: record_property("figure", f"{request.node.name}: {text}")
+
+
+def pytest_terminal_summary(terminalreporter):
+    figures = [
+        text
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        for name, text in getattr(report, "user_properties", [])
+        if name == "figure" and report.when == "call"
+    ]
+    if figures:
+        terminalreporter.section("figures")
+    for text in figures:
+        terminalreporter.line(text)

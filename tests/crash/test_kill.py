@@ -60,11 +60,9 @@ def assert_began_at_most_once(place, tools=story.UNDECLARED):
     assert len(starts) == len({start.key for start in starts})
 
 
-def test_there_are_points_enough():
+def test_there_are_points_enough(figures):
     events = EVENTS + 2 * story.EFFECTS
-    print(  # noqa: T201 - the issue asks for the number
-        f"\n{len(POINTS)} points to be killed at, {EVENTS} events to be cut after"
-    )
+    figures(f"{len(POINTS)} points to be killed at, {EVENTS} events to be cut after")
 
     assert len(POINTS) + EVENTS >= events
     assert len(POINTS) >= 70

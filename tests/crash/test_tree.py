@@ -13,7 +13,7 @@ from tests.crash.tree import BUDGET_STREAM, CAP, MOST, RATE, Tree, longest_wait
 
 # 000-003, 000-007, 000-019, 000-020, D7: "To be shown".
 @pytest.mark.parametrize("seed", [2, 3, 12])
-async def test_a_tree_keeps_to_its_budget_whoever_dies(seed):
+async def test_a_tree_keeps_to_its_budget_whoever_dies(seed, figures):
     tree = Tree(seed)
     await tree.start()
     await tree.run()
@@ -25,8 +25,8 @@ async def test_a_tree_keeps_to_its_budget_whoever_dies(seed):
     state = BUDGET.replay(budget)
     top = state.nodes["session-default/root"]
     ended = [s.status for s in tree.index.states.values() if s.finished]
-    print(  # noqa: T201 - what is to be shown
-        f"\nseed {seed}: overshoot {max(0, most - CAP)}, at most {most} of {CAP}; longest wait "
+    figures(
+        f"overshoot {max(0, most - CAP)}, at most {most} of {CAP}; longest wait "
         f"with room {longest} s; {tree.model.peak} in flight; {refusals['busy']} busy, "
         f"{refusals['exhausted']} exhausted; {len(ended)} ended; died: "
         f"{dict(tree.deaths)}, ledgers {dict(tree.place.ledger.deaths)}"
