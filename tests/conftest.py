@@ -4,6 +4,7 @@ No process that a test starts outlives it.
 """
 
 import subprocess
+from collections import Counter
 from contextlib import ExitStack
 
 import pytest
@@ -70,3 +71,7 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.section("figures")
     for text in figures:
         terminalreporter.line(text)
+    skipped = Counter(report.longrepr[2] for report in terminalreporter.stats.get("skipped", []))
+    if skipped:
+        reasons = ", ".join(f"{count} ({why})" for why, count in skipped.items())
+        terminalreporter.line(f"tests that were left out here: {reasons}".replace("Skipped: ", ""))
