@@ -88,13 +88,14 @@ class ModelCaller:
     def failed(
         self, effect: CallModel, kind: str, message: str, retry_after: float | None = None
     ) -> ModelFailed:
-        """Return that the attempt brought no answer."""
+        """Return that the attempt brought no answer; a vendor may repeat a part of the key."""
+        told = self._outfit.redactor.redact_parts(message)
         return self._outfit.clean(
             ModelFailed(
                 effect=effect.effect,
                 attempt=effect.attempt,
                 kind=kind,
-                message=message,
+                message=told,
                 failed_at=self._parts.clock.now(),
                 retry_after=retry_after,
             )

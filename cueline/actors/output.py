@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
-from cueline.events.clean import Redactor, clean
+from cueline.events.clean import CUT, Redactor, clean
 from cueline.events.store import BLOB_LIMIT
 
 CHARACTERS = 50_000
@@ -57,8 +57,14 @@ def _decoded(content: bytes, redactor: Redactor) -> tuple[str, bool]:
         text, replaced = content.decode(), False
     except UnicodeDecodeError:
         text, replaced = content.decode(errors="replace"), True
-    text, cleaned = clean(text, redactor)
+    text, cleaned = clean_text(text, redactor)
     return text, cleaned or replaced
+
+
+def clean_text(text: str, redactor: Redactor) -> tuple[str, bool]:
+    """Return *text* fit to be recorded, and whether more than the marks of cuts was taken out."""
+    kept, _ = clean(text, redactor)
+    return kept, kept != text.replace(CUT, "")
 
 
 def _capped(text: str, where: str) -> str:

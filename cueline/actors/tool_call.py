@@ -6,12 +6,11 @@ from typing import TypeVar
 
 from cueline.actors.collaborator import REACH_SECONDS, RUNNER_SECONDS, Collaborators
 from cueline.actors.outfit import Outfit
-from cueline.actors.output import CHARACTERS, told_of
+from cueline.actors.output import CHARACTERS, clean_text, told_of
 from cueline.actors.runner import CallName, RunnerPort, ToolReport, digest_of_order
 from cueline.actors.tool import ToolOrder
 from cueline.errors import FencedError, RunnerBusyError, RunnerGoneError, StaleOrderError
 from cueline.events.agent import ToolSpec
-from cueline.events.clean import clean
 from cueline.events.session import SessionWaiting, ToolFailed, ToolReconciled, ToolReturned
 
 POLL_SECONDS = 0.05
@@ -109,7 +108,7 @@ class ToolCaller:
         retry_after: float | None = None,
     ) -> ToolFailed:
         """Return that the attempt failed."""
-        text, cleaned = clean(message, self._outfit.redactor)
+        text, cleaned = clean_text(message, self._outfit.redactor)
         return ToolFailed(
             effect=_effect(name),
             attempt=name.attempt,

@@ -5,11 +5,9 @@ decides, so that live state and replay see the same bytes; the codec cleans
 again and refuses if anything would change (I11).
 """
 
-import base64
-import json
 import math
-import string
-from collections.abc import Hashable, Iterable, Iterator
+import re
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from operator import is_not
@@ -17,6 +15,8 @@ from types import NoneType
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, Secret, SecretStr
+
+from cueline.events.spelling import SQUEEZED_OUT, Spelling, spellings, squeezed
 
 REDACTED = "[redacted]"
 MAX_DEPTH = 64
@@ -27,11 +27,14 @@ TOO_LARGE = "[number too large]"
 _MARKS = (REDACTED, TOO_DEEP, TOO_LARGE)
 _HIGHEST = 2**63 - 1
 SHORTEST_SECRET = 8
+CUT = "\ufdd0"
+"""Set by a tool where it leaves something out: a secret may have been cut there in two.
+
+Unicode keeps this character for such uses; it is not recorded.
+"""
+_EDGE = 3
+"""So many characters at a cut may be a part of a secret, and are taken out; fewer tell nothing."""
 _ROUNDS = 8
-_UNRESERVED = (string.ascii_letters + string.digits + "-._").encode()
-_LEFT_ALONE = (b"", b"~", b"~/", b"~!'()*", b"*")
-"""What else the usual ways to quote for a URL leave as it is."""
-_FOR_HTML = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 _ALIKE = bytes.maketrans(b"123456789[", b"000000000{")
 """Each digit like a zero, each list like an object: all is found in one text."""
 _NUL, _LARGE = "\\u0000", "0" * len(str(2**63))
@@ -46,68 +49,94 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[SecretStr] = ()) -> None:
         known = {_fit(secret.get_secret_value().strip()) for secret in secrets}
-        found = {form for value in known if len(value) >= SHORTEST_SECRET for form in _forms(value)}
+        known = {value for value in known if len(value) >= SHORTEST_SECRET}
+        found = {each.text: each for value in known for each in spellings(value)}
         # What a mark of ours holds cannot be taken out by setting marks.
-        found = {form for form in found if not any(form in mark for mark in _MARKS)}
-        self._forms = Secret(tuple(sorted(found, key=lambda form: (-len(form), form))))
-        self._needles = Secret(tuple({*found, *map(_escaped, found)}))
+        kept = [each for text, each in found.items() if not any(text in mark for mark in _MARKS)]
+        kept.sort(key=lambda each: (-len(each.text), each.text))
+        self._values = Secret(known)
+        self._spellings: Secret[Sequence[Spelling]] = Secret(kept)
+        self._needles = Secret(tuple({each.needle for each in kept}))
 
     def redact(self, text: str) -> tuple[str, bool]:
-        """Return *text* without secrets, and whether there were any."""
-        if not self._holds(text):
+        """Return *text* without secrets and without marks of cuts, and whether it had any."""
+        if CUT not in text and not self.finds(text.encode(errors="replace")):
             return text, False
         clean = text
         # Setting a mark may, in theory, complete another secret beside it.
         for _ in range(_ROUNDS):
-            for form in self._forms.get_secret_value():
-                clean = clean.replace(form, REDACTED)
-            if not self._holds(clean):
-                return clean, True
+            before = clean
+            for pattern in self._suspected(before):
+                clean = pattern.sub(REDACTED, clean)
+            if CUT in clean:
+                clean = self._without_edges(clean)
+            if clean == before:
+                return (text, False) if clean == text else (clean, True)
         return REDACTED, True
 
-    def _holds(self, text: str) -> bool:
-        return any(map(text.__contains__, self._forms.get_secret_value()))
+    def redact_parts(self, text: str) -> str:
+        """Return *text* without secrets, and without any part of one as long as the shortest."""
+        clean, _ = self.redact(text)
+        hidden: set[int] = set()
+        for value in self._values.get_secret_value():
+            for first in range(len(value) - SHORTEST_SECRET + 1):
+                part = value[first : first + SHORTEST_SECRET]
+                for found in re.finditer(f"(?={re.escape(part)})", clean):
+                    hidden.update(range(found.start(), found.start() + SHORTEST_SECRET))
+        told = "".join("\0" if at in hidden else letter for at, letter in enumerate(clean))
+        return re.sub("\0+", REDACTED, told)
 
     def finds(self, content: bytes) -> bool:
         """Say whether *content*, text or JSON, may hold a secret; `False` is certain."""
         needles = self._needles.get_secret_value()
-        return bool(needles) and any(map(content.decode().__contains__, needles))
+        return bool(needles) and any(map(squeezed(content).__contains__, needles))
+
+    def _suspected(self, text: str) -> Iterator[re.Pattern[str]]:
+        inside = squeezed(text.encode(errors="replace"))
+        for each in self._spellings.get_secret_value():
+            if each.needle in inside:
+                yield each.pattern()
+
+    def _without_edges(self, text: str) -> str:
+        """Return *text* without its cuts, and without what may be a part of a secret beside one."""
+        needles = self._needles.get_secret_value()
+        mirrored = [needle[::-1] for needle in needles]
+        first, *others = text.split(CUT)
+        kept = [first]
+        for after in others:
+            kept[-1] = _without_end(kept[-1], needles)
+            kept.append(_without_end(after[::-1], mirrored, REDACTED[::-1])[::-1])
+        return "".join(kept)
 
 
-def _forms(secret: str) -> set[str]:
-    """Return *secret* as it is, and as base64, URLs and JSON (also JSON in JSON) spell it."""
-    found = {secret, *_in_base64(secret.encode())}
-    found.update([quoted for form in found for quoted in _in_urls(form)])
-    for _ in range(2):
-        found.update([spelt for form in found for spelt in _in_json(form)])
-    return found
+def cut(text: str, most: int) -> str:
+    """Return the beginning of *text*, at most so many characters, with the mark of a cut."""
+    return text if len(text) <= most else text[:most] + CUT
 
 
-def _in_base64(secret: bytes) -> Iterator[str]:
-    """Tell the characters that depend on *secret* alone, wherever it begins in what is encoded."""
-    for shift, first in ((0, 0), (1, 2), (2, 3)):
-        last = (shift + len(secret)) * 8 // 6
-        for encode in (base64.b64encode, base64.urlsafe_b64encode):
-            yield encode(bytes(shift) + secret).decode()[first:last]
+def _without_end(text: str, needles: Collection[str], mark: str = REDACTED) -> str:
+    """Return *text*, which was cut at its end, with a mark for the beginning of a secret there."""
+    whole = text.rstrip("\ufffd")  # a letter may have been cut in two as well
+    window = whole[-4 * max(map(len, needles), default=0) :]
+    inside = squeezed(window.encode(errors="replace"))
+    left = max((_overlap(inside, needle) for needle in needles), default=0)
+    if left < _EDGE:
+        return text
+    at = len(whole)
+    while left:
+        at -= 1
+        left -= whole[at] not in SQUEEZED_OUT
+    return whole[:at] + mark
 
 
-def _in_urls(text: str) -> Iterator[str]:
-    for left_alone in _LEFT_ALONE:
-        kept = _UNRESERVED + left_alone
-        for hexadecimal in ("%{:02X}", "%{:02x}"):
-            parts = (chr(b) if b in kept else hexadecimal.format(b) for b in text.encode())
-            quoted = "".join(parts)
-            yield from (quoted, quoted.replace("%20", "+"))
-
-
-def _in_json(text: str) -> Iterator[str]:
-    for spelt in (_escaped(text), json.dumps(text)[1:-1]):
-        yield from (spelt, spelt.replace("/", "\\/"), spelt.translate(_FOR_HTML))
-
-
-def _escaped(text: str) -> str:
-    """Return *text* as the log's own JSON spells it."""
-    return json.dumps(text, ensure_ascii=False)[1:-1]
+def _overlap(text: str, needle: str) -> int:
+    """Count the characters at the end of *text* with which *needle* begins."""
+    at = max(0, len(text) - len(needle) + 1)
+    while needle and (at := text.find(needle[0], at)) >= 0:
+        if needle.startswith(text[at:]):
+            return len(text) - at
+        at += 1
+    return 0
 
 
 def clean(value: T, redactor: Redactor) -> tuple[T, bool]:
@@ -144,6 +173,7 @@ def suspicious(payload: bytes, redactor: Redactor) -> bool:
         or "NaN" in text
         or "Infinity" in text
         or _LARGE in text
+        or CUT in text
         # `count` looks at each byte, `replace` jumps from one brace to the next.
         or len(alike) - len(alike.replace(b"{", b"")) > MAX_DEPTH
         or redactor.finds(payload)

@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from cueline.errors import ToolFailedError
 from cueline.events.agent import ToolSpec
+from cueline.events.clean import cut
 
 _VALIDATORS: dict[str, Draft202012Validator] = {}
 """By the digest of a tool, which stands for its schema."""
@@ -52,7 +53,7 @@ def _validator(spec: ToolSpec) -> Draft202012Validator:
 
 def _told(fault: ValidationError) -> str:
     place = "".join([f"[{p}]" if isinstance(p, int) else f".{p}" for p in fault.instance_path])
-    return f"${place}: {' or '.join(_reasons(fault))[:_LONGEST_FAULT]}"
+    return f"${place}: {cut(' or '.join(_reasons(fault)), _LONGEST_FAULT)}"
 
 
 def _reasons(fault: ValidationError) -> Iterator[str]:

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from cueline.actors.foreign import foreign
 from cueline.errors import ToolImportError
 from cueline.events.agent import ToolSpec
+from cueline.events.clean import cut
 from cueline.events.message import Estimate
 from cueline.tools.declaration import dollars
 from cueline.tools.result import said_by
@@ -34,7 +35,7 @@ async def estimate(
     except (asyncio.CancelledError, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001 - a bug of the tool's makes the cost unknown
-        return Estimate(problem=said_by(error)[:_LONGEST])
+        return Estimate(problem=cut(said_by(error), _LONGEST))
 
 
 async def _asked(spec: ToolSpec, arguments: Mapping[str, JsonValue]) -> Decimal:

@@ -12,6 +12,7 @@ from typing import Annotated, BinaryIO
 from pydantic import Field
 
 from cueline.errors import PathEscapeError, ToolFailedError
+from cueline.events.clean import CUT, cut
 from cueline.tools.folder import (
     Entry,
     failure,
@@ -58,8 +59,8 @@ def read_file(
         if is_binary(file):
             raise failure(path, f"is binary, {size:,} bytes; only text is read")
         taken, note = take(file, start_line, max_lines)
-    text = b"".join(taken).decode(errors="replace")
-    return f"{text}\n[{note}; the file has {size:,} bytes]" if note else text
+    text = f"{CUT if start_line > 1 else ''}{b''.join(taken).decode(errors='replace')}"
+    return f"{text}{CUT}\n[{note}; the file has {size:,} bytes]" if note else text
 
 
 @tool(idempotent=True, needs_workspace=True, paths=["path"], writes=("path", "content"))
@@ -251,10 +252,13 @@ def search(entry: Entry, wanted: re.Pattern[str], most: int) -> list[str] | None
         if os.fstat(descriptor).st_size > SEARCH_LIMIT or is_binary(file):
             return None
         lines: list[str] = []
+        before = 0
         for number, chunk in lines_of(file):
             text = chunk.decode(errors="replace").rstrip("\r\n")
             if wanted.search(text):
-                lines.append(f"{on_one_line(entry.path)}:{number}: {text[:LINE_LIMIT]}")
+                start = CUT if number == before else ""  # a part of a very long line
+                lines.append(f"{on_one_line(entry.path)}:{number}: {start}{cut(text, LINE_LIMIT)}")
                 if len(lines) == most:
                     break
+            before = number
         return lines

@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 from cueline.errors import ToolFailedError
+from cueline.events.clean import CUT
 from cueline.tools import guardian
 from cueline.tools.environment import scrubbed
 from cueline.tools.frame import CHUNK, SIZES, Head, pack
@@ -19,6 +20,7 @@ from cueline.tools.result import NOT_STARTED, said_by
 
 START_SECONDS = 60
 DEATH_SECONDS = 10
+COMPLAINT = 1000
 HEAD_LIMIT = 1 << 28
 BODY_LIMIT = 1 << 30
 
@@ -224,7 +226,8 @@ def launch(theirs: list[int], without: frozenset[str], memory_limit: int | None)
         start_new_session=True,
         check=False,
     )
-    return done.stderr.decode(errors="replace")[-1000:]
+    told = done.stderr.decode(errors="replace")
+    return told if len(told) <= COMPLAINT else CUT + told[-COMPLAINT:]
 
 
 def discard(starting: asyncio.Future[WorkerProcess]) -> None:

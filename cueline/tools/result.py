@@ -9,6 +9,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from cueline.actors.tool import Finding
 from cueline.errors import ToolFailedError
+from cueline.events.clean import CUT, cut
 from cueline.events.failure import SAID
 from cueline.tools.tool import OUTPUT_LIMIT, Output
 
@@ -31,7 +32,7 @@ def output_of(value: object) -> Output:
         return Output(content_of(value.content), value.truncated_from)
     content = content_of(value)
     if len(content) > OUTPUT_LIMIT:
-        return Output(content[:OUTPUT_LIMIT], len(content))
+        return Output(content[:OUTPUT_LIMIT] + CUT.encode(), len(content))
     return Output(content)
 
 
@@ -69,7 +70,9 @@ def finding_of(value: object) -> Finding:
         case (str() as outcome, output) if outcome in OUTCOMES:
             return Finding(cast("Outcome", outcome), content_of(output).decode(errors="replace"))
         case _:
-            message = f"reconcile returned {value!r:.200}, but not one of {', '.join(OUTCOMES)}"
+            message = (
+                f"reconcile returned {cut(repr(value), 200)}, but not one of {', '.join(OUTCOMES)}"
+            )
             raise ToolFailedError("tool_error", message)
 
 
@@ -116,7 +119,7 @@ def passing(error: Exception) -> ToolFailedError:
 def said_by(error: BaseException) -> str:
     """Return the name and the message of *error*, if it has one, and those of what is in it."""
     parts = causes(error) if isinstance(error, BaseExceptionGroup) else ()
-    return "\n".join(map(_said_by_one, (error, *parts)))[:MESSAGE_LIMIT]
+    return cut("\n".join(map(_said_by_one, (error, *parts))), MESSAGE_LIMIT)
 
 
 def _said_by_one(error: BaseException) -> str:
@@ -124,7 +127,7 @@ def _said_by_one(error: BaseException) -> str:
         message = str(error)
     except Exception:  # noqa: BLE001 - it is other people's code, too
         message = ""
-    return f"{type(error).__name__}: {message}".removesuffix(": ")[:MESSAGE_LIMIT]
+    return cut(f"{type(error).__name__}: {message}".removesuffix(": "), MESSAGE_LIMIT)
 
 
 def signal_name(number: int) -> str:

@@ -17,6 +17,7 @@ from typing import Annotated, NoReturn
 from pydantic import Field
 
 from cueline.errors import ToolFailedError
+from cueline.events.clean import CUT
 from cueline.tools.environment import scrubbed
 from cueline.tools.guardian import LINUX, SET_CHILD_SUBREAPER, guard, prctl, sweep, watch_children
 from cueline.tools.result import NOT_STARTED, SHORTAGES, signal_name
@@ -72,6 +73,8 @@ class Printed:
     def output(self, status: str) -> Output:
         """Return the whole, with *status* as its last line."""
         cut = self.size > len(self.kept)
+        if cut:
+            self.kept += CUT.encode()
         if self.kept and not self.kept.endswith(b"\n"):
             self.kept += b"\n"
         if cut:
@@ -83,7 +86,9 @@ class Printed:
         """Return the end of it, for a model that has to find out what happened."""
         if not self.kept:
             return "It printed nothing."
-        return f"The last it printed:\n{self.kept[-TOLD:].decode(errors='replace')}"
+        last = self.kept[-TOLD:].decode(errors="replace")
+        # What it had not printed yet is cut off as well.
+        return f"The last it printed:\n{CUT if len(self.kept) > TOLD else ''}{last}{CUT}"
 
 
 @contextmanager

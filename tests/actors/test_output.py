@@ -7,9 +7,9 @@ from pydantic import SecretStr
 
 from cueline.actors.output import CHARACTERS, told_of
 from cueline.errors import ProviderRefusedError, ToolFailedError
-from cueline.events.clean import Redactor
+from cueline.events.clean import REDACTED, Redactor
 from cueline.events.inbox import MessageSent
-from cueline.events.session import ToolFailed, ToolReturned
+from cueline.events.session import ModelFailed, ToolFailed, ToolReturned
 from cueline.testing.fakes import asks_for, says
 from tests.actors.scene import Scene
 
@@ -75,6 +75,15 @@ async def test_secrets_are_taken_out_before_anything_is_kept(size):
     assert told.cleaned
     assert CANARY not in told.text
     assert all(CANARY.encode() not in blob for blob in blobs)
+
+
+async def test_a_part_of_a_key_that_a_vendor_repeats_is_taken_out():
+    refused = ProviderRefusedError("auth", f"bad key {CANARY[:9]}…{CANARY[-4:]}")
+    scene = Scene([refused], secrets=[CANARY])
+
+    await scene.begin()
+
+    assert f"bad key {REDACTED}…{CANARY[-4:]}" == (await scene.last(ModelFailed)).message
 
 
 async def everything(scene):

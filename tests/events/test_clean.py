@@ -4,6 +4,7 @@ import base64
 import json
 import math
 import re
+import textwrap
 from contextlib import nullcontext
 from dataclasses import dataclass
 from urllib.parse import quote, quote_plus
@@ -15,7 +16,16 @@ from pydantic import SecretStr
 
 from cueline.errors import LeakError
 from cueline.events.agent import AgentSpec
-from cueline.events.clean import MAX_DEPTH, REDACTED, TOO_DEEP, Redactor, clean, clean_record
+from cueline.events.clean import (
+    CUT,
+    MAX_DEPTH,
+    REDACTED,
+    TOO_DEEP,
+    Redactor,
+    clean,
+    clean_record,
+    cut,
+)
 from cueline.events.codec import Codec
 from cueline.events.message import ToolCall, Usage
 from cueline.events.session import ModelReplied, SessionStarted, ToolReturned
@@ -49,6 +59,10 @@ def shifted(encoder, before):
     return encoder(before + CANARY.encode() + b"and so on").decode()
 
 
+def in_lines(text):
+    return "\n".join(textwrap.wrap(text, 8))
+
+
 FORMS = {
     "plain": CANARY,
     "json": json.dumps(CANARY),
@@ -67,6 +81,15 @@ FORMS = {
     "url-form": quote_plus(CANARY),
     "url-lower": re.sub("%..", lambda hexadecimal: hexadecimal[0].lower(), quote(CANARY, safe="")),
     "url-javascript": quote(CANARY, safe="~!'()*"),
+    "url-by-code": "".join(f"%{byte:02X}" for byte in CANARY.encode()),
+    "json-by-code": "".join(f"\\u{ord(letter):04x}" for letter in CANARY),
+    "json-in-json-in-json": json.dumps(json.dumps(json.dumps(CANARY))),
+    "base64-lines": in_lines(shifted(base64.b64encode, b"user:")),
+    "base64-lines-json": json.dumps({"data": in_lines(shifted(base64.b64encode, b"x"))}),
+    "base64-lines-indented": shifted(base64.b64encode, b"").replace("e", "e\r\n    "),
+    "hexadecimal": CANARY.encode().hex(),
+    "hexadecimal-upper": CANARY.encode().hex().upper(),
+    "hexadecimal-lines": in_lines(CANARY.encode().hex()),
 }
 each_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 
@@ -171,6 +194,53 @@ def test_a_secret_is_taken_out_of_the_name_of_who_did_it():
     draft = CODEC.encode(fact, actor=f"user:{CANARY}\0", occurred_us=1).draft
 
     assert f"user:{REDACTED}\ufffd" == draft.actor
+
+
+# The letters of a line break are left out where a text is searched quickly.
+@pytest.mark.parametrize(
+    "secret", ["nrnrnrnr", "corner-n\\r", "BEGIN\nkey\r\nEND", "a\tb\tc\td\te"]
+)
+def test_a_secret_with_line_breaks_and_their_letters_is_found(secret):
+    redactor = redactor_of([secret])
+
+    assert (f"a {REDACTED} b", True) == redactor.redact(f"a {secret} b")
+    assert (f'a "{REDACTED}" b', True) == redactor.redact(f"a {json.dumps(secret)} b")
+    assert ("a corer-r b", False) == redactor.redact("a corer-r b")
+
+
+@pytest.mark.parametrize("form", [FORMS["plain"], FORMS["url"], FORMS["hexadecimal-lines"]])
+def test_a_secret_that_is_cut_in_two_is_recorded_in_no_part(form):
+    for at in range(5, len(form) - 5):
+        text, changed = REDACTOR.redact(f"before {form[:at]}{CUT}[…]{CUT}{form[at:]} after")
+
+        assert (f"before {REDACTED}[…]{REDACTED} after", True) == (text, changed)
+        assert (text, False) == REDACTOR.redact(text)
+
+
+def test_a_text_without_a_secret_loses_nothing_at_a_cut():
+    fact = ToolReturned(effect="1.0", attempt=1, output=cut("x" * 9 + "sk and more", 11))
+
+    with pytest.raises(LeakError):
+        encode(fact, Codec())
+
+    assert "x" * 9 + "sk" == clean_record(fact, REDACTOR).output
+    assert "x" * 9 + "sk" == clean_record(fact, Redactor()).output
+
+
+def test_a_letter_that_was_cut_in_two_does_not_hide_the_secret_before_it():
+    assert (f"a {REDACTED}", True) == REDACTOR.redact(f'a sk-k3y/"\\+ \ufffd{CUT}')
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("bad key cd-efgh-ijkl!", f"bad key {REDACTED}!"),
+        ("bad key ab-cd-…-ijkl", "bad key ab-cd-…-ijkl"),
+        (f"bad key {'ab-cd-efgh-ijkl'} or cd-efgh-", f"bad key {REDACTED} or {REDACTED}"),
+    ],
+)
+def test_a_part_of_a_secret_is_taken_out_where_parts_are_looked_for(text, told):
+    assert told == redactor_of(["ab-cd-efgh-ijkl"]).redact_parts(text)
 
 
 SECRETS = st.lists(st.text(min_size=8, max_size=12), max_size=3)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cueline.errors import PathEscapeError, ToolFailedError
+from cueline.events.clean import CUT
 from cueline.tools.files import delete_file, list_files, read_file, search_files, write_file
 from cueline.tools.folder import DEPTH, walk
 
@@ -240,8 +241,8 @@ def test_a_long_file_is_read_in_parts(use, workspace):
     first = use(read_file, path="long")
     last = use(read_file, path="long", start_line=4999)
 
-    assert first.endswith("2000\n\n[go on with start_line=2001; the file has 23,893 bytes]")
-    assert "4999\n5000\n" == last
+    assert first.endswith(f"2000\n{CUT}\n[go on with start_line=2001; the file has 23,893 bytes]")
+    assert f"{CUT}4999\n5000\n" == last
 
 
 def test_a_huge_file_costs_no_more_than_what_is_returned(use, workspace):

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from cueline.errors import ToolFailedError
+from cueline.events.clean import CUT
 from cueline.testing.wait import wait_until
 from cueline.tools import shell
 from cueline.tools.environment import scrubbed
@@ -97,7 +98,8 @@ def test_nothing_survives_a_command_whose_time_is_up(run, monkeypatch):
     with pytest.raises(ToolFailedError, match="may have had effects") as failed:
         run(command, timeout_seconds=100)
 
-    assert [] == [pid for pid in map(int, failed.value.message.split()[-2:]) if lives(pid)]
+    told = failed.value.message.rstrip(CUT)
+    assert [] == [pid for pid in map(int, told.split()[-2:]) if lives(pid)]
 
 
 def lives(pid):
@@ -122,7 +124,7 @@ def test_a_command_that_takes_too_long_is_killed_and_its_output_told(run, monkey
         run("echo begun; tail -f /dev/null", timeout_seconds=100)
 
     assert "timeout" == failed.value.kind
-    assert failed.value.message.endswith("The last it printed:\nbegun\n")
+    assert failed.value.message.endswith(f"The last it printed:\nbegun\n{CUT}")
 
 
 def test_more_output_than_is_kept_is_counted(use):
@@ -130,7 +132,7 @@ def test_more_output_than_is_kept_is_counted(use):
 
     assert OUTPUT_LIMIT + 5 == output.truncated_from
     assert output.content.endswith(
-        b"\0\n[the first 104,857,600 of 104,857,605 bytes]\n[exit status 0]"
+        f"\0{CUT}\n[the first 104,857,600 of 104,857,605 bytes]\n[exit status 0]".encode()
     )
 
 

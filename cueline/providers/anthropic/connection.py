@@ -19,10 +19,10 @@ from anthropic import (
     Timeout,
 )
 from anthropic.types import RawMessageStreamEvent
-from pydantic import SecretStr
 
 from cueline.actors.model import ModelReply
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
+from cueline.events.clean import CUT, Redactor
 from cueline.providers.anthropic.conversation import Json
 from cueline.providers.anthropic.fault import Fault, fault_of, with_usage
 from cueline.providers.anthropic.model import Account
@@ -62,7 +62,7 @@ class Connection:
             # neither x-api-key nor the conversation.
             http_client=DefaultAsyncHttpxClient(follow_redirects=False),
         )
-        self._key = account.key
+        self._redactor = Redactor([account.key])
         self._calls = 0
         self._retired = False
 
@@ -101,8 +101,9 @@ class Connection:
         except FAILURES as error:
             fault = translation(error, model, patience)
             # An answer may repeat what it was asked, the key included.
-            hidden = self._key.get_secret_value() in f"{fault} {error}"
-            fault = without(self._key, fault) if hidden else fault
+            told = f"{fault} {error}"
+            hidden = told.replace(CUT, "") != self._redactor.redact_parts(told)
+            fault = without(self._redactor, fault) if hidden else fault
             raise fault from None if hidden else error
         finally:
             self._calls -= 1
@@ -209,9 +210,9 @@ def translation(error: Exception, model: str, patience: Patience) -> Fault:
             return ProviderUnavailableError("malformed_reply", what)
 
 
-def without(key: SecretStr, fault: Fault) -> Fault:
-    """Return *fault* with the key taken out of its message."""
-    message = fault.message.replace(key.get_secret_value(), "[key]")
+def without(redactor: Redactor, fault: Fault) -> Fault:
+    """Return *fault* with the key, and any part of it, taken out of its message."""
+    message = redactor.redact_parts(fault.message)
     if isinstance(fault, ProviderRefusedError):
         return ProviderRefusedError(fault.kind, message)
     return ProviderUnavailableError(fault.kind, message, fault.retry_after)

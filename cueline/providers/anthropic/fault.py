@@ -7,6 +7,7 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
+from cueline.events.clean import cut
 from cueline.events.failure import BY_STATUS, TRANSIENT
 
 Fault = ProviderUnavailableError | ProviderRefusedError
@@ -49,7 +50,7 @@ def fault_of(status: int, error_type: object, message: str, headers: Mapping[str
     kind = kind_of(status, known_type)
     if kind == "invalid_request" and TOO_LONG.search(message):
         kind = "context_too_long"
-    told = f"HTTP {status}, {known_type or 'no type'}: {message[:LONGEST_MESSAGE]}"
+    told = f"HTTP {status}, {known_type or 'no type'}: {cut(message, LONGEST_MESSAGE)}"
     if kind in TRANSIENT:
         return ProviderUnavailableError(kind, told, retry_after(headers))
     return ProviderRefusedError(kind, told)

@@ -1,0 +1,101 @@
+"""The ways in which a known secret is likely to turn up in a text.
+
+Theory of operation: to look for all of them in all that is recorded has to be
+quick. So a text is first squeezed, which leaves out whatever may stand between
+the characters of a spelling (backslashes, line breaks, also as JSON spells
+them), and searched for squeezed spellings. Only what is found there is looked
+for exactly.
+"""
+
+import base64
+import json
+import re
+import string
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_UNRESERVED = (string.ascii_letters + string.digits + "-._").encode()
+_PLAIN = set(_UNRESERVED.decode())
+_LEFT_ALONE = (b"", b"~", b"~/", b"~!'()*", b"*")
+"""What else the usual ways to quote for a URL leave as it is."""
+_FOR_HTML = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+_SQUEEZED_OUT = b"\\nr\n\r \t"
+"""The letters are those of a line break in JSON, in JSON that may be in JSON."""
+SQUEEZED_OUT = _SQUEEZED_OUT.decode()
+_BREAK = r"(?:(?:[\r\n]|\\+[rn])[ \t]*)*"
+
+
+class Spelling(NamedTuple):
+    """One way to spell a secret."""
+
+    text: str
+    broken: bool
+    """Whether it may be broken into lines."""
+    needle: str
+    """It is in a squeezed text wherever the spelling is in the text; perhaps elsewhere, too."""
+
+    def pattern(self) -> re.Pattern[str]:
+        """Return what finds it, also where JSON in JSON doubles the backslashes."""
+        parts = re.findall(r"\\+|[^\\]", self.text, re.DOTALL)
+        between = _BREAK if self.broken else ""
+        return re.compile(between.join(r"\\+" if p[0] == "\\" else re.escape(p) for p in parts))
+
+
+def squeezed(content: bytes) -> str:
+    """Return *content* without what may stand between the characters of a spelling."""
+    return content.translate(None, _SQUEEZED_OUT).decode()
+
+
+def spellings(secret: str) -> Iterator[Spelling]:
+    """Tell *secret* as it is, and as JSON, URLs, base64 and hexadecimal spell it.
+
+    Base64 and hexadecimal may be broken into lines.
+    """
+    encoded = {*_in_base64(secret.encode()), *_in_hexadecimal(secret.encode())}
+    told = dict.fromkeys(_by_code(secret), False)
+    for form in (secret, *encoded):
+        told |= dict.fromkeys(_quoted(form), form in encoded)
+    for text, broken in told.items():
+        yield Spelling(text, broken, squeezed(text.encode()))
+
+
+def _quoted(text: str) -> Iterator[str]:
+    yield text
+    if not _PLAIN.issuperset(text):
+        for quoted in (text, *_in_urls(text)):
+            yield from _in_json(quoted)
+
+
+def _in_base64(secret: bytes) -> Iterator[str]:
+    """Tell the characters that depend on *secret* alone, wherever it begins in what is encoded."""
+    for shift, first in ((0, 0), (1, 2), (2, 3)):
+        last = (shift + len(secret)) * 8 // 6
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            yield encode(bytes(shift) + secret).decode()[first:last]
+
+
+def _in_hexadecimal(secret: bytes) -> Iterator[str]:
+    yield from (secret.hex(), secret.hex().upper())
+
+
+def _in_urls(text: str) -> Iterator[str]:
+    for left_alone in _LEFT_ALONE:
+        kept = _UNRESERVED + left_alone
+        for hexadecimal in ("%{:02X}", "%{:02x}"):
+            parts = (chr(b) if b in kept else hexadecimal.format(b) for b in text.encode())
+            quoted = "".join(parts)
+            yield from (quoted, quoted.replace("%20", "+"))
+
+
+def _in_json(text: str) -> Iterator[str]:
+    for spelt in (json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]):
+        yield from (spelt, spelt.replace("/", "\\/"), spelt.translate(_FOR_HTML))
+
+
+def _by_code(secret: str) -> Iterator[str]:
+    """Tell it with each character as a number, which URLs and JSON also take."""
+    units = secret.encode("utf-16-be").hex(" ", 2).split()
+    for code in ("%{:02X}", "%{:02x}"):
+        yield "".join(code.format(b) for b in secret.encode())
+    for written in (units, [unit.upper() for unit in units]):
+        yield "".join(f"\\u{unit}" for unit in written)
