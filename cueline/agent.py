@@ -39,6 +39,7 @@ from cueline.events.agent import (
 )
 from cueline.events.number import Parameters
 from cueline.tools.catalogue import builtin_tools
+from cueline.tools.environment import CREDENTIAL
 from cueline.tools.tool import Tool, load
 
 _NAMES = TypeAdapter(tuple[str, ...])
@@ -62,6 +63,11 @@ class KeepsSecrets(Protocol):
     @property
     def secrets(self) -> tuple[str, ...]:
         """Names of environment variables."""
+        ...
+
+    @property
+    def environment(self) -> tuple[str, ...]:
+        """Names of those that its tools see."""
         ...
 
     @property
@@ -95,9 +101,10 @@ class Agent(BaseModel):
 
     `tools` are `Tool`s made by `@tool`, names of shipped tools, or
     `module:name`. `workspace` is the folder of its files. `secrets` names
-    environment variables whose values are never recorded (I11). All fields are
-    keys of the agent file, and mean what they mean there. A value that one
-    cannot have is pydantic's `ValidationError`.
+    environment variables whose values are never recorded (I11), `environment`
+    those that tools see though they look like credentials. All fields are keys
+    of the agent file, and mean what they mean there. A value that one cannot
+    have is pydantic's `ValidationError`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
@@ -119,6 +126,7 @@ class Agent(BaseModel):
     on_unknown_price: Literal["error", "assume", "ignore"] | None = None
     workspace: Path | None = None
     secrets: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
     base_url: str | None = None
     key_variable: str | None = None
 
@@ -164,6 +172,7 @@ class Agent(BaseModel):
             on_unknown_price=self.on_unknown_price,
             workspace=place,
             secrets=self.secrets,
+            environment=self.environment,
             base_url=self.base_url,
             key_variable=self.key_variable,
         )
@@ -297,7 +306,8 @@ def secret_names(agent: KeepsSecrets | None) -> set[str]:
         return set(ALWAYS_SECRET)
     keys = (agent.key_variable, *(other.key_variable for other in agent.fallback))
     urls = (url_variable(hook) for hook in agent.policy.hooks)
-    return {*ALWAYS_SECRET, *agent.secrets, *filter(None, (*keys, *urls))}
+    shown = filter(CREDENTIAL.fullmatch, agent.environment)
+    return {*ALWAYS_SECRET, *agent.secrets, *shown, *filter(None, (*keys, *urls))}
 
 
 def secret_values(names: Iterable[str], environ: Mapping[str, str]) -> list[SecretStr]:

@@ -153,6 +153,13 @@ def test_what_a_key_or_a_hook_needs_is_secret_without_being_named():
     )
 
 
+def test_a_credential_that_tools_see_is_secret_without_being_named():
+    agent = Agent(name="a", provider="p", model="m", environment=("GITHUB_TOKEN", "LANG"))
+
+    assert "GITHUB_TOKEN" in secret_names(agent.spec())
+    assert "LANG" not in secret_names(agent.spec())
+
+
 def test_an_agent_file_may_be_named_by_a_string(tmp_path):
     file = tmp_path / "agent.toml"
     file.write_text('name = "a"\nprovider = "anthropic"\nmodel = "claude"\n')

@@ -248,6 +248,7 @@ class Performer:
             workspace=agent.workspace,
             digest=call.digest,
             secrets=agent.secrets,
+            environment=agent.environment,
         )
 
     async def _given_up(self, effect: Effect | AskProbe, error: Exception) -> Facts:

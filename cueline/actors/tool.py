@@ -27,7 +27,9 @@ class ToolOrder(Struct, frozen=True, kw_only=True):
     digest: str
     """What was asked for and granted; the runner computes it again (I9)."""
     secrets: tuple[str, ...] = ()
-    """Names of environment variables that a tool never sees."""
+    """Names of environment variables that a tool does not see."""
+    environment: tuple[str, ...] = ()
+    """Names of those that it sees all the same, and though they look like credentials."""
 
 
 class ToolOutput(Struct, frozen=True):

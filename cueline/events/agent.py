@@ -311,6 +311,8 @@ class AgentSpec(Part):
     workspace: Workspace | None = None
     secrets: tuple[str, ...] = ()
     """Names of environment variables whose values are never recorded (I11)."""
+    environment: tuple[str, ...] = ()
+    """Names of those that its tools see, though they are secrets or look like credentials."""
     base_url: str | None = None
     """The provider's address, when it is not the vendor's own."""
     key_variable: str | None = None

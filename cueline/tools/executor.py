@@ -96,7 +96,7 @@ class ProcessToolExecutor:
         await self._pool.close()
 
     async def _in_worker(self, order: ToolOrder, verb: str) -> tuple[Head, bytes, float]:
-        async with self._pool.worker(order.secrets) as worker:
+        async with self._pool.worker(order.secrets, order.environment) as worker:
             began = time.perf_counter()
             try:
                 async with asyncio.timeout(order.tool.timeout_seconds):

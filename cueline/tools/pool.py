@@ -23,25 +23,31 @@ class WorkerPool:
         self._closed = False
 
     @asynccontextmanager
-    async def worker(self, secrets: Collection[str]) -> AsyncIterator[WorkerProcess]:
-        """Lend a worker that was started without *secrets*; one that has not answered is stopped.
+    async def worker(
+        self, secrets: Collection[str], passed: Collection[str]
+    ) -> AsyncIterator[WorkerProcess]:
+        """Lend a worker that was started without *secrets*, and with just what is *passed* on.
+
+        One that has not answered is stopped.
 
         Raises:
             ToolFailedError: there is none to be had; no tool has run.
         """
         async with self._slots:
-            worker = await self._take(frozenset(name for name in secrets if name in os.environ))
+            shown = frozenset(passed).intersection(os.environ)
+            hidden = frozenset(secrets).intersection(os.environ) - shown
+            worker = await self._take(hidden, shown)
             try:
                 yield worker
             finally:
                 await self._give_back(worker)
 
-    async def _take(self, secrets: frozenset[str]) -> WorkerProcess:
+    async def _take(self, hidden: frozenset[str], shown: frozenset[str]) -> WorkerProcess:
         for worker in reversed(self._idle):  # the one used last is the warmest
             if not worker.idle:
                 self._forget(worker)
                 worker.kill()
-            elif secrets <= worker.without:
+            elif hidden <= worker.without and shown == worker.passed:
                 self._idle.remove(worker)
                 return worker
         self._starting += 1
@@ -51,13 +57,13 @@ class WorkerPool:
                 other = self._idle[0]
                 self._forget(other)
                 await other.stop(0)
-            return await self._start(secrets)
+            return await self._start(hidden, shown)
         finally:
             self._starting -= 1
 
-    async def _start(self, secrets: frozenset[str]) -> WorkerProcess:
+    async def _start(self, hidden: frozenset[str], shown: frozenset[str]) -> WorkerProcess:
         self._refuse_when_closed()
-        worker = await WorkerProcess.start(secrets, self._memory_limit)
+        worker = await WorkerProcess.start(hidden, shown, self._memory_limit)
         try:
             self._refuse_when_closed()
         except ToolFailedError:

@@ -28,17 +28,22 @@ BODY_LIMIT = 1 << 30
 class WorkerProcess:
     """A worker and its guardian; they and all that they started die with this process."""
 
-    def __init__(self, without: frozenset[str], memory_limit: int | None) -> None:
+    def __init__(
+        self, without: frozenset[str], passed: frozenset[str], memory_limit: int | None
+    ) -> None:
         """Start both. This takes some milliseconds; see `start`."""
         self.without = without
         """The names that were kept from it beside those that no tool sees."""
+        self.passed = passed
+        """The names that it sees because they were passed on to it."""
         self._asked = False
         self.gone = asyncio.Event()
         """Set when nothing of it is left to be closed."""
         theirs, ours = pipes()
         self._control, self._requests, self._replies, self._status = ours
         try:
-            self._fault = launch(theirs, without, memory_limit)
+            environment = scrubbed(os.environ, without, passed)
+            self._fault = launch(theirs, environment, memory_limit)
         except BaseException:
             self.kill()
             raise
@@ -47,13 +52,17 @@ class WorkerProcess:
                 os.close(descriptor)
 
     @staticmethod
-    async def start(without: frozenset[str], memory_limit: int | None) -> "WorkerProcess":
+    async def start(
+        without: frozenset[str], passed: frozenset[str], memory_limit: int | None
+    ) -> "WorkerProcess":
         """Start a worker, and wait until it can be asked.
 
         Raises:
             ToolFailedError: it does not start; no tool has run.
         """
-        starting = asyncio.ensure_future(asyncio.to_thread(WorkerProcess, without, memory_limit))
+        starting = asyncio.ensure_future(
+            asyncio.to_thread(WorkerProcess, without, passed, memory_limit)
+        )
         try:
             worker = await asyncio.shield(starting)
         except asyncio.CancelledError:
@@ -200,7 +209,7 @@ def pipes() -> tuple[list[int], list[int]]:
     return [source for source, _ in downward] + [target for _, target in upward], ours
 
 
-def launch(theirs: list[int], without: frozenset[str], memory_limit: int | None) -> str:
+def launch(theirs: list[int], environment: Mapping[str, str], memory_limit: int | None) -> str:
     """Start a guardian, which starts a worker; return what it complained of.
 
     Never a fork of this process: it may be a worker of Ray, full of threads.
@@ -218,7 +227,7 @@ def launch(theirs: list[int], without: frozenset[str], memory_limit: int | None)
     # `-P` keeps the folder of that file from hiding other people's modules.
     done = subprocess.run(  # noqa: S603 - our own file
         [sys.executable, "-P", guardian.__file__, json.dumps(config)],
-        env=scrubbed(os.environ, without),
+        env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

@@ -18,7 +18,6 @@ from pydantic import Field
 
 from cueline.errors import ToolFailedError
 from cueline.events.clean import CUT
-from cueline.tools.environment import scrubbed
 from cueline.tools.guardian import LINUX, SET_CHILD_SUBREAPER, guard, prctl, sweep, watch_children
 from cueline.tools.result import NOT_STARTED, SHORTAGES, signal_name
 from cueline.tools.tool import OUTPUT_LIMIT, TIMEOUT_SECONDS, Output, ToolContext, tool
@@ -104,7 +103,6 @@ def started(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
             process = subprocess.Popen(  # noqa: S603 - to run what the model asks for is the purpose
                 [shell, "-c", command],
                 cwd=folder,
-                env=scrubbed(os.environ),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

@@ -14,7 +14,6 @@ from cueline.errors import ToolFailedError
 from cueline.events.clean import CUT
 from cueline.testing.wait import wait_until
 from cueline.tools import shell
-from cueline.tools.environment import scrubbed
 from cueline.tools.shell import run_command
 from cueline.tools.tool import OUTPUT_LIMIT
 
@@ -153,41 +152,6 @@ def test_a_workspace_that_is_not_there_is_told(run, workspace):
 
     with pytest.raises(ToolFailedError, match="the workspace is not there"):
         run("true")
-
-
-def test_a_command_sees_no_keys_and_nothing_of_the_cluster(run, monkeypatch):
-    for name in ("ANTHROPIC_API_KEY", "RAY_ADDRESS", "CUELINE_LOG", "OMP_NUM_THREADS"):
-        monkeypatch.setenv(name, "planted")
-
-    assert "planted" not in run("env")
-    assert os.environ["PATH"] in run("env")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "API_KEY",
-        "github_token",
-        "AWS_SECRET_ACCESS_KEY",
-        "CLIENT_SECRET",
-        "DB_PASSWORD",
-        "TOKEN",
-        "password",
-        "RAY_AUTH_TOKEN_PATH",
-        "CUELINE_LOG",
-        "PYTHONBREAKPOINT",
-        "OMP_NUM_THREADS",
-        "NAMED_BY_THE_AGENT",
-    ],
-)
-def test_what_no_tool_may_see_is_taken_out(name):
-    assert {"HOME": "h"} == scrubbed({name: "x", "HOME": "h"}, ["NAMED_BY_THE_AGENT"])
-
-
-def test_names_that_only_look_alike_stay():
-    innocent = {"KEYBOARD": "de", "XRAY_MODE": "on", "TOKENIZERS_PARALLELISM": "false"}
-
-    assert innocent == scrubbed(innocent)
 
 
 def test_the_model_is_told_that_a_command_is_not_confined():
