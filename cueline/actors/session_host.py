@@ -13,7 +13,13 @@ from cueline.actors.drive import Drive
 from cueline.actors.entity import Entity
 from cueline.actors.outfit import Outfits
 from cueline.actors.owner import aside
-from cueline.errors import CuelineError, FencedError, UnknownSessionError, WrongExpectedVersionError
+from cueline.errors import (
+    CorruptEventError,
+    CuelineError,
+    FencedError,
+    UnknownSessionError,
+    WrongExpectedVersionError,
+)
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import shown, sibling
 
@@ -173,7 +179,8 @@ class SessionHost:
         store = self._journal.store
         head = await store.head(stream)
         if head.owner == self.incarnation:
-            await store.acquire(stream, aside(self.incarnation), head.epoch)
+            with suppress(CorruptEventError):  # then nobody can acquire it
+                await store.acquire(stream, aside(self.incarnation), head.epoch)
 
     async def _is_tried_again(self, stream: str) -> bool:
         """Whether a session that was set aside has been told something: it may be mended now."""

@@ -17,6 +17,7 @@ from cueline.errors import CorruptEventError, LogUnavailableError
 if TYPE_CHECKING:
     from cueline.events.store import EventStore, PresenceBoard
     from cueline.projections.views import Views
+    from cueline.stores import SqliteStore
 
 T = TypeVar("T")
 TELL_SECONDS = 3.0
@@ -32,7 +33,7 @@ def run(work: Coroutine[object, object, T]) -> T:
 
 
 @asynccontextmanager
-async def looking(path: Path) -> AsyncIterator["EventStore"]:
+async def looking(path: Path) -> AsyncIterator["SqliteStore"]:
     """Open an existing log for reading only.
 
     Raises:

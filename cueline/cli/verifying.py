@@ -1,4 +1,4 @@
-"""Checks the whole log: positions, the chain of every stream, and the blobs they name."""
+"""Checks the whole log: positions, the chain and head of every stream, blobs and keys."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,8 @@ from cueline.cli.reading import journal_of
 from cueline.errors import CorruptEventError
 from cueline.events.chain import Chain
 from cueline.events.codec import blobs_named
-from cueline.events.store import EventStore, RecordedEvent
+from cueline.events.store import RecordedEvent
+from cueline.stores import SqliteStore
 
 
 class Bad(NamedTuple):
@@ -28,7 +29,7 @@ class Bad(NamedTuple):
 class Verifying:
     """One pass over the log; a stream with a bad row is not looked at any further."""
 
-    def __init__(self, store: EventStore) -> None:
+    def __init__(self, store: SqliteStore) -> None:
         self.events = 0
         self.bad: list[Bad] = []
         self._store = store
@@ -45,27 +46,15 @@ class Verifying:
         return len(self._chains) + len(self._broken - self._chains.keys())
 
     async def run(self) -> None:
-        """Check every event, then that no stream ends early."""
-        await self._read_on()
-        ends = [
-            (each, chain.version, await self._end(each)) for each, chain in self._chains.items()
-        ]
-        # What others appended meanwhile may count there, and has not been read.
-        await self._read_on()
-        for stream, read, appended in ends:
-            last = self._chains[stream].version
-            if stream not in self._broken and not read <= appended <= last:
-                reason = f"its last event is {last}, {appended} were appended"
-                self.bad.append(Bad(stream, last, 0, reason))
-
-    async def _end(self, stream: str) -> int:
-        return (await self._store.head(stream)).version
-
-    async def _read_on(self) -> None:
+        """Check every event, then what is kept beside them: no stream ends early."""
         while (hole := await self._read()) is not None:
             # Go on behind it: one bad row must not hide the others.
             self.bad.append(Bad(hole.stream, hole.version, hole.position, hole.reason))
             self._after = hole.position
+        for fault in self._store.faults():
+            if fault.stream not in self._broken:
+                self._broken.add(fault.stream)
+                self.bad.append(Bad(fault.stream, fault.version, fault.position, fault.reason))
 
     async def _read(self) -> CorruptEventError | None:
         """Check the events that follow, up to one that the store cannot give."""

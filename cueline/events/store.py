@@ -172,6 +172,7 @@ class EventStore(Protocol):
 
         Raises:
             FencedError: the epoch is not *seen_epoch* any more; look again.
+            CorruptEventError: what the log keeps of the stream does not fit its last event.
             UnknownOutcomeError: look at the head, which says whose the stream is.
             LogUnavailableError: it did not take place; mend the disk, ask again.
             LogLostError: the log is not where it was any more; stop.

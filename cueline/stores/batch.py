@@ -37,7 +37,7 @@ from cueline.events.store import (
     is_time,
 )
 from cueline.events.stream import check_stream
-from cueline.stores.tables import EventRow, First, StreamRow, Tables
+from cueline.stores.tables import EventRow, First, StreamRow, Tables, head_fault
 
 BLOB_REST = timedelta(hours=24)
 """A blob that nothing names is kept this long after it was put."""
@@ -114,6 +114,7 @@ class Batch:
         if stream.epoch != seen_epoch:
             raise FencedError(name, seen_epoch, stream.epoch)
         self._ensure(stream)
+        self._check_head(stream)
         stream.epoch += 1
         self.tables.own(stream.id, stream.epoch, owner)
         return stream.epoch
@@ -152,6 +153,13 @@ class Batch:
                 stream = StreamRow(0, name, NO_STREAM, 0, GENESIS)
             self._streams[name] = stream
         return stream
+
+    def _check_head(self, stream: StreamRow) -> None:
+        self.finish()  # its last event may be waiting in this batch
+        last = self.tables.last_event(stream.id)
+        if (fault := head_fault(stream, last)) is not None:
+            version, position = (stream.version, 0) if last is None else last[:2]
+            raise CorruptEventError(stream.name, version, position, fault)
 
     def _ensure(self, stream: StreamRow) -> None:
         if not stream.id:

@@ -21,7 +21,7 @@ from cueline.events.store import (
 )
 from cueline.events.stream import category_of
 from cueline.stores.batch import BLOB_REST, Batch, check_form, check_text
-from cueline.stores.tables import EventRow, First, StreamRow
+from cueline.stores.tables import EventRow, First, LastEvent, StreamRow
 from cueline.stores.waiting import Bell, take_turns
 
 
@@ -75,6 +75,11 @@ class MemoryTables:
     def find_all(self, names: Collection[str]) -> Sequence[StreamRow]:
         """See `Tables.find_all`."""
         return [row for row in map(self.find, names) if row is not None]
+
+    def last_event(self, stream: int) -> LastEvent | None:
+        """See `Tables.last_event`."""
+        events = self._by_id[stream].events[-1:]
+        return next((LastEvent(e.version, e.position, e.epoch, e.hash) for e in events), None)
 
     def create(self, name: str) -> int:
         """See `Tables.create`."""

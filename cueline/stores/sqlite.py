@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from cueline.clock import Clock
-from cueline.errors import BlobTooLargeError, MissingBlobError, StoreError
+from cueline.errors import BlobTooLargeError, CorruptEventError, MissingBlobError, StoreError
 from cueline.events.store import (
     BLOB_LIMIT,
     NO_STREAM,
@@ -177,6 +177,14 @@ class SqliteStore:
         if content is None:
             raise MissingBlobError("the log", blob)
         return content
+
+    def faults(self) -> list[CorruptEventError]:
+        """Return where heads, epochs and keys do not fit the events, as of one moment.
+
+        Raises:
+            LogUnavailableError: they cannot be read.
+        """
+        return self._reader.faults()
 
     async def collect_blobs(self, now: datetime) -> int:
         """Delete the blobs that nothing names and nobody put for a day; return how many."""

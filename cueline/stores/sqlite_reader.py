@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from cueline.errors import CorruptEventError, StoreError
 from cueline.events.store import Head, RecordedEvent
+from cueline.stores.sqlite_check import faults
 from cueline.stores.sqlite_error import is_damage
 from cueline.stores.sqlite_file import LogFile
 from cueline.stores.sqlite_library import sqlite_library
@@ -161,6 +162,13 @@ class SqliteReader:
         if not events:
             raise self._damaged(after, until)
         return LogPage(events, events[-1].position)
+
+    def faults(self) -> list[CorruptEventError]:
+        """Return where what is kept beside the events does not fit them."""
+        try:
+            return list(faults(self._db))
+        except sqlite_library().Error as error:
+            raise self._file.error(error) from error
 
     def close(self) -> None:
         """Let go of the file."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from cueline.events.store import GENESIS, RecordedEvent
 from cueline.events.stream import category_of
-from cueline.stores.tables import EventRow, First, StreamRow
+from cueline.stores.tables import EventRow, First, LastEvent, StreamRow
 
 _LAST = "SELECT position, recorded_us FROM events ORDER BY position DESC LIMIT 1"
 _FIND = "SELECT id, name, version, epoch, head_hash FROM streams WHERE name = ?"
@@ -15,6 +15,9 @@ _FIND = "SELECT id, name, version, epoch, head_hash FROM streams WHERE name = ?"
 _FIND_ALL = """
 SELECT s.id, s.name, s.version, s.epoch, s.head_hash
 FROM json_each(?) asked CROSS JOIN streams s ON s.name = asked.value
+"""
+_LAST_EVENT = """
+SELECT version, position, epoch, hash FROM events WHERE stream = ? ORDER BY version DESC LIMIT 1
 """
 _CREATE = "INSERT INTO streams (name, category, head_hash) VALUES (?, ?, ?)"
 _OWN = "UPDATE streams SET epoch = ?, owner = ? WHERE id = ?"
@@ -89,6 +92,11 @@ class SqliteTables:
         """See `Tables.find_all`."""
         asked = json.dumps(list(names))
         return [StreamRow(*row) for row in self._ask(_FIND_ALL, (asked,))]
+
+    def last_event(self, stream: int) -> LastEvent | None:
+        """See `Tables.last_event`."""
+        row = self._ask(_LAST_EVENT, (stream,)).fetchone()
+        return LastEvent(*row) if row else None
 
     def create(self, name: str) -> int:
         """See `Tables.create`."""

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from cueline.events.store import RecordedEvent
+from cueline.events.store import GENESIS, NO_STREAM, RecordedEvent
 
 EventRow = tuple[Any, ...]
 """The fields of a `RecordedEvent`, with its stream's id in place of the name."""
@@ -20,6 +20,30 @@ class StreamRow(Struct, eq=False):
     version: int
     epoch: int
     hash: bytes
+
+
+class LastEvent(NamedTuple):
+    """The newest event that a stream itself has."""
+
+    version: int
+    position: int
+    epoch: int
+    hash: bytes
+
+
+def head_fault(stream: StreamRow, last: LastEvent | None) -> str | None:
+    """Say what of the row of a stream does not fit its *last* event; None when all does.
+
+    The chain of hashes covers the events, and the next append believes this row.
+    """
+    version, epoch, head = (NO_STREAM, 0, GENESIS) if last is None else (last[0], *last[2:])
+    if stream.version != version:
+        return f"its last event is {version}, {stream.version} were appended"
+    if stream.hash != head:
+        return "the head of its stream is not the hash of this event"
+    if stream.epoch < epoch:
+        return f"the epoch of its stream is {stream.epoch}, and this event's is {epoch}"
+    return None
 
 
 class First(NamedTuple):
@@ -43,6 +67,10 @@ class Tables(Protocol):
 
     def find_all(self, names: Collection[str]) -> Sequence[StreamRow]:
         """Return those of these streams that are there."""
+        ...
+
+    def last_event(self, stream: int) -> LastEvent | None:
+        """Return the newest event of the stream itself, not of what it goes on from."""
         ...
 
     def create(self, name: str) -> int:

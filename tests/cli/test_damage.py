@@ -12,7 +12,7 @@ from cueline.events.inbox import StartAsked
 from cueline.events.journal import FactWrite
 from cueline.events.session import SessionCompleted, SessionStarted
 from cueline.events.store import ANY, Draft, Write
-from cueline.stores import MemoryStore
+from cueline.stores import SqliteStore
 from cueline.testing.clock import FakeClock
 from cueline.wiring import open_log
 
@@ -186,24 +186,50 @@ def test_a_cut_tail_is_noticed(finished):
     assert finished("audit", "verify").exit_code == 1
 
 
-class Busy(MemoryStore):
-    """A log to which somebody appends whenever it is asked how long a stream is."""
+def test_a_head_that_was_changed_is_named(finished):
+    finished.change("UPDATE streams SET head_hash = zeroblob(32) WHERE category = 'session'")
 
-    async def head(self, stream):
-        head = await super().head(stream)
+    done = finished("audit", "verify")
+
+    assert done.exit_code == 1
+    assert "session-default/one@" in done.stdout
+    assert "the head of its stream is not the hash of this event" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "change", ["head_hash = zeroblob(32)", "epoch = 0, owner = NULL", "version = version - 1"]
+)
+def test_nothing_is_appended_behind_a_head_that_was_changed(asking, change):
+    asking("approve", "one.1.0.1")
+    asking.change(f"UPDATE streams SET {change} WHERE category = 'session'")
+    before = asking.types("one")
+
+    done = asking("resume", "one", "--inline")
+
+    assert done.exit_code == 1
+    assert "hint: restore the log from a backup" in done.stderr
+    assert before == asking.types("one")
+
+
+class Busy(SqliteStore):
+    """A log to which somebody appends as soon as it was read to its end."""
+
+    async def read_all(self, after=0, categories=None, limit=None):
+        async for event in super().read_all(after, categories, limit):
+            yield event
         draft = Draft("PauseAsked", 1, b"{}", 0, "user")
-        await self.append([Write(stream, [draft], ANY)], key=f"{head.version}")
-        return await super().head(stream)
+        await self.append([Write("inbox-default/one", [draft], ANY)], key=f"{after}")
 
 
-async def test_what_is_appended_while_the_log_is_checked_is_no_damage():
-    store = Busy(FakeClock())
-    await store.head("inbox-default/one")
+async def test_what_is_appended_while_the_log_is_checked_is_no_damage(finished):
+    store = Busy.open(finished.log, FakeClock())
+    before = await store.last_position()
 
     checked = Verifying(store)
     await checked.run()
 
-    assert ([], 2) == (checked.bad, checked.events)
+    assert ([], before, before + 1) == (checked.bad, checked.events, await store.last_position())
+    await store.close()
 
 
 def test_a_long_result_that_is_gone_is_noticed(long_result):

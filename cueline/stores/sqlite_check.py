@@ -1,0 +1,59 @@
+"""Checks what the log's file keeps beside the events: heads, epochs and keys.
+
+The chain of hashes covers the events alone, and the next append believes the rest.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+
+from cueline.errors import CorruptEventError
+from cueline.stores.tables import LastEvent, StreamRow, head_fault
+
+_HEADS = """
+SELECT s.id, s.name, s.version, s.epoch, s.head_hash, s.owner,
+    e.version, e.position, e.epoch, e.hash
+FROM streams s LEFT JOIN events e
+ON e.stream = s.id AND e.version = (SELECT max(version) FROM events WHERE stream = s.id)
+"""
+_MISPLACED = """
+SELECT coalesce(s.name, '?'), first.version, appends.first
+FROM appends LEFT JOIN streams s ON s.id = appends.stream
+LEFT JOIN events first ON first.position = appends.first
+LEFT JOIN events last ON last.position = appends.first + appends.count - 1
+LEFT JOIN events next ON next.position = appends.first + appends.count
+WHERE (
+    first.stream = appends.stream AND first.seq = 0 AND last.seq = appends.count - 1
+    AND coalesce(next.seq, 0) = 0
+) IS NOT TRUE
+"""
+_KEYLESS = """
+SELECT s.name, e.version, e.position FROM events e JOIN streams s ON s.id = e.stream
+WHERE e.seq = 0 AND e.epoch = 0 AND e.position NOT IN (SELECT first FROM appends)
+"""
+
+
+def faults(db: sqlite3.Connection) -> Iterator[CorruptEventError]:
+    """Yield what does not fit, read in one transaction."""
+    db.execute("BEGIN")
+    try:
+        yield from _heads(db)
+        for stream, version, position in db.execute(_MISPLACED):
+            reason = "no append with a key begins, or ends, where its row says"
+            yield CorruptEventError(stream, version or 0, position, reason)
+        # Whoever has no epoch gives a key: without its row the append could be repeated.
+        for stream, version, position in db.execute(_KEYLESS):
+            yield CorruptEventError(stream, version, position, "the key of its append is missing")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+
+
+def _heads(db: sqlite3.Connection) -> Iterator[CorruptEventError]:
+    for id_, name, version, epoch, head, owner, *event in db.execute(_HEADS):
+        last = None if event[0] is None else LastEvent(*event)
+        fault = head_fault(StreamRow(id_, name, version, epoch, head), last)
+        if fault is None and (owner is None) != (epoch == 0):
+            fault = f"the epoch of its stream is {epoch}, and its owner is {owner}"
+        if fault is not None:
+            at, position = (version, 0) if last is None else last[:2]
+            yield CorruptEventError(name, at, position, fault)
