@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
@@ -38,8 +37,9 @@ from cueline.events.agent import (
     url_variable,
 )
 from cueline.events.number import Parameters
-from cueline.tools.catalogue import builtin_tools
+from cueline.tools.catalogue import shipped_tool
 from cueline.tools.environment import CREDENTIAL
+from cueline.tools.source import name_in_source
 from cueline.tools.tool import Tool, load
 
 _NAMES = TypeAdapter(tuple[str, ...])
@@ -148,10 +148,13 @@ class Agent(BaseModel):
         """Return what is recorded when a session starts: everything that decides how it runs.
 
         Raises:
-            ConfigError: a tool is not known, or cannot be recorded; or two have one name.
+            ConfigError: a tool is not known, or cannot be recorded; or two have one name; or the
+                policy cannot mean what it says.
             ToolImportError: a tool cannot be imported where it will run.
         """
         specs = self.tool_specs()
+        for key, reason in faults(self.policy, [tool.name for tool in specs]):
+            raise ConfigError(self.name, f"key 'policy.{key}': {reason}")
         place = None
         if self.workspace is not None:
             place = Workspace(machine=machine_name(), path=str(self.workspace.resolve()))
@@ -167,7 +170,7 @@ class Agent(BaseModel):
             breaker=self.breaker,
             tool_retry=self.tool_retry,
             fallback=self.fallback,
-            policy=self._policy(specs),
+            policy=self.whole_policy,
             prices=self.prices,
             on_unknown_price=self.on_unknown_price,
             workspace=place,
@@ -191,31 +194,29 @@ class Agent(BaseModel):
             raise ConfigError(self.name, f"key 'tools': two are called {min(twice)!r}")
         return tuple(self._as_set(_recorded(tool)) for tool in tools)
 
-    def _policy(self, tools: Sequence[ToolSpec]) -> Policy:
-        """Return the policy, with a limit of money also about costs where it does not say (C14).
+    def tool_names(self) -> dict[str, str | None]:
+        """Return what each tool of a file is called; no code runs for it, so some are not known.
 
         Raises:
-            ConfigError: it cannot mean what it says.
+            ConfigError: a tool is not known.
         """
-        policy = self.policy
-        if self.limits.max_cost is not None and "approval" not in policy.model_fields_set:
-            policy = policy.model_copy(update={"approval": (*policy.approval, "cost")})
-        for key, reason in faults(policy, tools):
-            raise ConfigError(self.name, f"key 'policy.{key}': {reason}")
-        return policy
+        written = [tool for tool in self.tools if isinstance(tool, str)]
+        return {
+            tool: name_in_source(tool) if ":" in tool else shipped_tool(tool, self.name).name
+            for tool in written
+        }
+
+    @property
+    def whole_policy(self) -> Policy:
+        """The policy, with a limit of money also about costs where it does not say (C14)."""
+        if self.limits.max_cost is None or "approval" in self.policy.model_fields_set:
+            return self.policy
+        return self.policy.model_copy(update={"approval": (*self.policy.approval, "cost")})
 
     def _tool(self, tool: Tool | str) -> Tool:
         if isinstance(tool, Tool):
             return tool
-        if ":" in tool:
-            return load(tool)
-        shipped = builtin_tools()
-        if tool not in shipped:
-            near = get_close_matches(tool, shipped, n=1)
-            guess = f": did you mean {near[0]!r}? Shipped" if near else "; shipped"
-            known = f"{guess} are {', '.join(sorted(shipped))}, others are module:name"
-            raise ConfigError(self.name, f"key 'tools': {tool!r} is unknown{known}")
-        return shipped[tool]
+        return load(tool) if ":" in tool else shipped_tool(tool, self.name)
 
     def _check_settings(self, names: set[str]) -> None:
         for name in self.tool_settings.keys() - names:

@@ -12,7 +12,7 @@ from cueline.cli.failure import Exit
 from cueline.cli.moment import moment
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.console.text import arguments, count, json_of, visible
-from cueline.errors import ConfigError, ToolImportError
+from cueline.errors import ConfigError
 
 if TYPE_CHECKING:
     from cueline.config.problem import Problem
@@ -98,7 +98,10 @@ def read_policy(file: Path) -> tuple["Policy", list["Problem"]]:
 
 
 def _policy_of_agent(table: dict[str, Any], file: Path) -> tuple["Policy", list["Problem"]]:
-    """Return the policy as it holds for its agent, and what is wrong with it for the tools."""
+    """Return the policy as it holds for its agent, and what is wrong with it for the tools.
+
+    A check runs no code of theirs; where a tool's name is known only by that, it says so.
+    """
     from cueline.agent import agent_in
     from cueline.config.problem import Problem
     from cueline.deciders.policy_fault import faults
@@ -106,12 +109,15 @@ def _policy_of_agent(table: dict[str, Any], file: Path) -> tuple["Policy", list[
 
     try:
         agent = agent_in(table, file).agent
-        named = faults(agent.policy, agent.tool_specs())
-        found = [Problem(f"policy.{key}", reason) for key, reason in named]
-        # With a limit of money it is about costs, too.
-        return (agent.policy if found else agent.spec().policy), found
-    except (ConfigError, ToolImportError) as error:
+        names = agent.tool_names()
+    except ConfigError as error:
         return Policy(), [Problem("", error.reason)]
+    if unknown := [tool for tool, name in names.items() if name is None]:
+        told = f"what these tools are called shows only when their code runs: {', '.join(unknown)}"
+        typer.echo(visible(f"{file}: {told}; `tools` of rules was not checked"), err=True)
+    known = None if unknown else [name for name in names.values() if name is not None]
+    found = [Problem(f"policy.{key}", reason) for key, reason in faults(agent.policy, known)]
+    return agent.whole_policy, found
 
 
 def _print_rules(file: Path, policy: "Policy") -> None:

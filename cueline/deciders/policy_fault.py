@@ -1,22 +1,22 @@
 """What is wrong with a policy though each value in it is fine."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 
 from cueline.deciders.pattern import fits_any
-from cueline.events.agent import Hook, Policy, Rule, ToolSpec
+from cueline.events.agent import Hook, Policy, Rule
 
 _URL = r"https?://[^/@\s]+(/\S*)?$|\$[A-Za-z_]\w*$"
 """Without a user or a password: what is written out is recorded."""
 _FITTED = ("tools", "tags", "phases", "paths", "commands", "may_grant")
 
 
-def faults(policy: Policy, tools: Sequence[ToolSpec] | None = None) -> Iterator[tuple[str, str]]:
+def faults(policy: Policy, tools: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
     """Name each key that cannot mean what it says, with the reason.
 
     Args:
         policy: what is looked at.
-        tools: of the agent it is for, where that is known.
+        tools: the names of those of the agent it is for, where they are known.
     """
     yield from _bands(policy)
     yield from _times(policy)
@@ -65,7 +65,7 @@ def _named(*groups: tuple[str, ...]) -> set[str] | None:
     return set.intersection(*named)
 
 
-def _of_rule(rule: Rule, tools: Sequence[ToolSpec] | None) -> Iterator[tuple[str, str]]:
+def _of_rule(rule: Rule, tools: Collection[str] | None) -> Iterator[tuple[str, str]]:
     if not rule.name.strip():
         yield "name", "it is empty; the name is what is recorded"
     for name in _FITTED:
@@ -78,7 +78,7 @@ def _of_rule(rule: Rule, tools: Sequence[ToolSpec] | None) -> Iterator[tuple[str
         if rule.answer != "ask" and name in rule.model_fields_set:
             yield name, f'it says who may allow it, and the answer is "{rule.answer}"'
     for pattern in rule.tools if tools is not None else ():
-        if not any(fits_any(tool.name, [pattern]) for tool in tools or ()):
+        if not any(fits_any(tool, [pattern]) for tool in tools or ()):
             yield "tools", f"no tool of the agent is called {pattern!r}"
 
 

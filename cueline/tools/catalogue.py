@@ -1,5 +1,8 @@
 """The tools that come with cueline."""
 
+from difflib import get_close_matches
+
+from cueline.errors import ConfigError
 from cueline.tools.files import delete_file, list_files, read_file, search_files, write_file
 from cueline.tools.shell import run_command
 from cueline.tools.tool import Tool
@@ -9,3 +12,18 @@ def builtin_tools() -> dict[str, Tool]:
     """Return them by the names that an agent's file calls them by."""
     tools = (read_file, write_file, list_files, search_files, delete_file, run_command)
     return {tool.name: tool for tool in tools}
+
+
+def shipped_tool(name: str, agent: str) -> Tool:
+    """Return the tool that the file of *agent* calls *name*.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    shipped = builtin_tools()
+    if name not in shipped:
+        near = get_close_matches(name, shipped, n=1)
+        guess = f": did you mean {near[0]!r}? Shipped" if near else "; shipped"
+        known = f"{guess} are {', '.join(sorted(shipped))}, others are module:name"
+        raise ConfigError(agent, f"key 'tools': {name!r} is unknown{known}")
+    return shipped[name]

@@ -160,6 +160,59 @@ def test_a_call_whose_own_arguments_are_empty_calls_is_judged_too(shell):
     assert ("deny", "plan", 1) == (plan["answer"], plan["tool"], plan["ran"])
 
 
+NAMED = """
+from pathlib import Path
+from cueline import tool
+
+Path("ran").touch()
+
+
+@tool(name="deploy")
+def release() -> str:
+    \"\"\"Release it.\"\"\"
+    return "released"
+
+
+by_hand = tool(name="by_hand")(release.function)
+"""
+RULES = """
+[[policy.rules]]
+name = "mine"
+answer = "ask"
+tools = ["deploy"]
+
+[[policy.rules]]
+name = "typo"
+answer = "ask"
+tools = ["release"]
+"""
+
+
+def test_a_check_knows_the_tools_of_a_file_and_runs_none_of_it(shell):
+    (shell.folder / "named.py").write_text(NAMED)
+    agent = shell.agent(shell.hello, tools=("named.py:release",), more=RULES)
+
+    (fault,) = shell.json("policy", "check", agent)
+    shell("policy", "backtest", agent)
+
+    assert ("policy.rules.1.tools", "no tool of the agent is called 'release'") == (
+        fault["key"],
+        fault["reason"],
+    )
+    assert not (shell.folder / "ran").exists()
+
+
+def test_a_check_says_of_which_tool_it_cannot_know_the_name(shell):
+    (shell.folder / "named.py").write_text(NAMED)
+    agent = shell.agent(shell.hello, tools=("named.py:by_hand",), more=RULES)
+
+    done = shell("policy", "check", agent)
+
+    assert 0 == done.exit_code
+    assert "called shows only when their code runs: " in done.stderr
+    assert "named.py:by_hand; `tools` of rules was not checked" in done.stderr
+
+
 def test_the_past_may_be_cut_short(strict):
     done = strict("policy", "backtest", "strict.toml", "--since", "2999-01-01")
 
