@@ -37,13 +37,18 @@ def torture(lane, folder, seed, seconds, sessions=NAMES):
     return tally
 
 
-def row(lane, seed, seconds, tally):
+def described():
+    """Return the version and the commit."""
+    command = ["git", "describe", "--always", "--dirty"]
+    commit = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return f"{version('cueline')} ({commit.strip()})"
+
+
+def row(what, lane, seed, seconds, tally):
     """Return the line of the page that tells of a lane."""
-    described = ["git", "describe", "--always", "--dirty"]
-    commit = subprocess.run(described, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     cells = [
         f"{datetime.now(UTC):%Y-%m-%d}",
-        f"{version('cueline')} ({commit.strip()})",
+        what,
         lane,
         f"{seed}, {seconds:.0f} s",
         f"{tally.kills.total()}: "
@@ -62,11 +67,11 @@ def main():
     parser.add_argument("--lanes", nargs="+", choices=LANES, default=list(LANES))
     asked = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="cueline-torture-"))
-    held = True
+    held, what = True, described()
     for lane in asked.lanes:
         began = time.monotonic()
         tally = torture(lane, folder, asked.seed, asked.seconds / len(asked.lanes))
-        line = row(lane, asked.seed, time.monotonic() - began, tally)
+        line = row(what, lane, asked.seed, time.monotonic() - began, tally)
         print(line, *tally.found, sep="\n")
         with PAGE.open("a") as page:
             page.write(f"{line}\n")
