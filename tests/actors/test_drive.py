@@ -18,7 +18,6 @@ from cueline.events.session import (
     MessageRefused,
     ModelFailed,
     SessionCompleted,
-    SessionFailed,
     SessionWaiting,
     ToolSkipped,
 )
@@ -243,13 +242,25 @@ async def test_a_model_that_cannot_be_made_waits_for_an_operator():
 async def test_what_nobody_can_mend_ends_this_session_alone():
     # 000-017, 000-049, C9
     refused = ProviderRefusedError("invalid_request", "the tools are not well formed")
-    scene = Scene({(1, 1): refused})
-
+    neighbour = Valve(says("done"))
+    replies = {(1, 1): neighbour}
+    scene = Scene(replies)
     world = await scene.begin()
 
-    failed = await scene.last(SessionFailed)
-    assert ("invalid_request", False) == (failed.kind, failed.recoverable)
+    replies[1, 1] = refused
+    broken = await scene.outside.start("broken", scene.agent)
+    await scene.clock.settle()
+    neighbour.opened.set()
+    await scene.clock.settle()
+
+    failed = (await scene.outside.facts(broken))[-1]
+    assert ("SessionFailed", "invalid_request", False) == (
+        failed.type,
+        failed.kind,
+        failed.recoverable,
+    )
     assert [] == world.troubles
+    assert (0, "SessionCompleted") == (neighbour.cancelled, (await scene.types())[-1])
 
 
 async def test_a_providers_bug_waits_for_an_operator_and_a_resume_tries_again():

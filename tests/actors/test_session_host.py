@@ -78,15 +78,18 @@ async def test_a_session_that_kills_its_host_three_times_waits_for_an_operator()
 
 
 async def test_a_bug_in_one_session_is_reported_and_leaves_its_neighbours_alone():
-    scene = Scene([says("done")])
+    neighbour = Valve(says("done"))
+    scene = Scene({(1, 1): neighbour})
     world = await scene.begin()
-    assert "SessionCompleted" == (await scene.types())[-1]
     world.host._outfits.take = None
     await scene.outside.start("broken", scene.agent)
+    await scene.clock.settle()
+    neighbour.opened.set()
     await scene.clock.settle()
 
     ((stream, error),) = world.troubles
     assert ("session-default/broken", True) == (stream, "TypeError" in str(error))
+    assert (0, "SessionCompleted") == (neighbour.cancelled, (await scene.types())[-1])
 
 
 async def test_what_is_reported_of_a_bug_holds_no_secret():

@@ -6,10 +6,11 @@ import pytest
 
 from cueline.deciders.prompt import GO_ON, Prompt, encode, opening_digest, result_of
 from cueline.events.message import ToolMessage
-from cueline.events.session import ModelRequested, ToolReconciled, ToolSkipped
+from cueline.events.session import ModelRequested, SessionTakenOver, ToolReconciled, ToolSkipped
 from cueline.testing.given import given
 from cueline.testing.session_example import (
     AGENT,
+    NOW,
     agent,
     asking,
     broken,
@@ -56,10 +57,15 @@ def test_what_was_not_requested_yet_is_not_in_the_prompt():
 
 
 def test_a_resumed_session_sends_the_same_bytes():
-    commands = [*up_to_reply("look"), running("1.0", "look"), returned("1.0"), asking(2)]
+    begun = [*up_to_reply("look"), running("1.0", "look")]
+    taken = SessionTakenOver(epoch=2, at=NOW)
 
-    assert prompt_of(*commands).messages == prompt_of(*commands).messages
-    assert prompt_of(*commands).digest == prompt_of(*commands).digest
+    undisturbed = prompt_of(*begun, returned("1.0"), asking(2))
+    again = [broken("1.0", "lost"), running("1.0", "look", 2), returned("1.0", attempt=2)]
+    resumed = prompt_of(*begun, taken, *again, asking(2), taken)
+
+    assert undisturbed.messages == resumed.messages
+    assert undisturbed.digest == resumed.digest
 
 
 def test_a_request_says_which_part_the_last_one_had():
