@@ -158,3 +158,24 @@ async def inline(
             yield here
         finally:
             await to_the_end(here.close())
+
+
+async def drive_to_end(log: Log, stream: str) -> None:
+    """Drive *stream*, which was asked to stop and which nobody drives, until it has ended.
+
+    Nothing starts in it any more, so that needs no key, tool, secret or workspace.
+
+    Raises:
+        CuelineError: it cannot be driven; the message says why.
+    """
+    troubles: list[CuelineError] = []
+
+    def hear(of: str, error: CuelineError) -> None:
+        if of == stream and not error.retryable:
+            troubles.append(error)
+
+    async with inline(log, scope={stream}, on_trouble=hear) as here:
+        await here.place([stream])
+        await here.host.settled(stream)
+    if troubles:
+        raise troubles[0]

@@ -15,6 +15,7 @@ from cueline.actors.owner import check_resume, owner_of
 from cueline.agent import Agent
 from cueline.config.place import DEFAULT_LOG
 from cueline.deciders.session import SESSION, session_of
+from cueline.deciders.session.unread import will_stop
 from cueline.environment import who
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.inbox import ResumeAsked, StartAsked
@@ -85,6 +86,11 @@ class Here:
     def has(self, incarnation: str | None) -> bool:
         """See `Home`."""
         return self.place.has(incarnation)
+
+    async def take_up(self, stream: str) -> None:
+        """See `Home`."""
+        self.scope.add(stream)
+        await self.place.place([stream])
 
 
 class Runtime:
@@ -177,12 +183,12 @@ class Runtime:
         ours = owner is not None and self._here.has(owner.incarnation)
         unread = [said for _, said in await unread_of(journal, state)]
         check_resume(state, unread, None if ours else owner)
-        check_recorded(agent if state.setup is None else state.agent, self._log.path)
+        if not will_stop(state, unread):  # nothing starts in one that ends
+            check_recorded(agent if state.setup is None else state.agent, self._log.path)
         # Though it may have been asked to stop, and refuse it: a host that has set it aside hears.
         self._here.tries_again(stream)
         await self._log.post(stream, ResumeAsked(), agent)
-        self._here.scope.add(stream)
-        await self._here.place.place([stream])
+        await self._here.take_up(stream)
         return session
 
     def session(self, id: str) -> Session:  # noqa: A002 - the word of the log

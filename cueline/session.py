@@ -11,6 +11,7 @@ from cueline.actors.fold import fold
 from cueline.actors.followed import Followed
 from cueline.actors.inbox import asked_agent, check_heard, unread_of
 from cueline.actors.lookout import Lookout
+from cueline.actors.owner import owner_of
 from cueline.actors.waiter import Home, Told, Waiter
 from cueline.clock import Clock
 from cueline.deciders.session import SESSION, SessionState, Status, session_of
@@ -171,12 +172,22 @@ class Session:
     async def stop(self, reason: str = "Session was manually stopped") -> None:
         """End it: tools get 5 s, are terminated, and killed 5 s later.
 
+        Who drives it is asked to; where nobody does, it has ended when this returns.
+
         Raises:
             UnknownSessionError: there is no such session; and what `send` raises of the log.
+            CuelineError: nobody drives it, and it cannot be driven here; the message says why.
         """
         state = await self._state()
-        if not state.finished and not will_stop(state, await self._unread(state)):
+        if state.finished:
+            return
+        if not will_stop(state, await self._unread(state)):
             await self._post(StopAsked(reason=reason))
+        store, now = self._journal.store, self._log.clock.now()
+        owner = await owner_of(store, self._log.board, self.stream, now)
+        if owner is None and not self._home.takes_up(self.stream):
+            await self._home.take_up(self.stream)
+            await self.result()
 
     async def approve(
         self,

@@ -51,6 +51,10 @@ class Home(Protocol):
         """Whether this is one of its own hosts."""
         ...
 
+    async def take_up(self, stream: str) -> None:
+        """Drive a session from now on."""
+        ...
+
 
 class Waiter:
     """Somebody who waits until a session rests. It drives nothing, and holds nothing up."""

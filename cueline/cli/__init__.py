@@ -29,6 +29,7 @@ from cueline.cli import (
     settings,
     show,
     status,
+    stop,
     tail,
     up,
 )
@@ -66,6 +67,7 @@ _GROUPS = (
     run,
     resume,
     message,
+    stop,
     listing,
     show,
     tail,

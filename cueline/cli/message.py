@@ -1,4 +1,4 @@
-"""`cueline send`, `pause` and `stop`: what is said to a session, through its inbox."""
+"""`cueline send` and `pause`: what is said to a session, through its inbox."""
 
 import json
 from collections.abc import AsyncIterator
@@ -44,21 +44,12 @@ Asking twice is asking once. `cueline resume` goes on.
 Example:
   cueline pause 7f3a
 """
-_STOP = """Ask a session to end. Tools get 5 s, are terminated, and killed 5 s later.
-
-Asking twice is asking once. If nothing runs, it ends when it is next driven.
-
-\b
-Example:
-  cueline stop 7f3a --reason "wrong folder"
-"""
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command("send", help=_SEND, short_help="Say something to a session.")(send)
     app.command("pause", help=_PAUSE, short_help="Ask a session to pause.")(pause)
-    app.command("stop", help=_STOP, short_help="Ask a session to end.")(stop)
 
 
 def send(
@@ -99,21 +90,6 @@ def pause(
     from cueline.events.inbox import PauseAsked
 
     raise typer.Exit(opened.run(tell(log, session, PauseAsked(), as_json=as_json)))
-
-
-def stop(
-    session: SessionArgument,
-    *,
-    reason: Annotated[
-        str, typer.Option(metavar="TEXT", help="Recorded, and shown.")
-    ] = "Session was manually stopped",
-    log: LogOption = DEFAULT_LOG,
-    as_json: JsonOption = False,
-) -> None:
-    """Ask for the end."""
-    from cueline.events.inbox import StopAsked
-
-    raise typer.Exit(opened.run(tell(log, session, StopAsked(reason=reason), as_json=as_json)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,20 +168,15 @@ async def tell(path: Path, name: str, message: "InboxMessage", *, as_json: bool)
     from cueline.actors.inbox import check_heard
     from cueline.cli.running import is_taken_up, way_to_resume, when_it_counts
     from cueline.errors import SessionFinishedError
-    from cueline.events.inbox import StopAsked
     from cueline.events.stream import shown
 
     async with addressed(path, name) as to:
         id = shown(to.stream)  # noqa: A001 - the word of the log
-        ends = isinstance(message, StopAsked)
-        if not ends:
-            check_heard(to.state, to.unread, message, to.agent)
+        check_heard(to.state, to.unread, message, to.agent)
         said = _already(to, message)
-        if said is None:
-            counts = await say(to, message)
-            if not counts and not ends:
-                why = f"it ended before it could read that: {to.state.status}"
-                raise SessionFinishedError(id, why)
+        if said is None and not await say(to, message):
+            why = f"it ended before it could read that: {to.state.status}"
+            raise SessionFinishedError(id, why)
         driven = to.state.finished or await is_taken_up(to.log, to.stream)
         note = said or _what_happens(message)
         way = await way_to_resume(path, to.log.store, to.stream)
@@ -242,13 +213,8 @@ async def say(to: Addressed, message: "InboxMessage") -> bool:
 def _already(to: Addressed, message: "InboxMessage") -> str | None:
     """Say why there is nothing to record; None when there is."""
     from cueline.deciders.session import DRIVEN
-    from cueline.events.inbox import PauseAsked, StopAsked
+    from cueline.events.inbox import PauseAsked
 
-    if isinstance(message, StopAsked):
-        if to.state.finished:
-            return f"it has ended already: {to.state.status}"
-        if to.stopping:
-            return "it was asked to stop before"
     if isinstance(message, PauseAsked) and to.paused:
         if to.state.hold is None:
             return "it was asked to pause before"
@@ -265,4 +231,4 @@ def _what_happens(message: "InboxMessage") -> str:
         return f"sent as a {message.lane}"
     if message.type == "RaiseAsked":
         return "asked for more"
-    return "asked to pause" if message.type == "PauseAsked" else "asked to stop"
+    return "asked to pause"

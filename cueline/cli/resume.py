@@ -69,8 +69,11 @@ async def _resume(wish: "Wish") -> Exit:
     async with addressed(wish.log, wish.id) as to:
         owner = await owner_of(to.log.store, to.log.board, to.stream, to.log.clock.now())
         check_resume(to.state, to.unread, owner)
-        check_recorded(to.agent, wish.log)
-        if to.attached:  # any other was started where people answer from elsewhere (D36)
+        if not to.stopping:  # nothing starts in one that ends, and nobody is asked
+            check_recorded(to.agent, wish.log)
+        if (
+            to.attached and not to.stopping
+        ):  # any other was started where people answer from elsewhere (D36)
             check_channel(to.agent, wish)
         # A question that is not over is answered, not gone on after.
         rested = rests(to.state, to.log.clock.now())

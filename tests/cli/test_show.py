@@ -5,6 +5,7 @@ import signal
 
 from cueline.console.screen import Screen
 from cueline.environment import who
+from tests.cli.test_stopping import asked_to_stop
 
 
 def test_a_session_is_shown_whole(finished):
@@ -77,7 +78,7 @@ def test_what_was_said_to_a_session_that_nobody_drives_is_shown(asking):
 
 
 def test_a_session_that_was_asked_to_end_is_not_told_to_be_answered(asking):
-    asking("stop", "one", "--reason", "too late")
+    asked_to_stop(asking, "too late")
 
     shown = asking("show", "one").stdout
 

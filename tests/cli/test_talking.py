@@ -170,33 +170,6 @@ def test_no_secret_of_the_agent_gets_in_by_a_message(shell, monkeypatch):
     assert b"oolong" not in shell.log.read_bytes()
 
 
-def test_stopping_is_asked_once(asking):
-    first = asking("stop", "one")
-    again = asking("stop", "one")
-    ended = asking("resume", "one", "--inline")
-    after = asking("stop", "one")
-
-    assert "one: asked to stop; nothing drives it now" in first.stdout
-    assert "one: it was asked to stop before; nothing drives it now" in again.stdout
-    assert ended.exit_code == 1
-    assert "refused" not in ended.stdout
-    assert "one: it has ended already: stopped\n" == after.stdout
-    assert {0} == {done.exit_code for done in (first, again, after)}
-
-
-@pytest.mark.parametrize(
-    "words",
-    [("send", "one", "More"), ("pause", "one"), ("approve", "one.1.0.1"), ("deny", "one.1.0.1")],
-)
-def test_a_session_that_was_asked_to_stop_takes_no_more_messages(asking, words):
-    asking("stop", "one")
-
-    done = asking(*words)
-
-    assert done.exit_code == 2
-    assert "one: it was asked to stop, and takes no more messages" in done.stderr
-
-
 def test_pausing_is_asked_once(asking):
     first, again = asking("pause", "one"), asking("pause", "one")
 

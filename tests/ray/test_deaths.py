@@ -53,7 +53,7 @@ async def test_a_person_is_asked_when_the_outcome_of_a_call_is_unknown(on_cluste
         await world.kill("runner")
         async for fact in world.session.events():
             if fact.type == "ApprovalRequested":
-                await world.session.approve(fact)
+                await world.session.approve(fact, resolution="happened")
                 break
         result = await world.result()
 

@@ -43,11 +43,12 @@ async def test_a_session_that_has_ended_takes_no_wishes_but_to_be_stopped(runtim
     assert ["StartAsked"] == inbox
 
 
-async def test_who_is_asked_to_stop_before_it_has_read_so_is_asked_once(runtime, log):
+async def test_a_session_that_nobody_drives_has_ended_when_it_was_stopped(runtime, log):
     await ask(log)
     async with runtime() as here:
         session = here.session("one")
         await session.stop("Enough.")
+        assert "SessionStopped" == [fact.type async for fact in session.events()][-1]
         await session.stop("I said enough.")
 
     asked = [fact async for _, fact in log.journal().read("inbox-default/one")][1:]
