@@ -170,7 +170,7 @@ class Drive:
     async def _news(self, brought: Sequence[SessionEvent] = ()) -> list[SessionEvent]:
         """Return the messages that came, up to one that has to wait for the gate."""
         outfit = self._known().outfit
-        messages = await self._mailbox.read(self._hand.asks, brought)
+        messages = await self._mailbox.read(self._hand.asks, brought, outfit.redactor)
         return [outfit.clean(message) for message in messages]
 
     def _late(self, moment: datetime | None) -> list[SessionEvent]:
@@ -199,7 +199,7 @@ class Drive:
         if not self._draining:
             started += gear.starter.start(steps)
         over = gear.performer.to_forget(facts, steps.state)
-        await self._entity.record(steps)
+        await self._entity.record(steps, self._mailbox.soiled)
         for name in over:
             runner = self._parts.runners.find(name.runner)
             if runner is not None:

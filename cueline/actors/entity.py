@@ -17,7 +17,7 @@ the prompt is folded beside it from the same facts. There is no recovery code:
 a crash is an entity that was dropped, and the next one asks `due`.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from typing import TypeVar, cast
 
@@ -36,6 +36,7 @@ from cueline.events.codec import not_emptied
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.session import SessionEvent
 from cueline.events.store import NO_STREAM
+from cueline.events.stream import sibling
 
 Answer = TypeVar("Answer")
 
@@ -125,8 +126,10 @@ class Entity:
             )
             self.state = replace(self.state, setup=setup)
 
-    async def record(self, steps: Steps) -> None:
+    async def record(self, steps: Steps, soiled: Collection[int] = ()) -> None:
         """Append *steps* and make their state the state.
+
+        Messages that are *soiled* are emptied by the append that tells them cleaned (I11).
 
         Raises:
             FencedError: somebody else owns the session now; drop it.
@@ -141,6 +144,11 @@ class Entity:
             epoch=self.epoch,
             after=self._after,
             actor=author_of,
+            empties=[
+                (sibling(self.stream, "inbox"), version)
+                for version in soiled
+                if self.state.inbox_seen < version <= steps.state.inbox_seen
+            ],
         )
         writes = [write]
         if steps.state.finished and not self.state.finished:

@@ -17,6 +17,7 @@ from cueline.deciders.session.budget import budget_of, path_of
 from cueline.deciders.session.call import digest_of
 from cueline.deciders.session.limit import refusal
 from cueline.errors import CuelineError
+from cueline.events.clean import Redactor, clean
 from cueline.events.codec import Emptied
 from cueline.events.fact import Fact
 from cueline.events.inbox import DecisionGiven, InboxMessage, MessageSent, RaiseAsked, ResumeAsked
@@ -42,6 +43,7 @@ class Mailbox:
         "held_up",
         "news",
         "read_at",
+        "soiled",
     )
 
     def __init__(self, entity: Entity, parts: Collaborators) -> None:
@@ -57,13 +59,18 @@ class Mailbox:
         """When it was last read to its end."""
         self.held_up = False
         """Whether something in it could not be read, or handed over, yet."""
+        self.soiled: list[int] = []
+        """Which messages held a secret: they are emptied once they are read."""
         self.again_at: datetime | None = None
         """When the log, gate or ledger, which did not answer, is tried again."""
 
     async def read(
-        self, asks: Callable[[str], bool], brought: Sequence[SessionEvent] = ()
+        self,
+        asks: Callable[[str], bool],
+        brought: Sequence[SessionEvent],
+        redactor: Redactor,
     ) -> list[MessageReceived]:
-        """Return what nobody has read yet, decisions with what the gate made of them.
+        """Return what nobody has read yet, cleaned, decisions with what the gate made of them.
 
         Not those on an effect that is being asked about (*asks*): the session
         would learn of the answer before the question. Nor a resume that came when
@@ -82,11 +89,14 @@ class Mailbox:
                 if isinstance(said, ResumeAsked) and self._ends_first(recorded, brought):
                     self.news = True
                     break
-                message = await self._received(recorded, said, asks)
+                kept, soiled = clean(_message(said), redactor)
+                message = await self._received(recorded, kept, asks)
                 if message is None:
                     self.news = self.held_up = True
                     return received
                 received.append(message)
+                if soiled:
+                    self.soiled.append(recorded.version)
         except CuelineError as error:
             if not error.retryable:
                 raise
@@ -109,10 +119,9 @@ class Mailbox:
         return bool(over) and not state.poisoned
 
     async def _received(
-        self, recorded: RecordedEvent, said: Fact | Emptied, asks: Callable[[str], bool]
+        self, recorded: RecordedEvent, message: InboxMessage, asks: Callable[[str], bool]
     ) -> MessageReceived | None:
         """Return a message as the session takes it; None if it cannot be taken yet."""
-        message = ERASED if isinstance(said, Emptied) else cast("InboxMessage", said)
         at = from_us(recorded.recorded_us)
         name = f"{self._inbox}@{recorded.version}"
         answer = None
@@ -165,6 +174,10 @@ class Mailbox:
         if message.edit is not None and call is not None:
             digest = digest_of(state, call.effect, call.tool, message.edit)
         return vote_of(message, name, at, digest)
+
+
+def _message(said: Fact | Emptied) -> InboxMessage:
+    return ERASED if isinstance(said, Emptied) else cast("InboxMessage", said)
 
 
 def _is_of(session: str, approval: str) -> bool:

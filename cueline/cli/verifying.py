@@ -1,12 +1,15 @@
 """Checks the whole log: positions, the chain and head of every stream, blobs and keys."""
 
+from contextlib import suppress
 from typing import NamedTuple
 
 from cueline.cli.reading import journal_of
-from cueline.errors import CorruptEventError
+from cueline.errors import CorruptEventError, CuelineError
 from cueline.events.chain import Chain
 from cueline.events.codec import blobs_named
+from cueline.events.session import MessageReceived, MessageRefused
 from cueline.events.store import RecordedEvent
+from cueline.events.stream import category_of, sibling
 from cueline.stores import SqliteStore
 
 
@@ -76,7 +79,7 @@ class Verifying:
             if chain is None:
                 chain = self._chains[event.stream] = await self._beginning(event)
             chain.check(event)
-            if event.payload is None:
+            if event.payload is None and not await self._was_read(event):
                 self._note_emptied(event)
             for blob in blobs_named(event):
                 await self._journal.get_blob(event, blob)
@@ -90,6 +93,21 @@ class Verifying:
         ):
             return Chain(before.version, before.hash)
         return Chain()
+
+    async def _was_read(self, event: RecordedEvent) -> bool:
+        """Whether *event* is a message that a fact of its session tells: such a one may be emptied.
+
+        A host does so that cleans what it reads (I11). The wish for the session is not told again.
+        """
+        if category_of(event.stream) != "inbox" or event.version == 1:
+            return False
+        with suppress(CuelineError):  # it is told of the session
+            async for _, fact in self._journal.read(sibling(event.stream, "session")):
+                match fact:
+                    case MessageReceived(inbox_version=read) | MessageRefused(inbox_version=read):
+                        if read == event.version:
+                            return True
+        return False
 
     def _note_emptied(self, event: RecordedEvent) -> None:
         """Tell the first event of a stream that was emptied; its chain goes on all the same."""

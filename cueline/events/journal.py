@@ -40,6 +40,8 @@ class FactWrite(Struct, frozen=True):
     """Who: `user`, `agent`, `runner` or `system`, perhaps with `:name`; or who, fact by fact."""
     correlation_id: str | None = None
     causation_id: str | None = None
+    empties: Sequence[tuple[str, int]] = ()
+    """See `Write.empties`."""
 
 
 class Journal:
@@ -146,7 +148,9 @@ class Journal:
                 )
                 drafts.append(encoded.draft)
                 blobs.update(encoded.blobs)
-        return Write(write.stream, drafts, write.expected_version, write.epoch, write.after)
+        return Write(
+            write.stream, drafts, write.expected_version, write.epoch, write.after, write.empties
+        )
 
     async def told(self, recorded: RecordedEvent) -> Fact | Emptied | Unreadable:
         """Return the fact of *recorded*, or why it cannot be read."""

@@ -133,6 +133,11 @@ class Write(Struct, frozen=True):
     epoch: int | None = None
     after: tuple[str, int] | None = None
     """On a stream's first append: the stream and version that it forks from."""
+    empties: Sequence[tuple[str, int]] = ()
+    """Events, by stream and version, whose payloads go with this append: it says what they said.
+
+    A blob that only they name goes, too.
+    """
 
 
 class Appended(Struct, frozen=True):

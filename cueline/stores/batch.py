@@ -219,7 +219,14 @@ class Batch:
                 seq += 1
             self._moved.add(stream)
             versions.append(stream.version)
+            if write.empties:
+                self._empty(write.empties)
         return Appended(tuple(versions), self._position, self._recorded_us)
+
+    def _empty(self, events: Sequence[tuple[str, int]]) -> None:
+        self.finish()  # they, and who else names their blobs, may be waiting in this batch
+        for name, version in events:
+            self.tables.empty(self._stream(name).id, version)
 
     def _branch(self, stream: StreamRow, name: str, version: int) -> None:
         parent = self._stream(name)

@@ -55,8 +55,8 @@ class MemoryTables:
         self.log: list[RecordedEvent] = []
         self.blobs: dict[str, tuple[bytes, int]] = {}
         """By hash: the content, and when it was put."""
-        self.named: set[str] = set()
-        """The blobs that an event names."""
+        self.named: dict[int, list[str]] = {}
+        """By the position of an event: the blobs that it names."""
         self._by_id: dict[int, _Stream] = {}
         self._appends: dict[tuple[int, str], First] = {}
 
@@ -144,7 +144,22 @@ class MemoryTables:
             event = RecordedEvent(kept.name, *fields)
             kept.events.append(event)
             self.log.append(event)
-        self.named.update(blob for blob, _ in blobs)
+        for blob, position in blobs:
+            self.named.setdefault(position, []).append(blob)
+
+    def empty(self, stream: int, version: int) -> None:
+        """See `Tables.empty`."""
+        kept = self._by_id[stream]
+        event = kept.events[version - kept.base - 1]
+        emptied = event._replace(payload=None, salt=None)
+        kept.events[version - kept.base - 1] = self.log[event.position - 1] = emptied
+        for blob in self.named.pop(event.position, []):
+            if not self.names(blob):
+                self.blobs.pop(blob, None)
+
+    def names(self, blob: str) -> bool:
+        """Tell whether an event names the blob."""
+        return any(blob in blobs for blobs in self.named.values())
 
 
 class MemoryStore:
@@ -246,7 +261,7 @@ class MemoryStore:
         gone = [
             blob
             for blob, (_, put_us) in self._tables.blobs.items()
-            if put_us <= rested and blob not in self._tables.named
+            if put_us <= rested and not self._tables.names(blob)
         ]
         for blob in gone:
             del self._tables.blobs[blob]

@@ -40,6 +40,12 @@ _HAS_BLOB = "SELECT 1 FROM blobs WHERE hash = ?"
 _REFER = "INSERT INTO blob_refs (hash, position) VALUES (?, ?)"
 _PUT = "INSERT INTO blobs (hash, content, put_us) VALUES (?, ?, ?)"
 _RENEW = "UPDATE blobs SET put_us = ? WHERE hash = ?"
+_EMPTY = (
+    "UPDATE events SET payload = NULL, salt = NULL WHERE stream = ? AND version = ? "
+    "RETURNING position"
+)
+_UNREFER = "DELETE FROM blob_refs WHERE position = ? RETURNING hash"
+_DROP = "DELETE FROM blobs WHERE hash = ?1 AND ?1 NOT IN (SELECT hash FROM blob_refs)"
 _COLLECT = "DELETE FROM blobs WHERE put_us <= ? AND hash NOT IN (SELECT hash FROM blob_refs)"
 # No text is equal to the number 0, which stands for NULL: see `_bound`.
 _INSERT = """
@@ -154,6 +160,14 @@ class SqliteTables:
         if blobs:
             self._ask_many(_REFER, blobs)
         self._ask_many(_MOVE, [(row.version, bytearray(row.hash), row.id) for row in moved])
+
+    def empty(self, stream: int, version: int) -> None:
+        """See `Tables.empty`; what was there is overwritten in the file."""
+        self._ask("PRAGMA secure_delete = ON")
+        position = self._ask(_EMPTY, (stream, version)).fetchone()
+        for blob in self._ask(_UNREFER, position).fetchall():
+            self._ask(_DROP, blob)
+        self._ask("PRAGMA secure_delete = OFF")
 
     def put_blob(self, blob: str, content: bytes, put_us: int) -> None:
         """Keep a blob, or renew its time."""

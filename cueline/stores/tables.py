@@ -109,6 +109,10 @@ class Tables(Protocol):
         """Tell whether the blob is there."""
         ...
 
+    def empty(self, stream: int, version: int) -> None:
+        """Empty the payload of an event, and delete the blobs that it alone names."""
+        ...
+
     def write(
         self,
         events: Sequence[EventRow],

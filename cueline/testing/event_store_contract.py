@@ -10,6 +10,7 @@ from cueline.clock import Clock
 from cueline.events.store import EventStore
 from cueline.testing.event_store_appends import AppendContract
 from cueline.testing.event_store_blobs import BlobContract
+from cueline.testing.event_store_emptying import EmptyingContract
 from cueline.testing.event_store_epochs import EpochContract
 from cueline.testing.event_store_example import SetClock
 from cueline.testing.event_store_forks import ForkContract
@@ -18,7 +19,13 @@ from cueline.testing.event_store_reads import ReadContract
 
 
 class EventStoreContract(
-    AppendContract, KeyContract, EpochContract, ReadContract, ForkContract, BlobContract
+    AppendContract,
+    KeyContract,
+    EpochContract,
+    ReadContract,
+    ForkContract,
+    BlobContract,
+    EmptyingContract,
 ):
     """Every rule of `cueline.events.store`, as a test."""
 

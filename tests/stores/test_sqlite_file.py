@@ -264,3 +264,17 @@ async def test_a_strange_name_is_a_name(tmp_path):
     await make(tmp_path / "größer #1?mode=ro%20" / "log.db")
 
     assert (tmp_path / "größer #1?mode=ro%20" / "log.db").stat().st_size > 0
+
+
+async def test_what_was_emptied_is_in_the_file_no_more(path):
+    said, long = b"c4nary-of-ada " * 200, b"c4nary-of-bob " * 9_000
+    store = SqliteStore.open(path, SetClock())
+    blob = await store.put_blob(long)
+    await store.append([Write(INBOX, [fact(said, blobs=(blob,)), *facts(3)], ANY)], "k")
+    epoch = await store.acquire(SESSION, "host-a", 0)
+
+    await store.append([Write(SESSION, facts(1), 0, epoch, empties=[(INBOX, 1)])], None)
+    await store.close()
+
+    assert [path] == list(path.parent.iterdir())
+    assert 0 == path.read_bytes().count(b"c4nary")
