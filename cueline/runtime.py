@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from cueline.actors.background import Trouble, told_of_trouble
+from cueline.actors.breaker_reset import reset_breaker
 from cueline.actors.family import Parents
 from cueline.actors.fold import fold
 from cueline.actors.inbox import asked_agent, new_id, unread_of
@@ -190,6 +191,23 @@ class Runtime:
         await self._log.post(stream, ResumeAsked(), agent)
         await self._here.take_up(stream)
         return session
+
+    async def reset_breaker(self, name: str, by: str | None = None) -> bool:
+        """Have calls go out again that a breaker keeps back.
+
+        Args:
+            name: of the breaker, as `cueline breakers` shows it.
+            by: who resets it; the login of this process, where nobody is named.
+
+        Returns:
+            Whether it was anything but closed.
+
+        Raises:
+            RejectedError: there is no such breaker.
+            LogUnavailableError: the log cannot be used; do what the message says.
+        """
+        by = who() if by is None else by
+        return await reset_breaker(self._log.journal(), name, by, self._log.clock.now())
 
     def session(self, id: str) -> Session:  # noqa: A002 - the word of the log
         """Return the session of that id, or stream, to look at or to send messages to.

@@ -135,19 +135,19 @@ class Breakers:
         for stream in list(self._known):
             await self._read(stream)
 
-    def admission(self, guard: Guard, key: str) -> Admission:
+    def admission(self, guard: Guard, key: str, *, early: bool = False) -> Admission:
         """Say whether the call *key* may go out now, by what is known here."""
         now = self._clock.now()
         for stream in guard.streams:
             state = self._known.get(stream, _UNKNOWN).state
-            admitted = admission(state, key, now, guard.policy)
+            admitted = admission(state, key, now, guard.policy, early=early)
             if admitted.answer != "go":
                 return admitted
         return admitted
 
-    async def probe(self, guard: Guard, key: str) -> None:
+    async def probe(self, guard: Guard, key: str, *, early: bool = False) -> None:
         """Try to get the probe for the call *key*; `admission` says whose it is then."""
-        await self._record(guard.dependency, Probe(key, self._clock.now()))
+        await self._record(guard.dependency, Probe(key, self._clock.now(), early))
 
     async def well(self, guard: Guard, key: str) -> None:
         """Learn that the call *key* was answered."""

@@ -28,6 +28,8 @@ class AskProbe(Struct, frozen=True):
 
     effect: str
     guard: Guard
+    early: bool = False
+    """Before its time, for a person resumed."""
 
 
 class Guards:
@@ -56,11 +58,12 @@ class Guards:
         guard = self.before(effect, state)
         if guard is None:
             return None
-        admission = self._breakers.admission(guard, self._key(effect.effect))
+        early = _is_early(effect, state)
+        admission = self._breakers.admission(guard, self._key(effect.effect), early=early)
         if admission.answer == "go":
             return None
         if admission.answer == "probe":
-            return AskProbe(effect.effect, guard)
+            return AskProbe(effect.effect, guard, early)
         return SessionWaiting(
             kind="breaker",
             why=f"{guard.shown} {admission.why}",
@@ -79,7 +82,7 @@ class Guards:
 
     async def probe(self, asked: AskProbe) -> Sequence[SessionEvent]:
         """Try to get the probe; whoever asks next sees whose it is, so there is nothing to tell."""
-        await self._breakers.probe(asked.guard, self._key(asked.effect))
+        await self._breakers.probe(asked.guard, self._key(asked.effect), early=asked.early)
         return ()
 
     async def hear(self, guard: Guard, outcome: SessionEvent) -> None:
@@ -134,3 +137,11 @@ class Guards:
 
     def _key(self, effect: str) -> str:
         return f"{self._stream}/{effect}"
+
+
+def _is_early(effect: CallModel | Reserve | RunTool, state: SessionState) -> bool:
+    """Whether a person wants *effect* to be tried now."""
+    if isinstance(effect, RunTool):
+        call = state.call(effect.effect)
+        return call is not None and call.early
+    return state.turn.model is not None and state.turn.model.early

@@ -1,9 +1,9 @@
-"""`cueline breakers`: which models and tools are left alone, and until when."""
+"""`cueline breakers`: which models and tools are left alone; and having them tried again."""
 
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,7 @@ from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.console.text import date_time, duration, json_of, visible
+from cueline.environment import who
 
 if TYPE_CHECKING:
     from cueline.projections.breaker import Breaker
@@ -24,20 +25,62 @@ _HELP = """List the models, accounts and tools whose calls failed, and which are
 Examples:
   cueline breakers
   cueline breakers --json
+  cueline breakers reset anthropic.3f9a01c2.claude-opus-4-6
+"""
+_RESET = """Have calls go out again that a breaker keeps back.
+
+What was counted is forgotten, and a wait that the provider asked for is over.
+Who did that is recorded. Sessions that wait go on where somebody drives them.
+To try one session only, resume it: it makes the probe at once.
+
+\b
+Example:
+  cueline breakers reset anthropic.3f9a01c2.claude-opus-4-6
 """
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("breakers", help=_HELP, short_help="List what is left alone, and until when.")(
-        breakers
-    )
+    """Add the commands."""
+    short = "List what is left alone, and until when."
+    group = typer.Typer(help=_HELP, short_help=short, invoke_without_command=True)
+    group.callback()(breakers)
+    group.command("reset", help=_RESET, short_help="Have calls go out again.")(reset)
+    app.add_typer(group, name="breakers")
 
 
-def breakers(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
+def breakers(
+    ctx: typer.Context, *, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False
+) -> None:
     """List breakers."""
-    opened.run(_list(log, as_json=as_json))
-    raise typer.Exit(Exit.DONE)
+    if ctx.invoked_subcommand is None:
+        opened.run(_list(log, as_json=as_json))
+        raise typer.Exit(Exit.DONE)
+
+
+def reset(
+    name: Annotated[
+        str, typer.Argument(help="The breaker, as `cueline breakers` names it.", metavar="BREAKER")
+    ],
+    *,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """Reset one."""
+    raise typer.Exit(opened.run(_reset(log, name, as_json=as_json)))
+
+
+async def _reset(path: Path, name: str, *, as_json: bool) -> Exit:
+    from cueline.actors.breaker_reset import reset_breaker
+    from cueline.wiring import open_log
+
+    async with open_log(path, must_exist=True) as log:
+        was_reset = await reset_breaker(log.journal(), name, who(), log.clock.now())
+    if as_json:
+        typer.echo(json_of({"id": name, "reset": was_reset, "by": who()}))
+    else:
+        done = "reset; calls go out again" if was_reset else "it is closed, and keeps nothing back"
+        typer.echo(f"{visible(name)}: {done}")
+    return Exit.DONE
 
 
 async def _list(log: Path, *, as_json: bool) -> None:

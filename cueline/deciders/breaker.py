@@ -90,9 +90,18 @@ class Probe(Struct, frozen=True):
 
     key: str
     at: datetime
+    early: bool = False
+    """A person wants it to go out before its time."""
 
 
-BreakerCommand = Fail | Succeed | Hold | Probe
+class Reset(Struct, frozen=True):
+    """A person wants calls to go out again, whatever is known."""
+
+    at: datetime
+    by: str
+
+
+BreakerCommand = Fail | Succeed | Hold | Probe | Reset
 
 
 def decide(command: BreakerCommand, state: BreakerState) -> list[BreakerEvent]:
@@ -106,11 +115,15 @@ def decide(command: BreakerCommand, state: BreakerState) -> list[BreakerEvent]:
             until = at + timedelta(seconds=min(seconds, LONGEST_WAIT_SECONDS))
             longer = until > at and (state.held_until is None or until > state.held_until)
             return [BreakerHeld(at=at, until=until, kind=kind)] if longer else []
-        case Probe(key=key, at=at):
-            if admission(state, key, at).answer != "probe":
+        case Probe(key=key, at=at, early=early):
+            if admission(state, key, at, early=early).answer != "probe":
                 return []
             until = at + timedelta(seconds=PROBE_SECONDS)
             return [BreakerHalfOpened(at=at, probe=key, until=until)]
+        case Reset(at=at, by=by):
+            held = state.held_until is not None and state.held_until > at
+            closed = state.phase == "closed" and not state.failures and not held
+            return [] if closed else [BreakerClosed(at=at, by=by)]
         case _:
             assert_never(command)
 
@@ -185,8 +198,8 @@ def evolve(state: BreakerState, event: BreakerEvent) -> BreakerState:
             return replace(state, held_until=until, kind=kind)
         case BreakerHalfOpened(at=at, probe=probe, until=until):
             return replace(state, phase="half_open", since=at, until=until, probe=probe)
-        case BreakerClosed(at=at):
-            return BreakerState(since=at, held_until=state.held_until)
+        case BreakerClosed(at=at, by=by):
+            return BreakerState(since=at, held_until=None if by else state.held_until)
         case _:
             assert_never(event)
 
@@ -206,15 +219,23 @@ _PROBE = Admission("probe")
 
 
 def admission(
-    state: BreakerState, key: str, now: datetime, policy: BreakerPolicy = _DEFAULTS
+    state: BreakerState,
+    key: str,
+    now: datetime,
+    policy: BreakerPolicy = _DEFAULTS,
+    *,
+    early: bool = False,
 ) -> Admission:
-    """Say whether the call *key* may go out at *now*, by what is known."""
+    """Say whether the call *key* may go out at *now*, by what is known.
+
+    With *early* a person wants the probe of an open breaker before its time.
+    """
     if state.held_until is not None and state.held_until > now:
         return Admission("wait", state.held_until, f"asks to be left alone ({state.kind})")
     if state.phase == "closed" or _probes(state, key):
         return GO
     assert state.until is not None, "what is not closed has a time"
-    if state.until <= now:
+    if state.until <= now or (early and state.phase == "open"):
         return _PROBE
     if state.phase == "half_open":
         # The probe may fail long before it would count as lost: look again by then.

@@ -57,10 +57,12 @@ class BreakerHalfOpened(Fact):
 
 
 class BreakerClosed(Fact):
-    """The probe went well: calls go out again."""
+    """The probe went well, or a person reset the breaker: calls go out again."""
 
     type: Literal["BreakerClosed"] = "BreakerClosed"
     at: AwareDatetime
+    by: str = ""
+    """The person who reset it, which ends a hold, too; empty after a probe."""
 
 
 BreakerEvent = FailureCounted | BreakerOpened | BreakerHeld | BreakerHalfOpened | BreakerClosed

@@ -83,9 +83,11 @@ def fold_breaker(row: Row, fact: object) -> None:
             row.update(held_until_us=to_us(until), kind=kind)
         case BreakerHalfOpened(at=at, until=until, probe=probe):
             row.update(state="half_open", since_us=to_us(at), until_us=to_us(until), probe=probe)
-        case BreakerClosed(at=at):
+        case BreakerClosed(at=at, by=by):
             row.update(state="closed", since_us=to_us(at), until_us=None, probe="")
             row.update(failures=0, openings=0)
+            if by:
+                row["held_until_us"] = None
         case _:
             pass
 

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from cueline.environment import who
+
 DOWN = '[[reply]]\nfail = { kind = "overloaded", message = "no room" }\n'
 SPARE = "[retry]\nmax_retries = 0\n[breaker]\nthreshold = 2\n"
 
@@ -60,3 +62,49 @@ def test_a_pause_below_an_open_breaker_has_no_end_of_its_own(broken):
 def test_a_log_without_failures_says_so(finished):
     assert "no failures of models or tools that count" in finished("breakers").stdout
     assert [] == json.loads(finished("breakers", "--json").stdout)
+
+
+def test_a_person_resets_a_breaker_and_the_next_call_goes_out(broken):
+    (breaker,) = broken.json("breakers")
+    reset, again = broken("breakers", "reset", breaker["id"]), broken.json("breakers")
+
+    assert (f"{breaker['id']}: reset; calls go out again\n", 0) == (reset.stdout, reset.exit_code)
+    assert ["closed"] == [each["state"] for each in again]
+    assert f"user:{who()}" in broken("audit", "--type", "BreakerClosed", "--json").stdout
+    broken("run", "Go", "--agent", broken.clerk, "--inline", "--id", "three")
+    assert "ModelStarted" in broken.types("three")
+
+
+def test_a_breaker_that_is_closed_or_unknown_is_not_reset(broken):
+    (breaker,) = broken.json("breakers")
+    broken("breakers", "reset", breaker["id"])
+
+    twice, unknown = (
+        broken.json("breakers", "reset", breaker["id"]),
+        broken("breakers", "reset", "x"),
+    )
+
+    assert {"id": breaker["id"], "reset": False, "by": who()} == twice
+    assert (2, True) == (unknown.exit_code, "there is no such breaker" in unknown.stderr)
+
+
+# Whoever waits hears of it at once.
+def test_a_session_that_waits_for_a_breaker_goes_on_when_it_is_reset(broken):
+    broken.start("run", "Go", "--agent", broken.clerk, "--inline", "--id", "three")
+    broken.wait_for("three", "SessionWaiting")
+
+    broken("breakers", "reset", broken.json("breakers")[0]["id"])
+
+    broken.wait_for("three", "ModelStarted")
+
+
+def test_a_session_that_a_person_resumes_tries_at_once(broken):
+    process = broken.start("run", "Go", "--agent", broken.clerk, "--inline", "--id", "three")
+    broken.wait_for("three", "SessionWaiting")
+    process.kill()
+    process.wait()
+
+    assert "ModelStarted" not in broken.types("three")
+    broken.start("resume", "three", "--inline")
+
+    broken.wait_for("three", "ModelStarted")

@@ -11,6 +11,7 @@ from cueline.deciders.breaker import (
     Fail,
     Hold,
     Probe,
+    Reset,
     Succeed,
     admission,
 )
@@ -261,3 +262,41 @@ def test_open_never_counts_permanent_never_counts_and_a_probe_is_alone(script):
 # 004-059
 def test_five_failures_and_a_minute_are_what_nobody_has_to_say():
     assert (5, 60.0, 60.0) == (POLICY.threshold, POLICY.window_seconds, POLICY.timeout_seconds)
+
+
+# A person resumed: they need not wait for the time.
+def test_a_person_has_the_probe_of_an_open_breaker_before_its_time():
+    past = given(OPENED)
+
+    assert "probe" == admission(past.state, "a/1.m", later(1), early=True).answer
+    past.when(Probe("a/1.m", later(1), early=True)).then(
+        BreakerHalfOpened(at=later(1), probe="a/1.m", until=later(121))
+    )
+
+
+def test_a_probe_that_somebody_else_makes_is_not_made_twice_for_a_person():
+    past = given(OPENED, HALF_OPEN)
+
+    past.when(Probe("b/1.m", later(61), early=True)).then_nothing()
+    assert "wait" == admission(past.state, "b/1.m", later(61), early=True).answer
+
+
+HELD = BreakerHeld(at=NOW, until=later(30), kind="rate_limited")
+
+
+@pytest.mark.parametrize("past", [[OPENED], [OPENED, HALF_OPEN], [COUNTED], [HELD]])
+def test_a_person_resets_whatever_is_known(past):
+    closed = given(*past).when(Reset(later(1), "ann")).then(BreakerClosed(at=later(1), by="ann"))
+
+    assert BreakerState(since=later(1)) == closed.state
+
+
+def test_a_breaker_that_keeps_nothing_back_is_not_reset():
+    given().when(Reset(NOW, "ann")).then_nothing()
+    given(HELD).when(Reset(later(30), "ann")).then_nothing()
+
+
+def test_a_probe_that_goes_well_ends_no_hold():
+    past = given(HELD, OPENED, BreakerClosed(at=later(1)))
+
+    assert later(30) == past.state.held_until

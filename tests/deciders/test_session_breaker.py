@@ -209,3 +209,21 @@ def test_of_what_a_breaker_names_only_what_could_start_is_kept_back():
     past = given().when(*up_to_reply("look", "put"), running("1.1", "put"))
 
     assert held("1.0") == past.when(held("1.1", "1.0", "9.9")).facts[0]
+
+
+def test_a_resume_is_for_the_next_attempt_alone():
+    past = given().when(started(), held("1.m"))
+
+    assert not past.state.turn.model.early
+    past.when(received(2, ResumeAsked()))
+    assert past.state.turn.model.early
+    past.when(held("1.m"))
+    assert not past.state.turn.model.early
+
+
+def test_a_call_that_a_person_resumed_is_tried_early_once():
+    past = given().when(*up_to_reply("look"), held("1.0"), received(2, ResumeAsked()))
+
+    assert past.state.call("1.0").early
+    past.when(running("1.0", "look"))
+    assert not past.state.call("1.0").early

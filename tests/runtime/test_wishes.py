@@ -262,3 +262,9 @@ async def test_an_agent_whose_tools_have_no_folder_to_work_in_does_not_start(
             await here.start(agent, "Go", id="one")
         with pytest.raises(UnknownSessionError):
             await here.session("one").result()
+
+
+async def test_a_breaker_that_nobody_met_is_not_reset_in_python_either(runtime):
+    async with runtime() as here:
+        with pytest.raises(RejectedError, match="fake: there is no such breaker"):
+            await here.reset_breaker("fake")

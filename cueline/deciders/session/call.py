@@ -133,6 +133,7 @@ def call_started(state: SessionState, event: ToolStarted) -> SessionState:
             retry_at=None,
             rests=False,
             reach=None,
+            early=False,
         ),
     )
 

@@ -141,9 +141,11 @@ def waited(state: SessionState, event: SessionWaiting) -> SessionState:
 def _keep_back(state: SessionState, effects: tuple[str, ...], kept_back: KeptBack) -> SessionState:
     turn, model = state.turn, state.turn.model
     if model is not None and model.effect in effects:
-        model = replace(model, kept_back=kept_back)
+        model = replace(model, kept_back=kept_back, early=False)
     calls = tuple(
-        replace(c, kept_back=kept_back) if c.effect in effects and c.phase != "closed" else c
+        replace(c, kept_back=kept_back, early=False)
+        if c.effect in effects and c.phase != "closed"
+        else c
         for c in turn.calls
     )
     return replace(state, turn=replace(turn, model=model, calls=calls))

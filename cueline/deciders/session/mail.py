@@ -92,17 +92,20 @@ def _resumed(state: SessionState) -> SessionState:
     turn = replace(state.turn, since_user=0)
     model = turn.model
     if model is not None and model.phase in ("given_up", "retry") and not model.fatal:
-        model = replace(ModelCall(model.effect, model.attempt, "retry"), error=model.error)
+        again = ModelCall(model.effect, model.attempt, "retry", early=True)
+        model = replace(again, error=model.error)
     if model is not None and model.kept_back:
-        model = replace(model, kept_back=None)
+        model = replace(model, kept_back=None, early=True)
     calls = tuple(_tried_now(call) for call in turn.calls)
     return replace(state, hold=None, turn=replace(turn, model=model, calls=calls), takeovers=0)
 
 
 def _tried_now(call: Call) -> Call:
     """Leave whatever the call waits for, as a person wishes who does not want to."""
-    if call.reach or call.kept_back:
-        call = replace(call, reach=None, kept_back=None)
+    if call.kept_back:
+        call = replace(call, kept_back=None, early=True)
+    if call.reach:
+        call = replace(call, reach=None)
     if call.phase == "retry":
-        return replace(call, phase="requested", retry_at=None, rests=False)
+        return replace(call, phase="requested", retry_at=None, rests=False, early=True)
     return call

@@ -26,7 +26,12 @@ def model_requested(state: SessionState, event: ModelRequested) -> SessionState:
     model = ModelCall(event.effect, event.attempt, "requested", event.fallback)
     if again and turn.model is not None and turn.model.fallback == event.fallback:
         before = turn.model
-        model = replace(model, failures=before.failures, failing_since=before.failing_since)
+        model = replace(
+            model,
+            failures=before.failures,
+            failing_since=before.failing_since,
+            early=before.early,
+        )
     return replace(
         state,
         status=Status.STOPPING if state.stop else Status.RUNNING,
@@ -49,7 +54,8 @@ def model_started(state: SessionState, event: ModelStarted) -> SessionState:
     """Send the call out."""
     if state.turn.model is None:
         return state
-    model = replace(state.turn.model, phase="started", granted=event.grant is not None)
+    granted = event.grant is not None
+    model = replace(state.turn.model, phase="started", granted=granted, early=False)
     return replace(state, turn=replace(state.turn, model=model))
 
 

@@ -56,6 +56,8 @@ class ModelCall(Struct, frozen=True):
     """The ledger holds what it may cost."""
     room: Room | None = None
     """It waits for room."""
+    early: bool = False
+    """A person resumed: it takes the probe of an open breaker before its time."""
 
 
 Question = Literal["may_it_run", "did_it_happen"]
@@ -165,6 +167,8 @@ class Call(Struct, frozen=True):
     """What a person said of a call in doubt."""
     reach: Reach | None = None
     kept_back: KeptBack | None = None
+    early: bool = False
+    """As of `ModelCall`."""
 
     @property
     def repeatable(self) -> bool:
