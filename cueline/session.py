@@ -330,6 +330,10 @@ class Session:
                 which the other waits for: leave the runtime, and the call ends with it.
             CuelineError: it cannot be driven here; the message says why.
         """
+        if (last := await self._waiter().last_word()) is not None:
+            ended = isinstance(last, SessionCompleted)
+            status = Status.COMPLETED if ended else Status.IDLE
+            return Result(status, last.result, last.partial)
         text, lacks, state = "", False, session_of(self.stream)
         async with aclosing(self._waiter().until_it_rests()) as happening:
             async for _, fact, state in happening:  # noqa: B007 - the last one counts

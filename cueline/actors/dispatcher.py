@@ -6,9 +6,12 @@ from hashlib import sha256
 from typing import NamedTuple, Protocol
 
 from cueline.actors.presence import living
+from cueline.actors.resting import Resting
 from cueline.actors.session_host import HostPort
 from cueline.clock import Clock
 from cueline.errors import HostsFullError
+from cueline.events.codec import Codec
+from cueline.events.journal import Journal
 from cueline.events.session import WaitKind
 from cueline.events.store import EventStore, PresenceBoard
 from cueline.events.stream import category_of, sibling
@@ -79,6 +82,11 @@ class Dispatcher:
         self._board = board
         self._clock = clock
         self._scope = scope
+        self._resting = Resting(Journal(store, Codec(), clock.now))
+        self._follows = 0
+        """How often it began to follow the log."""
+        self._asked_in = -1
+        """In which of these times it asked the index last."""
 
     async def tick(self) -> None:
         """Give every session with work and no living owner to a host.
@@ -90,12 +98,26 @@ class Dispatcher:
         """
         hosts = await self._fleet.hosts()
         active = {stream for host in hosts.values() for stream in await host.active()}
+        follows = self._follows
+        if active and follows == self._asked_in and await self._all_rest_but(active):
+            return
         waiting = 0
         async for page in self._index.due(self._clock.now()):
             streams = [each.stream for each in page if each.unread or each.stream not in active]
             waiting += len(await self.place([s for s in streams if self._cares(s)]))
+        self._asked_in = follows
         if waiting:
             raise HostsFullError(waiting, len(hosts))
+
+    async def _all_rest_but(self, active: Collection[str]) -> bool:
+        """Whether every session of the scope rests, but the *active* ones: none has to be found.
+
+        Messages to them are passed on as long as the log is followed.
+        """
+        if not isinstance(self._scope, Collection):
+            return False
+        others = [stream for stream in self._scope if stream not in active]
+        return await self._resting.all(others, self._clock.now())
 
     async def follow(self) -> None:
         """Pass on at once what comes into inboxes and happens to breakers, until that fails.
@@ -103,6 +125,7 @@ class Dispatcher:
         `tick` finds the messages that this misses.
         """
         after = await self._store.last_position()
+        self._follows += 1
         # What happened to breakers while nobody followed is told by looking once.
         await self._look_at_breakers()
         async for recorded in self._store.follow(after, {"inbox", "breaker"}):

@@ -24,12 +24,13 @@ class Followed:
         self.version = NO_STREAM
         self.emptied: CorruptEventError | None = None
         """Of the first event that was emptied: why nobody can go on with the session."""
-        self._journal = journal
+        self.journal = journal
+        """The log it is read from, in facts."""
 
     @property
     def store(self) -> EventStore:
         """The log it is read from."""
-        return self._journal.store
+        return self.journal.store
 
     async def read(
         self, until: int | None = None
@@ -42,7 +43,7 @@ class Followed:
             CorruptEventError: restore; what was read before stays true.
             UnknownEventTypeError: upgrade cueline.
         """
-        async for recorded, fact in self._journal.read(self.stream, self.version, until):
+        async for recorded, fact in self.journal.read(self.stream, self.version, until):
             self.version = recorded.version
             if isinstance(fact, Emptied):
                 self.emptied = self.emptied or CorruptEventError(*recorded[:3], EMPTIED)

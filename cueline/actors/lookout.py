@@ -1,7 +1,7 @@
 """Whoever waits for a session to go on: the log is looked at once for all of them."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Collection
 
 from cueline.events.store import EventStore
 
@@ -14,20 +14,22 @@ class Lookout:
 
     def __init__(self, store: EventStore) -> None:
         self._store = store
-        self._bells: dict[str, set[asyncio.Event]] = {}
-        """Of those who wait, by stream."""
+        self._bells: dict[str, dict[asyncio.Event, Collection[str]]] = {}
+        """Of those who wait, by stream, and the types of events that do not ring them."""
         self._follows = False
         """Whether it follows already: what comes before that rings no bell."""
         self._looking: asyncio.Task[None] | None = None
 
-    async def grows(self, stream: str) -> AsyncGenerator[None]:
+    async def grows(self, stream: str, but: Collection[str] = ()) -> AsyncGenerator[None]:
         """Say when *stream* may have more to read: at once, and whenever it has, for ever.
+
+        Events of the types *but* are not worth a look.
 
         Raises:
             StoreError: the log cannot be read.
         """
         bell = asyncio.Event()
-        self._bells.setdefault(stream, set()).add(bell)
+        self._bells.setdefault(stream, {})[bell] = but
         looking = self._begin()
         try:
             while not looking.done():
@@ -38,7 +40,7 @@ class Lookout:
                 await bell.wait()
             looking.result()
         finally:
-            self._bells[stream].discard(bell)
+            del self._bells[stream][bell]
             if not self._bells[stream]:
                 del self._bells[stream]
             if not self._bells and self._looking is not None:
@@ -56,13 +58,15 @@ class Lookout:
         try:
             position = await self._store.last_position()
             self._follows = True
-            self._ring(self._bells)
+            self._ring_all()
             async for recorded in self._store.follow(position, {"session"}):
-                self._ring([recorded.stream])
+                for bell, but in self._bells.get(recorded.stream, {}).items():
+                    if recorded.type not in but:
+                        bell.set()
         finally:
-            self._ring(self._bells)
+            self._ring_all()
 
-    def _ring(self, streams: Iterable[str]) -> None:
-        for stream in streams:
-            for bell in self._bells.get(stream, ()):
+    def _ring_all(self) -> None:
+        for bells in self._bells.values():
+            for bell in bells:
                 bell.set()

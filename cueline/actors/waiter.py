@@ -10,6 +10,7 @@ from cueline.actors.followed import Followed
 from cueline.actors.inbox import check_asked_for
 from cueline.actors.lookout import Lookout
 from cueline.actors.owner import LOOK_SECONDS, Vigil, sleeps, taker_of
+from cueline.actors.tail import BUSY, goes_on, has_read_all, last_fact
 from cueline.clock import Clock
 from cueline.deciders.session import SessionState, rests
 from cueline.errors import (
@@ -18,7 +19,7 @@ from cueline.errors import (
     SessionOwnedError,
     SessionUndrivenError,
 )
-from cueline.events.session import SessionEvent
+from cueline.events.session import SessionCompleted, SessionEvent, SessionIdle
 from cueline.events.store import PresenceBoard
 from cueline.events.stream import shown
 
@@ -68,6 +69,7 @@ class Waiter:
         home: Home,
     ) -> None:
         self._followed = followed
+        self._journal = followed.journal
         self._lookout = lookout
         self._store = followed.store
         self._board = board
@@ -112,6 +114,25 @@ class Waiter:
                 async for told in told_by(followed):
                     yield told
 
+    async def last_word(self) -> SessionCompleted | SessionIdle | None:
+        """Wait until the session may rest, and return what it said last, if it rests after that.
+
+        None where its past has to be read to tell how it stands: see `until_it_rests`, which
+        raises the same. No more than the end of its stream is read while one of our own hosts
+        has it, however long it is and however much happens.
+        """
+        journal, stream = self._journal, self._followed.stream
+        await check_asked_for(self._store, stream)
+        async with aclosing(self._lookout.grows(stream, but=BUSY)) as growing:
+            if goes_on(last := await last_fact(journal, stream)):
+                await self._check_others()
+            while goes_on(last):
+                await self._look_until(asyncio.ensure_future(anext(growing)), self._check_others)
+                last = await last_fact(journal, stream)
+        if isinstance(last, SessionIdle) and not await has_read_all(journal, stream):
+            return None
+        return last if isinstance(last, SessionCompleted | SessionIdle) else None
+
     async def _look_until(self, growing: asyncio.Future[None], check: Check) -> None:
         """Return when there is more to read; raise what *check* raises, every now and then."""
         try:
@@ -127,6 +148,17 @@ class Waiter:
         finally:
             growing.cancel()
             await asyncio.wait([growing])
+
+    async def _check_others(self) -> None:
+        """Raise as `_check` does; what our own host has needs no look at its past."""
+        stream = self._followed.stream
+        with suppress(LogUnavailableError):
+            if self._home.trouble(stream) is None:
+                if self._home.has((await self._store.head(stream)).owner):
+                    return
+                async for _ in told_by(self._followed):
+                    pass
+        await self._check()
 
     async def _check(self) -> None:
         """Raise where nobody goes on with the session, or not as long as it is waited for here."""

@@ -41,12 +41,12 @@ class CountedStore(MemoryStore):
 class Waiting:
     """Somebody who waits for a stream, and counts how often it was said to have grown."""
 
-    def __init__(self, lookout, stream):
+    def __init__(self, lookout, stream, but=()):
         self.rung = 0
-        self.task = asyncio.create_task(self._wait(lookout, stream))
+        self.task = asyncio.create_task(self._wait(lookout, stream, but))
 
-    async def _wait(self, lookout, stream):
-        async for _ in lookout.grows(stream):
+    async def _wait(self, lookout, stream, but):
+        async for _ in lookout.grows(stream, but):
             self.rung += 1
 
     async def leave(self):
@@ -88,6 +88,17 @@ async def test_each_hears_of_its_own_stream_alone(clock, store):
     await clock.settle()
 
     assert (1, 2, 2) == (one.rung, two.rung, also_two.rung)
+
+
+async def test_who_asks_for_it_is_not_rung_for_what_is_not_worth_a_look(clock, store):
+    lookout = Lookout(store)
+    deaf = Waiting(lookout, ONE, but={"SessionIdle"})
+    (hears,) = await waiting(clock, lookout, ONE)
+
+    await store.grow(ONE)
+    await clock.settle()
+
+    assert (1, 2) == (deaf.rung, hears.rung)
 
 
 async def test_what_comes_before_the_first_look_is_not_missed(clock, store):

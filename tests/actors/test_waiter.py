@@ -38,7 +38,7 @@ class Home:
         return self._drives
 
     def has(self, incarnation):
-        return incarnation == self._name
+        return self._name is not None and incarnation == self._name
 
 
 class Waiting:
@@ -63,6 +63,16 @@ class Waiting:
 
     async def end(self):
         return await asyncio.wait_for(self.task, 0)
+
+
+class ForTheLastWord(Waiting):
+    """Somebody who waits for what it says last, as `Session.result` does."""
+
+    async def _wait(self, waiter):
+        self.word = await waiter.last_word()
+
+
+both = pytest.mark.parametrize("kind", [Waiting, ForTheLastWord])
 
 
 async def test_what_has_ended_is_told_whole_and_not_waited_for():
@@ -122,17 +132,19 @@ async def test_of_many_who_wait_each_reads_its_own_session_alone():
     assert sum(len(each.told) for each in waiting) == codec.decoded
 
 
-async def test_a_session_that_there_is_not_is_not_waited_for():
-    waiting = Waiting(Scene([]), stream="session-default/none")
+@both
+async def test_a_session_that_there_is_not_is_not_waited_for(kind):
+    waiting = kind(Scene([]), stream="session-default/none")
     await asyncio.wait([waiting.task])
 
     with pytest.raises(UnknownSessionError):
         await waiting.end()
 
 
-async def test_nobody_drives_a_session_whose_driver_is_not_seen_for_so_long():
+@both
+async def test_nobody_drives_a_session_whose_driver_is_not_seen_for_so_long(kind):
     scene, world = await in_a_call()
-    waiting = Waiting(scene)
+    waiting = kind(scene)
     await scene.clock.advance(SILENCE_SECONDS - 1)
     assert not waiting.task.done()
 
@@ -142,10 +154,11 @@ async def test_nobody_drives_a_session_whose_driver_is_not_seen_for_so_long():
         await waiting.end()
 
 
-async def test_nobody_drives_a_session_that_was_never_taken_up():
+@both
+async def test_nobody_drives_a_session_that_was_never_taken_up(kind):
     scene = Scene([])
     await scene.outside.start("s", scene.agent)
-    waiting = Waiting(scene)
+    waiting = kind(scene)
 
     await scene.clock.advance(SILENCE_SECONDS + 4)
 
@@ -153,9 +166,10 @@ async def test_nobody_drives_a_session_that_was_never_taken_up():
         await waiting.end()
 
 
-async def test_one_that_is_taken_up_for_certain_is_waited_for():
+@both
+async def test_one_that_is_taken_up_for_certain_is_waited_for(kind):
     scene, _ = await in_a_call()
-    waiting = Waiting(scene, Home(drives=True))
+    waiting = kind(scene, Home(drives=True))
 
     await scene.clock.advance(600)
 
@@ -163,12 +177,13 @@ async def test_one_that_is_taken_up_for_certain_is_waited_for():
     waiting.task.cancel()
 
 
-async def test_nobody_has_to_drive_what_waits_for_a_moment_to_come():
+@both
+async def test_nobody_has_to_drive_what_waits_for_a_moment_to_come(kind):
     scene = Scene([asks_for(("build", {})), says("done")])
     scene.outside.runners.reach = False
     world = await scene.begin()
     await world.kill()
-    waiting = Waiting(scene)
+    waiting = kind(scene)
     await scene.clock.advance(RUNNER_SECONDS - 1)
     assert not waiting.task.done()
 
@@ -178,9 +193,10 @@ async def test_nobody_has_to_drive_what_waits_for_a_moment_to_come():
         await waiting.end()
 
 
-async def test_a_driver_that_comes_in_time_begins_the_count_anew():
+@both
+async def test_a_driver_that_comes_in_time_begins_the_count_anew(kind):
     scene, world = await in_a_call()
-    waiting = Waiting(scene)
+    waiting = kind(scene)
     await scene.clock.advance(SILENCE_SECONDS - 2)
     await living(scene, world.name)
     await scene.clock.advance(4)
@@ -207,9 +223,10 @@ async def test_a_message_that_is_not_read_is_waited_for():
     assert 2 == waiting.told.count("ModelReplied")
 
 
-async def test_trouble_that_lasts_is_raised():
+@both
+async def test_trouble_that_lasts_is_raised(kind):
     scene, _ = await in_a_call()
-    waiting = Waiting(scene, Home(drives=True, trouble=ClusterError("Ray", "it has ended")))
+    waiting = kind(scene, Home(drives=True, trouble=ClusterError("Ray", "it has ended")))
     await scene.clock.settle()
 
     with pytest.raises(ClusterError, match="it has ended"):
@@ -217,11 +234,14 @@ async def test_trouble_that_lasts_is_raised():
 
 
 # I5: whoever has the session now cannot ask after the call.
-@pytest.mark.parametrize("way", ["until_it_rests", "for_ever"])
-async def test_who_was_taken_over_from_in_a_call_is_told_by_whom(way):
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [(Waiting, {"way": "until_it_rests"}), (Waiting, {"way": "for_ever"}), (ForTheLastWord, {})],
+)
+async def test_who_was_taken_over_from_in_a_call_is_told_by_whom(kind, more):
     scene, world = await in_a_call()
     other = await living(scene, "other")
-    waiting = Waiting(scene, Home(world.name, drives=True), way=way)
+    waiting = kind(scene, Home(world.name, drives=True), **more)
     await scene.clock.settle()
     await scene.outside.store.acquire(SESSION, "other", seen_epoch=1)
     await scene.clock.advance(LOOK_SECONDS)
@@ -230,21 +250,23 @@ async def test_who_was_taken_over_from_in_a_call_is_told_by_whom(way):
         await waiting.end()
 
 
-async def test_who_drives_its_call_is_waited_for_and_taken_over_by_nobody():
+@both
+async def test_who_drives_its_call_is_waited_for_and_taken_over_by_nobody(kind):
     scene, world = await in_a_call()
     await living(scene, world.name)
-    waiting = Waiting(scene, Home(world.name, drives=True))
+    waiting = kind(scene, Home(world.name, drives=True))
     await scene.clock.advance(60)
 
     assert not waiting.task.done()
     waiting.task.cancel()
 
 
-async def test_who_has_nothing_of_it_here_waits_for_the_other():
+@both
+async def test_who_has_nothing_of_it_here_waits_for_the_other(kind):
     scene, _ = await in_a_call()
     await living(scene, "other")
     await scene.outside.store.acquire(SESSION, "other", seen_epoch=1)
-    waiting = Waiting(scene, Home("nobody"))
+    waiting = kind(scene, Home("nobody"))
     await scene.clock.advance(60)
 
     assert not waiting.task.done()
@@ -252,13 +274,72 @@ async def test_who_has_nothing_of_it_here_waits_for_the_other():
 
 
 # I14: neither of them drives it, though both live.
-async def test_what_was_set_aside_is_not_waited_for_whoever_takes_up_all_else():
+@both
+async def test_what_was_set_aside_is_not_waited_for_whoever_takes_up_all_else(kind):
     scene, world = await in_a_call()
     await living(scene, world.name)
     await scene.outside.store.acquire(SESSION, aside(world.name), seen_epoch=1)
-    waiting = Waiting(scene, Home(drives=True))
+    waiting = kind(scene, Home(drives=True))
 
     await scene.clock.advance(14)
 
     with pytest.raises(SessionUndrivenError, match=f"{world.name} has set it aside"):
         await waiting.end()
+
+
+# I1: what others read and fold is not read a second time.
+async def test_who_waits_for_the_last_word_reads_no_more_than_the_end():
+    valve, codec = Valve(), CountingCodec()
+    scene = Scene([*[asks_for(("pay", {}))] * 30, says("done")], act=valve)
+    journal = Journal(scene.outside.store, codec, scene.clock.now)
+    world = await scene.begin()
+    waiting = ForTheLastWord(scene, Home(world.name), journal=journal)
+    await scene.clock.advance(60)
+
+    valve.opened.set()
+    await scene.clock.settle()
+
+    await waiting.end()
+    assert ("done", 3) == (waiting.word.result, codec.decoded)
+
+
+async def test_what_has_no_last_word_is_left_to_who_reads_the_past():
+    scene = Scene([asks_for(("deploy", {}))])
+    await scene.begin()
+    waiting = ForTheLastWord(scene)
+    await scene.clock.settle()
+
+    await waiting.end()
+    assert waiting.word is None
+
+
+async def test_the_last_word_is_not_said_while_a_message_is_not_read():
+    scene = Scene([says("one"), says("two")])
+    world = await scene.begin(open=True)
+    await scene.say(MessageSent(lane="note", text="And?"))
+    answered = ForTheLastWord(scene)
+    await scene.clock.settle()
+    await world.kill()
+    await scene.say(MessageSent(lane="note", text="And then?"))
+
+    asked = ForTheLastWord(scene)
+    await scene.clock.settle()
+
+    await answered.end()
+    await asked.end()
+    assert ("two", None) == (answered.word.result, asked.word)
+
+
+# I3: a frozen host knows less than was recorded.
+async def test_the_last_word_is_what_another_host_recorded_after_a_takeover():
+    scene = Scene({(1, 1): Valve(), (1, 2): says("done")})
+    frozen = await scene.begin()
+    waiting = ForTheLastWord(scene, Home(frozen.name, drives=True))
+    await scene.clock.settle()
+    frozen.life.dead = True
+    await scene.clock.advance(11)
+
+    await scene.world()
+
+    await waiting.end()
+    assert "done" == waiting.word.result
