@@ -1,0 +1,98 @@
+"""Through the Python API: 200 sessions are started, and their results awaited together.
+
+The sessions are those of the bench of sessions, which looks inside the host: the same agent and
+text, said by a script. The clock runs from the first `start` until the last `result` is there, so
+that asking for the sessions counts here, and does not there.
+Both are held in turn, on a WAL that is warm.
+On Ray the host, its runner and the log's writer are processes of their own; the runtime starts
+that Ray, and the clock does not run meanwhile.
+Floor: 0.8 × the turns inside the host, inline; on Ray it is only told.
+"""
+
+import asyncio
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import Literal
+
+from bench.conversation import AGENT, look_up
+from bench.session import SESSIONS, TURNS_EACH, WARM_TURNS, play
+from bench.table import Row, plain
+from bench.text import ASKED, SAID, text
+from cueline import Agent, open_runtime
+from cueline.loop import run
+
+ROUNDS = 5
+REPLY = """
+[[reply]]
+text = "{said}"
+calls = [{{ name = "look_up", arguments = {{ query = "{asked}" }} }}]
+usage = {{ input = 1000, output = 200 }}
+"""
+
+
+def talker(folder: Path, turns: int) -> Agent:
+    """Return an agent that holds the conversation of the benches by a script."""
+    script = folder / f"talks-{turns}.toml"
+    replies = [
+        REPLY.format(said=text(turn, SAID), asked=text(turn, ASKED)) for turn in range(1, turns + 1)
+    ]
+    script.write_text("".join([*replies, f'[[reply]]\ntext = "{text(turns + 1, SAID)}"\n']))
+    return Agent(
+        name=AGENT.name,
+        provider="scripted",
+        model=str(script),
+        instructions=AGENT.instructions,
+        tools=[look_up],
+        limits=AGENT.limits,
+    )
+
+
+async def ask(
+    folder: Path, on: Literal["inline", "ray"], sessions: int, turns: int, warm: int = WARM_TURNS
+) -> float:
+    """Have *sessions* sessions of *turns* turns held in a warm log, and return turns a second."""
+    agent = talker(folder, turns)
+    async with open_runtime(folder / f"{on}.db", on=on) as runtime:
+        await (await runtime.start(talker(folder, warm), "Begin.")).result()
+        began = time.perf_counter()
+        started = await asyncio.gather(*(runtime.start(agent, "Begin.") for _ in range(sessions)))
+        results = await asyncio.gather(*(session.result() for session in started))
+        took = time.perf_counter() - began
+    assert {"completed"} == {result.status for result in results}
+    return sessions * turns / took
+
+
+def measure() -> list[Row]:
+    """Return the rows of this bench."""
+    rounds = []
+    for _ in range(ROUNDS):
+        with tempfile.TemporaryDirectory(dir=".") as name:
+            folder = Path(name)
+            inside = run(play(folder / "host.db", SESSIONS, TURNS_EACH))
+            rounds.append((inside, run(ask(folder, "inline", SESSIONS, TURNS_EACH))))
+    with tempfile.TemporaryDirectory(dir=".") as name:
+        on_ray = run(ask(Path(name), "ray", SESSIONS, TURNS_EACH))
+    inside, inline = (median(taken) for taken in zip(*rounds, strict=True))
+    return [
+        Row(
+            name=f"{SESSIONS} sessions through the Python API",
+            value=inline,
+            unit="turns/s",
+            floor="≥ 0.8 ×",
+            ratio=median(outside / within for within, outside in rounds),
+            to=f"inside the host ({inside:,.0f}/s)",
+        ),
+        Row(
+            name="likewise, on Ray",
+            value=on_ray,
+            unit="turns/s",
+            ratio=on_ray / inside,
+            to="inside the host, inline",
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    print(plain(measure()))
