@@ -3,19 +3,23 @@
 A long session need not be read from its beginning to see that it has ended.
 """
 
+from collections.abc import Collection
 from typing import cast
 
 from cueline.deciders.session import SessionState
 from cueline.events.codec import Emptied
 from cueline.events.journal import Journal
 from cueline.events.session import MessageReceived, MessageRefused, SessionEvent, SessionWaiting
-from cueline.events.store import NO_STREAM
+from cueline.events.store import NO_STREAM, EventStore
 from cueline.events.stream import sibling
 
 BUSY = frozenset({"ModelRequested", "ModelStarted", "ModelReplied", "ToolStarted", "ToolReturned"})
 """After one of these, the most frequent ones, something is in hand."""
-_RECENT = 64
-"""The last message that a session read is looked for among so many events."""
+READS = frozenset({"SessionStarted", "SessionForked", "MessageReceived", "MessageRefused"})
+"""These say how much of its inbox a session has read."""
+_PAGE = 64
+_LONGEST_PAGE = 4096
+"""A stream is read from its end in pages of so many events, each longer than the one before."""
 
 LastFact = SessionEvent | Emptied | None
 """None: it has not begun."""
@@ -28,8 +32,11 @@ async def last_fact(journal: Journal, stream: str) -> LastFact:
         CorruptEventError: it cannot be read; restore.
         UnknownEventTypeError: upgrade cueline.
     """
-    last = await _last(journal, stream, 1)
-    return last[-1] if last else None
+    last: LastFact = None
+    version = (await journal.store.head(stream)).version
+    async for _, fact in journal.read(stream, max(version - 1, NO_STREAM)):
+        last = cast("SessionEvent | Emptied", fact)
+    return last
 
 
 def goes_on(last: LastFact) -> bool:
@@ -46,22 +53,36 @@ def goes_on(last: LastFact) -> bool:
 
 
 async def has_read_all(journal: Journal, stream: str) -> bool:
-    """Whether a session has read its whole inbox, as far as its last facts tell.
+    """Whether a session has read its whole inbox.
 
     Raises what `last_fact` raises.
     """
     posted = (await journal.store.head(sibling(stream, "inbox"))).version
     if posted <= SessionState().inbox_seen:
         return True
-    read = [
-        fact.inbox_version
-        for fact in await _last(journal, stream, _RECENT)
-        if isinstance(fact, MessageReceived | MessageRefused)
-    ]
-    return bool(read) and read[-1] >= posted
+    version = (await journal.store.head(stream)).version
+    return posted <= await inbox_seen(journal, stream, version)
 
 
-async def _last(journal: Journal, stream: str, count: int) -> list[SessionEvent | Emptied]:
-    head = await journal.store.head(stream)
-    past = journal.read(stream, max(head.version - count, NO_STREAM))
-    return [cast("SessionEvent | Emptied", fact) async for _, fact in past]
+async def inbox_seen(journal: Journal, stream: str, until: int) -> int:
+    """Return how much of its inbox a session had read when it was *until* long.
+
+    Raises what `last_fact` raises.
+    """
+    version = await last_of(journal.store, stream, READS, until)
+    async for _, fact in journal.read(stream, version - 1, version):
+        if isinstance(fact, MessageReceived | MessageRefused):
+            return fact.inbox_version
+    return SessionState().inbox_seen
+
+
+async def last_of(store: EventStore, stream: str, types: Collection[str], until: int) -> int:
+    """Return the version of the last event of one of *types*, up to *until*; 0 without any."""
+    page = _PAGE
+    while until > NO_STREAM:
+        after = max(until - page, NO_STREAM)
+        found = [e.version async for e in store.read(stream, after, until) if e.type in types]
+        if found:
+            return found[-1]
+        until, page = after, min(4 * page, _LONGEST_PAGE)
+    return NO_STREAM
