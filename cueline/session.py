@@ -331,19 +331,15 @@ class Session:
             CuelineError: it cannot be driven here; the message says why.
         """
         if (last := await self._waiter().last_word()) is not None:
-            ended = isinstance(last, SessionCompleted)
-            status = Status.COMPLETED if ended else Status.IDLE
+            status = Status.COMPLETED if isinstance(last, SessionCompleted) else Status.IDLE
             return Result(status, last.result, last.partial)
         text, lacks, state = "", False, session_of(self.stream)
         async with aclosing(self._waiter().until_it_rests()) as happening:
             async for _, fact, state in happening:  # noqa: B007 - the last one counts
-                match fact:
-                    case SessionCompleted() | SessionIdle():
-                        text, lacks = fact.result, fact.partial
-                    case SessionFailed(error=error):
-                        text = error
-                    case _:
-                        pass
+                if isinstance(fact, SessionCompleted | SessionIdle):
+                    text, lacks = fact.result, fact.partial
+                elif isinstance(fact, SessionFailed):
+                    text = fact.error
         return Result(state.status, state.waiting.why if state.waiting else text, lacks)
 
     def _waiter(self) -> Waiter:
