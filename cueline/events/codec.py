@@ -3,7 +3,8 @@
 Canonical means: the fields in the order of the frozen model, objects in the
 order in which they came. A payload leaves `type` out, which is a column. Facts
 made of plain values leave out what is at its default, so a default, like the
-meaning of a fact, never changes within a schema.
+meaning of a fact, never changes within a schema. A fact's agent is a blob,
+named at the payload's begin: a thousand sessions of one agent hold it once.
 """
 
 import hashlib
@@ -60,6 +61,9 @@ _MARK = b'$blob"'
 _WHOLE = "whole"
 """The field that names a blob on its own account."""
 _TYPE = {"type"}
+_AGENT = "agent"
+_AGENT_REF = b'{"agent":{"$blob":"'
+_REF_END = b"}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,7 @@ class _Shape:
     """Made of values alone. A part writes its defaults: its tag tells it from
     others, and an agent is recorded whole, whatever the defaults are one day."""
     names_blob: bool
+    has_agent: bool
 
 
 class Codec:
@@ -125,10 +130,12 @@ class Codec:
         """
         type_ = fact.type
         shape = self._shapes[type_]
-        payload = self._payload(fact, shape)
+        payload, agent = self._payload(fact, shape)
         blobs: dict[str, bytes] = {}
         if len(payload) > INLINE_LIMIT or _may_name_blobs(payload):
             payload, blobs = _outlined(payload)
+        if agent:
+            payload = _with_agent_ref(payload, agent, blobs)
         whole = getattr(fact, _WHOLE) if shape.names_blob else None
         draft = Draft(
             type_,
@@ -158,6 +165,8 @@ class Codec:
         payload = recorded.payload
         if payload is None:
             return Emptied(recorded.type)
+        if payload.startswith(_AGENT_REF):
+            payload = _with_agent(payload, recorded, blobs)
         read = self._readers.get((recorded.type, recorded.schema))
         if read is None or _may_name_blobs(payload):
             return self._decode_slowly(recorded, payload, blobs)
@@ -176,18 +185,22 @@ class Codec:
         if self._redactor.redact(content.decode(errors="surrogateescape"))[1]:
             raise LeakError("blob", "a known secret")
 
-    def _payload(self, fact: Fact, shape: _Shape) -> bytes:
-        """Return the whole payload, and make sure that cleaning it would change nothing (I11)."""
+    def _payload(self, fact: Fact, shape: _Shape) -> tuple[bytes, bytes]:
+        """Return payload and agent, and make sure that cleaning would change nothing (I11)."""
+        agent = b""
         try:
             if shape.plain:
                 payload = shape.serializer.to_json(fact, exclude_defaults=True)
+            elif shape.has_agent:
+                payload = shape.serializer.to_json(fact, exclude={"type", _AGENT})
+                agent = to_json(getattr(fact, _AGENT))
             else:
                 payload = shape.serializer.to_json(fact, exclude=_TYPE)
         except ValueError as error:
             raise LeakError(fact.type, "what JSON cannot say") from error
-        if suspicious(payload, self._redactor) and clean(fact, self._redactor)[1]:
+        if suspicious(agent + payload, self._redactor) and clean(fact, self._redactor)[1]:
             raise LeakError(fact.type, "a known secret, or a value that was not cleaned")
-        return payload
+        return payload, agent
 
     def _decode_slowly(
         self, recorded: RecordedEvent, payload: bytes, blobs: Mapping[str, bytes]
@@ -257,6 +270,7 @@ def _shape_of(fact: type[Fact]) -> _Shape:
         facets=fact.FACETS,
         plain=not any(_mentions(a, BaseModel) for a in annotations),
         names_blob=_WHOLE in fact.model_fields,
+        has_agent=_AGENT in fact.model_fields,
     )
 
 
@@ -272,15 +286,34 @@ def _facets(fact: Fact, names: tuple[str, ...]) -> str | None:
     return to_json(facets).decode() if facets else None
 
 
+def _with_agent_ref(payload: bytes, agent: bytes, blobs: dict[str, bytes]) -> bytes:
+    """Return *payload* with a reference to its *agent*, which goes to *blobs*."""
+    if _may_name_blobs(agent):
+        agent = to_json(_outline(json.loads(agent), None))  # whole, but for what looks like ours
+    blob = hashlib.sha256(agent).hexdigest()
+    blobs[blob] = agent
+    rest = b"" if payload == b"{}" else b"," + payload[1:-1]
+    return b'%s%s","bytes":%d}%s}' % (_AGENT_REF, blob.encode(), len(agent), rest)
+
+
+def _with_agent(payload: bytes, recorded: RecordedEvent, blobs: Mapping[str, bytes]) -> bytes:
+    """Undo `_with_agent_ref`."""
+    head, end, rest = payload.partition(_REF_END)
+    blob = head[len(_AGENT_REF) :].partition(b'"')[0].decode(errors="replace")
+    return b'{"agent":%s%s' % (_content(blob, recorded, blobs), rest) if end else payload
+
+
 def _outlined(payload: bytes) -> tuple[bytes, dict[str, bytes]]:
     blobs: dict[str, bytes] = {}
     return to_json(_outline(json.loads(payload), blobs)), blobs
 
 
-def _outline(value: Any, blobs: dict[str, bytes]) -> Any:
-    """Replace long texts in *value* by references, and collect them in *blobs*."""
+def _outline(value: Any, blobs: dict[str, bytes] | None) -> Any:
+    """Replace long texts in *value* by references, and collect them in *blobs*, if there are."""
     match value:
-        case str() if len(value) > INLINE_LIMIT // 4:  # a character has 4 bytes at most
+        case str() if (
+            blobs is not None and len(value) > INLINE_LIMIT // 4
+        ):  # a character has 4 bytes at most
             content = value.encode()
             if len(content) <= INLINE_LIMIT:
                 return value
@@ -300,7 +333,7 @@ def _inline(value: Any, recorded: RecordedEvent, blobs: Mapping[str, bytes]) -> 
     """Undo `_outline`."""
     match value:
         case {"$blob": str(blob)}:
-            return _content(blob, recorded, blobs)
+            return _content(blob, recorded, blobs).decode()
         case dict():
             items = value.items()
             return {_unmarked(key): _inline(item, recorded, blobs) for key, item in items}
@@ -309,12 +342,12 @@ def _inline(value: Any, recorded: RecordedEvent, blobs: Mapping[str, bytes]) -> 
     return value
 
 
-def _content(blob: str, recorded: RecordedEvent, blobs: Mapping[str, bytes]) -> str:
+def _content(blob: str, recorded: RecordedEvent, blobs: Mapping[str, bytes]) -> bytes:
     if blob not in blobs:
         raise MissingBlobError(recorded.stream, blob)
     if hashlib.sha256(blobs[blob]).hexdigest() != blob:
         raise _corrupt(recorded, f"blob {blob} holds another content")
-    return blobs[blob].decode()
+    return blobs[blob]
 
 
 def _references(value: Any) -> Iterator[str]:

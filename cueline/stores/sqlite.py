@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Self
@@ -30,6 +30,8 @@ POLL_SECONDS = 0.02
 """How often somebody who follows looks whether another process has appended."""
 LARGE_BLOB = 1024 * 1024
 """From here on a blob is hashed, written and read in a thread, in bytes."""
+RENEWED_US = BLOB_REST // timedelta(microseconds=2)
+"""A blob that was put so lately is not written again to renew its time."""
 _LOG = ("the log",)
 """What blobs belong to, when there is no stream to name."""
 
@@ -163,6 +165,8 @@ class SqliteStore:
             raise BlobTooLargeError(size, BLOB_LIMIT)
         blob = _hash(content) if size < LARGE_BLOB else await asyncio.to_thread(_hash, content)
         put_us = to_us(self._clock.now())
+        if self._reader.blob_put_us(blob) > put_us - RENEWED_US:
+            return blob
         await self._writes().do(
             _LOG, size, lambda _, tables: tables.put_blob(blob, content, put_us)
         )

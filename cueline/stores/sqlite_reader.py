@@ -41,6 +41,7 @@ _recorded: Callable[[Iterable[Any]], RecordedEvent] = partial(tuple.__new__, Rec
 _PLACE = "SELECT position FROM events WHERE stream = ? AND version = ?"
 _ROW = "SELECT s.name, e.* FROM events e JOIN streams s ON s.id = e.stream WHERE e.position = ?"
 _BLOB_SIZE = "SELECT length(content) FROM blobs WHERE hash = ?"
+_BLOB_PUT = "SELECT put_us FROM blobs WHERE hash = ?"
 _BLOB = "SELECT content FROM blobs WHERE hash = ?"
 
 
@@ -106,6 +107,11 @@ class SqliteReader:
     def blob_size(self, blob: str) -> int:
         """Return how large the blob is, without reading it; 0 where there is none."""
         row = self._one(_BLOB_SIZE, blob)
+        return int(row[0]) if row else 0
+
+    def blob_put_us(self, blob: str) -> int:
+        """Return when the blob was put last, in microseconds since 1970; 0 if it is not there."""
+        row = self._one(_BLOB_PUT, blob)
         return int(row[0]) if row else 0
 
     def blob(self, blob: str) -> bytes | None:

@@ -62,6 +62,9 @@ class CountedStore:
         self._store = store
         self.read_events = 0
 
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
     async def read(self, stream, *range_):
         async for recorded in self._store.read(stream, *range_):
             self.read_events += stream == SESSION

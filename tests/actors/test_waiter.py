@@ -109,8 +109,9 @@ class CountingCodec(Codec):
     decoded = 0
 
     def decode(self, *args):
+        fact = super().decode(*args)
         self.decoded += 1
-        return super().decode(*args)
+        return fact
 
 
 async def test_of_many_who_wait_each_reads_its_own_session_alone():

@@ -18,7 +18,7 @@ from cueline.events import codec as module
 from cueline.events.agent import AgentSpec
 from cueline.events.codec import FACTS, Codec, Emptied, blobs_in, blobs_named
 from cueline.events.fact import Fact
-from cueline.events.inbox import MessageSent
+from cueline.events.inbox import MessageSent, StartAsked
 from cueline.events.message import TextBlock, ToolCall
 from cueline.events.session import (
     MessageReceived,
@@ -77,9 +77,32 @@ def test_a_recorded_agent_holds_its_defaults():
     agent = AgentSpec(name="a", provider="scripted", model="m")
     fact = SessionStarted(agent=agent, goal=None, open=True, attached=False, epoch=1)
 
-    kept = json.loads(encode(fact).draft.payload)["agent"]
+    kept = json.loads(*encode(fact).blobs.values())
 
     assert (50, 3) == (kept["limits"]["max_turns"], kept["retry"]["max_retries"])
+
+
+def test_facts_with_the_same_agent_hold_it_once():
+    agent = AgentSpec(name="a", provider="scripted", model="m")
+    started = SessionStarted(agent=agent, goal=None, open=True, attached=False, epoch=1)
+    asked = StartAsked(agent=agent, goal="Begin.", asked_at=from_us(0))
+
+    first, second = encode(asked), encode(started)
+
+    assert first.blobs == second.blobs
+    assert len(first.draft.payload) < 300 < len(*first.blobs.values())
+
+
+def test_an_agent_that_speaks_of_blobs_comes_back_as_it_went(recorded):
+    agent = AgentSpec(
+        name="a", provider="scripted", model="m",
+        parameters={"$blob": "no blob of ours", "long": LONG},
+    )  # fmt: skip
+    fact = SessionStarted(agent=agent, goal=LONG, open=True, attached=False, epoch=1)
+    event = recorded(fact)
+
+    assert fact == Codec().decode(event, encode(fact).blobs)
+    assert encode(fact).blobs.keys() == {*blobs_in(event.payload)}
 
 
 def test_the_facets_of_a_fact_are_in_its_attributes():

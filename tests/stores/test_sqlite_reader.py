@@ -1,4 +1,5 @@
 import asyncio
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -193,3 +194,19 @@ async def test_a_reader_keeps_no_transaction_open(path):
     assert list(range(2, EVENTS + 1)) == versions([event async for event in reading])
     other.close()
     await store.close()
+
+
+async def test_a_blob_that_was_put_lately_is_not_written_again(tmp_path):
+    clock = SetClock()
+    store, other = (SqliteStore.open(tmp_path / "log.db", clock) for _ in range(2))
+    blob = await store.put_blob(b"an agent")
+    before = other._reader.data_version()
+
+    assert blob == await store.put_blob(b"an agent")
+    unchanged = other._reader.data_version()
+    clock.move(timedelta(hours=13))
+    assert blob == await store.put_blob(b"an agent")
+
+    assert before == unchanged != other._reader.data_version()
+    await store.close()
+    await other.close()
