@@ -30,11 +30,13 @@ class OneRunner:
         self.out_of_reach: set[str] = set()
         """Those that were asked after and live: frozen, or of another process."""
 
-    def choose(self, tool: ToolSpec, workspace: Workspace | None) -> str | None:
+    def choose(
+        self, tool: ToolSpec, workspace: Workspace | None, full: Collection[str] = ()
+    ) -> str | None:
         """See `RunnerDirectory.choose`."""
         if tool.needs_workspace and workspace and workspace.machine != self._presence.machine:
             return None
-        return self._runner.incarnation
+        return None if self._runner.incarnation in full else self._runner.incarnation
 
     def find(self, incarnation: str) -> RunnerPort | None:
         """See `RunnerDirectory.find`."""
@@ -152,7 +154,8 @@ async def inline(
 ) -> AsyncIterator[Inline]:
     """Drive the sessions of *scope* in this process; None means all that nobody drives."""
     with closing(ViewsIndex(Views(views_path(log.path)), log.store)) as index:
-        here = Inline(log, ProcessToolExecutor(), index, on_trouble=on_trouble, scope=scope)
+        executor = ProcessToolExecutor(log.slots.workers)
+        here = Inline(log, executor, index, on_trouble=on_trouble, scope=scope)
         try:
             await here.start()
             yield here

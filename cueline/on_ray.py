@@ -18,6 +18,7 @@ from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.lookout import Lookout
 from cueline.actors.presence import living, machine_name, presence_of
 from cueline.actors.session_host import SessionHost
+from cueline.actors.slot import Slots
 from cueline.actors.tool import ToolExecutor
 from cueline.clock import SystemClock
 from cueline.errors import ClusterError
@@ -44,6 +45,10 @@ class Parts:
     machine: str
     """Where the log's file is."""
     grace_seconds: float
+    slots: Slots
+    """Of each runner."""
+    hosts: int = 1
+    """How many share them."""
 
     def log(self) -> tuple[EventStore, PresenceBoard, str]:
         """See `cluster.site.Parts`."""
@@ -73,7 +78,7 @@ class Parts:
         on_trouble: Trouble,
     ) -> SessionHost:
         """See `cluster.site.Parts`."""
-        log = self._log(store, board)
+        log = replace(self._log(store, board), slots=self.slots.share(self.hosts))
         parts = collaborators(log, runners, gate, ledger)
         return SessionHost(incarnation, parts, on_trouble=on_trouble)
 
@@ -87,7 +92,7 @@ class Parts:
 
     def executor(self) -> ToolExecutor:
         """See `cluster.site.Parts`."""
-        return ProcessToolExecutor()
+        return ProcessToolExecutor(max(self.slots.workers, self.hosts))
 
     def index(self, store: EventStore) -> ViewsIndex:
         """See `cluster.site.Parts`."""
@@ -183,7 +188,7 @@ def namespace_of(log_id: str) -> str:
 
 def parts_of(log: Log) -> Parts:
     """Return what makes the actors of *log*, which is on this machine."""
-    return Parts(str(log.path.absolute()), log.id, machine_name(), log.grace_seconds)
+    return Parts(str(log.path.absolute()), log.id, machine_name(), log.grace_seconds, log.slots)
 
 
 @asynccontextmanager
@@ -195,6 +200,7 @@ async def keep_up(
     runners: int,
     recover: bool,
     grace_seconds: float,
+    slots: Slots,
 ) -> AsyncIterator["Kept"]:
     """Keep a log's actors running until this ends, then take them down.
 
@@ -207,7 +213,8 @@ async def keep_up(
     from cueline.cluster.connection import connected  # noqa: PLC0415 - as said
 
     async with open_log(log_path) as log:
-        parts = parts_of(replace(log, grace_seconds=grace_seconds))
+        told = replace(log, grace_seconds=grace_seconds, slots=slots)
+        parts = replace(parts_of(told), hosts=hosts)
         namespace = namespace_of(parts.log_id)
         with connected(address, namespace) as connection:
             from cueline.cluster.dispatcher import Wanted  # noqa: PLC0415 - it imports Ray

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +13,7 @@ from cueline.actors.family import Parents
 from cueline.actors.fold import fold
 from cueline.actors.inbox import asked_agent, new_id, unread_of
 from cueline.actors.owner import check_resume, owner_of
+from cueline.actors.slot import SLOTS, Slots
 from cueline.agent import Agent
 from cueline.config.place import DEFAULT_LOG
 from cueline.deciders.session import SESSION, session_of
@@ -233,6 +234,8 @@ async def open_runtime(
     *,
     on: Literal["ray", "inline"] = "ray",
     address: str | None = None,
+    slots: int = SLOTS.loop,
+    workers: int = SLOTS.workers,
     on_trouble: Callable[[str, CuelineError], None] = _print_trouble,
 ) -> AsyncIterator[Runtime]:
     """Open the log at *path*, and drive what is started or resumed here.
@@ -242,20 +245,27 @@ async def open_runtime(
         on: `ray` attaches to a cluster or starts one for as long as this lasts;
             `inline` drives everything in this process.
         address: of the Ray cluster, when it is not the one `cueline up` started.
+        slots: how many calls of async tools run at once; a running `cueline up` has its own.
+        workers: how many calls of other tools run at once, each in a process of its own.
         on_trouble: told of sessions that cannot be driven, and why.
 
     Raises:
         LogUnavailableError: the log cannot be used; the message says what to do.
         ClusterError: there is no usable cluster; the message says what to do.
-        ConfigError: *on* is neither, or an *address* goes with `inline`; nothing was made.
+        ConfigError: *on* is neither, an *address* goes with `inline`, or no tool could run;
+            nothing was made.
     """
     if on not in ("ray", "inline"):
         raise ConfigError("on", f"{on!r} is neither 'ray' nor 'inline'")
     if on == "inline" and address is not None:
         raise ConfigError("address", f"{address} is Ray's, and 'inline' drives all in this process")
+    for name, count in {"slots": slots, "workers": workers}.items():
+        if count < 1:
+            raise ConfigError(name, f"{count} is less than 1: no tool could run")
     scope: set[str] = set()
     troubles = Troubles(on_trouble)
-    async with open_log(Path(path)) as log:
+    async with open_log(Path(path)) as opened:
+        log = replace(opened, slots=Slots(slots, workers))
         if on == "inline":
             async with inline(log, scope=scope, on_trouble=troubles.hear) as here:
                 yield Runtime(log, Here(log.path, here, troubles, scope))

@@ -21,6 +21,7 @@ from cueline.actors.dispatcher import Work
 from cueline.actors.grace import GRACE_SECONDS
 from cueline.actors.lookout import Lookout
 from cueline.actors.presence import machine_name
+from cueline.actors.slot import SLOTS, Slots
 from cueline.agent import Agent, secret_names, secret_values
 from cueline.clock import Clock, SystemClock
 from cueline.config.place import DEFAULT_LOG
@@ -64,6 +65,8 @@ class Log:
     clock: Clock
     grace_seconds: float = GRACE_SECONDS
     """What is in flight may finish for so long, after a signal or a stop."""
+    slots: Slots = SLOTS
+    """Of each runner."""
     id: str = ""
     """The log's own, which no other has."""
 
@@ -273,6 +276,7 @@ def collaborators(
         ledger=ledger,
         bound=bound,
         grace_seconds=log.grace_seconds,
+        slots=log.slots,
         account=account_names(HERE, salt=log.id),
     )
 

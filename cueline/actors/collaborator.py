@@ -1,6 +1,6 @@
 """Whom a session host works with, and how long it waits for them."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol
@@ -11,6 +11,7 @@ from cueline.actors.approval_gate import GatePort
 from cueline.actors.cost_ledger import LedgerPort
 from cueline.actors.model import ModelFactory
 from cueline.actors.runner import RunnerPort
+from cueline.actors.slot import Slots
 from cueline.clock import Clock
 from cueline.events.agent import AgentSpec, Hook, ToolSpec, Workspace
 from cueline.events.clean import Redactor
@@ -29,8 +30,10 @@ REACH_SECONDS = 2.0
 class RunnerDirectory(Protocol):
     """Which runners there are."""
 
-    def choose(self, tool: ToolSpec, workspace: Workspace | None) -> str | None:
-        """Return the incarnation of a runner that can reach what the call needs."""
+    def choose(
+        self, tool: ToolSpec, workspace: Workspace | None, full: Collection[str] = ()
+    ) -> str | None:
+        """Return the incarnation of a runner that reaches what the call needs; none of *full*."""
         ...
 
     def find(self, incarnation: str) -> RunnerPort | None:
@@ -75,5 +78,7 @@ class Collaborators:
     """
     grace_seconds: float
     """What is in flight may finish for so long, before a stop or a signal ends it."""
+    slots: Slots
+    """Of each runner, those that this host may use."""
     account: Callable[[AgentSpec], str]
     """Names whose key an agent uses, without telling it: who shares it shares its breakers."""

@@ -16,6 +16,7 @@ from cueline.actors.mailbox import Mailbox
 from cueline.actors.opening import going_on, start_of
 from cueline.actors.outfit import Outfit, Outfits
 from cueline.actors.performer import Performer
+from cueline.actors.slot import SlotHolder, SlotTable
 from cueline.actors.start import Starter
 from cueline.deciders.session import DRIVEN, due, wake_at
 from cueline.deciders.session.due import (
@@ -62,6 +63,7 @@ class Drive:
         "_mailbox",
         "_outfits",
         "_parts",
+        "_slots",
     )
 
     def __init__(
@@ -72,6 +74,7 @@ class Drive:
         outfits: Outfits,
         breakers: Breakers,
         alarm: Alarm,
+        slots: SlotTable,
     ) -> None:
         self._entity = entity
         self._parts = parts
@@ -79,6 +82,7 @@ class Drive:
         self._outfits = outfits
         self._breakers = breakers
         self._hand = Hand(alarm)
+        self._slots = SlotHolder(slots, self._hand.ring)
         self._mailbox = Mailbox(entity, parts)
         self._graces = Graces(parts.clock, parts.grace_seconds)
         self._draining = False
@@ -138,6 +142,7 @@ class Drive:
                 del news  # while it waits, a session holds no more than it must
         finally:
             self._hand.drop()
+            self._slots.close()
             if self._gear is not None:
                 await self._outfits.give_back(self._gear.outfit)
 
@@ -161,8 +166,10 @@ class Drive:
         entity = self._entity
         entity.share(outfit)
         guards = Guards(self._breakers, entity.stream, outfit)
-        performer = Performer(entity, outfit, self._parts, guards)
-        starter = Starter(entity, outfit, self._parts, guards, self._hand)
+        performer = Performer(entity, outfit, self._parts, guards, self._slots)
+        starter = Starter(
+            entity, outfit, self._parts, guards=guards, hand=self._hand, slots=self._slots
+        )
         self._gear = _Gear(outfit, guards, performer, starter)
         await guards.know()
         return outfit

@@ -50,7 +50,7 @@ async def taker_of(
     other waits for the end of the call, which it cannot ask us about, and that
     comes with our own.
     """
-    if not any(is_here(call.runner) for call in state.open_calls):
+    if not any(call.runner and is_here(call.runner) for call in state.open_calls):
         return None
     owner = await owner_of(store, board, state.stream, now)
     return None if owner is None or is_here(owner.incarnation) else owner

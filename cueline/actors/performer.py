@@ -15,6 +15,7 @@ from cueline.actors.outfit import Outfit
 from cueline.actors.payer import Payer
 from cueline.actors.question import Asker, Circumstances, doubt
 from cueline.actors.runner import CallName
+from cueline.actors.slot import SlotHolder
 from cueline.actors.tool import ToolOrder
 from cueline.actors.tool_call import ToolCaller
 from cueline.deciders.approval import APPROVAL
@@ -61,13 +62,20 @@ class Performer:
         "_pause",
         "_payer",
         "_run_hook",
+        "_slots",
         "_tools",
     )
 
     def __init__(
-        self, entity: Entity, outfit: Outfit, parts: Collaborators, guards: Guards
+        self,
+        entity: Entity,
+        outfit: Outfit,
+        parts: Collaborators,
+        guards: Guards,
+        slots: SlotHolder,
     ) -> None:
         self._entity = entity
+        self._slots = slots
         self._outfit = outfit
         self._run_hook = parts.tell
         self._guards = guards
@@ -84,6 +92,13 @@ class Performer:
         Raises:
             FencedError: somebody else owns the session now.
         """
+        try:
+            return await self._brought(effect)
+        finally:
+            if isinstance(effect, RunTool | RecoverTool):
+                self._slots.free(effect.effect)
+
+    async def _brought(self, effect: Effect | AskProbe) -> Facts:
         while True:
             try:
                 return await self._bring(effect)
@@ -111,7 +126,9 @@ class Performer:
                 return [await self._payer.close(bill)]
             case RecoverTool():
                 name = self.name(effect.effect, effect.attempt, effect.runner)
-                recovered = await self._tools.recover(name, self._tool(effect))
+                tool = self._tool(effect)
+                self._slots.take(effect.effect, effect.runner, tool)
+                recovered = await self._tools.recover(name, tool)
                 return await self._heard(effect, recovered)
             case ReconcileTool():
                 return [await self._tools.reconcile(self._order(effect))]

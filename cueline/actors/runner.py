@@ -135,13 +135,10 @@ class Runner:
     before have an outcome in the log.
     """
 
-    def __init__(
-        self, incarnation: str, executor: ToolExecutor, now: Callable[[], float], slots: int = 64
-    ) -> None:
+    def __init__(self, incarnation: str, executor: ToolExecutor, now: Callable[[], float]) -> None:
         self.incarnation = incarnation
         self._executor = executor
         self._now = now
-        self._slots = asyncio.Semaphore(slots)
         self._served: dict[str, _Served] = {}
         self._running: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -241,10 +238,6 @@ class Runner:
         if digest_of_order(order) != order.digest:
             # I9: what would run is not what was asked for.
             return ToolReport("failed", kind="not_granted", message="the call was changed")
-        try:
-            await self._slots.acquire()
-        except asyncio.CancelledError:
-            return NOT_BEGUN
         began = self._now()
         retry_after = None
         try:
@@ -264,8 +257,6 @@ class Runner:
                 seconds=output.seconds,
                 truncated_from=output.truncated_from,
             )
-        finally:
-            self._slots.release()
         return ToolReport(
             "failed",
             kind=kind,

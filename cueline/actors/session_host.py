@@ -13,6 +13,7 @@ from cueline.actors.drive import Drive
 from cueline.actors.entity import Entity
 from cueline.actors.outfit import Outfits
 from cueline.actors.owner import aside
+from cueline.actors.slot import SlotTable
 from cueline.errors import (
     CorruptEventError,
     CuelineError,
@@ -69,6 +70,7 @@ class SessionHost:
             incarnation, self._journal, parts.clock, account=parts.account, report=told
         )
         self._alarm = Alarm(parts.clock)
+        self._slots = SlotTable(parts.slots)
         self._drives: dict[str, Drive] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._context = copy_context()
@@ -202,6 +204,7 @@ class SessionHost:
             outfits=self._outfits,
             breakers=self._breakers,
             alarm=self._alarm,
+            slots=self._slots,
         )
 
     async def _goes_on(self, stream: str, drive: Drive) -> bool:

@@ -8,6 +8,7 @@ from cueline.actors.guard import AskProbe, Guards
 from cueline.actors.hand import Hand
 from cueline.actors.outfit import Outfit
 from cueline.actors.question import seen_digest
+from cueline.actors.slot import SlotHolder
 from cueline.deciders.session import SessionState, due
 from cueline.deciders.session.due import CallModel, Effect, Reserve, RunTool
 from cueline.deciders.session.permission import allowing_rule
@@ -29,27 +30,41 @@ _STARTS = ("ModelStarted", "ToolStarted")
 class Starter:
     """Finds out what of one session may start, and the facts that say so."""
 
-    __slots__ = ("_entity", "_guards", "_hand", "_outfit", "_parts")
+    __slots__ = ("_entity", "_guards", "_hand", "_outfit", "_parts", "_slots")
 
     def __init__(
-        self, entity: Entity, outfit: Outfit, parts: Collaborators, guards: Guards, hand: Hand
+        self,
+        entity: Entity,
+        outfit: Outfit,
+        parts: Collaborators,
+        *,
+        guards: Guards,
+        hand: Hand,
+        slots: SlotHolder,
     ) -> None:
         self._entity = entity
         self._outfit = outfit
         self._parts = parts
         self._guards = guards
         self._hand = hand
+        self._slots = slots
 
     def start(self, steps: Steps) -> list[Effect | AskProbe]:
         """Take the starts of what is due into *steps*, and return what they start."""
         started: list[Effect | AskProbe] = []
+        lacks = False
         for effect in self._let_out(steps):
             if isinstance(effect, _ASKED_FIRST):
                 started.append(effect)  # what comes of it starts the call
                 continue
             fact = self._start_of(effect, steps.state)
-            if steps.take(fact) and fact.type in _STARTS:
+            if fact is None:
+                lacks = True
+            elif steps.take(fact) and fact.type in _STARTS:
                 started.append(effect)
+                if fact.type == "ToolStarted":
+                    self._slots.take(fact.effect, fact.runner, self._outfit.tools[fact.tool])
+        self._slots.looked(lacks=lacks)
         return started
 
     def still_goes(self, granted: ModelStarted, state: SessionState) -> bool:
@@ -87,16 +102,19 @@ class Starter:
         """Whether the ledger was asked for it, here or by a former owner: it was due before."""
         return isinstance(effect, Reserve) and effect in due(self._entity.state)
 
-    def _start_of(self, effect: CallModel | RunTool, state: SessionState) -> SessionEvent:
+    def _start_of(self, effect: CallModel | RunTool, state: SessionState) -> SessionEvent | None:
+        """Return what begins *effect*, or why it cannot be; None where it lacks a slot."""
         if isinstance(effect, CallModel):
             return ModelStarted(effect=effect.effect, attempt=effect.attempt)
         call = state.call(effect.effect)
         assert call is not None, "what is due is in the state"
+        tool, place = self._outfit.tools[call.tool], self._outfit.agent.workspace
+        runner = self._parts.runners.choose(tool, place, self._slots.full(tool))
+        if runner is None and self._parts.runners.choose(tool, place) is not None:
+            return None
         if call.approval is not None and (by := self._outdated(effect, call.approval)):
             # I9: a person is asked again.
             return ApprovalResolved(approval=call.approval.id, verdict="superseded", by=by)
-        tool = self._outfit.tools[call.tool]
-        runner = self._parts.runners.choose(tool, self._outfit.agent.workspace)
         if runner is None:
             return SessionWaiting(
                 kind="runner",

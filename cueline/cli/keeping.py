@@ -43,6 +43,7 @@ async def keep(plan: Plan, outside: Outside, *, as_json: bool) -> None:
         runners=plan.runners,
         recover=plan.recover == "all",
         grace_seconds=plan.grace_seconds,
+        slots=plan.slots,
     ) as kept:
         print_up(kept.record, f"up: {place_of(kept.record)}", as_json=as_json)
         typer.echo(_found(kept.found, recovers=plan.recover == "all"), err=as_json)

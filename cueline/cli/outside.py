@@ -14,6 +14,7 @@ from cueline.config.place import LOG, find_file, set_in
 from cueline.errors import ConfigError
 
 if TYPE_CHECKING:
+    from cueline.actors.slot import Slots
     from cueline.agent import KeepsSecrets
     from cueline.config.effective import Effective
     from cueline.config.layer import Layer
@@ -52,6 +53,13 @@ class Outside:
         from cueline.config.effective import effective
 
         return effective(self.environment, self.file)
+
+    def slots(self) -> "Slots":
+        """Return how many calls a runner runs at once."""
+        from cueline.actors.slot import Slots
+
+        runner = self.effective().settings.runner
+        return Slots(runner.slots, runner.workers)
 
 
 def read(config: Path | None) -> Outside:

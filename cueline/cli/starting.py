@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from cueline.actors.slot import Slots
 from cueline.agent import SHARED, Agent, read_agent
 from cueline.cli.driving import Record, Where, drive
 from cueline.cli.ending import report
@@ -40,6 +41,7 @@ class Wish:
     attended: bool
     as_json: bool
     grace_seconds: float
+    slots: Slots
 
 
 def wish_of(
@@ -72,6 +74,7 @@ def wish_of(
         attended=is_attended() and not detach and not as_json,
         as_json=as_json,
         grace_seconds=outside_of(ctx).effective().settings.grace_seconds,
+        slots=outside_of(ctx).slots(),
     )
 
 
@@ -213,7 +216,7 @@ async def carry_on(
         await record()
         return await note_detached(log, stream, as_json=wish.as_json)
     screen = Screen(quiet=wish.as_json)
-    log = replace(log, grace_seconds=wish.grace_seconds)
+    log = replace(log, grace_seconds=wish.grace_seconds, slots=wish.slots)
     where = Where(log=wish.log, inline=wish.inline, address=wish.address)
     try:
         watch, rested = await drive(

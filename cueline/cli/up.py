@@ -20,6 +20,7 @@ from cueline.console.text import visible
 from cueline.errors import ClusterError
 
 if TYPE_CHECKING:
+    from cueline.actors.slot import Slots
     from cueline.up_record import UpRecord
 
 _HELP = """Keep cueline running: it drives every session of the log, also after a crash.
@@ -54,6 +55,7 @@ class Plan:
     runners: int
     recover: Literal["all", "none"]
     grace_seconds: float
+    slots: "Slots"
 
     @property
     def words(self) -> list[str]:
@@ -103,6 +105,7 @@ def up(
                 runners=runners,
                 recover=chosen,
                 grace_seconds=outside_of(ctx).effective().settings.grace_seconds,
+                slots=outside_of(ctx).slots(),
             )
         case _:
             raise typer.BadParameter(f"{recover!r} is neither `all` nor `none`")

@@ -1,7 +1,7 @@
 """Which runners a session host may send calls to, and which are gone."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -68,7 +68,9 @@ class Directory:
                 port.died = True
                 port.lose(evidence)
 
-    def choose(self, tool: ToolSpec, workspace: Workspace | None) -> str | None:
+    def choose(
+        self, tool: ToolSpec, workspace: Workspace | None, full: Collection[str] = ()
+    ) -> str | None:
         """See `RunnerDirectory.choose`."""
         machine = workspace.machine if tool.needs_workspace and workspace else None
         ports = [
@@ -76,7 +78,7 @@ class Directory:
             for card in self._able
             if card.incarnation in self._ports and (machine is None or card.machine == machine)
         ]
-        able = [port for port in ports if not port.died]
+        able = [port for port in ports if not port.died and port.incarnation not in full]
         return min(able, key=lambda port: port.load).incarnation if able else None
 
     def find(self, incarnation: str) -> RunnerPort | None:

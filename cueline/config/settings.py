@@ -16,7 +16,7 @@ from cueline.events.agent import (
     Price,
     RetryPolicy,
 )
-from cueline.events.number import Seconds, Time
+from cueline.events.number import Seconds, Time, Whole
 
 Variable = Annotated[str, Field(pattern=VARIABLE)]
 Address = Annotated[str, Field(pattern=URL)]
@@ -43,6 +43,17 @@ class Approval(BaseModel):
     """For the person at the terminal."""
     detached_seconds: Seconds = Field(default=86_400.0, gt=0)
     """For anybody, where nobody watches."""
+
+
+class Runner(BaseModel):
+    """How many calls one runner runs at once."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    slots: Whole = Field(default=64, ge=1, le=10_000)
+    """Of async tools, which run in its own loop."""
+    workers: Whole = Field(default=8, ge=1, le=1000)
+    """Of all others; each takes a process."""
 
 
 class Settings(BaseModel):
@@ -72,6 +83,7 @@ class Settings(BaseModel):
     breaker: BreakerPolicy = BreakerPolicy()
     policy: Policy = Policy()
     approval: Approval = Approval()
+    runner: Runner = Runner()
 
 
 ADDED = frozenset({"allow_base_urls", "prices", "secrets"})

@@ -29,6 +29,7 @@ from cueline.actors.inbox import ask_start, post
 from cueline.actors.model import Model
 from cueline.actors.runner import Runner, RunnerPort
 from cueline.actors.session_host import HostPort, SessionHost
+from cueline.actors.slot import Slots
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import SessionState, evolve, session_of
 from cueline.errors import CuelineError
@@ -174,6 +175,7 @@ class World:
         gate: GatePort | None = None,
         scope: Collection[str] | None = None,
         name: str | None = None,
+        slots: Slots | None = None,
     ) -> None:
         self.name = name or f"inline-{next(_numbers)}"
         self.life = life or Life()
@@ -206,6 +208,7 @@ class World:
                 preview=lambda *_: "",
                 grace_seconds=GRACE_SECONDS,
                 account=lambda _: "",
+                slots=slots or Slots(),
             ),
             on_trouble=self._hear,
         )

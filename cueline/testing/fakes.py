@@ -1,7 +1,7 @@
 """Stand-ins at the ports: a model, tools, runners, and who finds work."""
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -143,11 +143,16 @@ class Runners:
     reach: bool = True
     """Whether a workspace can be reached."""
 
-    def choose(self, tool: ToolSpec, workspace: Workspace | None) -> str | None:  # noqa: ARG002 - the port's
+    def choose(
+        self,
+        tool: ToolSpec,
+        workspace: Workspace | None,  # noqa: ARG002 - the port's
+        full: Collection[str] = (),
+    ) -> str | None:
         """See `RunnerDirectory.choose`."""
         if tool.needs_workspace and not self.reach:
             return None
-        return next(iter(self.ports), None)
+        return next((each for each in self.ports if each not in full), None)
 
     def find(self, incarnation: str) -> RunnerPort | None:
         """See `RunnerDirectory.find`."""

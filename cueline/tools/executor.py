@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
+from cueline.actors.slot import SLOTS
 from cueline.actors.tool import Finding, ToolOrder, ToolOutput
 from cueline.errors import ToolFailedError, ToolImportError
 from cueline.tools.arguments import check_arguments
@@ -24,10 +25,6 @@ from cueline.tools.target import LOADING
 from cueline.tools.tool import ToolContext, load_recorded
 
 GRACE_SECONDS = 5.0
-WORKERS = 8
-"""Not by the number of processors: tools mostly wait, for a shell command above
-all, and a quick call should not wait with them. Each starts when it is needed,
-and takes 30 MB."""
 
 Start = Callable[[], object]
 
@@ -37,7 +34,7 @@ class ProcessToolExecutor:
 
     def __init__(
         self,
-        workers: int = WORKERS,
+        workers: int = SLOTS.workers,
         *,
         memory_limit: int | None = None,
         grace_seconds: float = GRACE_SECONDS,

@@ -66,10 +66,10 @@ class Scene:
         self.clock = self.outside.clock
         self.executor = executor
 
-    async def begin(self, life=None, **asked):
+    async def begin(self, life=None, slots=None, **asked):
         """Ask for the session, and drive it as far as it goes without time passing."""
         await self.outside.start("s", self.agent, **asked)
-        return await self.world(life)
+        return await self.world(life, slots=slots)
 
     async def world(self, life=None, **options):
         """Bring a new process to life, and let it look for work."""

@@ -229,7 +229,7 @@ async def test_what_is_recorded_is_forgotten_by_the_runner():
 class Shared(Runners):
     """Two runners, of which one has the tool `save`."""
 
-    def choose(self, tool, _workspace):
+    def choose(self, tool, *_):
         return "far" if tool.name == "save" else [*self.ports][-1]
 
 

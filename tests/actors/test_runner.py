@@ -124,22 +124,6 @@ async def test_a_call_that_is_stopped_before_its_first_step_was_not_started():
     assert 0 == served.busy
 
 
-async def test_a_call_that_waits_for_its_turn_when_it_is_stopped_was_not_started():
-    valve = Valve()
-    served = runner(valve, slots=1)
-    first = asyncio.create_task(served.execute(order()))
-    second = asyncio.create_task(served.execute(order("1.1")))
-    while served.busy < 2:
-        await take_turns()
-    await take_turns()
-
-    await served.cancel(name("1.1"))
-
-    assert "not_started" == (await second).kind
-    valve.opened.set()
-    assert "returned" == (await first).outcome
-
-
 async def test_what_is_not_what_was_granted_is_not_run():
     # I9, C18
     served = runner()

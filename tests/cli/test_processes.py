@@ -56,6 +56,27 @@ def let_go(shell):
     (shell.folder / "work" / "go").touch()
 
 
+THREE_CALLS = """
+[[reply]]
+text = "First."
+calls = [{ name = "busy" }, { name = "busy" }, { name = "busy" }]
+
+[[reply]]
+text = "Here I am."
+"""
+
+
+def test_calls_take_turns_where_a_setting_says_so(shell, monkeypatch):
+    monkeypatch.setenv("CUELINE_RUNNER_WORKERS", "1")
+    process = busy(shell, THREE_CALLS)
+
+    let_go(shell)
+
+    assert 0 == process.wait(PATIENCE_SECONDS)
+    calls = [each for each in shell.types("one") if each in {"ToolStarted", "ToolReturned"}]
+    assert ["ToolStarted", "ToolReturned"] * 3 == calls
+
+
 def test_an_agent_file_is_read_as_utf_8_whatever_the_locale(shell, monkeypatch):
     for variable, value in {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}.items():
         monkeypatch.setenv(variable, value)

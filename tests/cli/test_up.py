@@ -13,6 +13,7 @@ import pytest
 import typer
 
 from cueline import on_ray
+from cueline.actors.slot import SLOTS
 from cueline.cli import up
 from cueline.cli.keeping import keep
 from cueline.cli.outside import Outside
@@ -49,7 +50,13 @@ class Quiet(Troubled):
 
 
 PLAN = up.Plan(
-    log=Path("log.db"), address=None, hosts=1, runners=1, recover="all", grace_seconds=1.0
+    log=Path("log.db"),
+    address=None,
+    hosts=1,
+    runners=1,
+    recover="all",
+    grace_seconds=1.0,
+    slots=SLOTS,
 )
 
 

@@ -10,6 +10,7 @@ import ray
 from ray.exceptions import RayError
 
 from cueline.actors.presence import presence_of
+from cueline.actors.slot import SLOTS
 from cueline.cluster import connection
 from cueline.cluster import up as up_module
 from cueline.cluster.connection import Connection
@@ -90,7 +91,7 @@ def notes(monkeypatch, tmp_path):
             before.write(log)
         options = {"address": "a:1", "hosts": 1, "runners": 1, "recover": True}
         with pytest.raises(ClusterError, match="does not start"):
-            async with keep_up(log, grace_seconds=0.0, **options):
+            async with keep_up(log, grace_seconds=0.0, slots=SLOTS, **options):
                 pass
         return *seen[0], UpRecord.read(log)
 
