@@ -1,7 +1,7 @@
 """The Python API: a log, and a place where its sessions are driven."""
 
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,12 +17,13 @@ from cueline.actors.slot import SLOTS, Slots
 from cueline.agent import Agent
 from cueline.config.place import DEFAULT_LOG
 from cueline.deciders.session import SESSION, session_of
-from cueline.deciders.session.unread import will_stop
+from cueline.deciders.session.unread import waived, will_stop
 from cueline.environment import who
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.inbox import ResumeAsked, StartAsked
 from cueline.events.stream import session_stream
 from cueline.inline import inline
+from cueline.secret import waiver
 from cueline.session import Session
 from cueline.up_record import recovers
 from cueline.wiring import (
@@ -112,6 +113,7 @@ class Runtime:
         id: str | None = None,  # noqa: A002 - the word of the log
         labels: Mapping[str, str] | None = None,
         parent: str | None = None,
+        without_secrets: Collection[str] = (),
     ) -> Session:
         """Start a session of *agent*, and drive it as long as this runtime is open.
 
@@ -131,6 +133,8 @@ class Runtime:
             parent: the session whose child it is, by its id or stream: what it spends
                 counts for the limits of all sessions above it, and the parent's log
                 says when it was asked for, how it ended and what it spent.
+            without_secrets: secrets of the agent that may be unknown where it is driven: what
+                has their values in it is recorded as it is. Recorded, with who said so.
 
         Raises:
             ConfigError: mend the setting, file or variable it names; nothing was recorded.
@@ -142,7 +146,8 @@ class Runtime:
             UnknownOutcomeError: it may be recorded; who gave it an id can `resume` that.
             LogUnavailableError: the log cannot be used; do what the message says.
         """
-        spec = recorded(agent)
+        spec = recorded(agent, waived=without_secrets)
+        said = waiver(spec, without_secrets, who())
         asked = StartAsked(
             agent=spec,
             goal=goal,
@@ -154,15 +159,18 @@ class Runtime:
         if parent is not None:
             asked = await self._parents.child_of(session_stream(parent), asked)
             check_limits(spec, asked.allowances)
-        stream = await self._log.ask_start(new_id() if id is None else id, asked)
+        name = new_id() if id is None else id
+        stream = await self._log.ask_start(name, asked, waived=said)
         self._here.scope.add(stream)
         # A parent that somebody else drives hears of it through its inbox.
         above = [asked.parent] if asked.parent in self._here.scope else []
         await self._here.place.place([stream, *filter(None, above)])
         return self._session(stream)
 
-    async def resume(self, id: str) -> Session:  # noqa: A002 - the word of the log
+    async def resume(self, id: str, *, without_secrets: Collection[str] = ()) -> Session:  # noqa: A002 - the word of the log
         """Go on with a session, by its id or stream, that crashed, was paused or interrupted.
+
+        Secrets of its agent that are not set here are given by name, as for `start`.
 
         Raises:
             InvalidNameError: no id has this form.
@@ -185,10 +193,15 @@ class Runtime:
         ours = owner is not None and self._here.has(owner.incarnation)
         unread = [said for _, said in await unread_of(journal, state)]
         check_resume(state, unread, None if ours else owner)
+        said = waiver(agent, without_secrets, who())
         if not will_stop(state, unread):  # nothing starts in one that ends
-            check_recorded(agent if state.setup is None else state.agent, self._log.path)
+            begun = agent if state.setup is None else state.agent
+            known = waived(state, [*unread, said])
+            check_recorded(begun, self._log.path, waived=known)
         # Though it may have been asked to stop, and refuse it: a host that has set it aside hears.
         self._here.tries_again(stream)
+        if said is not None:
+            await self._log.post(stream, said, agent)
         await self._log.post(stream, ResumeAsked(), agent)
         await self._here.take_up(stream)
         return session

@@ -38,9 +38,9 @@ from cueline.events.agent import (
     each_model,
 )
 from cueline.events.budget import Allowance
-from cueline.events.clean import SHORTEST_SECRET, Redactor, clean
+from cueline.events.clean import Redactor, clean
 from cueline.events.codec import Codec
-from cueline.events.inbox import InboxMessage, StartAsked
+from cueline.events.inbox import InboxMessage, SecretsWaived, StartAsked
 from cueline.events.journal import Journal
 from cueline.events.message import Arguments
 from cueline.events.session import WaitKind
@@ -48,6 +48,7 @@ from cueline.events.store import Appended, EventStore, PresenceBoard
 from cueline.hook import run_hook
 from cueline.projections.session import due_work, running, waiting
 from cueline.projections.views import Views
+from cueline.secret import check_secrets
 
 PAGE = 1000
 """So many sessions with work are read at a time."""
@@ -78,7 +79,14 @@ class Log:
         """Return the log in facts, cleaned of the secrets of *agent*."""
         return Journal(self.store, Codec(self.redactor(agent)), self.clock.now)
 
-    async def ask_start(self, id: str, asked: StartAsked, *, by: str = "user") -> str:  # noqa: A002 - the word of the log
+    async def ask_start(
+        self,
+        id: str,  # noqa: A002 - the word of the log
+        asked: StartAsked,
+        *,
+        by: str = "user",
+        waived: SecretsWaived | None = None,
+    ) -> str:
         """See `inbox.ask_start`; the secrets of its agent are taken out first (I11).
 
         Raises:
@@ -86,7 +94,7 @@ class Log:
         """
         check_log_is_out_of_reach(asked.agent, self.path)
         kept, _ = clean(asked, self.redactor(asked.agent))
-        return await inbox.ask_start(self.journal(asked.agent), id, kept, by=by)
+        return await inbox.ask_start(self.journal(asked.agent), id, kept, by=by, waived=waived)
 
     async def post(
         self,
@@ -124,10 +132,13 @@ async def judged_edit(agent: AgentSpec, tool: ToolSpec, arguments: Arguments) ->
     return judged
 
 
-def recorded(agent: Agent, environ: Mapping[str, str] = HERE) -> AgentSpec:
+def recorded(
+    agent: Agent, environ: Mapping[str, str] = HERE, *, waived: Collection[str] = ()
+) -> AgentSpec:
     """Return *agent* as it will be recorded, checked before anything is.
 
-    A scripted agent's script goes along, so that resuming needs no file.
+    A scripted agent's script goes along, so that resuming needs no file. Secrets
+    that are *waived* need not be known here.
 
     Raises:
         ConfigError: mend the setting, file or variable it names.
@@ -140,20 +151,8 @@ def recorded(agent: Agent, environ: Mapping[str, str] = HERE) -> AgentSpec:
     check_agent(spec, environ)
     check_limits(spec, ())
     _check_workspace(spec)
-    _check_secrets(spec, environ)
+    check_secrets(spec, waived, environ)
     return spec
-
-
-def _check_secrets(spec: AgentSpec, environ: Mapping[str, str]) -> None:
-    """Refuse a secret that cannot be kept out of the log.
-
-    Raises:
-        ConfigError: it is too short.
-    """
-    for name in spec.secrets:
-        if 0 < len(environ.get(name, "").strip()) < SHORTEST_SECRET:
-            reason = f"is shorter than {SHORTEST_SECRET} characters, which occur in any text"
-            raise ConfigError(name, f"{reason}; make it longer, or leave it out of `secrets`")
 
 
 def _check_workspace(spec: AgentSpec) -> None:
@@ -204,8 +203,10 @@ def check_log_is_out_of_reach(agent: AgentSpec, log: Path) -> None:
         )
 
 
-def check_recorded(agent: AgentSpec, log: Path) -> None:
+def check_recorded(agent: AgentSpec, log: Path, *, waived: Collection[str]) -> None:
     """Refuse to go on with an agent that cannot run here (any more), on *log*.
+
+    Secrets that are *waived* need not be known here.
 
     Raises:
         ConfigError: mend the setting, folder or variable that it names.
@@ -215,6 +216,7 @@ def check_recorded(agent: AgentSpec, log: Path) -> None:
     from cueline.tools.tool import load_recorded
 
     check_recorded_agent(agent, HERE)
+    check_secrets(agent, waived)
     for tool in agent.tools:
         load_recorded(tool)
     if agent.workspace is not None:
@@ -265,6 +267,7 @@ def collaborators(
         clock=log.clock,
         journal=log.journal,
         redactor=log.redactor,
+        check_secrets=check_secrets,
         models=model_factory(HERE, log.clock.sleep),
         runners=runners,
         gate=gate,

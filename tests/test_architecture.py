@@ -32,6 +32,7 @@ MAY_IMPORT = {
     "agent": {"address", "config", "tools", "actors", "deciders", "events", "errors"},
     "session": {"deciders", *PORTS},
     "hook": {"events", "errors"},
+    "secret": {"environment", "events", "errors"},
     "up_record": {"actors", "events"},
 }
 MAY_IMPORT |= {

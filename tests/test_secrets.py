@@ -13,7 +13,7 @@ import cueline
 from cueline.actors.model import ModelRequest
 from cueline.agent import secret_names, secret_values
 from cueline.cli import app
-from cueline.environment import HERE
+from cueline.environment import HERE, who
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.agent import AgentSpec
 from cueline.events.clean import Redactor
@@ -197,12 +197,41 @@ def test_a_secret_is_in_nothing_that_is_printed(log, words):
 
 
 # What is looked for in all that is recorded has to be rare in it: a PIN is not.
-@pytest.mark.parametrize("value", ["1234567", " 1234567\n"])
-def test_a_secret_that_is_too_short_to_be_kept_is_refused(value):
-    with pytest.raises(ConfigError, match="PIN: is shorter than 8 characters"):
-        recorded(HELLO.model_copy(update={"secrets": ("PIN",)}), {"PIN": value})
+@pytest.mark.parametrize(
+    ("environ", "why"),
+    [
+        ({}, "is not set here"),
+        ({"PIN": ""}, "is not set here"),
+        ({"PIN": "1234567"}, "is shorter than 8 characters"),
+        ({"PIN": " 1234567\n"}, "is shorter than 8 characters"),
+    ],
+)
+def test_a_secret_that_cannot_be_taken_out_is_refused_unless_it_is_waived(environ, why):
+    agent = HELLO.model_copy(update={"secrets": ("PIN",)})
+
+    with pytest.raises(ConfigError, match=f"PIN: {why}.*--without-secret PIN"):
+        recorded(agent, environ)
+    assert ("PIN",) == recorded(agent, environ, waived=["PIN"]).secrets
+    assert ("PIN",) == recorded(agent, {"PIN": "12345678"}).secrets
 
 
-@pytest.mark.parametrize("environ", [{}, {"PIN": ""}, {"PIN": "12345678"}])
-def test_a_secret_that_is_not_set_or_long_enough_is_none_of_it(environ):
-    assert ("PIN",) == recorded(HELLO.model_copy(update={"secrets": ("PIN",)}), environ).secrets
+async def test_a_program_starts_and_resumes_without_a_secret_by_saying_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("FIRST_PIN", "12345678")
+    agent = HELLO.model_copy(update={"secrets": ("FIRST_PIN", "PIN")})
+    async with cueline.open_runtime(tmp_path / "log.db", on="inline") as runtime:
+        with pytest.raises(ConfigError, match="PIN: is not set here"):
+            await runtime.start(agent, "Hi", open=True, id="one")
+        with pytest.raises(ConfigError, match="OTHER is no secret of"):
+            await runtime.start(agent, "Hi", open=True, id="one", without_secrets=["PIN", "OTHER"])
+        session = await runtime.start(agent, "Hi", open=True, id="one", without_secrets=["PIN"])
+        await session.result()
+    monkeypatch.delenv("FIRST_PIN")
+    async with cueline.open_runtime(tmp_path / "log.db", on="inline") as runtime:
+        with pytest.raises(ConfigError, match="FIRST_PIN: is not set here"):
+            await runtime.resume("one")
+        session = await runtime.resume("one", without_secrets=["FIRST_PIN"])
+        read = [fact async for fact in session.events() if fact.type == "MessageReceived"]
+
+    waived = [fact.message for fact in read if fact.message.type == "SecretsWaived"]
+    assert [("PIN",), ("FIRST_PIN",)] == [fact.names for fact in waived]
+    assert {who()} == {fact.by for fact in waived}

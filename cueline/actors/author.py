@@ -2,7 +2,7 @@
 
 from cueline.deciders.approval import is_person
 from cueline.events.fact import Fact
-from cueline.events.inbox import ChildAsked, ChildEnded, DecisionGiven, RoomMade
+from cueline.events.inbox import ChildAsked, ChildEnded, DecisionGiven, RoomMade, SecretsWaived
 from cueline.events.session import (
     ApprovalResolved,
     MessageReceived,
@@ -34,7 +34,7 @@ def author_of(fact: Fact) -> str:
     if type(fact) not in _TOLD_INSIDE:
         return _BY_TYPE.get(type(fact), "system")
     match fact:
-        case MessageReceived(message=DecisionGiven(by=by)):
+        case MessageReceived(message=DecisionGiven(by=by) | SecretsWaived(by=by)):
             return f"user:{by}" if is_person(by) else "system"
         case (
             MessageReceived(message=RoomMade() | ChildAsked() | ChildEnded())

@@ -57,6 +57,8 @@ class Collaborators:
     journal: Callable[[AgentSpec | None], Journal]
     """The log, cleaned of the secrets of that agent."""
     redactor: Callable[[AgentSpec], Redactor]
+    check_secrets: Callable[[AgentSpec, Collection[str]], None]
+    """Raises `ConfigError` for a secret of an agent that is not known here, and was not waived."""
     models: ModelFactory
     runners: RunnerDirectory
     gate: GatePort

@@ -12,6 +12,7 @@ from cueline.actors.family import asked_for
 from cueline.actors.grace import Graces
 from cueline.actors.guard import AskProbe, Guards
 from cueline.actors.hand import Hand
+from cueline.actors.inbox import unread_of
 from cueline.actors.mailbox import Mailbox
 from cueline.actors.opening import going_on, start_of
 from cueline.actors.outfit import Outfit, Outfits
@@ -31,6 +32,7 @@ from cueline.deciders.session.due import (
 )
 from cueline.deciders.session.meter import Bill
 from cueline.deciders.session.permission import need_ended_by
+from cueline.deciders.session.unread import waived, will_stop
 from cueline.events.agent import AgentSpec
 from cueline.events.session import ModelStarted, SessionContinued, SessionEvent
 from cueline.events.store import NO_STREAM
@@ -150,16 +152,31 @@ class Drive:
         """Return what the first step records: a start, a takeover, or what a cut left undone."""
         if self._entity.version == NO_STREAM:
             asked = await asked_for(self._entity.journal, self._entity.stream)
+            await self._check_secrets(asked.agent)
             outfit = await self._equip(asked.agent)
             return [
                 outfit.clean(await start_of(self._entity, asked, outfit.agent, self._clock.now()))
             ]
+        await self._check_secrets(self._entity.state.agent)
         await self._equip(self._entity.state.agent)
         return [
             *await going_on(self._entity, self._parts),
             *self._late(wake_at(self._entity.state)),
             *self._let_go(),
         ]
+
+    async def _check_secrets(self, agent: AgentSpec) -> None:
+        """Refuse to record anything that could hold a secret which is not known here (I11).
+
+        Raises:
+            ConfigError: the message says what to do.
+        """
+        if not agent.secrets:
+            return
+        state = self._entity.state
+        unread = [said for _, said in await unread_of(self._entity.journal, state)]
+        if not will_stop(state, unread):  # nothing starts in one that ends
+            self._parts.check_secrets(agent, waived(state, unread))
 
     async def _equip(self, agent: AgentSpec) -> Outfit:
         outfit = self._outfits.take(agent)

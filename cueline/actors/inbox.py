@@ -16,7 +16,7 @@ from cueline.errors import (
 from cueline.events.agent import AgentSpec
 from cueline.events.codec import Emptied
 from cueline.events.fact import Fact
-from cueline.events.inbox import InboxMessage, RaiseAsked, StartAsked
+from cueline.events.inbox import InboxMessage, RaiseAsked, SecretsWaived, StartAsked
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.store import ANY, NO_STREAM, Appended, EventStore, RecordedEvent
 from cueline.events.stream import shown, sibling, stream_name
@@ -30,9 +30,17 @@ def new_id() -> str:
     return uuid4().hex[:10]
 
 
-async def ask_start(journal: Journal, id: str, asked: StartAsked, by: str = "user") -> str:  # noqa: A002 - the word of the log
+async def ask_start(
+    journal: Journal,
+    id: str,  # noqa: A002 - the word of the log
+    asked: StartAsked,
+    by: str = "user",
+    *,
+    waived: SecretsWaived | None = None,
+) -> str:
     """Ask for a session, and return its stream. Whoever looks for work takes it up.
 
+    Its secrets are *waived* in the same append: no host sees the one without the other.
     A child's parent is told in the same append, and the child is counted in its tree.
 
     Raises:
@@ -40,8 +48,11 @@ async def ask_start(journal: Journal, id: str, asked: StartAsked, by: str = "use
             another, or do without.
     """
     stream = stream_name("session", id)
+    steps: list[list[Fact]] = [[asked]]
+    if waived is not None:
+        steps.append([waived])
     write = FactWrite(
-        stream=sibling(stream, "inbox"), steps=[[asked]], expected_version=NO_STREAM, actor=by
+        stream=sibling(stream, "inbox"), steps=steps, expected_version=NO_STREAM, actor=by
     )
     taken = RejectedError(shown(stream), "there is a session of this id")
     while True:

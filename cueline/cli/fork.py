@@ -20,6 +20,7 @@ from cueline.cli.option import (
     JsonOption,
     LogOption,
     SessionArgument,
+    WithoutSecretOption,
 )
 from cueline.cli.outside import outside_of
 from cueline.environment import who
@@ -81,6 +82,7 @@ def fork(
         str | None,
         typer.Option("--id", metavar="ID", help="The new session's id, instead of a random one."),
     ] = None,
+    without_secret: WithoutSecretOption = None,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
@@ -89,7 +91,16 @@ def fork(
     from cueline.cli.starting import wish_of
 
     id = new_id() if name is None else name  # noqa: A001 - the word of the log
-    wish = wish_of(ctx, log, id, inline=inline, detach=detach, address=address, as_json=as_json)
+    wish = wish_of(
+        ctx,
+        log,
+        id,
+        inline=inline,
+        detach=detach,
+        address=address,
+        as_json=as_json,
+        without_secrets=without_secret,
+    )
     raise typer.Exit(opened.run(_fork(session, at, goal, wish, outside_of(ctx))))
 
 
@@ -97,10 +108,12 @@ async def _fork(name: str, at: int, goal: str | None, wish: "Wish", outside: "Ou
     from cueline.cli.starting import carry_on, check_channel, refuse_taken
     from cueline.events.inbox import StartAsked
     from cueline.events.stream import stream_name
+    from cueline.secret import waiver
     from cueline.wiring import check_recorded, open_log
 
     past = await _past(wish.log, name, at)
-    check_recorded(past.agent, wish.log)
+    check_recorded(past.agent, wish.log, waived=wish.without_secrets)
+    waived = waiver(past.agent, wish.without_secrets, who())
     check_channel(past.agent, wish)
     stream = stream_name("session", wish.id)
     async with open_log(wish.log, must_exist=True) as log:
@@ -118,7 +131,7 @@ async def _fork(name: str, at: int, goal: str | None, wish: "Wish", outside: "Ou
                     asked_by=who(),
                     asked_at=datetime.now(UTC),
                 )
-                await log.ask_start(wish.id, asked, by=f"user:{who()}")
+                await log.ask_start(wish.id, asked, by=f"user:{who()}", waived=waived)
 
         return await carry_on(log, stream, wish, record_it)
 

@@ -61,6 +61,14 @@ SessionArgument = Annotated[
 InlineOption = Annotated[
     bool, typer.Option("--inline", help="Drive it in this process, without Ray.")
 ]
+WithoutSecretOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--without-secret",
+        metavar="NAME",
+        help="Go on though this secret is not set here, and may be recorded; repeatable.",
+    ),
+]
 DetachOption = Annotated[
     bool,
     typer.Option("--detach", help="Return the id at once; a running `cueline up` takes it."),

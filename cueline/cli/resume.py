@@ -14,6 +14,7 @@ from cueline.cli.option import (
     JsonOption,
     LogOption,
     SessionArgument,
+    WithoutSecretOption,
 )
 from cueline.environment import who
 
@@ -30,6 +31,7 @@ process drives, unless it is paused: then that process is told to go on.
 Examples:
   cueline resume 7f3a
   cueline resume 7f3a --inline
+  cueline resume 7f3a --without-secret SHOP_TOKEN
 """
 
 
@@ -45,6 +47,7 @@ def resume(
     inline: InlineOption = False,
     detach: DetachOption = False,
     address: AddressOption = None,
+    without_secret: WithoutSecretOption = None,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
@@ -52,7 +55,14 @@ def resume(
     from cueline.cli.starting import wish_of
 
     wish = wish_of(
-        ctx, log, session, inline=inline, detach=detach, address=address, as_json=as_json
+        ctx,
+        log,
+        session,
+        inline=inline,
+        detach=detach,
+        address=address,
+        as_json=as_json,
+        without_secrets=without_secret,
     )
     raise typer.Exit(opened.run(_resume(wish)))
 
@@ -62,15 +72,19 @@ async def _resume(wish: "Wish") -> Exit:
     from cueline.cli.message import addressed
     from cueline.cli.running import is_up
     from cueline.cli.starting import carry_on, check_channel
+    from cueline.deciders.session.unread import waived
     from cueline.deciders.session.wait import rests
     from cueline.events.inbox import ResumeAsked
+    from cueline.secret import waiver
     from cueline.wiring import check_recorded
 
     async with addressed(wish.log, wish.id) as to:
         owner = await owner_of(to.log.store, to.log.board, to.stream, to.log.clock.now())
         check_resume(to.state, to.unread, owner)
+        said = waiver(to.agent, wish.without_secrets, who())
         if not to.stopping:  # nothing starts in one that ends, and nobody is asked
-            check_recorded(to.agent, wish.log)
+            known = waived(to.state, [*to.unread, said])
+            check_recorded(to.agent, wish.log, waived=known)
         if (
             to.attached and not to.stopping
         ):  # any other was started where people answer from elsewhere (D36)
@@ -83,6 +97,8 @@ async def _resume(wish: "Wish") -> Exit:
         left = owner is None and not wish.inline and is_up(wish.log)
 
         async def record_it() -> None:
+            if said is not None:
+                await to.log.post(to.stream, said, to.agent, by=f"user:{who()}")
             if asks or left:
                 await to.log.post(to.stream, ResumeAsked(), to.agent, by=f"user:{who()}")
 

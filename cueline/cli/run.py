@@ -14,6 +14,7 @@ from cueline.cli.option import (
     InlineOption,
     JsonOption,
     LogOption,
+    WithoutSecretOption,
 )
 from cueline.cli.outside import outside_of
 from cueline.cli.terminal import text_or_stdin
@@ -105,6 +106,7 @@ def run(
             metavar="KEY=VALUE",
         ),
     ] = None,
+    without_secret: WithoutSecretOption = None,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
@@ -114,7 +116,16 @@ def run(
     from cueline.providers.factory import retirements
 
     id = new_id() if name is None else name  # noqa: A001 - the word of the log
-    wish = wish_of(ctx, log, id, inline=inline, detach=detach, address=address, as_json=as_json)
+    wish = wish_of(
+        ctx,
+        log,
+        id,
+        inline=inline,
+        detach=detach,
+        address=address,
+        as_json=as_json,
+        without_secrets=without_secret,
+    )
     ask = Ask(
         goal=text_or_stdin(goal),
         flags={
@@ -131,6 +142,7 @@ def run(
         labels=labels_of(label or ()),
         stay_open=stay_open,
         attended=wish.attended,
+        without_secrets=wish.without_secrets,
     )
     asked = prepared(agent, ask, outside_of(ctx))
     for line in retirements(asked.agent):

@@ -1,6 +1,6 @@
 """Starts a session: everything is checked before anything is recorded."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +26,7 @@ from cueline.events.agent import AgentSpec, Policy
 from cueline.events.inbox import StartAsked
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import shown, sibling, stream_name
+from cueline.secret import waiver
 from cueline.wiring import Log, check_log_is_out_of_reach, open_log, recorded
 
 
@@ -42,6 +43,8 @@ class Wish:
     as_json: bool
     grace_seconds: float
     slots: Slots
+    without_secrets: tuple[str, ...]
+    """Which need not be known here."""
 
 
 def wish_of(
@@ -53,6 +56,7 @@ def wish_of(
     detach: bool,
     address: str | None,
     as_json: bool,
+    without_secrets: Sequence[str] | None,
 ) -> Wish:
     """Return what the options say that all have which drive a session.
 
@@ -75,6 +79,7 @@ def wish_of(
         as_json=as_json,
         grace_seconds=outside_of(ctx).effective().settings.grace_seconds,
         slots=outside_of(ctx).slots(),
+        without_secrets=tuple(without_secrets or ()),
     )
 
 
@@ -90,6 +95,7 @@ class Ask:
     labels: dict[str, str]
     stay_open: bool
     attended: bool
+    without_secrets: tuple[str, ...]
 
 
 def prepared(file: Path, ask: Ask, outside: Outside) -> StartAsked:
@@ -115,7 +121,8 @@ def prepared(file: Path, ask: Ask, outside: Outside) -> StartAsked:
         policy = policy.model_copy(update={"approval": tuple(profiles)})
         sources["policy.approval"] = "flag --require-approval"
     workspace = ask.workspace or agent.workspace
-    spec = _checked(file, agent.model_copy(update={"policy": policy, "workspace": workspace}))
+    asked = agent.model_copy(update={"policy": policy, "workspace": workspace})
+    spec = _checked(file, asked, ask.without_secrets)
     return StartAsked(
         agent=spec.model_copy(update={"limit_sources": sources}),
         goal=ask.goal,
@@ -127,7 +134,7 @@ def prepared(file: Path, ask: Ask, outside: Outside) -> StartAsked:
     )
 
 
-def _checked(file: Path, agent: Agent) -> AgentSpec:
+def _checked(file: Path, agent: Agent, waived: Sequence[str]) -> AgentSpec:
     """Return the *agent* of a file as it will be recorded.
 
     Raises:
@@ -135,7 +142,7 @@ def _checked(file: Path, agent: Agent) -> AgentSpec:
         ToolImportError: make the tool importable.
     """
     try:
-        spec = recorded(agent)
+        spec = recorded(agent, waived=waived)
     except ConfigError as error:
         if error.subject != agent.name:
             raise
@@ -194,11 +201,12 @@ async def start(asked: StartAsked, wish: Wish) -> Exit:
     stream = stream_name("session", wish.id)
     check_channel(asked.agent, wish)
     check_log_is_out_of_reach(asked.agent, wish.log)
+    waived = waiver(asked.agent, wish.without_secrets, who())
     async with open_log(wish.log) as log:
         await refuse_taken(log, stream)
 
         async def record_it() -> None:
-            await log.ask_start(wish.id, asked, by=f"user:{who()}")
+            await log.ask_start(wish.id, asked, by=f"user:{who()}", waived=waived)
 
         return await carry_on(log, stream, wish, record_it)
 

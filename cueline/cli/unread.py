@@ -9,7 +9,13 @@ from cueline.cli.reading import journal_of
 from cueline.console.text import one_line
 from cueline.events.codec import Emptied
 from cueline.events.fact import Fact
-from cueline.events.inbox import DecisionGiven, MessageSent, RaiseAsked, StopAsked
+from cueline.events.inbox import (
+    DecisionGiven,
+    MessageSent,
+    RaiseAsked,
+    SecretsWaived,
+    StopAsked,
+)
 from cueline.events.stream import tenant_of
 
 if TYPE_CHECKING:
@@ -60,6 +66,8 @@ def _line(said: Fact | Emptied) -> str:
             return f"{lane}: {one_line(text, _WIDTH)}"
         case StopAsked(reason=reason):
             return f"stop asked: {one_line(reason, _WIDTH)}"
+        case SecretsWaived(names=names, by=by):
+            return f"{', '.join(names)} waived by {one_line(by, _WIDTH)}"
         case RaiseAsked():
             limits = said.model_dump(exclude={"type"}, exclude_none=True)
             return f"asked for {', '.join(f'{name} {limit}' for name, limit in limits.items())}"

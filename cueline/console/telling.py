@@ -25,6 +25,7 @@ from cueline.events.inbox import (
     PauseAsked,
     RaiseAsked,
     ResumeAsked,
+    SecretsWaived,
     StopAsked,
 )
 from cueline.events.message import Cost, TextBlock, ToolCall
@@ -290,6 +291,9 @@ def _message(fact: MessageReceived | MessageRefused) -> Iterator[Line]:
             yield Line("note", "resume asked")
         case RaiseAsked():
             yield Line("note", "more asked for")
+        case SecretsWaived(names=names, by=by):
+            who = one_line(by, WIDTH)
+            yield Line("note", f"{who} goes on without the value of {', '.join(names)}")
         case StopAsked(reason=reason):
             yield Line("note", f"stop asked: {one_line(reason, WIDTH)}")
         case DecisionGiven() | _:

@@ -122,6 +122,18 @@ class RaiseAsked(Fact):
     max_wall_seconds: float | None = _LONGEST
 
 
+class SecretsWaived(Fact):
+    """A person lets the session go on though the values of some secrets are not known.
+
+    What has them in it is recorded as it is.
+    """
+
+    type: Literal["SecretsWaived"] = "SecretsWaived"
+    names: tuple[str, ...]
+    """Of the variables, as the agent names them."""
+    by: str
+
+
 class RoomMade(Fact):
     """The ledger has room again for a call that it refused; a hint."""
 
@@ -157,6 +169,7 @@ InboxMessage = Annotated[
     | StopAsked
     | DecisionGiven
     | RaiseAsked
+    | SecretsWaived
     | RoomMade
     | ChildAsked
     | ChildEnded

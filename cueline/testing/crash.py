@@ -100,6 +100,7 @@ class Outside:
     bound: Callable[[AgentSpec, int, int | None], tuple[int, Decimal | None]] = (
         lambda _agent, sent, _counted: (sent, None)
     )
+    check_secrets: Callable[[AgentSpec, Collection[str]], None] = lambda *_: None
     tell: Callable[[AgentSpec, Hook, bytes], Awaitable[str | None]] = nobody_told
     ledger: LedgerPort | None = None
     """A ledger in a process of its own; None: each world has one."""
@@ -196,6 +197,7 @@ class World:
                 clock=clock,
                 journal=lambda _: journal,
                 redactor=lambda _: outside.redactor,
+                check_secrets=outside.check_secrets,
                 models=lambda _: MortalModel(outside.model, self.life),
                 runners=outside.runners,
                 gate=gate or ApprovalGate(journal),

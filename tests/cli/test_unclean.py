@@ -65,3 +65,54 @@ def test_a_message_that_was_emptied_before_it_was_read_is_named(shell):
 
     assert 1 == done.exit_code
     assert "inbox-default/one@2 (position" in done.stdout
+
+
+@pytest.fixture
+def careful(shell):
+    """A shell with the file of an agent that names a secret which is not set here."""
+    shell.agent(REPLIES, more='secrets = ["TEA_TOKEN"]\n')
+    return shell
+
+
+def run(shell, *more):
+    return shell("run", "Hi", "--agent", "agent.toml", "--inline", "--id", "one", "--open", *more)
+
+
+def test_a_session_is_not_started_where_a_secret_is_not_set(careful):
+    done = run(careful)
+
+    assert 2 == done.exit_code
+    assert "TEA_TOKEN: is not set here, so that its value could be recorded" in done.stderr
+    assert "--without-secret TEA_TOKEN" in done.stderr
+    assert not careful.log.exists()
+
+
+def test_a_session_is_started_without_a_secret_where_a_person_says_so(careful):
+    done = run(careful, "--without-secret", "TEA_TOKEN")
+
+    assert 0 == done.exit_code
+    assert "goes on without the value of TEA_TOKEN" in done.stdout
+    assert 0 == careful("resume", "one", "--inline").exit_code
+    assert 0 == careful("replay", "one", "--check").exit_code
+
+
+@pytest.mark.parametrize("command", [("resume", "one"), ("fork", "one", "--at", "3")])
+def test_nobody_goes_on_where_a_secret_is_not_set_any_more(careful, monkeypatch, command):
+    monkeypatch.setenv("TEA_TOKEN", CANARY)
+    run(careful)
+    monkeypatch.delenv("TEA_TOKEN")
+
+    refused = careful(*command, "--inline")
+    done = careful(*command, "--inline", "--without-secret", "TEA_TOKEN")
+
+    assert 2 == refused.exit_code
+    assert "TEA_TOKEN: is not set here" in refused.stderr
+    assert 0 == done.exit_code, done.output
+    assert "goes on without the value of TEA_TOKEN" in done.stdout
+
+
+def test_what_is_no_secret_of_the_agent_cannot_be_waived(careful):
+    done = run(careful, "--without-secret", "TEA_TOKEN", "--without-secret", "COFFEE_TOKEN")
+
+    assert 2 == done.exit_code
+    assert "COFFEE_TOKEN is no secret of clerk: TEA_TOKEN" in done.stderr

@@ -5,11 +5,14 @@ from msgspec.structs import replace
 
 from cueline.deciders.session import session_of
 from cueline.deciders.session.state import Hold, Stop
-from cueline.deciders.session.unread import will_be_held, will_stop
-from cueline.events.inbox import MessageSent, PauseAsked, ResumeAsked, StopAsked
+from cueline.deciders.session.unread import waived, will_be_held, will_stop
+from cueline.events.inbox import MessageSent, PauseAsked, ResumeAsked, SecretsWaived, StopAsked
+from cueline.testing.given import given
+from cueline.testing.session_example import received, started
 
 FREE = session_of("session-default/one")
 HELD = replace(FREE, hold=Hold("asked"))
+WAIVED = SecretsWaived(names=("TOKEN",), by="ann")
 HELLO = MessageSent(lane="note", text="Hello")
 
 
@@ -38,3 +41,13 @@ def test_the_last_word_says_whether_it_is_held(state, unread, held):
 )
 def test_who_was_asked_to_stop_stops(state, unread, stops):
     assert stops is will_stop(state, unread)
+
+
+def test_a_secret_is_waived_as_soon_as_that_is_in_the_inbox_and_from_then_on():
+    later = SecretsWaived(names=("TOKEN", "KEY"), by="bob")
+    past = given(started()).when(received(2, WAIVED))
+
+    assert set() == waived(FREE, [HELLO])
+    assert {"TOKEN"} == waived(FREE, [WAIVED])
+    assert {"TOKEN"} == waived(past.state, [])
+    assert ("TOKEN", "KEY") == past.when(received(3, later)).state.setup.waived

@@ -58,6 +58,7 @@ from cueline.events.inbox import (
     RaiseAsked,
     ResumeAsked,
     RoomMade,
+    SecretsWaived,
     StartAsked,
     StopAsked,
 )
@@ -167,6 +168,7 @@ INBOX = [
 FAMILY = [
     DescendantAsked(session=CHILD, parent=SESSION),
     RaiseAsked(max_cost=Decimal("5.00"), max_turns=40),
+    SecretsWaived(names=("API_TOKEN",), by="ann"),
     RoomMade(budget="budget-default/7f3a"),
     ChildAsked(child=CHILD),
     ChildEnded(child=CHILD, status="completed", tokens=900, usd=Decimal("0.001")),

@@ -19,6 +19,7 @@ from cueline.events.inbox import (
     RaiseAsked,
     ResumeAsked,
     RoomMade,
+    SecretsWaived,
     StartAsked,
     StopAsked,
 )
@@ -47,6 +48,8 @@ def _taken(state: SessionState, event: MessageReceived) -> SessionState:
             return raise_asked(state, event.message)
         case DecisionGiven() | StartAsked():
             return state
+        case SecretsWaived(names=names):
+            return _waived(state, names)
         case RoomMade():
             return room_made(state)
         case ChildAsked() | ChildEnded():
@@ -84,6 +87,12 @@ def _paused(state: SessionState, why: str) -> SessionState:
 def _stopped(state: SessionState, reason: str) -> SessionState:
     stop = Stop("user", reason)
     return replace(state, status=Status.STOPPING, stop=stop, hold=None, waiting=None)
+
+
+def _waived(state: SessionState, names: tuple[str, ...]) -> SessionState:
+    assert state.setup is not None, "what was never started refuses its messages"
+    waived = tuple(dict.fromkeys((*state.setup.waived, *names)))
+    return replace(state, setup=replace(state.setup, waived=waived))
 
 
 def _resumed(state: SessionState) -> SessionState:

@@ -85,6 +85,8 @@ class Setup(Struct, frozen=True):
     """The person who wanted the session, where that is known."""
     standing: tuple[Standing, ...] = ()
     """What people allowed for the rest of it."""
+    waived: tuple[str, ...] = ()
+    """Secrets that people let it go on without."""
     first_turn: int = 0
     """The number of the turn before its first: a fork goes on counting."""
     family: Family = ROOT

@@ -1,14 +1,22 @@
 """What a session will be once it has read its inbox."""
 
 from collections.abc import Iterable
+from itertools import chain
 
 from cueline.deciders.session.state import SessionState
-from cueline.events.inbox import PauseAsked, ResumeAsked, StopAsked
+from cueline.events.inbox import PauseAsked, ResumeAsked, SecretsWaived, StopAsked
 
 
 def will_stop(state: SessionState, unread: Iterable[object]) -> bool:
     """Whether the session was asked to end."""
     return state.stop is not None or any(isinstance(said, StopAsked) for said in unread)
+
+
+def waived(state: SessionState, unread: Iterable[object]) -> set[str]:
+    """Return the secrets that people let the session go on without."""
+    before = () if state.setup is None else state.setup.waived
+    said = [each.names for each in unread if isinstance(each, SecretsWaived)]
+    return {*before, *chain.from_iterable(said)}
 
 
 def will_be_held(state: SessionState, unread: Iterable[object]) -> bool:
