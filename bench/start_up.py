@@ -1,8 +1,10 @@
 """Start-up: how long a whole `cueline` process takes that needs neither Ray nor a model.
 
 `list` and `costs` are measured with 10,000 sessions in the log and its read model up to date.
+`show` is measured with one session of 20,000 turns in a log that no read model has seen.
 None of these commands may import Ray; the last row counts those that do.
-Floors: 0.3 s for `cueline --help`, 0.5 s for `cueline list`, 1 s for `cueline costs`.
+Floors: 0.3 s for `cueline --help`, 0.5 s for `cueline list`, 1 s for `cueline costs`,
+2 s for `cueline show`.
 """
 
 import asyncio
@@ -16,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 
-from bench.conversation import AGENT
+from bench.conversation import AGENT, record
 from bench.table import Row
 from cueline.events.inbox import StartAsked
 from cueline.events.journal import FactWrite
@@ -24,10 +26,12 @@ from cueline.events.message import Cost, Usage
 from cueline.events.session import ModelReplied, SessionCompleted, SessionStarted
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import stream_name
+from cueline.loop import run
 from cueline.wiring import Log, open_log
 
 SESSIONS = 10_000
 TOGETHER = 500
+TURNS = 20_000
 ROUNDS = 5
 COMMAND = str(Path(sys.executable).parent / "cueline")
 REPLIED = ModelReplied(
@@ -70,6 +74,12 @@ async def fill(path: Path) -> None:
             await asyncio.gather(*(begin(log, first + n) for n in range(TOGETHER)))
 
 
+async def hold(path: Path) -> None:
+    """Make a log of one long session."""
+    async with open_log(path) as log:
+        await record(log, TURNS)
+
+
 def seconds(*arguments: str) -> float:
     """Return how long the whole command takes, in the median."""
     taken = []
@@ -96,10 +106,14 @@ def measure() -> list[Row]:
         asyncio.run(fill(path))
         listing = ("list", "--log", str(path))
         took, summed = seconds(*listing), seconds("costs", "--log", str(path))
+        long = Path(folder, "long.db")
+        run(hold(long))
+        showed = seconds("show", "bench", "--log", str(long))
         ray = sum([imports_ray("--help"), imports_ray(*listing)])
     return [
         Row("`cueline --help`", seconds("--help"), "s", "≤ 0.3"),
         Row("`cueline list`, 10,000 sessions", took, "s", "≤ 0.5"),
         Row("`cueline costs`, 10,000 sessions", summed, "s", "≤ 1"),
+        Row("`cueline show`, 20,000 turns", showed, "s", "≤ 2"),
         Row("of these, import Ray", ray, "commands", "≤ 0"),
     ]

@@ -3,6 +3,9 @@
 from collections.abc import AsyncIterator
 from typing import cast
 
+from msgspec.structs import replace
+
+from cueline.actors.tail import inbox_seen
 from cueline.deciders.session import SESSION, session_of
 from cueline.errors import CorruptEventError
 from cueline.events.codec import EMPTIED, Emptied
@@ -52,6 +55,16 @@ class Followed:
             event = cast("SessionEvent", fact)
             self.state = SESSION.evolve(self.state, event)
             yield recorded, event
+
+    async def skip(self, until: int) -> None:
+        """Go on after version *until*; of what is before, only what was read of the inbox counts.
+
+        From a beginning of a turn on, the state says of the present what it would say
+        otherwise, but for sums.
+        """
+        seen = await inbox_seen(self.journal, self.stream, until)
+        self.state = replace(self.state, inbox_read=seen)
+        self.version = until
 
     async def unread(self) -> bool:
         """Whether its inbox holds messages that it has not read."""

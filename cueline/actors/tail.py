@@ -58,8 +58,6 @@ async def has_read_all(journal: Journal, stream: str) -> bool:
     Raises what `last_fact` raises.
     """
     posted = (await journal.store.head(sibling(stream, "inbox"))).version
-    if posted <= SessionState().inbox_seen:
-        return True
     version = (await journal.store.head(stream)).version
     return posted <= await inbox_seen(journal, stream, version)
 
@@ -69,11 +67,14 @@ async def inbox_seen(journal: Journal, stream: str, until: int) -> int:
 
     Raises what `last_fact` raises.
     """
+    wish = SessionState().inbox_seen
+    if (await journal.store.head(sibling(stream, "inbox"))).version <= wish:
+        return wish
     version = await last_of(journal.store, stream, READS, until)
     async for _, fact in journal.read(stream, version - 1, version):
         if isinstance(fact, MessageReceived | MessageRefused):
             return fact.inbox_version
-    return SessionState().inbox_seen
+    return wish
 
 
 async def last_of(store: EventStore, stream: str, types: Collection[str], until: int) -> int:

@@ -1,4 +1,4 @@
-"""`cueline show`: one session, from its beginning."""
+"""`cueline show`: one session, whole or its end."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -13,6 +13,7 @@ from cueline.console.text import count, json_of, money
 
 if TYPE_CHECKING:
     from cueline.actors.followed import Followed, Past
+    from cueline.console.tally import Tally
     from cueline.deciders.session import SessionState
     from cueline.events.journal import Journal
     from cueline.events.session import SessionEvent
@@ -20,94 +21,141 @@ if TYPE_CHECKING:
 
 _HELP = """Show what was said and done in a session, and how it stands.
 
-It is read from the log, each event checked. A row that cannot be read is
+Of a long session the last turns are shown, and --all shows the rest. What is
+shown is read from the log, each event checked. A row that cannot be read is
 named, everything before it is shown, and the exit code is 1.
 
 \b
 Examples:
   cueline show 7f3a
+  cueline show 7f3a --all | less
   cueline show 7f3a --full --log work/log.db
 """
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("show", help=_HELP, short_help="Show one session, whole.")(show)
+    app.command("show", help=_HELP, short_help="Show one session.")(show)
 
 
 def show(
     session: SessionArgument,
     *,
     full: Annotated[bool, typer.Option("--full", help="Show tool results whole.")] = False,
+    whole: Annotated[bool, typer.Option("--all", help="Show a long session whole.")] = False,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
     """Show a session."""
-    raise typer.Exit(opened.run(_show(log, session, full=full, as_json=as_json)))
+    if as_json:
+        raise typer.Exit(opened.run(_tell(log, session)))
+    raise typer.Exit(opened.run(_show(log, session, full=full, whole=whole)))
 
 
-async def _show(log: Path, name: str, *, full: bool, as_json: bool) -> Exit:
-    from cueline.actors.owner import owner_of
+async def _tell(log: Path, name: str) -> Exit:
+    """Print a session as JSON."""
     from cueline.cli.document import document
-    from cueline.cli.reading import past_of, session_in
+    from cueline.cli.reading import read_past
     from cueline.cli.resolution import doubts_document
+
+    followed, past, code = await read_past(log, name)
+    told = document(followed, past) | {"inDoubt": doubts_document(followed.state, log)}
+    typer.echo(json_of(told, indent=2))
+    return code
+
+
+async def _show(log: Path, name: str, *, full: bool, whole: bool) -> Exit:
+    from cueline.actors.owner import owner_of
+    from cueline.cli.reading import past_of, session_in
+    from cueline.cli.recent import ends_of
     from cueline.clock import SystemClock
 
     async with session_in(log, name) as followed, opened.board_of(log) as board:
-        past, code = await past_of(followed)
-        if as_json:
-            told = document(followed, past) | {"inDoubt": doubts_document(followed.state, log)}
-            typer.echo(json_of(told, indent=2))
-            return code
-        owner = await owner_of(followed.store, board, followed.stream, SystemClock().now())
-        if code is Exit.DONE:
-            lines = await _stands(followed, owner, log)
+        code = Exit.DONE
+        if not whole and (ends := await ends_of(followed.journal, followed.stream)) is not None:
+            followed, past = ends  # noqa: PLW2901 - the same session, read less far
         else:
-            lines = _damaged(followed, log)
-        if code is Exit.DONE and (descent := await _descent(log, followed, past)) is not None:
-            lines = [descent, *lines]
-        await _print(followed, past, lines, full=full, damaged=code is not Exit.DONE)
+            whole = True
+            past, code = await past_of(followed)
+        tally = await _print(followed, past, log, full=full, whole=whole)
+        owner = await owner_of(followed.store, board, followed.stream, SystemClock().now())
+        damaged = code is not Exit.DONE
+        stands = _damaged(followed, log) if damaged else await _stands(followed, owner, log)
+        await _sum_up(followed, past, log, tally if whole else None, stands, damaged=damaged)
         return code
 
 
-async def _descent(log: Path, followed: "Followed", past: "Past") -> str | None:
-    """Say what the session cost with all that descend from it; None where nothing does."""
-    from cueline.events.session import ChildSpawned
-    from cueline.projections.cost import below, spent, total
-
-    if not any(isinstance(fact, ChildSpawned) for _, fact in past):
-        return None
-    async with opened.views_of(log, followed.store) as views:
-        number, cost = below(views.db, followed.stream)
-        own = total(spent(views.db, stream=followed.stream)).usd
-    return f"with {count(number, 'descendant')}: {money(own + cost)}"
-
-
 async def _print(
-    followed: "Followed", past: "Past", lines: list[str], *, full: bool, damaged: bool
-) -> None:
-    from cueline.cli.ending import shown_status
+    followed: "Followed", past: "Past", log: Path, *, full: bool, whole: bool
+) -> "Tally":
+    """Print what happened, and return what it used."""
     from cueline.cli.reading import journal_of
+    from cueline.cli.running import command
     from cueline.console.screen import Screen
-    from cueline.console.summary import summary
     from cueline.console.telling import Line, Telling
     from cueline.events.stream import shown
     from cueline.stores.waiting import take_turns
 
-    screen = Screen()
-    telling = Telling(whole_results=full)
+    screen, seen = Screen(), 0
+    telling = Telling(whole_results=full, whole_past=whole)
     journal = journal_of(followed.store)
     for recorded, fact in past:
+        if left_out := recorded.version - seen - 1:
+            way = command(log, "show", shown(followed.stream), "--all")
+            said = f"… {count(left_out, 'event')} not shown here; show them with\n  {way}"
+            screen.show(Line("note", line) for line in ["", *said.split("\n"), ""])
+        seen = recorded.version
         if fact is None:
             screen.show([Line("dim", f"  version {recorded.version} was emptied")])
         else:
             told = await _whole(journal, recorded, fact) if full else fact
             screen.show(telling.tell(recorded, told))
         await take_turns()  # whoever has seen enough may interrupt
-    status = "damaged" if damaged else shown_status(followed.state)
+    return telling.tally
+
+
+async def _sum_up(
+    followed: "Followed",
+    past: "Past",
+    log: Path,
+    tally: "Tally | None",
+    stands: list[str],
+    *,
+    damaged: bool,
+) -> None:
+    """Print what the session used and how it stands; without a *tally* as read models know it."""
+    from cueline.cli.ending import shown_status
+    from cueline.cli.recent import sums_of
+    from cueline.console.screen import Screen
+    from cueline.console.summary import summary, without_sums
+    from cueline.console.telling import Line
+    from cueline.events.session import ChildSpawned, ModelRequested
+    from cueline.events.stream import shown
+
+    id, status = shown(followed.stream), shown_status(followed.state)  # noqa: A001 - the word of the log
+    status = "damaged" if damaged else status
+    sums = tally or await sums_of(log, followed.store, followed.stream)
+    screen = Screen()
     screen.show([Line("dim", "")])
-    screen.show(summary(shown(followed.stream), status, telling.tally))
-    screen.show(Line("note", line) for line in lines)
+    if sums is None:
+        turns = [fact.effect for _, fact in past if isinstance(fact, ModelRequested)]
+        screen.show([without_sums(id, status, turns[-1].partition(".")[0])])
+    else:
+        screen.show(summary(id, status, sums))
+    has_children = tally is None or any(isinstance(fact, ChildSpawned) for _, fact in past)
+    if not damaged and sums is not None and has_children:
+        screen.show(Line("note", line) for line in await _descent(log, followed))
+    screen.show(Line("note", line) for line in stands)
+
+
+async def _descent(log: Path, followed: "Followed") -> list[str]:
+    """Say what the session cost with all that descend from it; nothing where nothing does."""
+    from cueline.projections.cost import below, spent, total
+
+    async with opened.views_of(log, followed.store) as views:
+        number, cost = below(views.db, followed.stream)
+        own = total(spent(views.db, stream=followed.stream)).usd
+    return [f"with {count(number, 'descendant')}: {money(own + cost)}"] if number else []
 
 
 async def _whole(

@@ -13,6 +13,8 @@ _TONES: dict[str, Tone] = {
     "stopped": "bad",
 }
 
+_UNCOUNTED = "its tokens and cost are counted with --all"
+
 
 def summary(id: str, status: str, tally: Tally) -> Iterator[Line]:  # noqa: A002 - the word of the log
     """Tell status, turns, calls, tokens, cost, and what was recovered."""
@@ -35,6 +37,11 @@ def summary(id: str, status: str, tally: Tally) -> Iterator[Line]:  # noqa: A002
     if tally.inherited is not None:
         past = tally.inherited
         yield Line("dim", f"  inherited: {count(past.turns, 'turn')}, {money(past.cost)}")
+
+
+def without_sums(id: str, status: str, turn: str) -> Line:  # noqa: A002 - the word of the log
+    """Tell status and turn of a session, where nobody has counted what it used."""
+    return Line(_TONES.get(status, "note"), f"session {id}: {status} · turn {turn} · {_UNCOUNTED}")
 
 
 def cost_of(tally: Tally) -> str:

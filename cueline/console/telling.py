@@ -86,13 +86,15 @@ class Line(NamedTuple):
 class Telling:
     """Tells facts in order; it remembers what they refer to."""
 
-    def __init__(self, *, whole_results: bool = False) -> None:
+    def __init__(self, *, whole_results: bool = False, whole_past: bool = True) -> None:
         self.tally = Tally()
         self.budget = Budget()
         self.calls: dict[str, ToolCall] = {}
         """Every call so far, by effect."""
         self._attempts = Attempts()
         self._whole_results = whole_results
+        self._whole_past = whole_past
+        """Whether it is told all that happened: else it knows no sums."""
 
     def learn(self, fact: Fact, at: datetime) -> None:
         """Take in a fact without telling it."""
@@ -169,14 +171,14 @@ class Telling:
         usage = fact.usage
         cached = f" ({usage.cache_read:,} cached)" if usage.cache_read else ""
         used = f"{usage.sent:,} in{cached} + {usage.output:,} out tokens"
-        so_far = money(self.tally.cost, estimated=self.tally.estimated > 0)
+        so_far = f", {money(self.tally.cost, estimated=self.tally.estimated > 0)} so far"
         parts = [
             f"turn {fact.effect.partition('.')[0]}",
             used if usage.total else "its use was not told",
-            f"{_price(fact.cost)}, {so_far} so far",
+            f"{_price(fact.cost)}{so_far * self._whole_past}",
             duration(fact.seconds),
         ]
-        if (share := self.budget.share(self.tally)) is not None:
+        if self._whole_past and (share := self.budget.share(self.tally)) is not None:
             parts.append(f"budget {share:.0%}")
         return "  " + " · ".join(parts)
 
