@@ -8,6 +8,7 @@ import pytest
 from cueline import open_runtime
 from cueline.deciders.approval import RESOLUTIONS
 from cueline.errors import RejectedError
+from tests.cli.terminal import needs_tmux
 from tests.cli.test_crashes import typed
 
 SENDER = '''
@@ -132,3 +133,16 @@ def test_python_has_the_same_answers(doubt):
 )
 def test_what_became_of_a_call_is_said_where_it_is_asked_and_once(asking, words):
     assert 2 == asking("approve", "one.1.0.1", *words).exit_code
+
+
+@needs_tmux
+def test_the_terminal_takes_an_answer_with_its_result(doubt, terminal):
+    terminal.command("resume", "one", "--inline")
+    asked = terminal.sees("What became of it? [h/r/n]")
+
+    assert "OUTCOME UNKNOWN" in asked
+    terminal.type("h no. 9", "Enter")
+
+    assert "answered (it happened) by" in terminal.sees("exit 0")
+    assert "no. 9" in told(doubt)
+    assert 1 == sent(doubt)
