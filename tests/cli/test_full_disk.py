@@ -1,0 +1,60 @@
+"""A run whose disk is full: nothing is recorded meanwhile, and nothing is lost."""
+
+import os
+import shutil
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from cueline.testing.wait import PATIENCE_SECONDS, wait_until
+
+ACTS = Path(__file__).parents[1] / "ray" / "acts.py"
+SCRIPT = """
+[[reply]]
+text = "I act."
+calls = [{ name = "undeclared" }]
+
+[[reply]]
+text = "Done."
+"""
+
+
+@pytest.fixture
+def disk(shell):
+    """A disk of 2 MB."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to mount a small disk")
+    folder = shell.folder / "disk"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder], check=True)
+    yield folder
+    shell.close()
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def fill(disk):
+    with (disk / "filler").open("wb", buffering=0) as filler, suppress(OSError):
+        while True:
+            filler.write(bytes(512))
+    assert 0 == shutil.disk_usage(disk).free
+
+
+def test_a_run_on_a_full_disk_says_so_and_goes_on_when_there_is_room(shell, disk):
+    agent = shell.agent(SCRIPT, tools=(f"{ACTS}:undeclared",))
+    log = ("--log", str(disk / "log.db"))
+    running = shell.start("run", "Go", "--agent", agent, "--inline", "--id", "one", *log)
+    journal = shell.folder / "work" / "journal"
+    wait_until(journal.exists)
+
+    fill(disk)
+    (shell.folder / "work" / "go").touch()
+    told = next(line for line in running.stdout if line.startswith("warning:"))
+    (disk / "filler").unlink()
+    said, _ = running.communicate(timeout=PATIENCE_SECONDS)
+
+    assert "the disk is full; make room" in told
+    assert (0, True) == (running.returncode, "Done." in said), said
+    assert 1 == len(journal.read_text().splitlines())
+    assert 0 == shell("audit", "verify", *log).exit_code
