@@ -30,7 +30,11 @@ def torture(lane, folder, seed, seconds, sessions=NAMES):
         number += 1
         chance = Random(f"{lane} {seed} {number}")
         ground = Ground(folder / f"{lane}-{number}", chance, tally, TURNS[lane])
-        LANES[lane](ground, sessions)
+        try:
+            LANES[lane](ground, sessions)
+        except AssertionError as error:
+            tally.fault("lost", f"{ground.log}: not all sessions ended: {error}")
+            continue
         judge(ground, sessions, UNDISTURBED)
         if tally.held:
             shutil.rmtree(ground.folder)

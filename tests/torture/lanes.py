@@ -1,5 +1,6 @@
 """Where sessions are driven while they are killed: in their command, or on a Ray of their own."""
 
+import json
 import os
 import re
 import shutil
@@ -159,7 +160,6 @@ def settled(ground, sessions):
     """Say whether all have ended; whoever waits for a person after many deaths goes on."""
     if all(map(ground.ended, sessions)):
         return True
-    for session in sessions:
-        if ground.types(session)[-1:] == ["SessionWaiting"]:
-            ground.ask("resume", session, "--detach")
+    for session in json.loads(ground.ask("list", "--status", "paused", "--json").stdout):
+        ground.ask("resume", session["id"], "--detach")
     return False
