@@ -2,40 +2,23 @@
 
 import os
 import re
-import shutil
 import signal
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
-from uuid import uuid4
 
-import psutil
 import pytest
 
 from cueline.testing.wait import PATIENCE_SECONDS, wait_until
+from tests.ray.marked import Marked
 
 ROOT = Path(__file__).parents[2]
 
 
-class Demo:
-    """The demo as a process, in a place of its own; all that it starts bears a mark."""
+class Demo(Marked):
+    """The demo as a process."""
 
-    def __init__(self, place):
-        self.place = place
-        self._mark = uuid4().hex
-        environ = {name: each for name, each in os.environ.items() if not name.startswith("RAY_")}
-        environ |= {"RAY_TMPDIR": str(place), "TMPDIR": str(place), "CUELINE_DEMO": self._mark}
-        environ["RAY_memory_monitor_refresh_ms"] = "0"  # see `cluster`
-        self._process = subprocess.Popen(
-            [sys.executable, "-u", "examples/demo/demo.py"],
-            cwd=ROOT,
-            env={**environ, "COLUMNS": "160"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+    def __init__(self):
+        super().__init__()
+        self._process = self.start("-u", "examples/demo/demo.py", cwd=ROOT)
         self.told = ""
 
     def end(self):
@@ -55,30 +38,16 @@ class Demo:
         """Send it where a terminal does: to everything in the foreground."""
         os.killpg(self._process.pid, signal.SIGINT)
 
-    def living(self):
-        return [process for process in psutil.process_iter() if self._is_ours(process)]
-
-    def _is_ours(self, process):
-        try:
-            ours = self._mark == process.environ().get("CUELINE_DEMO")
-        except psutil.Error:
-            return False
-        return ours and process.status() != psutil.STATUS_ZOMBIE
-
     def close(self):
-        for process in self.living():
-            process.kill()
+        super().close()
         self._process.communicate()
 
 
 @pytest.fixture
 def demo():
-    # Not the folder that pytest would give: sockets have to have short names.
-    place = tempfile.mkdtemp(prefix="cd-", dir="/tmp")
-    demo = Demo(Path(place))
+    demo = Demo()
     yield demo
     demo.close()
-    shutil.rmtree(place)
 
 
 def test_the_demo_loses_what_it_kills_and_carries_on(demo):
