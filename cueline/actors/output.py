@@ -25,6 +25,8 @@ class Told(Struct, frozen=True):
     """The blob with all that was kept, when *text* is capped."""
     size: int | None = None
     """Of the whole output in bytes, when *text* is capped."""
+    kept: int | None = None
+    """So many of its first bytes, when not all could be kept."""
     cleaned: bool = False
 
 
@@ -49,7 +51,7 @@ async def told_of(
     cut = truncated_from is not None or len(kept) < len(cleaned_bytes)
     what = f"the first {len(kept):,} bytes" if cut else "the whole output"
     where = f"{what} of {size:,} bytes is kept{', cleaned,' if cleaned else ''} as blob {whole}"
-    return Told(_capped(text, where), whole, size, cleaned)
+    return Told(_capped(text, where), whole, size, len(kept) if cut else None, cleaned)
 
 
 def _decoded(content: bytes, redactor: Redactor) -> tuple[str, bool]:

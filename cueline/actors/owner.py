@@ -3,7 +3,14 @@
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
 
-from cueline.actors.presence import SILENCE_SECONDS, death_of, find, living
+from cueline.actors.presence import (
+    SILENCE_SECONDS,
+    death_of,
+    find,
+    living,
+    runs_here,
+    silent_seconds,
+)
 from cueline.clock import Clock
 from cueline.deciders.session import DRIVEN, SessionState
 from cueline.deciders.session.unread import will_be_held
@@ -35,6 +42,19 @@ async def owners_of(
     present = {each.incarnation: each for each in await living(board, now)}
     owners = {stream: head.owner for stream, head in (await store.heads(streams)).items()}
     return {stream: present[owner] for stream, owner in owners.items() if owner in present}
+
+
+async def silence_of(
+    store: EventStore, board: PresenceBoard, stream: str, now: datetime
+) -> str | None:
+    """Say which process that runs here drives *stream*, and for how long it has not said so.
+
+    A full disk keeps it from saying so, for example. None where there is no such process.
+    """
+    owner = find(await board.all(), (await store.head(stream)).owner)
+    if owner is None or not runs_here(owner) or death_of(owner, now) is None:
+        return None
+    return f"process {owner.pid} runs, but is silent for {silent_seconds(owner, now):.0f} s"
 
 
 async def taker_of(

@@ -14,6 +14,7 @@ from cueline.events.store import Presence, PresenceBoard, to_us
 BEAT_SECONDS = 2.0
 SILENCE_SECONDS = 10.0
 """After so long a silence a process counts as dead."""
+_RUNS = "runs, but "
 
 
 def machine_name() -> str:
@@ -58,7 +59,8 @@ def death_of(presence: Presence, now: datetime) -> str | None:
     seconds = silent_seconds(presence, now)
     if seconds <= SILENCE_SECONDS:
         return None
-    return f"process {presence.pid} on {presence.machine} is silent for {seconds:.0f} s"
+    name = f"process {presence.pid} on {presence.machine}"
+    return f"{name} {_RUNS * runs_here(presence)}is silent for {seconds:.0f} s"
 
 
 def silent_seconds(presence: Presence, now: datetime) -> float:
@@ -71,10 +73,19 @@ def ended(presence: Presence) -> str | None:
 
     A frozen process is silent, and may go on: for what it started, only its end counts.
     """
-    here = (presence.boot_id, presence.pid_namespace) == (_boot_id(), _pid_namespace())
-    if here and presence.boot_id and _started(presence.pid) != presence.process_started:
+    if _is_here(presence) and not runs_here(presence):
         return f"process {presence.pid} on {presence.machine} has ended"
     return None
+
+
+def runs_here(presence: Presence) -> bool:
+    """Whether this machine has the process: one that is frozen, or cannot write, may be silent."""
+    return _is_here(presence) and _started(presence.pid) == presence.process_started
+
+
+def _is_here(presence: Presence) -> bool:
+    here = (presence.boot_id, presence.pid_namespace) == (_boot_id(), _pid_namespace())
+    return here and presence.boot_id != ""
 
 
 async def living(board: PresenceBoard, now: datetime) -> list[Presence]:

@@ -139,6 +139,7 @@ class ToolCaller:
             output=told.text,
             whole=told.whole,
             size=told.size,
+            kept=told.kept,
             cleaned=told.cleaned,
             seconds=round(report.seconds, 3),
         )

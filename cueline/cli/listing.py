@@ -1,5 +1,6 @@
 """`cueline list`: the sessions of a log."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -72,7 +73,7 @@ async def _list(
     log: Path, status: str | None, agent: str | None, limit: int, *, as_json: bool
 ) -> None:
     """Tell the sessions, and which of them nobody drives although somebody should."""
-    from cueline.actors.owner import owners_of
+    from cueline.actors.owner import owners_of, silence_of
     from cueline.clock import SystemClock
     from cueline.projections.session import DRIVEN, list_sessions
 
@@ -85,7 +86,8 @@ async def _list(
         fitting = list_sessions(views.db, status=status, agent=agent, limit=limit + 1)
         sessions = fitting[:limit]
         driven = [each.stream for each in sessions if each.status in DRIVEN]
-        abandoned = set(driven).difference(await owners_of(store, board, driven, now))
+        left = set(driven).difference(await owners_of(store, board, driven, now))
+        abandoned = {each: await silence_of(store, board, each, now) for each in left}
         if as_json:
             documents = [_document(each, abandoned) for each in sessions]
             typer.echo(json_of(documents, indent=2))
@@ -98,7 +100,7 @@ async def _list(
             tell_of_more()
 
 
-def _document(session: "Session", abandoned: set[str]) -> dict[str, Any]:
+def _document(session: "Session", abandoned: Collection[str]) -> dict[str, Any]:
     from cueline.events.store import from_us
     from cueline.projections.session import DRIVEN
 
@@ -119,17 +121,17 @@ def _document(session: "Session", abandoned: set[str]) -> dict[str, Any]:
     }
 
 
-def _print(sessions: list["Session"], abandoned: set[str]) -> None:
+def _print(sessions: list["Session"], abandoned: Mapping[str, str | None]) -> None:
     from cueline.console.table import print_table
 
     now = datetime.now(UTC)
     rows = []
     for each in sessions:
-        status = (
-            f"{each.shown_status}, nobody drives it"
-            if each.stream in abandoned
-            else f"{each.shown_status}{', partial' * each.partial}"
-        )
+        status = f"{each.shown_status}{', partial' * each.partial}"
+        if each.stream in abandoned:
+            silence = abandoned[each.stream]
+            who = f"its {silence}" if silence else "nobody drives it"
+            status = f"{each.shown_status}, {who}"
         age = duration((now - each.updated_at).total_seconds())
         cost = money(Decimal(each.cost), estimated=Decimal(each.estimated_cost) > 0)
         goal = one_line(each.goal or "", 60)

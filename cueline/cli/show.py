@@ -65,7 +65,7 @@ async def _tell(log: Path, name: str) -> Exit:
 
 
 async def _show(log: Path, name: str, *, full: bool, whole: bool) -> Exit:
-    from cueline.actors.owner import owner_of
+    from cueline.actors.owner import owner_of, silence_of
     from cueline.cli.reading import past_of, session_in
     from cueline.cli.recent import ends_of
     from cueline.clock import SystemClock
@@ -78,9 +78,13 @@ async def _show(log: Path, name: str, *, full: bool, whole: bool) -> Exit:
             whole = True
             past, code = await past_of(followed)
         tally = await _print(followed, past, log, full=full, whole=whole)
-        owner = await owner_of(followed.store, board, followed.stream, SystemClock().now())
+        stream, now = followed.stream, SystemClock().now()
+        owner = await owner_of(followed.store, board, stream, now)
+        silence = await silence_of(followed.store, board, stream, now)
         damaged = code is not Exit.DONE
-        stands = _damaged(followed, log) if damaged else await _stands(followed, owner, log)
+        stands = _damaged(followed, log)
+        if not damaged:
+            stands = await _stands(followed, owner, silence, log)
         await _sum_up(followed, past, log, tally if whole else None, stands, damaged=damaged)
         return code
 
@@ -175,7 +179,9 @@ async def _whole(
     return fact.model_copy(update={"output": whole.decode(errors="replace")})
 
 
-async def _stands(followed: "Followed", owner: "Presence | None", log: Path) -> list[str]:
+async def _stands(
+    followed: "Followed", owner: "Presence | None", silence: str | None, log: Path
+) -> list[str]:
     """Say who drives it, or how it goes on, and what was said to it meanwhile."""
     from cueline.actors.inbox import unread_of
     from cueline.cli.reading import journal_of
@@ -186,11 +192,12 @@ async def _stands(followed: "Followed", owner: "Presence | None", log: Path) -> 
         return [str(followed.emptied)]
     way = await way_to_resume(log, followed.store, followed.stream)
     if owner is not None or followed.state.finished or is_up(log):
-        return _course(followed.state, owner, log, way)
+        return _course(followed.state, owner, log, way, silence=silence)
     unread = await unread_of(journal_of(followed.store), followed.state)
     if (said := told(unread)) and suffices(followed.state, unread):
         return [*said, "go on with", f"  {way}"]
-    return [*said, *_course(followed.state, owner, log, way, await decided(followed, unread))]
+    answered = await decided(followed, unread)
+    return [*said, *_course(followed.state, owner, log, way, answered, silence=silence)]
 
 
 def _course(
@@ -199,6 +206,8 @@ def _course(
     log: Path,
     way: str,
     decided: Collection[str] = (),
+    *,
+    silence: str | None,
 ) -> list[str]:
     """Say who drives it, or how it goes on."""
     from cueline.cli.ending import way_on
@@ -211,7 +220,7 @@ def _course(
     if state.status in DRIVEN:
         if owner is not None:
             return [f"driven by process {owner.pid} on {owner.machine}"]
-        return ["driven by nobody; go on with", f"  {way}"]
+        return [f"driven by {silence or 'nobody'}; go on with", f"  {way}"]
     return way_on(state, id, log, way, owned=owner is not None, decided=decided)
 
 

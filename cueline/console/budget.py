@@ -7,6 +7,7 @@ from typing import Any
 from cueline.console.tally import Tally
 from cueline.console.text import duration, money
 from cueline.events.agent import Limits
+from cueline.events.message import Cost
 from cueline.events.session import LimitRaised
 
 NAMES = {
@@ -25,6 +26,19 @@ def amount(limit: str, value: float | Decimal) -> str:
     if limit.endswith("_seconds"):
         return duration(float(value))
     return f"{int(value):,}"
+
+
+def price(cost: Cost | None) -> str:
+    """Return what a model call cost, and how sure that is."""
+    if cost is None:
+        return "price unknown"
+    assumed = " (assumed price)" if cost.prices.startswith("assumed") else ""
+    return f"{money(cost.usd, estimated=cost.estimated)}{assumed}"
+
+
+def perhaps(cost: Cost | None) -> str:
+    """Return what a lost call may have cost, in brackets; empty where that is nothing."""
+    return f" ({price(cost)})" if cost is not None and cost.usd else ""
 
 
 class Budget:

@@ -17,7 +17,7 @@ _UNCOUNTED = "its tokens and cost are counted with --all"
 
 
 def summary(id: str, status: str, tally: Tally) -> Iterator[Line]:  # noqa: A002 - the word of the log
-    """Tell status, turns, calls, tokens, cost, and what was recovered."""
+    """Tell status, turns, calls, tokens, cost, and what went wrong along the way."""
     usage = tally.usage
     parts = [
         f"session {id}: {status}{', partial' * tally.partial}",
@@ -29,8 +29,9 @@ def summary(id: str, status: str, tally: Tally) -> Iterator[Line]:  # noqa: A002
     if tally.began_at and tally.updated_at:
         parts.append(duration((tally.updated_at - tally.began_at).total_seconds()))
     yield Line(_TONES.get(status, "note"), " · ".join(parts))
-    if recovered := _recovered(tally):
-        yield Line("dim", f"  recovered: {recovered}")
+    if troubles := _troubles(tally):
+        # Not "recovered": the last retry may have failed, too.
+        yield Line("dim", f"  along the way: {troubles}")
     if tally.degraded_calls:
         failed = count(tally.degraded_calls, "call")
         yield Line("dim", f"  partial: {failed} of tools that are not critical failed")
@@ -61,7 +62,7 @@ def cost_of(tally: Tally) -> str:
     return f"{said} ({', '.join(more)})" if more else said
 
 
-def _recovered(tally: Tally) -> str:
+def _troubles(tally: Tally) -> str:
     found = [
         (tally.takeovers, "takeover"),
         (tally.lost_attempts, "lost attempt"),

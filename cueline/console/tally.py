@@ -1,4 +1,4 @@
-"""What a session has used and what was recovered in it, counted from its facts."""
+"""What a session has used and what went wrong in it, counted from its facts."""
 
 from dataclasses import dataclass, field, fields
 from datetime import datetime

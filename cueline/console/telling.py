@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from cueline.console.attempts import Attempts
-from cueline.console.budget import NAMES, Budget, amount
+from cueline.console.budget import NAMES, Budget, amount, perhaps, price
 from cueline.console.question import ANSWERED
 from cueline.console.tally import Tally
 from cueline.console.text import (
@@ -28,7 +28,7 @@ from cueline.events.inbox import (
     SecretsWaived,
     StopAsked,
 )
-from cueline.events.message import Cost, TextBlock, ToolCall
+from cueline.events.message import TextBlock, ToolCall
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
@@ -157,7 +157,7 @@ class Telling:
         if isinstance(fact, ModelFailed):
             again = self._attempts.next_of(fact, None)
             said = one_line(fact.message, WIDTH)
-            cost = f" · {_price(fact.cost)}" if fact.cost else ""
+            cost = f" · {price(fact.cost)}" if fact.cost else ""
             yield Line("bad", f"! the model did not answer ({fact.kind}): {said}{cost}{again}")
             return
         for block in fact.content:
@@ -175,7 +175,7 @@ class Telling:
         parts = [
             f"turn {fact.effect.partition('.')[0]}",
             used if usage.total else "its use was not told",
-            f"{_price(fact.cost)}{so_far * self._whole_past}",
+            f"{price(fact.cost)}{so_far * self._whole_past}",
             duration(fact.seconds),
         ]
         if self._whole_past and (share := self.budget.share(self.tally)) is not None:
@@ -195,10 +195,10 @@ class Telling:
                     cost = f", about ${fact.usd}" if fact.usd is not None else ""
                     yield Line("note", f"{fact.effect} {name}: allowed ({why}){cost}")
             case ToolReturned(seconds=seconds, output=output):
-                size = f" · {fact.size:,} bytes, kept whole in the log" if fact.size else ""
-                yield Line("good", f"✓ {fact.effect} {name} · {duration(seconds)}{size}")
+                yield Line("good", f"✓ {fact.effect} {name} · {duration(seconds)}{_size(fact)}")
                 if output:
-                    yield from self._output(output)
+                    of = " of what the model was told" if fact.size else ""
+                    yield from self._output(output, of)
             case ToolFailed(kind=kind, message=message):
                 then = _WITHOUT if fact.degraded else self._attempts.next_of(fact, call)
                 yield Line("bad", f"✗ {fact.effect} {name} failed ({kind}){then}")
@@ -213,11 +213,11 @@ class Telling:
         call = self.calls.get(effect)
         return one_line(call.name, 60) if call else effect
 
-    def _output(self, text: str) -> Iterator[Line]:
+    def _output(self, text: str, of: str = "") -> Iterator[Line]:
         if self._whole_results:
             shown = visible(text).rstrip("\n").split("\n")
         else:
-            shown = capped(text, RESULT_LINES, WIDTH)
+            shown = capped(text, RESULT_LINES, WIDTH, of)
         yield from (Line("output", f"    {line}") for line in shown)
 
     def _doubt(self, fact: ToolInDoubt | ToolReconciled) -> Iterator[Line]:
@@ -258,15 +258,12 @@ class Telling:
         yield Line("note", f"approval {fact.approval}: {what}? {name} ({then})")
 
 
-def _price(cost: Cost | None) -> str:
-    if cost is None:
-        return "price unknown"
-    assumed = " (assumed price)" if cost.prices.startswith("assumed") else ""
-    return f"{money(cost.usd, estimated=cost.estimated)}{assumed}"
-
-
-def _perhaps(cost: Cost | None) -> str:
-    return f" ({_price(cost)})" if cost is not None and cost.usd else ""
+def _size(fact: ToolReturned) -> str:
+    """Say how large an output is of which the model was told a part, and what is kept of it."""
+    if fact.size is None:
+        return ""
+    kept = "kept whole" if fact.kept is None else f"the first {fact.kept:,} of them kept"
+    return f" · {fact.size:,} bytes, {kept} in the log"
 
 
 def _begun(fact: SessionStarted | SessionForked, id: str) -> Iterator[Line]:  # noqa: A002 - the word of the log
@@ -322,7 +319,7 @@ def _course(fact: Fact) -> Iterator[Line]:
             tone: Tone = "dim" if kind == "retry" else "note"
             yield Line(tone, f"waiting ({kind}){until}: {spoken(why, WIDTH)}")
         case SessionTakenOver(epoch=epoch, lost_attempts=lost):
-            again = "".join(f"; 1 lost attempt{_perhaps(attempt.cost)}" for attempt in lost)
+            again = "".join(f"; 1 lost attempt{perhaps(attempt.cost)}" for attempt in lost)
             yield Line("note", f"taken over by a new owner, epoch {epoch}{again}")
         case OutcomeCameLate(effect=effect, outcome=outcome):
             yield Line("dim", f"  {effect}: {outcome} came late and changes nothing")

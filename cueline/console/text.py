@@ -34,12 +34,12 @@ def one_line(text: str, width: int) -> str:
     return line if len(line) <= width else line[: max(width - 1, 0)] + "…"
 
 
-def capped(text: str, lines: int, width: int) -> list[str]:
-    """Return the first *lines* of *text* as far as *width*, and how much more there is."""
+def capped(text: str, lines: int, width: int, of: str = "") -> list[str]:
+    """Return the first *lines* of *text* as far as *width*, and how much more there is *of* it."""
     every = visible(text).rstrip("\n").split("\n")
     shown = [_cut(line, width) for line in every[:lines]]
     left = len(every) - lines
-    return [*shown, f"… {count(left, 'more line')}"] if left > 0 else shown
+    return [*shown, f"… {count(left, 'more line')}{of}"] if left > 0 else shown
 
 
 def _cut(line: str, width: int) -> str:

@@ -42,14 +42,14 @@ async def test_50_megabytes_are_capped_and_kept_whole_in_a_blob():
     assert content == blob
     assert len(told.text) < CHARACTERS
     assert f"the whole output of 50,000,000 bytes is kept as blob {BLOB}" in told.text
-    assert 50_000_000 == told.size
+    assert (50_000_000, None) == (told.size, told.kept)
 
 
 async def test_what_the_runner_had_to_leave_out_is_said():
     told, (blob,) = await kept(b"y" * 60_000, truncated_from=200_000_000)
 
     assert "the first 60,000 bytes of 200,000,000 bytes" in told.text
-    assert 60_000 == len(blob)
+    assert 60_000 == len(blob) == told.kept
 
 
 async def test_an_output_that_shrank_when_it_was_cleaned_is_kept_whole():

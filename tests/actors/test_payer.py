@@ -61,7 +61,10 @@ async def test_a_session_without_room_waits_and_goes_on_after_a_raise():
     assert 1 == len(place.model.asked)
     assert ("budget", None) == (waits.kind, waits.deadline_at)
     assert ("max_cost", "") == (waits.limit, waits.whose)
-    assert waits.why == "exhausted: max_cost 0.12 USD, 0.04 USD spent, a call may take 0.1 USD"
+    assert (
+        waits.why
+        == "not enough left: max_cost 0.12 USD, 0.04 USD spent, the next call may take 0.1 USD"
+    )
     await place.say(RaiseAsked(max_cost=Decimal(1)))
     assert Status.COMPLETED == (await place.state()).status
     assert [Decimal(1)] == [f.max_cost for f in await of_kind(place, BudgetRaised, BUDGET)]

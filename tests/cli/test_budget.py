@@ -116,7 +116,7 @@ def held(shell, more):
                 "[limits]\nmax_cost = '0.01'\nmax_output_tokens = 9\n"
                 "[prices.'scripted/*']\ninput = 10\noutput = 100\n"
             ),
-            "exhausted: max_cost 0.01 USD",
+            "not enough left: max_cost 0.01 USD",
             "--max-cost USD",
         ),
         (
@@ -152,7 +152,7 @@ def spent(shell):
     agent = shell.agent(script, tools=("list_files",), more=PRICED)
     done = shell("run", "Look", "--agent", agent, "--inline", "--id", "one")
     assert done.exit_code == 3, done.output
-    assert "exhausted: max_cost 0.003 USD" in done.stdout
+    assert "not enough left: max_cost 0.003 USD" in done.stdout
     return shell
 
 

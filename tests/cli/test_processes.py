@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 from contextlib import suppress
@@ -11,6 +12,7 @@ from cueline.actors.presence import presence_of
 from cueline.testing.wait import PATIENCE_SECONDS, wait_until
 from cueline.wiring import open_log
 from tests.cli.conftest import CUELINE
+from tests.damage import change
 
 BUSY = """
 [[reply]]
@@ -241,6 +243,22 @@ async def test_who_was_taken_over_from_in_a_call_ends_and_the_call_with_it(shell
 
     assert process.returncode == 3
     assert said.endswith("another process drives it now; watch it with\n  cueline tail -f one\n")
+
+
+def test_a_process_that_runs_and_cannot_say_so_is_not_called_nobody(shell):
+    """A full disk, for example, keeps it from saying that it lives."""
+    shell.agent(shell.slow, tools=("list_files",))
+    process = shell.start("run", "Go", "--agent", "agent.toml", "--inline", "--id", "one")
+    shell.wait_for("one", "ModelStarted", times=2)
+    process.send_signal(signal.SIGSTOP)
+    board = shell.log.with_name("log.db.presence")
+    change(board, "UPDATE presence SET beat_us = beat_us - 60000000 WHERE pid = ?", process.pid)
+
+    listed, shown = shell("list").stdout, shell("show", "one").stdout
+
+    silent = rf"process {process.pid} runs, but is silent for 6\d s"
+    assert re.search(f"running, its {silent}", listed)
+    assert re.search(f"driven by {silent}; go on with", shown)
 
 
 def test_a_link_to_the_log_shows_who_drives_its_sessions(shell):

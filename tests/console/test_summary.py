@@ -25,14 +25,22 @@ def test_the_summary_counts_what_was_used_and_recovered(telling):
 
     assert first.startswith("session one: completed · 2 turns · 2 tool calls · 2,400 in + 100 out")
     assert "$0.0246" in first
-    assert "  recovered: 1 takeover" == recovered
+    assert "  along the way: 1 takeover" == recovered
 
 
 def test_what_was_recovered_is_told_by_its_number(telling):
     for epoch in (2, 3):
         told(telling, SessionTakenOver(epoch=epoch, at=NOW))
 
-    assert "  recovered: 2 takeovers" == list(summary("one", "completed", telling.tally))[-1].text
+    assert (
+        "  along the way: 2 takeovers" == list(summary("one", "completed", telling.tally))[-1].text
+    )
+
+
+def test_retries_that_brought_no_answer_are_not_called_recovered(telling):
+    told(telling, failing("overloaded").model_copy(update={"retry_at": NOW}))
+
+    assert "  along the way: 1 retry" == list(summary("one", "waiting", telling.tally))[-1].text
 
 
 def test_lost_attempts_are_those_of_the_list(telling):

@@ -86,6 +86,10 @@ def test_why_a_call_could_not_be_run_is_told_once(telling):
             "✓ 1.0 read_file · 0.0 s · 50,000,000 bytes, kept whole in the log",
         ),
         (
+            ToolReturned(effect="1.0", attempt=1, output="", size=3_000, kept=1_000),
+            "✓ 1.0 read_file · 0.0 s · 3,000 bytes, the first 1,000 of them kept in the log",
+        ),
+        (
             ToolFailed(effect="1.0", attempt=1, kind="timeout", message="late"),
             "✗ 1.0 read_file failed (timeout)",
         ),
@@ -232,6 +236,14 @@ def test_a_result_is_capped_on_screen(telling):
 
     assert ["    x"] * 6 == lines[1:7]
     assert "    … 94 more lines" == lines[7]
+
+
+def test_the_lines_of_a_result_that_the_model_saw_a_part_of_are_counted_as_that(telling):
+    part = ToolReturned(effect="1.0", attempt=1, output="x\n" * 100, size=1_000_000)
+
+    lines = told(telling, part)
+
+    assert "    … 94 more lines of what the model was told" == lines[7]
 
 
 def test_a_fork_says_of_what(telling):

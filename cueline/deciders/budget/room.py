@@ -72,7 +72,8 @@ def told_of(state: BudgetState, session: str, amount: Amount, short: Shortage) -
     whose = "" if short.whose == session else f" of {short.whose.partition('/')[2]}"
     spent = _said(short.limit, node.settled)
     if short.answer == "exhausted":
-        return f"exhausted: {short.limit} {most}{whose}, {spent} spent, a call may take {need}"
+        left = f"{spent} spent, the next call may take {need}"
+        return f"not enough left: {short.limit} {most}{whose}, {left}"
     held = _said(short.limit, node.reserved)
     return f"busy: {short.limit} {most}{whose}, {spent} is spent and {held} is held for others"
 

@@ -36,9 +36,11 @@ class ToolReturned(Fact):
     output: str
     """What the model is told; capped."""
     whole: str | None = None
-    """The blob with the whole output, when `output` was capped."""
+    """The blob with the whole output, or its beginning, when `output` was capped."""
     size: int | None = None
     """Of the whole output in bytes, when `output` was capped."""
+    kept: int | None = None
+    """So many of its first bytes are in the blob; None: all."""
     cleaned: bool = False
     """Something was taken out: secrets, or bytes that cannot be kept."""
     seconds: float = 0.0
