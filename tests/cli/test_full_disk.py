@@ -1,6 +1,5 @@
 """A run whose disk is full: nothing is recorded meanwhile, and nothing is lost."""
 
-import os
 import shutil
 import subprocess
 from contextlib import suppress
@@ -24,11 +23,11 @@ text = "Done."
 @pytest.fixture
 def disk(shell):
     """A disk of 2 MB."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root, to mount a small disk")
     folder = shell.folder / "disk"
     folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder], check=True)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder]
+    if subprocess.run(mount, check=False, capture_output=True).returncode != 0:
+        pytest.skip("needs the right to mount a small disk")
     yield folder
     shell.close()
     subprocess.run(["umount", "--lazy", folder], check=True)
