@@ -15,7 +15,17 @@ from ray.core.generated.autoscaler_pb2 import DrainNodeReason
 
 from cueline.cluster.connection import connected
 from cueline.errors import ClusterError
+from cueline.events.session import ToolStarted
 from cueline.testing.wait import PATIENCE_SECONDS, await_until, wait_until
+
+CALLS = """
+[[reply]]
+text = "I act."
+calls = [{ name = "undeclared" }]
+
+[[reply]]
+text = "Done."
+"""
 
 
 def living():
@@ -60,6 +70,31 @@ async def test_what_is_on_a_drained_node_moves_to_another(world_of, second_node)
 
         assert 2 == len(there)
         await await_until(lambda: moved(world, second_node))
+
+
+async def test_a_call_in_flight_on_a_drained_node_ends_there_and_is_not_made_again(
+    world_of, second_node
+):
+    """000-068, C7, I5."""
+    async with world_of() as world, world.driven(hosts=2, runners=2):
+        await await_until(lambda: 2 == len(world.presences("runner")))
+        there = {m.incarnation for m in world.place.members() if m.node == second_node}
+        began = None
+        while began not in there:  # a host learns of the second runner when it is told
+            await world.ask(CALLS, 1, tools=["undeclared"])
+            await world.place.place(world.streams[-1:])
+            began = (await world.fact(ToolStarted, world.streams[-1])).runner
+        await world.begun(len(world.streams))
+
+        drain(second_node)
+        await await_until(lambda: any(member.leaves for member in world.fleet.members()))
+        world.let_go()
+        ends = [await world.result(stream) for stream in world.streams]
+        await await_until(lambda: moved(world, second_node))
+
+        keys = [key for key, _, _ in world.journal_lines()]
+        assert {"Done."} == set(ends)
+        assert sorted(f"{stream}/1.0" for stream in world.streams) == sorted(keys)
 
 
 def moved(world, node):
