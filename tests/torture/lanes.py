@@ -26,7 +26,7 @@ ACTORS = {
     "CostLedgerActor": "ledger",
     "ApprovalGateActor": "gate",
 }
-TURNS = {"inline": (3, 6), "ray": (15, 25)}
+TURNS = {"inline": (3, 6), "ray": (30, 45)}
 HEAD = ("gcs_server", "raylet")
 
 
