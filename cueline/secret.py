@@ -25,10 +25,13 @@ def check_secrets(
             why = "is not set here"
             if length:
                 why = f"is shorter than {SHORTEST_SECRET} characters, which occur in any text"
+            ways = (
+                f"set it, leave it out of `secrets`, or go on without it: --without-secret {name}"
+            )
             raise ConfigError(
                 name,
-                f"{why}, so that its value could be recorded; set it, leave it out of `secrets`, "
-                f"or go on without it: --without-secret {name} (in Python, `without_secrets`)",
+                f"{why}, so its value cannot be kept out of the log; "
+                f"{ways} (in Python, `without_secrets`)",
             )
 
 

@@ -186,14 +186,14 @@ async def _stands(
     from cueline.actors.inbox import unread_of
     from cueline.cli.reading import journal_of
     from cueline.cli.running import is_up, way_to_resume
-    from cueline.cli.unread import decided, suffices, told
+    from cueline.cli.unread import cleaned, decided, suffices, told
 
     if followed.emptied is not None:
         return [str(followed.emptied)]
     way = await way_to_resume(log, followed.store, followed.stream)
     if owner is not None or followed.state.finished or is_up(log):
         return _course(followed.state, owner, log, way, silence=silence)
-    unread = await unread_of(journal_of(followed.store), followed.state)
+    unread = cleaned(await unread_of(journal_of(followed.store), followed.state), followed.state)
     if (said := told(unread)) and suffices(followed.state, unread):
         return [*said, "go on with", f"  {way}"]
     answered = await decided(followed, unread)

@@ -52,6 +52,17 @@ def suffices(state: "SessionState", unread: Unread) -> bool:
     return state.status == "idle" or any(isinstance(said, enough) for _, said in unread)
 
 
+def cleaned(unread: Unread, state: "SessionState") -> Unread:
+    """Return *unread* without the secrets that are known here, though not where it was said."""
+    from cueline.agent import secret_names, secret_values
+    from cueline.environment import HERE
+    from cueline.events.clean import Redactor, clean
+
+    names = secret_names(None if state.setup is None else state.agent)
+    redactor = Redactor(secret_values(names, HERE))
+    return [(recorded, clean(said, redactor)[0]) for recorded, said in unread]
+
+
 def told(unread: Unread) -> list[str]:
     """Say what people put into an inbox; of what other sessions do, nothing."""
     lines = [f"  {line}" for _, said in unread if (line := _line(said))]

@@ -31,6 +31,17 @@ def told(shell, monkeypatch):
     return shell
 
 
+def test_it_is_not_shown_where_it_is_known(shell, monkeypatch):
+    agent = shell.agent(REPLIES, more='secrets = ["TEA_TOKEN"]\n')
+    monkeypatch.setenv("TEA_TOKEN", CANARY)
+    shell("run", "Hi", "--agent", agent, "--inline", "--id", "one", "--open")
+    monkeypatch.delenv("TEA_TOKEN")
+    shell("send", "one", f"It is {CANARY}")
+    monkeypatch.setenv("TEA_TOKEN", CANARY)
+
+    assert "note: It is [redacted]" in shell("show", "one").stdout
+
+
 def test_it_is_in_no_file_any_more_once_a_host_has_read_it(told):
     kept = {each.name: each.read_bytes() for each in told.log.parent.iterdir()}
 
@@ -82,7 +93,7 @@ def test_a_session_is_not_started_where_a_secret_is_not_set(careful):
     done = run(careful)
 
     assert 2 == done.exit_code
-    assert "TEA_TOKEN: is not set here, so that its value could be recorded" in done.stderr
+    assert "TEA_TOKEN: is not set here, so its value cannot be kept out of the log" in done.stderr
     assert "--without-secret TEA_TOKEN" in done.stderr
     assert not careful.log.exists()
 
