@@ -1,7 +1,7 @@
 """All actors in one process: what drives sessions where there is no cluster."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Coroutine
 from contextlib import asynccontextmanager, closing, suppress
 
 from cueline.actors.approval_gate import ApprovalGate
@@ -125,6 +125,10 @@ class Inline:
     def has(self, incarnation: str | None) -> bool:
         """See `KnownPlace.has`."""
         return incarnation == self.presence.incarnation
+
+    def settled(self, stream: str) -> Coroutine[object, object, None] | None:
+        """See `KnownPlace.settled`."""
+        return self.host.settled(stream) if self.host.drives(stream) else None
 
     async def close(self) -> None:
         """Let go of everything; what was in flight is found again by its key."""

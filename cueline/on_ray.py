@@ -160,6 +160,9 @@ class Attached:
         """See `wiring.KnownPlace`."""
         return False
 
+    def settled(self, stream: str) -> None:
+        """See `wiring.KnownPlace`: its hosts are elsewhere."""
+
 
 async def attached(log: Log, record: UpRecord, address: str | None) -> Attached:
     """Return the `cueline up` of *record*, once its dispatcher is seen to live.

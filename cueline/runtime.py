@@ -1,7 +1,7 @@
 """The Python API: a log, and a place where its sessions are driven."""
 
 import sys
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -89,6 +89,10 @@ class Here:
     def has(self, incarnation: str | None) -> bool:
         """See `Home`."""
         return self.place.has(incarnation)
+
+    def settled(self, stream: str) -> Coroutine[object, object, None] | None:
+        """See `Home`."""
+        return self.place.settled(stream)
 
     async def take_up(self, stream: str) -> None:
         """See `Home`."""

@@ -4,7 +4,7 @@ The command line and the Python API are wired here, by plain calls. The actors
 are the same inline and on Ray; only who holds whom differs.
 """
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -332,6 +332,10 @@ class KnownPlace(Place, Protocol):
 
     def has(self, incarnation: str | None) -> bool:
         """Whether this is one of its hosts."""
+        ...
+
+    def settled(self, stream: str) -> Coroutine[object, object, None] | None:
+        """Return what waits until a host in this process has let go of a session it drives."""
         ...
 
 

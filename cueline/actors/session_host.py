@@ -105,6 +105,10 @@ class SessionHost:
         self._tasks[stream] = asyncio.create_task(live, context=self._context)
         return True
 
+    def drives(self, stream: str) -> bool:
+        """Whether *stream* lives here."""
+        return stream in self._tasks
+
     async def settled(self, stream: str) -> None:
         """Wait until *stream* does not live here (any more)."""
         while (task := self._tasks.get(stream)) is not None:

@@ -1,7 +1,7 @@
 """Whoever waits for a session: told what happens, and when it is in vain."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, suppress
 from functools import partial
 from typing import Protocol
@@ -10,7 +10,7 @@ from cueline.actors.followed import Followed
 from cueline.actors.inbox import check_asked_for
 from cueline.actors.lookout import Lookout
 from cueline.actors.owner import LOOK_SECONDS, Vigil, sleeps, taker_of
-from cueline.actors.tail import BUSY, goes_on, has_read_all, last_fact
+from cueline.actors.tail import BUSY, LastFact, goes_on, has_read_all, last_fact
 from cueline.clock import Clock
 from cueline.deciders.session import SessionState, rests
 from cueline.errors import (
@@ -50,6 +50,10 @@ class Home(Protocol):
 
     def has(self, incarnation: str | None) -> bool:
         """Whether this is one of its own hosts."""
+        ...
+
+    def settled(self, stream: str) -> Coroutine[object, object, None] | None:
+        """Return what waits until a host in this process has let go of a session it drives."""
         ...
 
     async def take_up(self, stream: str) -> None:
@@ -123,8 +127,9 @@ class Waiter:
         """
         journal, stream = self._journal, self._followed.stream
         await check_asked_for(self._store, stream)
+        last = await self._leave_it_to_our_host()
         async with aclosing(self._lookout.grows(stream, but=BUSY)) as growing:
-            if goes_on(last := await last_fact(journal, stream)):
+            if goes_on(last):
                 await self._check_others()
             while goes_on(last):
                 await self._look_until(asyncio.ensure_future(anext(growing)), self._check_others)
@@ -133,11 +138,34 @@ class Waiter:
             return None
         return last if isinstance(last, SessionCompleted | SessionIdle) else None
 
+    async def _leave_it_to_our_host(self) -> LastFact:
+        """Wait as long as a host in this process drives the session, and nobody took it over.
+
+        Returns the last fact.
+        """
+        stream = self._followed.stream
+        while goes_on(last := await last_fact(self._journal, stream)):
+            owner = (await self._store.head(stream)).owner
+            if owner is not None and not self._home.has(owner):
+                break
+            if (settled := self._home.settled(stream)) is None:
+                break
+            waiting = [asyncio.ensure_future(settled), self._look_again()]
+            try:
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for each in waiting:
+                    each.cancel()
+        return last
+
+    def _look_again(self) -> asyncio.Future[None]:
+        return asyncio.ensure_future(self._clock.sleep(LOOK_SECONDS))
+
     async def _look_until(self, growing: asyncio.Future[None], check: Check) -> None:
         """Return when there is more to read; raise what *check* raises, every now and then."""
         try:
             while not growing.done():
-                looking = asyncio.ensure_future(self._clock.sleep(LOOK_SECONDS))
+                looking = self._look_again()
                 try:
                     await asyncio.wait((growing, looking), return_when=asyncio.FIRST_COMPLETED)
                 finally:

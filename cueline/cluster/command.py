@@ -34,6 +34,9 @@ class Command:
         """Whether this is one of the command's hosts."""
         return any(m.role == "host" and m.incarnation == incarnation for m in self.members())
 
+    def settled(self, stream: str) -> None:
+        """Tell nothing: its hosts are other processes."""
+
     def members(self) -> Sequence[Member]:
         """Return the hosts and runners of the command."""
         return self._supervisor.fleet.members()

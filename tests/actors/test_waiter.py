@@ -26,7 +26,8 @@ from tests.actors.scene import SESSION, Scene, Valve, in_a_call, living
 class Home:
     """What a runtime knows, as a test says."""
 
-    def __init__(self, name=None, *, drives=False, trouble=None):
+    def __init__(self, name=None, *, drives=False, trouble=None, host=None):
+        self._host = host
         self._name = name
         self._drives = drives
         self._trouble = trouble
@@ -36,6 +37,9 @@ class Home:
 
     def takes_up(self, _):
         return self._drives
+
+    def settled(self, stream):
+        return self._host.settled(stream) if self._host and self._host.drives(stream) else None
 
     def has(self, incarnation):
         return self._name is not None and incarnation == self._name
@@ -331,16 +335,34 @@ async def test_the_last_word_is_not_said_while_a_message_is_not_read():
     assert ("two", None) == (answered.word.result, asked.word)
 
 
-# I3: a frozen host knows less than was recorded.
-async def test_the_last_word_is_what_another_host_recorded_after_a_takeover():
+# I3: a frozen host knows less than was recorded, and does not let go.
+@pytest.mark.parametrize("near", [False, True])
+async def test_the_last_word_is_what_another_host_recorded_after_a_takeover(near):
     scene = Scene({(1, 1): Valve(), (1, 2): says("done")})
     frozen = await scene.begin()
-    waiting = ForTheLastWord(scene, Home(frozen.name, drives=True))
+    home = Home(frozen.name, drives=True, host=frozen.host if near else None)
+    waiting = ForTheLastWord(scene, home)
     await scene.clock.settle()
     frozen.life.dead = True
     await scene.clock.advance(11)
 
     await scene.world()
+    await scene.clock.advance(LOOK_SECONDS)
+
+    await waiting.end()
+    assert "done" == waiting.word.result
+    assert [SESSION] == await frozen.host.active()
+
+
+async def test_nobody_follows_the_log_for_who_waits_beside_the_host():
+    scene = Scene([asks_for(("pay", {})), says("done")], act=(valve := Valve()))
+    world = await scene.begin()
+    lookout = Lookout(None)
+    waiting = ForTheLastWord(scene, Home(world.name, host=world.host), lookout=lookout)
+    await scene.clock.advance(60)
+
+    valve.opened.set()
+    await scene.clock.settle()
 
     await waiting.end()
     assert "done" == waiting.word.result
