@@ -11,12 +11,15 @@ import typer
 from cueline.actors.background import meanwhile
 from cueline.actors.owner import LOOK_SECONDS, Vigil, taker_of
 from cueline.cli.failure import Exit
+from cueline.cli.opened import looking
+from cueline.cli.reading import journal_of
 from cueline.cli.running import is_up, other_version, resuming
 from cueline.cli.signals import Interrupts
 from cueline.cli.watching import Watch
 from cueline.console.screen import Screen
 from cueline.console.telling import Line
-from cueline.errors import ClusterError, CuelineError
+from cueline.errors import ClusterError, CorruptEventError, CuelineError
+from cueline.events.store import NO_STREAM
 from cueline.events.stream import shown
 from cueline.inline import Inline, inline
 from cueline.wiring import Log, Place
@@ -159,7 +162,24 @@ async def drive(
                 watch.pause()
             await place.place([stream])
             rested = await watch.until_it_rests()
+        if rested:
+            await _check_kept(log, watch)
     return watch, rested
+
+
+async def _check_kept(log: Log, watch: Watch) -> None:
+    """See that the log's file holds what was shown: the connections that wrote it keep pages.
+
+    Raises:
+        StoreError: it does not; the message says why.
+    """
+    stream, version = watch.state.stream, NO_STREAM
+    async with looking(log.path) as store:
+        async for recorded, _ in journal_of(store).read(stream):
+            version = recorded.version
+    if version < watch.version:
+        reason = "it was recorded, and is not in the log's file"
+        raise CorruptEventError(stream, version + 1, 0, reason)
 
 
 @contextmanager

@@ -112,7 +112,7 @@ class LogUnavailableError(StoreError):
 
 
 class LogLostError(StoreError):
-    """The log's file was removed or replaced while in use: stop, nothing is kept any more."""
+    """The log's file was removed, replaced or cut short while in use: stop, nothing is kept."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path, reason)

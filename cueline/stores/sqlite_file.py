@@ -155,7 +155,8 @@ class LogFile:
         files = [real(self.path), self._beside("-wal")]
         for path in files[:1] if self._immutable else files:
             with suppress(OSError):
-                self._held.append(HeldFile(path))
+                # The file is never made smaller; SQLite cuts its WAL.
+                self._held.append(HeldFile(path, only_grows=not self._held))
         if not self._immutable:
             with suppress(OSError):
                 self._index = HeldFile(self._beside("-shm"))

@@ -22,12 +22,21 @@ FLIP = (
 )
 
 SABOTAGE = """
-import pathlib, shutil
+import os, pathlib, shutil
 from cueline import tool
 
 @tool(idempotent=True)
 async def remove_log() -> None:
     shutil.rmtree({folder!r})
+
+@tool(idempotent=True)
+async def cut_log() -> None:
+    os.truncate({folder!r} + "/log.db", 0)
+
+@tool(idempotent=True)
+async def overwrite_log() -> None:
+    with open({folder!r} + "/log.db", "r+b") as file:
+        file.write(bytes(os.path.getsize(file.name)))
 
 @tool(idempotent=True)
 async def leave_a_mark() -> None:
@@ -302,13 +311,44 @@ async def test_a_decision_that_the_rules_would_not_make_is_named(shell):
     assert "decided:  ModelRequested" in done.stdout
 
 
-def test_a_session_whose_log_is_removed_ends_at_once_and_says_so(shell):
-    mark = shell.folder / "mark"
-    tools = SABOTAGE.format(folder=str(shell.log.parent), mark=str(mark))
-    (shell.folder / "sabotage.py").write_text(tools)
-    agent = shell.agent(SABOTAGES, tools=("sabotage.py:remove_log", "sabotage.py:leave_a_mark"))
+@pytest.fixture
+def mark(shell):
+    """What is there once a session went on after its log was damaged."""
+    return shell.folder / "mark"
 
-    done = shell("run", "Go", "--agent", agent, "--inline")
+
+@pytest.fixture
+def sabotage(shell, mark):
+    """Return what runs a session whose first call does something to its log."""
+
+    def run(tool):
+        tools = SABOTAGE.format(folder=str(shell.log.parent), mark=str(mark))
+        (shell.folder / "sabotage.py").write_text(tools)
+        names = f"sabotage.py:{tool}", "sabotage.py:leave_a_mark"
+        agent = shell.agent(SABOTAGES.replace("remove_log", tool), tools=names)
+        return shell("run", "Go", "--agent", agent, "--inline")
+
+    return run
+
+
+def test_a_session_whose_log_is_cut_ends_at_once_and_says_so(sabotage, mark):
+    done = sabotage("cut_log")
+
+    assert done.exit_code == 1
+    assert ".cueline/log.db: the log was cut short while it was in use" in done.stderr
+    assert not mark.exists()
+
+
+def test_no_success_is_told_of_a_session_that_cannot_be_read_back(sabotage):
+    done = sabotage("overwrite_log")
+
+    assert done.exit_code == 2
+    assert ".cueline/log.db: the file is damaged; restore it from a backup" in done.stderr
+    assert "completed ·" not in done.stdout
+
+
+def test_a_session_whose_log_is_removed_ends_at_once_and_says_so(shell, sabotage, mark):
+    done = sabotage("remove_log")
 
     assert done.exit_code == 1
     assert ".cueline/log.db: the log was removed while it was in use" in done.stderr

@@ -45,6 +45,10 @@ def replace(path):
     path.with_name("other.db").replace(path)
 
 
+def cut(path):
+    os.truncate(path, path.stat().st_size // 2)
+
+
 def remove_index(path):
     path.with_name("log.db-shm").unlink()
 
@@ -52,6 +56,7 @@ def remove_index(path):
 LOSSES = [
     (remove_all, "the log was removed"),
     (replace, "the log was replaced by another file"),
+    (cut, "the log was cut short"),
     (remove_wal, "log.db-wal was removed"),
     (remove_index, "log.db-shm was removed while it was in use; what was recorded is kept"),
 ]
