@@ -20,6 +20,7 @@ from cueline.deciders.session import SESSION, session_of
 from cueline.deciders.session.unread import waived, will_stop
 from cueline.environment import who
 from cueline.errors import ConfigError, CuelineError
+from cueline.events.agent import ToolSpec
 from cueline.events.inbox import ResumeAsked, StartAsked
 from cueline.events.stream import session_stream
 from cueline.inline import inline
@@ -30,7 +31,7 @@ from cueline.wiring import (
     KnownPlace,
     Log,
     check_limits,
-    check_recorded,
+    check_resumed,
     open_log,
     recorded,
 )
@@ -171,10 +172,20 @@ class Runtime:
         await self._here.place.place([stream, *filter(None, above)])
         return self._session(stream)
 
-    async def resume(self, id: str, *, without_secrets: Collection[str] = ()) -> Session:  # noqa: A002 - the word of the log
+    async def resume(
+        self,
+        id: str,  # noqa: A002 - the word of the log
+        *,
+        accept_changed_tools: bool = False,
+        without_secrets: Collection[str] = (),
+    ) -> Session:
         """Go on with a session, by its id or stream, that crashed, was paused or interrupted.
 
-        Secrets of its agent that are not set here are given by name, as for `start`.
+        Args:
+            id: which session.
+            accept_changed_tools: go on with the session's tools as they are now, where they
+                have changed since they were recorded; that is recorded.
+            without_secrets: as for `start`.
 
         Raises:
             InvalidNameError: no id has this form.
@@ -184,6 +195,7 @@ class Runtime:
                 ask that one, with `session(id)`.
             ConfigError: mend the setting, folder or variable that it names; nothing was
                 recorded.
+            ToolChangedError: a tool has changed; accept that, or put it back; nothing was recorded.
             ToolImportError: make the tool importable again; nothing was recorded.
             UnknownOutcomeError: resume it again.
             LogUnavailableError: the log cannot be used; do what the message says.
@@ -198,15 +210,19 @@ class Runtime:
         unread = [said for _, said in await unread_of(journal, state)]
         check_resume(state, unread, None if ours else owner)
         said = waiver(agent, without_secrets, who())
+        tools: tuple[ToolSpec, ...] = ()
         if not will_stop(state, unread):  # nothing starts in one that ends
-            begun = agent if state.setup is None else state.agent
-            known = waived(state, [*unread, said])
-            check_recorded(begun, self._log.path, waived=known)
+            tools = check_resumed(
+                agent if state.setup is None else state.agent,
+                self._log.path,
+                waived=waived(state, [*unread, said]),
+                accept_changed_tools=accept_changed_tools,
+            )
         # Though it may have been asked to stop, and refuse it: a host that has set it aside hears.
         self._here.tries_again(stream)
         if said is not None:
             await self._log.post(stream, said, agent)
-        await self._log.post(stream, ResumeAsked(), agent)
+        await self._log.post(stream, ResumeAsked(tools=tools), agent, by=f"user:{who()}")
         await self._here.take_up(stream)
         return session
 

@@ -26,6 +26,7 @@ from cueline.agent import Agent, secret_names, secret_values
 from cueline.clock import Clock, SystemClock
 from cueline.config.place import DEFAULT_LOG
 from cueline.deciders.policy import NOT_ESTIMATED, Judgement, judge
+from cueline.deciders.session.accepted import with_tools
 from cueline.environment import HERE
 from cueline.errors import ConfigError
 from cueline.events.agent import (
@@ -210,18 +211,32 @@ def check_recorded(agent: AgentSpec, log: Path, *, waived: Collection[str]) -> N
 
     Raises:
         ConfigError: mend the setting, folder or variable that it names.
+        ToolChangedError: accept the tools that have changed, or put them back.
         ToolImportError: make the tool importable again.
     """
     from cueline.providers.factory import check_recorded_agent
-    from cueline.tools.tool import load_recorded
+    from cueline.tools.recorded import check_unchanged
 
     check_recorded_agent(agent, HERE)
     check_secrets(agent, waived)
-    for tool in agent.tools:
-        load_recorded(tool)
+    check_unchanged(agent.name, agent.tools)
     if agent.workspace is not None:
         _check_folder(agent.workspace)
     check_log_is_out_of_reach(agent, log)
+
+
+def check_resumed(
+    agent: AgentSpec, log: Path, *, waived: Collection[str], accept_changed_tools: bool
+) -> tuple[ToolSpec, ...]:
+    """Do as `check_recorded` does; return the tools that have changed, where that is accepted.
+
+    Raises what `check_recorded` raises.
+    """
+    from cueline.tools.recorded import changed_since
+
+    tools = changed_since(agent.tools) if accept_changed_tools else ()
+    check_recorded(with_tools(agent, tools), log, waived=waived)
+    return tools
 
 
 def check_limits(spec: AgentSpec, allowances: Sequence[Allowance]) -> None:

@@ -224,6 +224,7 @@ class Drive:
             started += gear.starter.start(steps)
         over = gear.performer.to_forget(facts, steps.state)
         await self._entity.record(steps, self._mailbox.soiled)
+        await self._take_tools()
         for name in over:
             runner = self._parts.runners.find(name.runner)
             if runner is not None:
@@ -233,6 +234,13 @@ class Drive:
         self._withdraw(vain)
         self._do_what_is_due()
         self._end_what_must_end()
+
+    async def _take_tools(self) -> None:
+        """Go on with other tools than so far, where a person has accepted them."""
+        agent, outfit = self._entity.state.agent, self._known().outfit
+        if agent is not outfit.agent and agent.tools != outfit.agent.tools:
+            await self._outfits.give_back(outfit)
+            await self._equip(agent)
 
     def _granted(self, fact: ModelStarted, steps: Steps) -> list[Effect]:
         """Take a call that there is room for into *steps*, and return what is to be done."""

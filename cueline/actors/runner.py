@@ -15,6 +15,7 @@ from cueline.errors import (
     PathEscapeError,
     RunnerBusyError,
     StaleOrderError,
+    ToolChangedError,
     ToolFailedError,
     ToolImportError,
 )
@@ -246,6 +247,8 @@ class Runner:
             kind, message = "cancelled", "it was stopped"
         except ToolFailedError as error:
             kind, message, retry_after = error.kind, error.message, error.retry_after
+        except ToolChangedError as error:
+            kind, message = "tool_changed", str(error)
         except (ToolImportError, PathEscapeError) as error:
             kind, message = "tool_error", str(error)
         except Exception as error:  # noqa: BLE001 - an executor's bug is this call's failure

@@ -1,6 +1,6 @@
 """`cueline resume`: take a session over, and really go on with it."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,7 +19,11 @@ from cueline.cli.option import (
 from cueline.environment import who
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from cueline.cli.message import Addressed
     from cueline.cli.starting import Wish
+    from cueline.events.agent import ToolSpec
 
 _HELP = """Go on with a session that crashed, was paused, or was interrupted.
 
@@ -48,6 +52,13 @@ def resume(
     detach: DetachOption = False,
     address: AddressOption = None,
     without_secret: WithoutSecretOption = None,
+    accept_changed_tools: Annotated[
+        bool,
+        typer.Option(
+            "--accept-changed-tools",
+            help="Go on with its tools as they are now, where they have changed since.",
+        ),
+    ] = False,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
@@ -64,10 +75,10 @@ def resume(
         as_json=as_json,
         without_secrets=without_secret,
     )
-    raise typer.Exit(opened.run(_resume(wish)))
+    raise typer.Exit(opened.run(_resume(wish, accept_changed_tools=accept_changed_tools)))
 
 
-async def _resume(wish: "Wish") -> Exit:
+async def _resume(wish: "Wish", *, accept_changed_tools: bool) -> Exit:
     from cueline.actors.owner import check_resume, owner_of
     from cueline.cli.message import addressed
     from cueline.cli.running import is_up
@@ -76,15 +87,15 @@ async def _resume(wish: "Wish") -> Exit:
     from cueline.deciders.session.wait import rests
     from cueline.events.inbox import ResumeAsked
     from cueline.secret import waiver
-    from cueline.wiring import check_recorded
 
     async with addressed(wish.log, wish.id) as to:
         owner = await owner_of(to.log.store, to.log.board, to.stream, to.log.clock.now())
         check_resume(to.state, to.unread, owner)
         said = waiver(to.agent, wish.without_secrets, who())
+        tools: tuple[ToolSpec, ...] = ()
         if not to.stopping:  # nothing starts in one that ends, and nobody is asked
             known = waived(to.state, [*to.unread, said])
-            check_recorded(to.agent, wish.log, waived=known)
+            tools = _checked(to, wish, known, accept_changed_tools=accept_changed_tools)
         if (
             to.attached and not to.stopping
         ):  # any other was started where people answer from elsewhere (D36)
@@ -99,7 +110,32 @@ async def _resume(wish: "Wish") -> Exit:
         async def record_it() -> None:
             if said is not None:
                 await to.log.post(to.stream, said, to.agent, by=f"user:{who()}")
-            if asks or left:
-                await to.log.post(to.stream, ResumeAsked(), to.agent, by=f"user:{who()}")
+            if asks or left or tools:
+                resume = ResumeAsked(tools=tools)
+                await to.log.post(to.stream, resume, to.agent, by=f"user:{who()}")
 
         return await carry_on(to.log, to.stream, wish, record_it, show_past=False)
+
+
+def _checked(
+    to: "Addressed", wish: "Wish", waived: "Collection[str]", *, accept_changed_tools: bool
+) -> "tuple[ToolSpec, ...]":
+    """Return the tools that have changed, where that is accepted.
+
+    Raises:
+        ToolChangedError: it is not; the message says what to type.
+        ConfigError: it cannot run here (any more).
+    """
+    from cueline.cli.running import resuming
+    from cueline.errors import ToolChangedError
+    from cueline.events.stream import shown
+    from cueline.wiring import check_resumed
+
+    try:
+        return check_resumed(
+            to.agent, wish.log, waived=waived, accept_changed_tools=accept_changed_tools
+        )
+    except ToolChangedError as error:
+        way = f"{resuming(wish.log, shown(to.stream), inline=wish.inline)} --accept-changed-tools"
+        reason = f"{error.reason}; put them back, or go on with them as they are now:\n  {way}"
+        raise ToolChangedError(error.subject, reason) from error

@@ -286,8 +286,9 @@ def _message(fact: MessageReceived | MessageRefused) -> Iterator[Line]:
             yield from _said("you" if lane == "note" else f"you ({lane})", text)
         case PauseAsked(why=why):
             yield Line("note", "pause asked" + (" by Ctrl-C or a signal" * (why == "signal")))
-        case ResumeAsked():
-            yield Line("note", "resume asked")
+        case ResumeAsked(tools=tools):
+            names = ", ".join(tool.name for tool in tools)
+            yield Line("note", "resume asked" + f"; changed tools accepted: {names}" * bool(names))
         case RaiseAsked():
             yield Line("note", "more asked for")
         case SecretsWaived(names=names, by=by):

@@ -12,6 +12,8 @@ SUITS_ANOTHER = frozenset({"invalid_request"})
 NOT_STARTED = "not_started"
 LOST = frozenset({"lost", NOT_STARTED})
 """A tool call that went down with its runner, or never began."""
+HELD = frozenset({NOT_STARTED, "tool_changed"})
+"""A tool call that never began, and waits for a person where it is not tried again."""
 LONGEST_WAIT_SECONDS = 86_400.0
 """No wait for a machine is longer, whatever a provider asks for (I14)."""
 REST_SECONDS = 2.0

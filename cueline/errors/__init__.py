@@ -11,6 +11,7 @@ CuelineError
 │   ├── NotPendingError          looks at what became of the approval
 │   ├── InvalidNameError         chooses another name
 │   ├── ToolImportError          makes the tool importable
+│   │   └── ToolChangedError     accepts the tool as it is now, or puts the former one back
 │   └── PathEscapeError          stays inside the workspace
 ├── StoreError                   the log refused, or could not
 │   ├── WrongExpectedVersionError  reload, decide again
@@ -76,6 +77,7 @@ from cueline.errors.rejected import (
     SessionFinishedError,
     SessionOwnedError,
     SessionUndrivenError,
+    ToolChangedError,
     ToolImportError,
     UnknownSessionError,
 )
@@ -110,6 +112,7 @@ __all__ = [
     "SessionUndrivenError",
     "StaleOrderError",
     "StoreError",
+    "ToolChangedError",
     "ToolFailedError",
     "ToolImportError",
     "UnknownEventTypeError",

@@ -62,5 +62,9 @@ class ToolImportError(RejectedError):
     """A tool cannot be imported by the `module:name` that was recorded."""
 
 
+class ToolChangedError(ToolImportError):
+    """A tool is another than was recorded; the message says in what. Nothing has run."""
+
+
 class PathEscapeError(RejectedError):
     """A path leads out of the workspace, or to a log."""

@@ -32,6 +32,7 @@ OURS: Final = frozenset(
         "not_granted",
         "lost",
         "not_started",
+        "tool_changed",
         "cancelled",
         "killed",
     }

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AwareDatetime, Field, JsonValue
 
-from cueline.events.agent import AgentSpec, Part
+from cueline.events.agent import AgentSpec, Part, ToolSpec
 from cueline.events.budget import Allowance
 from cueline.events.fact import Fact
 from cueline.events.number import LONGEST_SECONDS, PAYABLE
@@ -77,6 +77,8 @@ class ResumeAsked(Fact):
     """Go on after a pause."""
 
     type: Literal["ResumeAsked"] = "ResumeAsked"
+    tools: tuple[ToolSpec, ...] = ()
+    """The tools that have changed since, as they are now, which a person accepts."""
 
 
 class StopAsked(Fact):

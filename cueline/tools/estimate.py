@@ -15,8 +15,8 @@ from cueline.events.agent import ToolSpec
 from cueline.events.clean import cut
 from cueline.events.message import Estimate
 from cueline.tools.declaration import dollars
+from cueline.tools.recorded import load_recorded
 from cueline.tools.result import said_by
-from cueline.tools.tool import load_recorded
 
 ESTIMATE_SECONDS: Final = 5.0
 _LONGEST = 200

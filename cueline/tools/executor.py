@@ -16,13 +16,14 @@ from typing import cast
 
 from cueline.actors.slot import SLOTS
 from cueline.actors.tool import Finding, ToolOrder, ToolOutput
-from cueline.errors import ToolFailedError, ToolImportError
+from cueline.errors import ToolChangedError, ToolFailedError, ToolImportError
 from cueline.tools.arguments import check_arguments
 from cueline.tools.frame import Head
 from cueline.tools.pool import WorkerPool
+from cueline.tools.recorded import load_recorded
 from cueline.tools.result import failure_of, finding_of, output_of, passes, passing, signal_name
 from cueline.tools.target import LOADING
-from cueline.tools.tool import ToolContext, load_recorded
+from cueline.tools.tool import ToolContext
 
 GRACE_SECONDS = 5.0
 
@@ -219,8 +220,11 @@ def refuse(head: Head) -> None:
     Raises:
         ToolFailedError: the tool did not do what it was asked.
         ToolImportError: there is no such tool.
+        ToolChangedError: it is another than was recorded.
     """
     match head:
+        case {"kind": "changed", "subject": subject, "reason": reason}:
+            raise ToolChangedError(subject, reason)
         case {"kind": "failed", "fault": fault, "message": message, "retry_after": retry_after}:
             raise ToolFailedError(fault, message, retry_after)
         case {"kind": "missing", "subject": subject, "reason": reason}:

@@ -270,10 +270,6 @@ def tool(
     return make if function is None else make(function)
 
 
-_KEPT = ("name", "declared", "version", "in_loop")
-"""What has to be as it was recorded: else a call would mean another thing."""
-
-
 @lru_cache(maxsize=1000)
 def load(target: str) -> Tool:
     """Return the tool that *target* names.
@@ -286,19 +282,3 @@ def load(target: str) -> Tool:
         return found
     reason = "decorate it with `@tool`" if callable(found) else f"a {type(found).__name__}"
     raise ToolImportError(target, f"not a tool: {reason}")
-
-
-def load_recorded(spec: ToolSpec) -> Tool:
-    """Return the tool that was recorded as *spec*.
-
-    Raises:
-        ToolImportError: there is none, or it now declares another thing or is
-            another version; restore the recorded one, or start a new session.
-    """
-    found = load(spec.target)
-    for what in _KEPT:
-        here, recorded = getattr(found, what), getattr(spec, what)
-        if here != recorded:
-            reason = f"{what} is {here!r} here, and was {recorded!r} when the session began"
-            raise ToolImportError(spec.target, f"{reason}; put that back, or start a new session")
-    return found

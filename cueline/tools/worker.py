@@ -8,12 +8,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from cueline.errors import ToolFailedError, ToolImportError
+from cueline.errors import ToolChangedError, ToolFailedError, ToolImportError
 from cueline.events.agent import ToolSpec
 from cueline.tools.frame import Head, receive, send
+from cueline.tools.recorded import load_recorded
 from cueline.tools.result import NOT_STARTED, failure_of, finding_of, output_of, passes, passing
 from cueline.tools.shell import run_command
-from cueline.tools.tool import Tool, ToolContext, load_recorded
+from cueline.tools.tool import Tool, ToolContext
 
 TERMINATED = 128 + signal.SIGTERM
 
@@ -53,7 +54,8 @@ def answer(request: Head, here: int) -> tuple[Head, bytes]:
     try:
         return perform(request)
     except ToolImportError as error:
-        return {"kind": "missing", "subject": error.subject, "reason": error.reason}, b""
+        kind = "changed" if isinstance(error, ToolChangedError) else "missing"
+        return {"kind": kind, "subject": error.subject, "reason": error.reason}, b""
     except BaseException as error:
         if os.getpid() != here:
             raise

@@ -15,7 +15,8 @@ from typing_extensions import TypedDict
 
 from cueline.errors import ConfigError, ToolFailedError, ToolImportError
 from cueline.tools.arguments import check_arguments
-from cueline.tools.tool import ToolContext, load, load_recorded, tool
+from cueline.tools.recorded import load_recorded
+from cueline.tools.tool import ToolContext, load, tool
 
 EXAMPLES = Path(__file__).with_name("examples.py")
 CONTEXT = ToolContext(session="session-default/1", effect="1.0", attempt=1, key="k")
@@ -264,8 +265,7 @@ def test_a_tool_inside_a_function_has_no_target():
 def test_a_tool_that_declares_another_thing_than_was_recorded_is_refused():
     recorded = example("double").spec().model_copy(update={"declared": "nothing"})
 
-    said = "declared is 'read_only' here, and was 'nothing' when the session began; put that back"
-    with pytest.raises(ToolImportError, match=said):
+    with pytest.raises(ToolImportError, match="declared is 'read_only', and was 'nothing'"):
         load_recorded(recorded)
 
 

@@ -6,7 +6,7 @@ a step's first event holds the whole command, and deciding again on the state
 before it gives the same step (I10); `command_of` gives the command back.
 """
 
-from cueline.deciders.retry import LOST, NOT_STARTED, retry_at
+from cueline.deciders.retry import HELD, LOST, retry_at
 from cueline.deciders.session.budget import closes
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.following import with_following
@@ -228,7 +228,7 @@ def _tool_outcome(
     else:
         again = retried_at(state, call, command)
     degraded = again is None and degrades(state, call, command.kind)
-    held = again is None and not degraded and command.kind == NOT_STARTED
+    held = again is None and not degraded and command.kind in HELD
     update = {"retry_at": command.failed_at if held else again, "degraded": degraded, "held": held}
     return command.model_copy(update=update)
 

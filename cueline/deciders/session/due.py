@@ -172,6 +172,8 @@ def _owed_for(state: SessionState, call: Call) -> list[Effect]:
 def _closing(state: SessionState, call: Call) -> CloseApproval:
     assert call.approval is not None, "what is closed is open"
     by = "stop" if state.stop else "steer" if state.steered else None
+    if by is None and call.problem is not None:
+        by = "change"  # of its tool: it will not run, whatever a person says
     return CloseApproval(call.effect, call.approval.id, call.approval.closes_at, by)
 
 

@@ -5,6 +5,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from cueline.deciders import prompt
+from cueline.deciders.session.accepted import accepted
 from cueline.deciders.session.budget import released_first, room_made, with_news
 from cueline.deciders.session.limit import held_at_limit, raise_asked, seen
 from cueline.deciders.session.question import answered
@@ -40,8 +41,8 @@ def _taken(state: SessionState, event: MessageReceived) -> SessionState:
             return _said(state, event.inbox_version, event.message)
         case PauseAsked(why=why):
             return _paused(state, why)
-        case ResumeAsked():
-            return _resumed(state)
+        case ResumeAsked(tools=tools):
+            return _resumed(accepted(state, tools) if tools else state)
         case StopAsked(reason=reason):
             return _stopped(state, reason)
         case RaiseAsked():

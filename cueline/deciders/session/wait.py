@@ -124,7 +124,8 @@ def _is_busy(model: ModelCall) -> bool:
 def _busy(state: SessionState, call: Call) -> bool:
     if call.asking:
         # Not at rest before people were told: a host may die before it does that.
-        return state.steered or any(at is None for _, _, at in untold(state, call))
+        ended = state.steered or call.problem is not None
+        return ended or any(at is None for _, _, at in untold(state, call))
     if call.unreached or call.kept_back is not None:
         return False
     if call.phase == "retry":

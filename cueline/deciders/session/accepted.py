@@ -1,0 +1,32 @@
+"""Tools that have changed since they were recorded, and that a person accepts as they are now."""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from cueline.deciders.policy import gates_of
+from cueline.deciders.session.state import SessionState
+from cueline.events.agent import AgentSpec, ToolSpec
+
+CHANGED = "The tool has changed since; nothing was run. Ask again, as the tool is now."
+
+
+def with_tools(agent: AgentSpec, tools: Iterable[ToolSpec]) -> AgentSpec:
+    """Return *agent* with *tools* instead of those of the same names."""
+    new = {tool.name: tool for tool in tools}
+    return agent.model_copy(update={"tools": tuple(new.get(t.name, t) for t in agent.tools)})
+
+
+def accepted(state: SessionState, tools: Iterable[ToolSpec]) -> SessionState:
+    """Go on with *tools* as they are now; what was asked of them before and not run is not."""
+    assert state.setup is not None, "a session that takes messages was started"
+    agent = with_tools(state.agent, tools)
+    by_name = {tool.name: tool for tool in agent.tools}
+    setup = replace(state.setup, agent=agent, tools=by_name, gates=gates_of(agent))
+    changed = {tool.name for tool in tools}
+    calls = tuple(
+        replace(call, problem=call.problem or CHANGED) if call.tool in changed else call
+        for call in state.turn.calls
+    )
+    marks = replace(state.marks, requested="")  # the next prompt begins with other tools
+    return replace(state, setup=setup, turn=replace(state.turn, calls=calls), marks=marks)

@@ -1,0 +1,110 @@
+"""Tools as they were recorded, and what they are now: a call may mean another thing to them."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from cueline.errors import ToolChangedError, ToolImportError
+from cueline.events.agent import ToolSpec
+from cueline.tools.tool import Tool, load
+
+_KEPT = ("declared", "version", "in_loop")
+"""What has to be as it was recorded, beside the parameters."""
+_APART = {"properties", "required"}
+
+
+def load_recorded(spec: ToolSpec) -> Tool:
+    """Return the tool that was recorded as *spec*.
+
+    Raises:
+        ToolChangedError: a call that was asked for with *spec* may mean another thing to it.
+        ToolImportError: there is none.
+    """
+    found = load(spec.target)
+    if found.name != spec.name:
+        reason = f"it is called {found.name!r} here, and was {spec.name!r} when the session began"
+        raise ToolImportError(spec.target, f"{reason}; put that back, or start a new session")
+    if changes := _changes(spec, found):
+        raise ToolChangedError(spec.target, "; ".join(changes))
+    return found
+
+
+def check_unchanged(name: str, tools: Iterable[ToolSpec]) -> None:
+    """Do nothing if *tools* of the agent *name* are as they were recorded.
+
+    Raises:
+        ToolChangedError: some are not; the message says in what.
+        ToolImportError: one is not there.
+    """
+    changed = []
+    for spec in tools:
+        try:
+            load_recorded(spec)
+        except ToolChangedError as error:
+            changed.append(f"{spec.name} ({error.reason})")
+    if changed:
+        raise ToolChangedError(name, f"its tools have changed: {', '.join(changed)}")
+
+
+def changed_since(tools: Iterable[ToolSpec]) -> tuple[ToolSpec, ...]:
+    """Return those of *tools* that are another now, as they are now.
+
+    What the agent said of them for itself stays.
+
+    Raises:
+        ToolImportError: one is not there.
+    """
+    return tuple(_now(spec) for spec in tools if _changes(spec, load(spec.target)))
+
+
+def _now(spec: ToolSpec) -> ToolSpec:
+    kept = {"critical": spec.critical, "retry": spec.retry, "breaker": spec.breaker}
+    return load(spec.target).spec().model_copy(update={**kept, "target": spec.target})
+
+
+def _changes(spec: ToolSpec, found: Tool) -> list[str]:
+    """Say in what the tool *found* differs from *spec*.
+
+    A parameter that was added with a default is no change: what fitted before fits still.
+    """
+    told = [
+        f"{what} is {here!r}, and was {recorded!r}"
+        for what in _KEPT
+        if (here := getattr(found, what)) != (recorded := getattr(spec, what))
+    ]
+    parameters = found.signature.schema()
+    if parameters != spec.parameters:
+        told += _of_parameters(_plain(spec.parameters), _plain(parameters))
+    return told
+
+
+def _of_parameters(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
+    old, new = before.get("properties", {}), now.get("properties", {})
+    needed, needs = before.get("required", []), now.get("required", [])
+    for name, schema in old.items():
+        if name not in new:
+            yield f"parameter {name!r} was removed"
+        elif new[name] != schema or (name in needs and name not in needed):
+            yield f"parameter {name!r} was changed"
+    yield from (
+        f"parameter {name!r} was added" for name in new if name in needs and name not in old
+    )
+    if _rest(before) != _rest(now):
+        yield "a type of its parameters was changed"
+
+
+def _rest(schema: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in schema.items() if key not in _APART}
+
+
+def _plain(schema: Any) -> Any:
+    """Return *schema* without what it tells the model alone: a parameter may be called so, too."""
+    match schema:
+        case dict():
+            return {
+                key: _plain(value)
+                for key, value in schema.items()
+                if not (key == "description" and isinstance(value, str))
+            }
+        case list():
+            return [_plain(each) for each in schema]
+    return schema

@@ -1,0 +1,30 @@
+"""A tool that is another than was recorded, where sessions are driven."""
+
+from cueline.errors import ToolChangedError
+from cueline.events.inbox import ResumeAsked
+from cueline.events.session import SessionWaiting
+from cueline.testing.fakes import asks_for, says, tool_spec
+from tests.actors.scene import Scene
+
+NEW = tool_spec("pay").model_copy(update={"version": "2", "digest": "pay-2"})
+
+
+async def pay(order):
+    """Be version 2."""
+    if order.tool.version != "2":
+        raise ToolChangedError("shop.py:pay", "version is '2', and was '1'")
+    return "paid"
+
+
+async def test_a_session_waits_and_goes_on_with_the_tool_that_a_person_accepts():
+    scene = Scene([asks_for(("pay", {})), asks_for(("pay", {})), says("done")], act=pay)
+    await scene.begin()
+    waiting = await scene.last(SessionWaiting)
+    told = "error: tool_changed: shop.py:pay: version is '2', and was '1'"
+    assert ("operator", told) == (waiting.kind, waiting.why)
+
+    await scene.say(ResumeAsked(tools=(NEW,)))
+
+    assert 1 == (await scene.count())["ToolSkipped"]
+    assert 1 == (await scene.count())["ToolReturned"]
+    assert "SessionCompleted" == (await scene.types())[-1]

@@ -1,0 +1,70 @@
+"""A deploy in the middle of a session that changes what a tool takes."""
+
+import pytest
+
+from cueline.testing.wait import PATIENCE_SECONDS
+
+TOOL = '''
+from pathlib import Path
+
+from cueline import tool
+
+
+@tool(sensitive=True)
+def tell({parameter}: str) -> str:
+    """Tell somebody."""
+    return {parameter}
+'''
+SCRIPT = """
+[[reply]]
+turn = 1
+calls = [{ name = "tell", arguments = { text = "Hello" } }]
+
+[[reply]]
+turn = 2
+calls = [{ name = "tell", arguments = { body = "Hello" } }]
+
+[[reply]]
+turn = 3
+text = "Done."
+"""
+
+
+@pytest.fixture
+def deployed(shell):
+    """Return a shell in which a session waits for a person, and its tool has changed."""
+    (shell.folder / "tool.py").write_text(TOOL.format(parameter="text"))
+    agent = shell.agent(SCRIPT, tools=("tool.py:tell",), more=shell.reachable)
+    asked = shell.start("run", "Go", "--agent", agent, "--inline", "--id", "one")
+    assert 3 == asked.wait(PATIENCE_SECONDS)
+    (shell.folder / "tool.py").write_text(TOOL.format(parameter="body"))
+    return shell
+
+
+def resumed(shell, *words):
+    process = shell.start("resume", "one", "--inline", *words)
+    said, _ = process.communicate(timeout=PATIENCE_SECONDS)
+    return process.returncode, said
+
+
+def test_a_resume_names_what_changed_and_how_to_accept_it(deployed):
+    before = deployed.types("one")
+
+    code, said = resumed(deployed)
+
+    assert 2 == code
+    assert "tell (parameter 'text' was removed; parameter 'body' was added)" in said
+    assert "cueline resume one --inline --accept-changed-tools" in said
+    assert before == deployed.types("one")
+
+
+def test_what_somebody_accepts_is_a_fact_and_is_not_asked_again(deployed):
+    first, told = resumed(deployed, "--accept-changed-tools")
+
+    second, said = resumed(deployed)
+
+    assert (3, 3) == (first, second)
+    assert "changed tools accepted: tell" in told
+    assert "parameter" not in said
+    (pending,) = deployed.json("pending")
+    assert ("one.2.0.1", {"body": "Hello"}) == (pending["id"], pending["arguments"])
