@@ -1,13 +1,15 @@
 """`cueline up`: what keeps running between commands."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -149,8 +151,7 @@ def _detach(plan: Plan, outside: Outside) -> "tuple[UpRecord, Path]":
     plan.log.parent.mkdir(parents=True, exist_ok=True)
     said = plan.log.with_name(f"{plan.log.name}-up.log")
     settings = [] if outside.path is None else ["--config", str(outside.path)]
-    said.touch(0o600)
-    with said.open("w") as output:
+    with _opened(said) as output:
         keeper = subprocess.Popen(  # noqa: S603 - our own command
             [sys.executable, "-m", "cueline.cli", *settings, "up", *plan.words],
             stdin=subprocess.DEVNULL,
@@ -165,6 +166,22 @@ def _detach(plan: Plan, outside: Outside) -> "tuple[UpRecord, Path]":
         # Ctrl-C as well: it would be up a moment later, and nobody waits for it any more.
         keeper.terminate()
         raise
+
+
+def _opened(said: Path) -> IO[bytes]:
+    """Open what `up` says to, empty.
+
+    Raises:
+        ClusterError: it is a link, to a file of somebody who did not mean it.
+    """
+    try:
+        file = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        reason = "it is a link, and nothing is written through one; remove it"
+        raise ClusterError(str(said), reason) from error
+    return os.fdopen(file, "wb")
 
 
 def _ready(

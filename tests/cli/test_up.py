@@ -109,6 +109,18 @@ def test_what_a_detached_up_said_moves_no_cursor(monkeypatch, capsys, tmp_path):
     assert (3, "\\x1b[2Jgone \ufffd\n") == (ended.value.exit_code, capsys.readouterr().err)
 
 
+def test_a_detached_up_writes_through_no_link(shell):
+    shell.log.parent.mkdir()
+    other = shell.folder / "other.txt"
+    other.write_text("of somebody else")
+    shell.log.with_name("log.db-up.log").symlink_to(other)
+
+    done = shell("up", "--detach")
+
+    assert "of somebody else" == other.read_text()
+    assert f"{shell.log.name}-up.log: it is a link, and nothing is written" in done.stderr
+
+
 def test_who_interrupts_a_detached_up_before_it_is_ready_ends_it(monkeypatch, tmp_path):
     ended = []
 
