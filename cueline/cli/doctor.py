@@ -66,5 +66,6 @@ def _look(log: Path, agent: Path | None, outside: Outside) -> Iterator["Finding"
     yield examination.log(log)
     yield examination.temporary()
     yield from examination.ray()
+    yield examination.ports(log)
     yield from examination.keys()
     yield from examination.models(agent, outside)

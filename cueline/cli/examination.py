@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
+from ipaddress import ip_address
 from pathlib import Path
 from statistics import median
 from typing import Literal, NamedTuple
@@ -167,6 +168,24 @@ def ray() -> Iterator[Finding]:
         yield Finding("Ray auth", "warn", f"off, and RAY_ADDRESS is {address}", advice)
     else:
         yield Finding("Ray auth", "good", "off; a Ray that cueline starts is this machine's own")
+
+
+def ports(log: Path) -> Finding:
+    """Look at what the processes of a running `cueline up`, its own Ray among them, listen on."""
+    from cueline.cli.listening import listening
+    from cueline.up_record import find_up
+
+    running = find_up(log)
+    if running is None:
+        found = "none open; a Ray that cueline starts listens on 127.0.0.1 alone"
+        return Finding("Ray ports", "good", found)
+    there = listening(running.keeper.pid)
+    told = ", ".join(f"{count(number, 'port')} on {at}" for at, number in sorted(there.items()))
+    found = f"`cueline up` (process {running.keeper.pid}, Ray at {running.address}): {told or '?'}"
+    if there and all(ip_address(each).is_loopback for each in there):
+        return Finding("Ray ports", "good", found)
+    advice = "other machines may reach them, and run code there; close them, and take a token"
+    return Finding("Ray ports", "warn", found, advice)
 
 
 def keys() -> Iterator[Finding]:

@@ -5,12 +5,12 @@ import shutil
 import signal
 import socket
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cueline.errors import ClusterError
 
@@ -36,6 +36,8 @@ _OF_OUR_OWN = {
     # Ray's 15 would starve hosts beside anything else on the machine.
     "RAY_worker_niceness": "0",
 }
+_MANY_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+"""Ray's own, and despite its name for every system: 0 has each of its ports on loopback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,34 +63,69 @@ def connected(address: str | None, namespace: str) -> Iterator[Connection]:
     _prepare(ours=address is None)
     import ray  # noqa: PLC0415 - it reads the environment when it is imported
 
-    try:
-        with _hushed(), _sigterm_left_alone():
-            session = _start(namespace) if address is None else None
-            if address is not None:
-                _join(address, namespace)
-    except Exception as error:  # Ray raises errors of every kind, and bare ones too
-        raise _explained(address, error) from error
-    # Ray's own debugger does the same: nothing else keeps what Ray says of a
-    # process that died off the terminal.
-    ray._private.worker._worker_logs_enabled = False  # noqa: SLF001
-    try:
+    with ExitStack() as stack:
+        try:
+            with _hushed(), _sigterm_left_alone():
+                if address is None:
+                    _start(namespace, stack.enter_context(_private_folder()))
+                else:
+                    _join(address, namespace)
+        except Exception as error:  # Ray raises errors of every kind, and bare ones too
+            raise _explained(address, error) from error
+        stack.callback(ray.shutdown)
+        # Ray's own debugger does the same: nothing else keeps what Ray says of a
+        # process that died off the terminal.
+        ray._private.worker._worker_logs_enabled = False  # noqa: SLF001
         context = ray.get_runtime_context()
         yield Connection(context.gcs_address, context.get_node_id(), ours=address is None)
+
+
+@contextmanager
+def _private_folder() -> Iterator[str]:
+    """Name a folder for Ray in one that nobody else can look into.
+
+    The name is short: with that of a socket in it, it may have 107 bytes.
+    """
+    from ray._common.utils import get_default_system_temp_dir  # noqa: PLC0415 - as above
+
+    place: str = get_default_system_temp_dir()  # type: ignore[no-untyped-call]  # Ray types few
+    folder = tempfile.mkdtemp(prefix="cl-", dir=place)
+    try:
+        yield f"{folder}/r"  # which Ray makes, open to everybody again
     finally:
-        ray.shutdown()
-        if session is not None:
-            # Logs of processes that held nothing; Ray would keep them for ever.
-            shutil.rmtree(session, ignore_errors=True)
+        # Logs of processes that held nothing; Ray would keep them for ever.
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _start(namespace: str) -> Path:
-    """Start a cluster on this machine, and return where it keeps its logs."""
+@contextmanager
+def _on_loopback() -> Iterator[None]:
+    """Have Ray take 127.0.0.1 for this machine, so that no other reaches a port of it.
+
+    Who has set the variable otherwise wants more machines, or knows why.
+    """
+    from ray._private import ray_constants  # noqa: PLC0415 - as above
+
+    if _MANY_MACHINES in os.environ:
+        yield
+        return
+    os.environ[_MANY_MACHINES] = "0"  # for its processes
+    before, ray_constants.ENABLE_RAY_CLUSTER = ray_constants.ENABLE_RAY_CLUSTER, False
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = before
+        del os.environ[_MANY_MACHINES]
+
+
+def _start(namespace: str, folder: str) -> None:
+    """Start a cluster on this machine, which keeps its sockets and logs in *folder*."""
     import ray  # noqa: PLC0415 - as above
 
-    with _deaf_to_the_terminal():
-        started: Any = ray.init(
+    with _deaf_to_the_terminal(), _on_loopback():
+        ray.init(
             address="local",
             namespace=namespace,
+            _temp_dir=folder,
             # Ray starts as many processes ahead as there are CPUs; the actors
             # move in. They take no CPU, so the number means nothing else.
             num_cpus=max(_AHEAD, os.cpu_count() or 1),
@@ -98,13 +135,14 @@ def _start(namespace: str) -> Path:
             object_store_memory=OBJECT_STORE_BYTES,
         )
     _keep_token()
-    return Path(started.address_info["session_dir"])
 
 
 def _join(address: str, namespace: str) -> None:
     import ray  # noqa: PLC0415 - as above
 
-    ray.init(address=address, namespace=namespace, configure_logging=False, log_to_driver=False)
+    # Else Ray takes another address of this machine for its own 127.0.0.1.
+    with _on_loopback() if address.startswith("127.") else nullcontext():
+        ray.init(address=address, namespace=namespace, configure_logging=False, log_to_driver=False)
 
 
 @contextmanager

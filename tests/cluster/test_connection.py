@@ -41,7 +41,7 @@ def test_asking_for_a_cluster_does_not_load_ray():
 
 async def test_ray_can_be_wanted_in_any_thread(monkeypatch):
     # Only the main thread may set a signal's handler; Ray itself does without.
-    def start(_):
+    def start(*_):
         raise RuntimeError("no room")
 
     def connect():
@@ -59,7 +59,7 @@ async def test_ray_can_be_wanted_in_any_thread(monkeypatch):
     "why", [Exception("the node timed out"), OSError("the path of a socket is too long")]
 )
 def test_whatever_keeps_ray_from_starting_is_told_in_a_sentence(monkeypatch, why):
-    def start(_):
+    def start(*_):
         raise why
 
     monkeypatch.setattr(connection, "_prepare", lambda *, ours: None)

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 import ray
@@ -32,12 +31,21 @@ def living():
     return {node["NodeID"] for node in ray.nodes() if node["Alive"]}
 
 
+# The tests' cluster is on loopback, for which Ray puts another address of the machine.
+RAY = """
+from ray._private import services
+services.resolve_ip_for_localhost = str
+from ray.scripts.scripts import main
+main()
+"""
+
+
 @pytest.fixture
 def second_node(cluster):
     before = living()
-    started = [Path(sys.executable).with_name("ray"), "start", "--address", cluster.address]
+    node = ["--address", cluster.address, "--node-ip-address", "127.0.0.1", "--num-cpus", "0"]
     raylet = subprocess.Popen(
-        [*started, "--num-cpus", "0", "--block"],
+        [sys.executable, "-c", RAY, "start", *node, "--block"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
