@@ -113,8 +113,9 @@ def check_paid(fact: SessionEvent, state: SessionState, *, held: bool) -> None:
 def check_attempts(facts: Sequence[SessionEvent], agent: AgentSpec) -> None:
     """Check that no effect was tried more often than its policy allows, whatever failed.
 
-    A resume lets a model call begin anew, and a person who says that a call in
-    doubt did not happen has it made once more: people are no loop.
+    A resume lets a model call begin anew, and a call that could not be begun; a
+    person who says that a call in doubt did not happen has it made once more:
+    people are no loop.
     """
     resumes = sum(
         isinstance(fact, MessageReceived) and isinstance(fact.message, ResumeAsked)
@@ -129,9 +130,11 @@ def check_attempts(facts: Sequence[SessionEvent], agent: AgentSpec) -> None:
     again = Counter(
         f.effect for f in facts if isinstance(f, ToolReconciled) and f.outcome == "did_not_happen"
     )
+    held = Counter(f.effect for f in facts if isinstance(f, ToolFailed) and f.held)
     started = Counter((f.effect, f.tool) for f in facts if isinstance(f, ToolStarted))
     for (effect, tool), attempts in started.items():
-        allowed = tool_retries(agent, tool).max_retries + 1 + again[effect]
+        series = 1 + held[effect]
+        allowed = series * (tool_retries(agent, tool).max_retries + 1) + again[effect]
         assert attempts <= allowed, f"{effect} was started {attempts} times"
 
 

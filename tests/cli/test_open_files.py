@@ -51,18 +51,21 @@ def test_too_few_files_are_said_to_be_too_few(shell):
     assert shell.json("list") == []
 
 
-def test_a_tool_for_which_no_file_is_left_fails_alone(shell):
+def test_a_tool_for_which_no_file_is_left_waits_for_a_person(shell):
     (shell.folder / "hog.py").write_text(HOG)
     names = ("take_all", "give_back", "use_a_process")
     agent = shell.agent(
-        f'{HOGS}[[reply]]\ntext = "Done."\n', tools=tuple(f"hog.py:{name}" for name in names)
+        f'{HOGS}[[reply]]\ntext = "Done."\n',
+        tools=tuple(f"hog.py:{name}" for name in names),
+        more="[tool_retry]\nmax_retries = 0\n",
     )
 
-    done = typed(shell, 64, "run", "Go", "--agent", agent, "--inline", "--id", "one")
+    paused = typed(shell, 64, "run", "Go", "--agent", agent, "--inline", "--id", "one")
+    done = typed(shell, 1024, "resume", "one", "--inline")
 
-    assert done.returncode == 0, done.stderr
-    assert "OSError: [Errno 24] Too many open files" in done.stdout
+    assert (3, 0) == (paused.returncode, done.returncode), paused.stderr + done.stderr
+    assert "OSError: [Errno 24] Too many open files" in paused.stdout
     assert "it ran" in done.stdout
-    assert ["ToolReturned", "ToolFailed", "ToolReturned", "ToolReturned"] == [
+    assert ["ToolReturned", "ToolFailed", *["ToolReturned"] * 3] == [
         type_ for type_ in shell.types("one") if type_ in {"ToolReturned", "ToolFailed"}
     ]
