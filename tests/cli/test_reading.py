@@ -9,7 +9,6 @@ import pytest
 
 from cueline.cli import checking, document, opened
 from cueline.console.text import date_time
-from cueline.projections.views import views_path
 
 
 def test_sessions_are_listed_by_what_is_asked(finished):
@@ -292,7 +291,6 @@ def test_a_log_is_looked_at_where_nothing_can_be_written(finished, words):
 
 def test_who_waits_for_a_long_log_is_told_why(finished, monkeypatch):
     monkeypatch.setattr(opened, "TELL_SECONDS", 0.0)
-    views_path(finished.log).unlink()
 
     first = finished("list")
 

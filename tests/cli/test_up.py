@@ -156,7 +156,6 @@ def test_a_long_log_is_read_before_the_time_to_start_begins(finished, monkeypatc
         yield
 
     monkeypatch.setattr(on_ray, "keep_up", keep_up)
-    views_path(finished.log).unlink()
 
     finished("up")
 
