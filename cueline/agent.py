@@ -200,10 +200,10 @@ class Agent(BaseModel):
         Raises:
             ConfigError: a tool is not known.
         """
-        written = [tool for tool in self.tools if isinstance(tool, str)]
         return {
             tool: name_in_source(tool) if ":" in tool else shipped_tool(tool, self.name).name
-            for tool in written
+            for tool in self.tools
+            if isinstance(tool, str)
         }
 
     @property
@@ -282,7 +282,8 @@ def agent_in(
     if isinstance(table.get("workspace"), str):
         table["workspace"] = folder / table["workspace"]
     if "tools" in table:
-        table["tools"] = [_beside(tool, folder) for tool in _named(table["tools"], path)]
+        named = _named(table["tools"], path)
+        table["tools"] = [str(folder / each) if ".py:" in each else each for each in named]
     others = table.get("fallback")
     for asks in (table, *(others if isinstance(others, list) else ())):
         _find_script(asks, folder)
@@ -349,8 +350,3 @@ def _named(tools: object, path: Path) -> tuple[str, ...]:
         return _NAMES.validate_python(tools)
     except ValidationError as error:
         raise ConfigError(str(path), str(problems_of(error, tuple, "tools")[0])) from error
-
-
-def _beside(tool: str, folder: Path) -> str:
-    """Return `path.py:name` relative to the agent's file; any other tool as it is."""
-    return str(folder / tool) if ".py:" in tool else tool
