@@ -63,7 +63,10 @@ def binaries(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     done(sys.executable, "-m", "venv", "venv", folder=folder)
     python = folder / "venv/bin/python"
-    if ended(python, *PIP, "download", "--no-deps", "hatchling", folder=folder).returncode:
+    at_once = ("--retries", "1", "--timeout", "15")
+    if ended(
+        python, *PIP, *at_once, "download", "--no-deps", "hatchling", folder=folder
+    ).returncode:
         pytest.skip("no package index is reachable")
     done(python, *PIP, "wheel", "--no-deps", "--wheel-dir", "built", ROOT, folder=folder)
     (wheel,) = (folder / "built").glob("cueline-*.whl")
