@@ -5,7 +5,7 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from cueline.actors.tail import inbox_seen
+from cueline.actors.tail import inbox_seen, last_of
 from cueline.deciders.session import SESSION, session_of
 from cueline.errors import CorruptEventError
 from cueline.events.codec import EMPTIED, Emptied
@@ -65,6 +65,23 @@ class Followed:
         seen = await inbox_seen(self.journal, self.stream, until)
         self.state = replace(self.state, inbox_read=seen)
         self.version = until
+
+    async def read_last_turn(self) -> None:
+        """Read on; at first only the first event and the last turn, which tell the present.
+
+        Raises what `read` raises.
+        """
+        if self.version == NO_STREAM:
+            await self._take(until=1)
+            length = (await self.store.head(self.stream)).version
+            begins = await last_of(self.store, self.stream, {"ModelRequested"}, length)
+            if begins > self.version:
+                await self.skip(begins - 1)
+        await self._take()
+
+    async def _take(self, until: int | None = None) -> None:
+        async for _ in self.read(until):
+            pass
 
     async def unread(self) -> bool:
         """Whether its inbox holds messages that it has not read."""

@@ -23,7 +23,8 @@ from cueline.events.session import SessionCompleted, SessionEvent, SessionIdle
 from cueline.events.store import PresenceBoard
 from cueline.events.stream import shown
 
-Check = Callable[[], Awaitable[None]]
+Check = Callable[[], Awaitable[bool | None]]
+"""Raises where it would be waited in vain; True ends the wait."""
 Told = tuple[int, SessionEvent, SessionState]
 """A version, its fact, and the state by then."""
 
@@ -122,16 +123,14 @@ class Waiter:
         """Wait until the session may rest, and return what it said last, if it rests after that.
 
         None where its past has to be read to tell how it stands: see `until_it_rests`, which
-        raises the same. No more than the end of its stream is read while one of our own hosts
-        has it, however long it is and however much happens.
+        raises the same. No more than the end of its stream is read while a host in this process
+        has it, or it goes on elsewhere; where nothing happens for a while, its last turn, too.
         """
         journal, stream = self._journal, self._followed.stream
         await check_asked_for(self._store, stream)
         last = await self._leave_it_to_our_host()
         async with aclosing(self._lookout.grows(stream, but=BUSY)) as growing:
-            if goes_on(last):
-                await self._check_others()
-            while goes_on(last):
+            while goes_on(last) and not await self._check_others():
                 await self._look_until(asyncio.ensure_future(anext(growing)), self._check_others)
                 last = await last_fact(journal, stream)
         if isinstance(last, SessionIdle) and not await has_read_all(journal, stream):
@@ -162,7 +161,7 @@ class Waiter:
         return asyncio.ensure_future(self._clock.sleep(LOOK_SECONDS))
 
     async def _look_until(self, growing: asyncio.Future[None], check: Check) -> None:
-        """Return when there is more to read; raise what *check* raises, every now and then."""
+        """Return when there is more to read, or *check* ends it, which is asked now and then."""
         try:
             while not growing.done():
                 looking = self._look_again()
@@ -170,23 +169,21 @@ class Waiter:
                     await asyncio.wait((growing, looking), return_when=asyncio.FIRST_COMPLETED)
                 finally:
                     looking.cancel()
-                if not growing.done():
-                    await check()
+                if not growing.done() and await check():
+                    return
             growing.result()
         finally:
             growing.cancel()
             await asyncio.wait([growing])
 
-    async def _check_others(self) -> None:
-        """Raise as `_check` does; what our own host has needs no look at its past."""
-        stream = self._followed.stream
-        with suppress(LogUnavailableError):
-            if self._home.trouble(stream) is None:
-                if self._home.has((await self._store.head(stream)).owner):
-                    return
-                async for _ in told_by(self._followed):
-                    pass
+    async def _check_others(self) -> bool:
+        """Whether it rests; raises as `_check` does."""
+        with suppress(LogUnavailableError):  # looked at again
+            await self._followed.read_last_turn()
+        if await self._rests():
+            return True
         await self._check()
+        return False
 
     async def _check(self) -> None:
         """Raise where nobody goes on with the session, or not as long as it is waited for here."""

@@ -18,7 +18,8 @@ from cueline.errors import (
 )
 from cueline.events.codec import Codec
 from cueline.events.inbox import MessageSent
-from cueline.events.journal import Journal
+from cueline.events.journal import FactWrite, Journal
+from cueline.events.session import ModelStarted
 from cueline.testing.fakes import asks_for, says
 from tests.actors.scene import SESSION, Scene, Valve, in_a_call, living
 
@@ -293,24 +294,42 @@ async def test_what_was_set_aside_is_not_waited_for_whoever_takes_up_all_else(ki
 
 
 # I1: what others read and fold is not read a second time.
-async def test_who_waits_for_the_last_word_reads_no_more_than_the_end():
-    valve, codec = Valve(), CountingCodec()
-    scene = Scene([*[asks_for(("pay", {}))] * 30, says("done")], act=valve)
+@pytest.mark.parametrize(("near", "read"), [(True, 2), (False, 6)])
+async def test_who_waits_for_the_last_word_reads_no_more_than_the_end(near, read):
+    valve, codec = Valve(says("done")), CountingCodec()
+    scene = Scene([*[asks_for(("read", {}))] * 30, valve])
     journal = Journal(scene.outside.store, codec, scene.clock.now)
     world = await scene.begin()
-    waiting = ForTheLastWord(scene, Home(world.name), journal=journal)
-    await scene.clock.advance(60)
+    home = Home(world.name, drives=True, host=world.host if near else None)
+    waiting = ForTheLastWord(scene, home, journal=journal)
+    await scene.clock.settle()
 
     valve.opened.set()
     await scene.clock.settle()
 
     await waiting.end()
-    assert ("done", 3) == (waiting.word.result, codec.decoded)
+    assert ("done", read) == (waiting.word.result, codec.decoded)
+    assert 100 < len(await scene.types())
 
 
 async def test_what_has_no_last_word_is_left_to_who_reads_the_past():
     scene = Scene([asks_for(("deploy", {}))])
     await scene.begin()
+    waiting = ForTheLastWord(scene)
+    await scene.clock.settle()
+
+    await waiting.end()
+    assert waiting.word is None
+
+
+async def test_one_that_rests_is_not_waited_for_whatever_its_last_fact_is():
+    scene = Scene([asks_for(("deploy", {}))])
+    await scene.begin()
+    head = await scene.outside.store.head(SESSION)
+    late = [[ModelStarted(effect="1.m", attempt=1)]]
+    write = FactWrite(SESSION, late, expected_version=head.version, epoch=head.epoch)
+    await scene.outside.journal.append([write], None)
+
     waiting = ForTheLastWord(scene)
     await scene.clock.settle()
 
