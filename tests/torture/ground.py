@@ -1,6 +1,7 @@
 """A log, the sessions in it, and the commands and tools that work for them."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -37,6 +38,12 @@ threshold = 0
 [policy]
 in_doubt = "tell"
 """
+
+
+def environ():
+    """Return the environment of a command."""
+    # Unbuffered, Python drops what one write to a pipe leaves over.
+    return {name: each for name, each in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
 
 @dataclass
@@ -95,6 +102,7 @@ class Ground:
         return subprocess.Popen(
             [*CUELINE, *words, "--log", str(self.log)],
             cwd=self.folder,
+            env=environ(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -103,7 +111,14 @@ class Ground:
     def ask(self, *words):
         """Run a command to its end."""
         command = [*CUELINE, *words, "--log", str(self.log)]
-        return subprocess.run(command, cwd=self.folder, check=False, capture_output=True, text=True)
+        return subprocess.run(
+            command,
+            cwd=self.folder,
+            env=environ(),
+            check=False,
+            capture_output=True,
+            text=True,
+        )
 
     def begin_words(self, session):
         """Return what is typed to start a session in a folder of its own."""
