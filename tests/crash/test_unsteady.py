@@ -13,6 +13,8 @@ from tests.crash.fleet import Fleet
 from tests.crash.unsteady import Troubled
 
 UNDECLARED = {"pay", "deploy"}
+RUN_AGAIN = {"did_not_happen", "run_again"}
+"""What a person can say of a call in doubt so that it runs again."""
 
 
 # 000-002, 000-003, 000-007, 000-068, I5, I7, I8, I10, I13, I14
@@ -55,7 +57,7 @@ async def check_end(tree):
 def repeated(stream, starts, facts):
     """Name the undeclared calls that began again without a person's word that they had not."""
     began = Counter(start.key for start in starts if start.tool in UNDECLARED)
-    denied = (f for f in facts if isinstance(f, ToolReconciled) and f.outcome == "did_not_happen")
-    allowed = Counter(f"{stream}/{fact.effect}" for fact in denied)
+    said = (f for f in facts if isinstance(f, ToolReconciled) and f.outcome in RUN_AGAIN)
+    allowed = Counter(f"{stream}/{fact.effect}" for fact in said)
     ours = {key: times for key, times in began.items() if key.startswith(f"{stream}/")}
     return {key: times for key, times in ours.items() if times > 1 + allowed[key]}
