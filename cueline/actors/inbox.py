@@ -5,6 +5,7 @@ from uuid import uuid4
 
 from cueline.actors.family import asked_for, spawning, unknown
 from cueline.deciders.session import SessionState
+from cueline.deciders.session.accepted import with_tools
 from cueline.deciders.session.limit import unraisable
 from cueline.deciders.session.unread import will_stop
 from cueline.errors import (
@@ -16,7 +17,7 @@ from cueline.errors import (
 from cueline.events.agent import AgentSpec
 from cueline.events.codec import Emptied
 from cueline.events.fact import Fact
-from cueline.events.inbox import InboxMessage, RaiseAsked, SecretsWaived, StartAsked
+from cueline.events.inbox import InboxMessage, RaiseAsked, ResumeAsked, SecretsWaived, StartAsked
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.store import ANY, NO_STREAM, Appended, EventStore, RecordedEvent
 from cueline.events.stream import shown, sibling, stream_name
@@ -79,12 +80,18 @@ async def check_asked_for(store: EventStore, stream: str) -> None:
 
 
 async def asked_agent(journal: Journal, stream: str) -> AgentSpec:
-    """Return the agent that a session was asked for with; its secrets are never recorded.
+    """Return the agent that a session was asked for with, and the tools accepted since.
+
+    Its secrets are never recorded.
 
     Raises:
         UnknownSessionError: there is no such session.
     """
-    return (await asked_for(journal, stream)).agent
+    agent = (await asked_for(journal, stream)).agent
+    async for _, said in journal.read(sibling(stream, "inbox"), 1):
+        if isinstance(said, ResumeAsked):
+            agent = with_tools(agent, said.tools)
+    return agent
 
 
 async def unread_of(journal: Journal, state: SessionState) -> Unread:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cueline.cli import opened
+from cueline.cli.accepting import AcceptOption, accepted_tools
 from cueline.cli.failure import Exit
 from cueline.cli.option import (
     DEFAULT_LOG,
@@ -51,6 +52,16 @@ _NOTE = (
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """What a person wants to fork."""
+
+    session: str
+    at: int
+    goal: str | None
+    accept_changed_tools: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Past:
     """What a fork goes on from."""
 
@@ -83,6 +94,7 @@ def fork(
         typer.Option("--id", metavar="ID", help="The new session's id, instead of a random one."),
     ] = None,
     without_secret: WithoutSecretOption = None,
+    accept_changed_tools: AcceptOption = False,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
@@ -101,18 +113,24 @@ def fork(
         as_json=as_json,
         without_secrets=without_secret,
     )
-    raise typer.Exit(opened.run(_fork(session, at, goal, wish, outside_of(ctx))))
+    asked = Asked(session, at, goal, accept_changed_tools)
+    raise typer.Exit(opened.run(_fork(asked, wish, outside_of(ctx))))
 
 
-async def _fork(name: str, at: int, goal: str | None, wish: "Wish", outside: "Outside") -> Exit:
+async def _fork(asked_for: Asked, wish: "Wish", outside: "Outside") -> Exit:
+    from cueline.cli.running import command
     from cueline.cli.starting import carry_on, check_channel, refuse_taken
+    from cueline.deciders.session.accepted import with_tools
     from cueline.events.inbox import StartAsked
     from cueline.events.stream import stream_name
     from cueline.secret import waiver
-    from cueline.wiring import check_recorded, open_log
+    from cueline.wiring import open_log
 
-    past = await _past(wish.log, name, at)
-    check_recorded(past.agent, wish.log, waived=wish.without_secrets)
+    past = await _past(wish.log, asked_for.session, asked_for.at)
+    way = command(wish.log, "fork", asked_for.session, "--at", str(asked_for.at))
+    accept, without = asked_for.accept_changed_tools, wish.without_secrets
+    tools = accepted_tools(past.agent, wish.log, without, way, accept=accept)
+    past = replace(past, agent=with_tools(past.agent, tools))
     waived = waiver(past.agent, wish.without_secrets, who())
     check_channel(past.agent, wish)
     stream = stream_name("session", wish.id)
@@ -123,7 +141,7 @@ async def _fork(name: str, at: int, goal: str | None, wish: "Wish", outside: "Ou
             with copied(past.agent, wish.id, wish.log) as (agent, note):
                 asked = StartAsked(
                     agent=_with_time_to_answer(agent, wish, outside),
-                    goal=goal,
+                    goal=asked_for.goal,
                     open=past.open,
                     attached=wish.attended,
                     fork_of=past.point,

@@ -1,10 +1,11 @@
 """`cueline resume`: take a session over, and really go on with it."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from cueline.cli import opened
+from cueline.cli.accepting import AcceptOption, accepted_tools
 from cueline.cli.failure import Exit
 from cueline.cli.option import (
     DEFAULT_LOG,
@@ -19,9 +20,6 @@ from cueline.cli.option import (
 from cueline.environment import who
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from cueline.cli.message import Addressed
     from cueline.cli.starting import Wish
     from cueline.events.agent import ToolSpec
 
@@ -52,13 +50,7 @@ def resume(
     detach: DetachOption = False,
     address: AddressOption = None,
     without_secret: WithoutSecretOption = None,
-    accept_changed_tools: Annotated[
-        bool,
-        typer.Option(
-            "--accept-changed-tools",
-            help="Go on with its tools as they are now, where they have changed since.",
-        ),
-    ] = False,
+    accept_changed_tools: AcceptOption = False,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
@@ -81,11 +73,12 @@ def resume(
 async def _resume(wish: "Wish", *, accept_changed_tools: bool) -> Exit:
     from cueline.actors.owner import check_resume, owner_of
     from cueline.cli.message import addressed
-    from cueline.cli.running import is_up
+    from cueline.cli.running import is_up, resuming
     from cueline.cli.starting import carry_on, check_channel
     from cueline.deciders.session.unread import waived
     from cueline.deciders.session.wait import rests
     from cueline.events.inbox import ResumeAsked
+    from cueline.events.stream import shown
     from cueline.secret import waiver
 
     async with addressed(wish.log, wish.id) as to:
@@ -95,7 +88,8 @@ async def _resume(wish: "Wish", *, accept_changed_tools: bool) -> Exit:
         tools: tuple[ToolSpec, ...] = ()
         if not to.stopping:  # nothing starts in one that ends, and nobody is asked
             known = waived(to.state, [*to.unread, said])
-            tools = _checked(to, wish, known, accept_changed_tools=accept_changed_tools)
+            way = resuming(wish.log, shown(to.stream), inline=wish.inline)
+            tools = accepted_tools(to.agent, wish.log, known, way, accept=accept_changed_tools)
         if (
             to.attached and not to.stopping
         ):  # any other was started where people answer from elsewhere (D36)
@@ -115,27 +109,3 @@ async def _resume(wish: "Wish", *, accept_changed_tools: bool) -> Exit:
                 await to.log.post(to.stream, resume, to.agent, by=f"user:{who()}")
 
         return await carry_on(to.log, to.stream, wish, record_it, show_past=False)
-
-
-def _checked(
-    to: "Addressed", wish: "Wish", waived: "Collection[str]", *, accept_changed_tools: bool
-) -> "tuple[ToolSpec, ...]":
-    """Return the tools that have changed, where that is accepted.
-
-    Raises:
-        ToolChangedError: it is not; the message says what to type.
-        ConfigError: it cannot run here (any more).
-    """
-    from cueline.cli.running import resuming
-    from cueline.errors import ToolChangedError
-    from cueline.events.stream import shown
-    from cueline.wiring import check_resumed
-
-    try:
-        return check_resumed(
-            to.agent, wish.log, waived=waived, accept_changed_tools=accept_changed_tools
-        )
-    except ToolChangedError as error:
-        way = f"{resuming(wish.log, shown(to.stream), inline=wish.inline)} --accept-changed-tools"
-        reason = f"{error.reason}; put them back, or go on with them as they are now:\n  {way}"
-        raise ToolChangedError(error.subject, reason) from error

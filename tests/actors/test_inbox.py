@@ -2,9 +2,10 @@
 
 import pytest
 
-from cueline.actors.inbox import ask_start, new_id, post
+from cueline.actors.inbox import ask_start, asked_agent, new_id, post
 from cueline.errors import RejectedError, UnknownSessionError
-from cueline.events.inbox import MessageSent, StartAsked
+from cueline.events.inbox import MessageSent, ResumeAsked, StartAsked
+from cueline.testing.fakes import tool_spec
 from tests.actors.scene import SESSION, Scene
 
 NOTE = MessageSent(lane="note", text="Hello.")
@@ -23,6 +24,17 @@ async def test_a_message_waits_in_the_log_while_nothing_is_running():
     await post(scene.outside.journal, SESSION, NOTE)
 
     assert ["StartAsked", "MessageSent"] == await scene.outside.types("inbox-default/s")
+
+
+async def test_the_agent_of_a_session_has_the_tools_that_were_accepted_since():
+    scene = Scene([])
+    await scene.outside.start("s", scene.agent)
+    accepted = tool_spec("pay").model_copy(update={"version": "2"})
+    await post(scene.outside.journal, SESSION, ResumeAsked(tools=(accepted,)))
+
+    agent = await asked_agent(scene.outside.journal, SESSION)
+
+    assert ["1", "2"] == [t.version for t in agent.tools if t.name in {"save", "pay"}]
 
 
 async def test_with_a_key_telling_twice_is_telling_once():

@@ -68,3 +68,14 @@ def test_what_somebody_accepts_is_a_fact_and_is_not_asked_again(deployed):
     assert "parameter" not in said
     (pending,) = deployed.json("pending")
     assert ("one.2.0.1", {"body": "Hello"}) == (pending["id"], pending["arguments"])
+
+
+def test_a_fork_takes_the_tools_as_they_are_now_where_that_is_accepted(deployed):
+    words = ("fork", "one", "--at", "1", "--inline", "--id", "two")
+    refused = deployed.start(*words).communicate(timeout=PATIENCE_SECONDS)[0]
+
+    forked = deployed.start(*words, "--accept-changed-tools")
+
+    assert "cueline fork one --at 1 --accept-changed-tools" in refused
+    forked.communicate(timeout=PATIENCE_SECONDS)
+    assert "ModelReplied" in deployed.types("two")

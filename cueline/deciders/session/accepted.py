@@ -1,6 +1,6 @@
 """Tools that have changed since they were recorded, and that a person accepts as they are now."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from msgspec.structs import replace
 
@@ -11,13 +11,15 @@ from cueline.events.agent import AgentSpec, ToolSpec
 CHANGED = "The tool has changed since; nothing was run. Ask again, as the tool is now."
 
 
-def with_tools(agent: AgentSpec, tools: Iterable[ToolSpec]) -> AgentSpec:
+def with_tools(agent: AgentSpec, tools: Collection[ToolSpec]) -> AgentSpec:
     """Return *agent* with *tools* instead of those of the same names."""
+    if not tools:
+        return agent
     new = {tool.name: tool for tool in tools}
     return agent.model_copy(update={"tools": tuple(new.get(t.name, t) for t in agent.tools)})
 
 
-def accepted(state: SessionState, tools: Iterable[ToolSpec]) -> SessionState:
+def accepted(state: SessionState, tools: Collection[ToolSpec]) -> SessionState:
     """Go on with *tools* as they are now; what was asked of them before and not run is not."""
     assert state.setup is not None, "a session that takes messages was started"
     agent = with_tools(state.agent, tools)
