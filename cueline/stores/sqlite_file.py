@@ -13,6 +13,7 @@ from cueline.errors import (
     LogIndexLostError,
     LogLostError,
     LogUnavailableError,
+    StoreError,
 )
 from cueline.stores.file_system import refuse_place
 from cueline.stores.held_file import HeldFile
@@ -239,10 +240,14 @@ class LogFile:
                 return self._reader("ro&immutable=1")
             raise
 
-    def error(self, error: Exception) -> LogUnavailableError:
+    def error(self, error: Exception) -> StoreError:
         """Return what the operator is told of SQLite's *error*."""
         if self._closed:
             return self.unavailable("it was closed")
+        try:
+            self.check()
+        except LogLostError as lost:
+            return lost
         if is_busy(error):
             holder = lock_holder(self._beside("-shm"))
             who = f"process {holder}" if holder else "another process"

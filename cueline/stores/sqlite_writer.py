@@ -146,7 +146,7 @@ class SqliteWriter:
             )
         except Exception as error:  # noqa: BLE001 - also a bug in one append is that caller's alone
             self._roll_back()
-            await self._divide(jobs, self._cause(error))
+            await self._divide(jobs, error)
             return
         try:
             await self._commit(db, in_thread=is_large or len(jobs) > SMALL_GROUP)
@@ -167,15 +167,6 @@ class SqliteWriter:
             else:
                 job.fail(refused)
         self._committed()
-
-    def _cause(self, error: Exception) -> Exception:
-        """Return that the log is lost, where *error* of SQLite comes of that."""
-        if isinstance(error, sqlite_library().Error):
-            try:
-                self._file.check()
-            except LogLostError as lost:
-                return lost
-        return error
 
     async def _divide(self, jobs: Sequence[Job], error: Exception) -> None:
         """Give *error* to all if the file is to blame, else to the one that caused it."""
