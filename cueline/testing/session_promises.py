@@ -26,6 +26,8 @@ from cueline.events.session import (
     ToolStarted,
 )
 
+_RUNS_AGAIN = ("did_not_happen", "run_again")
+"""What is said of a call in doubt that is made once more."""
 _RESTS = (SessionIdle, SessionCompleted, SessionFailed, SessionStopped)
 
 
@@ -84,7 +86,7 @@ class Starts:
 
     def check(self, fact: SessionEvent, state: SessionState) -> None:
         """Check *fact*, which is about to change *state*."""
-        if isinstance(fact, ToolReconciled) and fact.outcome == "did_not_happen":
+        if isinstance(fact, ToolReconciled) and fact.outcome in _RUNS_AGAIN:
             self.never_began(fact.effect)
         if not isinstance(fact, ToolStarted):
             return
@@ -128,7 +130,7 @@ def check_attempts(facts: Sequence[SessionEvent], agent: AgentSpec) -> None:
     for effect, attempts in failed.items():
         assert attempts <= (resumes + 1) * models, f"{effect} was asked {attempts} times"
     again = Counter(
-        f.effect for f in facts if isinstance(f, ToolReconciled) and f.outcome == "did_not_happen"
+        f.effect for f in facts if isinstance(f, ToolReconciled) and f.outcome in _RUNS_AGAIN
     )
     held = Counter(f.effect for f in facts if isinstance(f, ToolFailed) and f.held)
     started = Counter((f.effect, f.tool) for f in facts if isinstance(f, ToolStarted))

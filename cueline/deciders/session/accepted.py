@@ -13,8 +13,6 @@ CHANGED = "The tool has changed since; nothing was run. Ask again, as the tool i
 
 def with_tools(agent: AgentSpec, tools: Collection[ToolSpec]) -> AgentSpec:
     """Return *agent* with *tools* instead of those of the same names."""
-    if not tools:
-        return agent
     new = {tool.name: tool for tool in tools}
     return agent.model_copy(update={"tools": tuple(new.get(t.name, t) for t in agent.tools)})
 
