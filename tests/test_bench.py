@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench import __main__ as benches
-from bench import backtest, conversation, host_kill, session, waiting
+from bench import api, backtest, conversation, host_kill, session, waiting
 from bench.__main__ import existing
 from bench.table import Row
 from cueline.actors.presence import presence_of
@@ -82,6 +82,10 @@ async def test_the_bench_holds_a_conversation(tmp_path):
 
 async def test_the_bench_holds_several_at_once(tmp_path):
     assert await session.play(tmp_path / "log.db", sessions=2, turns=1, warm=1) > 0
+
+
+async def test_the_bench_asks_for_results_through_the_api(tmp_path):
+    assert await api.ask(tmp_path, "inline", sessions=2, turns=1, warm=1) > 0
 
 
 async def test_the_bench_records_a_conversation_that_can_be_loaded(tmp_path):
