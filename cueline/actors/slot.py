@@ -20,7 +20,7 @@ Place = tuple[str, bool]
 class Slots(Struct, frozen=True):
     """How many calls run at once in one runner."""
 
-    loop: int = 64
+    loop: int = 256
     """Of async tools, which run in its loop."""
     workers: int = 8
     """Of all others, each of which takes a worker process."""
@@ -31,8 +31,13 @@ class Slots(Struct, frozen=True):
 
 
 SLOTS = Slots()
-"""Where nobody says otherwise. Tools mostly wait, for a shell command above all, so there are
-more workers than processors; each is started when it is needed, and takes 30 MB."""
+"""Where nobody says otherwise.
+
+A call in the loop takes next to nothing but for what it opens, and one that has
+to wait costs its session an append more. Other tools mostly wait, for a shell
+command above all, so there are more workers than processors; each is started
+when it is needed, and takes 30 MB.
+"""
 
 
 class SlotTable:

@@ -50,7 +50,7 @@ class Runner(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    slots: Whole = Field(default=64, ge=1, le=10_000)
+    slots: Whole = Field(default=256, ge=1, le=10_000)
     """Of async tools, which run in its own loop."""
     workers: Whole = Field(default=8, ge=1, le=1000)
     """Of all others; each takes a process."""

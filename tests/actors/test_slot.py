@@ -81,7 +81,7 @@ async def test_a_session_that_is_stopped_leaves_its_place_to_the_next():
     ]
 
 
-@pytest.mark.parametrize(("hosts", "each"), [(1, (64, 8)), (3, (21, 2)), (100, (1, 1))])
+@pytest.mark.parametrize(("hosts", "each"), [(1, (256, 8)), (3, (85, 2)), (1000, (1, 1))])
 def test_hosts_share_the_slots_of_a_runner_evenly(hosts, each):
     share = Slots().share(hosts)
 
