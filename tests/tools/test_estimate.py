@@ -114,7 +114,7 @@ async def test_a_module_is_imported_beside_the_loop_and_once(tmp_path):
     file = tmp_path / "slow.py"
     file.write_text(SLOW)
     known = {"target": f"{file}:slow", "name": "slow", "declared": "nothing"}
-    spec = load(f"{EXAMPLES}:plain").spec().model_copy(update=known)
+    spec = load(f"{EXAMPLES}:open_no_more_files").spec().model_copy(update=known)
 
     estimates = await asyncio.gather(estimate(spec, {}), estimate(spec, {}))
 
