@@ -3,7 +3,8 @@
 import os
 import sys
 from contextlib import suppress
-from io import TextIOWrapper
+from io import BufferedWriter, RawIOBase, TextIOWrapper
+from typing import TextIO
 
 from cueline.errors import ConfigError
 from cueline.text_input import read_to_end
@@ -26,10 +27,24 @@ def settle_streams() -> None:
         if getattr(sys, name) is None:
             _open_nothing(number)
             setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115 - a number is no path, and it stays
+    for name in ("stdout", "stderr"):
+        setattr(sys, name, _buffered(getattr(sys, name)))
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # Not every locale has a check mark, nor is all that is piped in of it.
             stream.reconfigure(errors="replace")
+
+
+def _buffered(stream: TextIO) -> TextIO:
+    """Return *stream* so that it writes everything it is given.
+
+    With PYTHONUNBUFFERED set, Python makes one write and drops what the pipe did not take;
+    after uvloop has run, Linux interrupts a write to a full pipe.
+    """
+    raw = getattr(stream, "buffer", None)
+    if not isinstance(raw, RawIOBase):
+        return stream
+    return TextIOWrapper(BufferedWriter(raw), encoding=stream.encoding, line_buffering=True)
 
 
 def _open_nothing(number: int) -> None:
