@@ -112,7 +112,8 @@ class Inline:
     async def start(self) -> None:
         """Say that this process lives, and begin to look for work."""
         await self.log.board.beat(self.presence)
-        steps = {"looking for work": self._look, "following the log": self.dispatcher.follow}
+        # In this order: a look that began before the log was followed has to be repeated.
+        steps = {"following the log": self.dispatcher.follow, "looking for work": self._look}
         self._tasks = [
             asyncio.create_task(beat_always(self.log.board, self.presence, self.log.clock)),
             *begin(steps, clock=self.log.clock, on_trouble=self._on_trouble),

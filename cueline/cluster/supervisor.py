@@ -59,8 +59,8 @@ class Supervisor:
         """
         await self.fleet.start(hosts, runners, adopted)
         steps = {
-            "looking for work": self._look,
             "following the log": self._dispatcher.follow,
+            "looking for work": self._look,  # after following: see `inline`
             "watching the fleet": self._watch,
         }
         self._tasks = begin(steps, clock=self._clock, on_trouble=self._on_trouble)
