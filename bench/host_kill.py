@@ -26,9 +26,10 @@ from cueline.events.agent import AgentSpec
 from cueline.events.inbox import StartAsked
 from cueline.events.store import PresenceBoard, RecordedEvent
 from cueline.on_ray import on_ray
+from cueline.preflight import recorded
 from cueline.testing.wait import PATIENCE_SECONDS
 from cueline.tools.tool import ToolContext, tool
-from cueline.wiring import Log, open_log, recorded
+from cueline.wiring import Log, open_log
 
 SESSIONS = 50
 TURNS = 100

@@ -29,8 +29,9 @@ from cueline.events.session import SessionStarted, SessionWaiting
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import sibling, stream_name
 from cueline.loop import run
+from cueline.preflight import recorded
 from cueline.projections.views import Views, views_path
-from cueline.wiring import Log, open_log, recorded
+from cueline.wiring import Log, open_log
 
 ACTIVE = 1_000
 WAITING = 100_000

@@ -36,8 +36,9 @@ from cueline.events.session import ApprovalRequested
 from cueline.events.stream import id_of, stream_name
 from cueline.inline import Inline, inline
 from cueline.loop import run
+from cueline.preflight import recorded
 from cueline.tools.tool import tool
-from cueline.wiring import Log, open_log, recorded
+from cueline.wiring import Log, open_log
 
 SESSIONS = 1_000
 WARM = 1_000

@@ -1,16 +1,15 @@
 """An agent as its author writes it: a Python object or a TOML file."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
-    SecretStr,
     TypeAdapter,
     ValidationError,
 )
@@ -34,16 +33,13 @@ from cueline.events.agent import (
     RetryPolicy,
     ToolSpec,
     Workspace,
-    url_variable,
 )
 from cueline.events.number import Parameters
 from cueline.tools.catalogue import shipped_tool
-from cueline.tools.environment import CREDENTIAL
 from cueline.tools.source import name_in_source
 from cueline.tools.tool import Tool, load
 
 _NAMES = TypeAdapter(tuple[str, ...])
-ALWAYS_SECRET = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "RAY_AUTH_TOKEN")
 
 
 def _made_tool(given: object) -> object:
@@ -55,35 +51,6 @@ def _made_tool(given: object) -> object:
         name = getattr(given, "__name__", repr(given))
         why = f"{name} is a function, not a tool: decorate it with `@cueline.tool`"
     raise ValueError(why)
-
-
-class KeepsSecrets(Protocol):
-    """An agent, as its author writes it or as it is recorded."""
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """Names of environment variables."""
-        ...
-
-    @property
-    def environment(self) -> tuple[str, ...]:
-        """Names of those that its tools see."""
-        ...
-
-    @property
-    def key_variable(self) -> str | None:
-        """The variable that holds its provider's key."""
-        ...
-
-    @property
-    def fallback(self) -> tuple[Fallback, ...]:
-        """Its other models."""
-        ...
-
-    @property
-    def policy(self) -> Policy:
-        """How people are reached."""
-        ...
 
 
 class ToolSettings(BaseModel):
@@ -300,21 +267,6 @@ def agent_in(
         if "model" in shared and "model" not in holds.given:
             reason += f": the file's is for another provider than {holds.sources['provider']} names"
         raise ConfigError(str(path), reason) from error
-
-
-def secret_names(agent: KeepsSecrets | None) -> set[str]:
-    """Return the variables whose values are told to nobody: the agent's and every provider's."""
-    if agent is None:
-        return set(ALWAYS_SECRET)
-    keys = (agent.key_variable, *(other.key_variable for other in agent.fallback))
-    urls = (url_variable(hook) for hook in agent.policy.hooks)
-    shown = filter(CREDENTIAL.fullmatch, agent.environment)
-    return {*ALWAYS_SECRET, *agent.secrets, *shown, *filter(None, (*keys, *urls))}
-
-
-def secret_values(names: Iterable[str], environ: Mapping[str, str]) -> list[SecretStr]:
-    """Return the values of those of *names* that are set."""
-    return [SecretStr(environ[name]) for name in names if environ.get(name)]
 
 
 def _recorded(tool: Tool) -> ToolSpec:

@@ -24,17 +24,11 @@ from cueline.events.agent import ToolSpec
 from cueline.events.inbox import ResumeAsked, StartAsked
 from cueline.events.stream import session_stream
 from cueline.inline import inline
+from cueline.preflight import check_limits, check_resumed, recorded
 from cueline.secret import waiver
 from cueline.session import Session
 from cueline.up_record import recovers
-from cueline.wiring import (
-    KnownPlace,
-    Log,
-    check_limits,
-    check_resumed,
-    open_log,
-    recorded,
-)
+from cueline.wiring import KnownPlace, Log, open_log
 
 
 class Troubles:

@@ -1,12 +1,67 @@
 """Which secrets of an agent are known here: only what is known can be kept out of the log (I11)."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final, Protocol
+
+from pydantic import SecretStr
 
 from cueline.environment import HERE
 from cueline.errors import ConfigError
-from cueline.events.agent import AgentSpec
-from cueline.events.clean import SHORTEST_SECRET
+from cueline.events.agent import AgentSpec, Fallback, Policy, url_variable
+from cueline.events.clean import SHORTEST_SECRET, Redactor
 from cueline.events.inbox import SecretsWaived
+from cueline.tools.environment import CREDENTIAL
+
+ALWAYS_SECRET: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "RAY_AUTH_TOKEN")
+
+
+class KeepsSecrets(Protocol):
+    """An agent, as its author writes it or as it is recorded."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Names of environment variables."""
+        ...
+
+    @property
+    def environment(self) -> tuple[str, ...]:
+        """Names of those that its tools see."""
+        ...
+
+    @property
+    def key_variable(self) -> str | None:
+        """The variable that holds its provider's key."""
+        ...
+
+    @property
+    def fallback(self) -> tuple[Fallback, ...]:
+        """Its other models."""
+        ...
+
+    @property
+    def policy(self) -> Policy:
+        """How people are reached."""
+        ...
+
+
+def secret_names(agent: KeepsSecrets | None) -> set[str]:
+    """Return the variables whose values are told to nobody: the agent's and every provider's."""
+    if agent is None:
+        return set(ALWAYS_SECRET)
+    keys = (agent.key_variable, *(other.key_variable for other in agent.fallback))
+    urls = (url_variable(hook) for hook in agent.policy.hooks)
+    shown = filter(CREDENTIAL.fullmatch, agent.environment)
+    return {*ALWAYS_SECRET, *agent.secrets, *shown, *filter(None, (*keys, *urls))}
+
+
+def secret_values(names: Iterable[str], environ: Mapping[str, str]) -> list[SecretStr]:
+    """Return the values of those of *names* that are set."""
+    return [SecretStr(environ[name]) for name in names if environ.get(name)]
+
+
+def redactor_of(agent: KeepsSecrets | None) -> Redactor:
+    """Return what takes the secrets of *agent* out, as far as they are known here."""
+    return Redactor(secret_values(secret_names(agent), HERE))
 
 
 def check_secrets(

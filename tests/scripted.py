@@ -8,10 +8,11 @@ from cueline.actors.lookout import Lookout
 from cueline.actors.presence import Presence
 from cueline.events.inbox import StartAsked
 from cueline.inline import inline
+from cueline.preflight import recorded
 from cueline.stores import MemoryPresence, MemoryStore
 from cueline.testing.clock import FakeClock
 from cueline.testing.wait import await_until
-from cueline.wiring import Log, recorded
+from cueline.wiring import Log
 
 HELD = []
 """Grows by one with each call that is held."""

@@ -5,9 +5,10 @@ import re
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from cueline.agent import Agent, secret_names, secret_values
+from cueline.agent import Agent
 from cueline.errors import ConfigError
 from cueline.events.agent import BreakerPolicy, Hook, Policy, RetryPolicy
+from cueline.secret import secret_names, secret_values
 
 
 def test_a_typo_in_a_key_that_is_needed_is_named(tmp_path):

@@ -32,7 +32,8 @@ MAY_IMPORT = {
     "agent": {"address", "config", "tools", "actors", "deciders", "events", "errors"},
     "session": {"deciders", *PORTS},
     "hook": {"events", "errors"},
-    "secret": {"environment", "events", "errors"},
+    "secret": {"environment", "tools", "events", "errors"},
+    "preflight": PORTS | {"agent", "deciders", "environment", "providers", "secret", "tools"},
     "up_record": {"actors", "events"},
 }
 MAY_IMPORT |= {
@@ -46,7 +47,8 @@ MAY_IMPORT |= {
 }
 
 # In actors only for the type of what is JSON, in providers of what is secret.
-PYDANTIC = {"actors", "agent", "cli", "config", "events", "providers", "testing", "tools"}
+PYDANTIC = {"actors", "agent", "cli", "config", "events", "providers", "secret"}
+PYDANTIC |= {"testing", "tools"}
 HOMES = {
     "anthropic": {"providers"},
     "genai_prices": {"providers"},

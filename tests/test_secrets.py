@@ -11,15 +11,16 @@ from typer.testing import CliRunner
 
 import cueline
 from cueline.actors.model import ModelRequest
-from cueline.agent import secret_names, secret_values
 from cueline.cli import app
 from cueline.environment import HERE, who
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.agent import AgentSpec
 from cueline.events.clean import Redactor
+from cueline.preflight import recorded
 from cueline.providers.anthropic.connection import Connection
 from cueline.providers.anthropic.model import AnthropicModel, account_of
-from cueline.wiring import open_log, recorded
+from cueline.secret import secret_names, secret_values
+from cueline.wiring import open_log
 from tests.scripted import HELLO
 
 NAMED = 'c4nary/s3cr3t+value "é"'

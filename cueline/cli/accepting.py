@@ -28,7 +28,7 @@ def accepted_tools(
         ConfigError: it cannot run here (any more).
     """
     from cueline.errors import ToolChangedError
-    from cueline.wiring import check_resumed
+    from cueline.preflight import check_resumed
 
     try:
         return check_resumed(agent, log, waived=waived, accept_changed_tools=accept)

@@ -115,10 +115,10 @@ def approve(
     word = Word(
         "grant",
         note,
-        tuple(edit or ()),
-        tuple(within or ()) if always else None,
-        "happened" if happened else "run_again" if run_again else None,
-        result,
+        edit=tuple(edit or ()),
+        within=tuple(within or ()) if always else None,
+        resolution="happened" if happened else "run_again" if run_again else None,
+        result=result,
     )
     raise typer.Exit(opened.run(_decide(log, approval, word, as_json=as_json)))
 

@@ -20,7 +20,7 @@ from cueline.events.inbox import DecisionGiven
 from cueline.events.message import ToolCall
 from cueline.events.session import ApprovalRequested
 from cueline.events.stream import shown
-from cueline.wiring import judged_edit
+from cueline.preflight import judged_edit
 
 
 def question_of(fact: ApprovalRequested, called: ToolCall | None, state: SessionState) -> Question:

@@ -8,7 +8,7 @@ from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec, ToolSpec
 from cueline.events.approval import ApprovalOpened
 from cueline.events.message import Arguments
-from cueline.wiring import judged_edit
+from cueline.preflight import judged_edit
 
 
 async def checked_edit(

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 def hidden(text: str, outside: "Outside | None") -> str:
     """Return *text* without the providers' keys, and without what is known to be secret here."""
-    from cueline.agent import secret_names, secret_values
     from cueline.environment import HERE
     from cueline.events.clean import Redactor
+    from cueline.secret import secret_names, secret_values
 
     named = secret_names(None) | (set() if outside is None else outside.secrets)
     return Redactor(secret_values(named, HERE)).redact(text)[0]

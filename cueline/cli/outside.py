@@ -15,9 +15,9 @@ from cueline.errors import ConfigError
 
 if TYPE_CHECKING:
     from cueline.actors.slot import Slots
-    from cueline.agent import KeepsSecrets
     from cueline.config.effective import Effective
     from cueline.config.layer import Layer
+    from cueline.secret import KeepsSecrets
 
 _HELP = {"--help", "-h"}
 
@@ -40,7 +40,7 @@ class Outside:
 
     def note(self, agent: "KeepsSecrets") -> None:
         """Learn which variables this agent keeps secret."""
-        from cueline.agent import secret_names
+        from cueline.secret import secret_names
 
         self.secrets.update(secret_names(agent))
 

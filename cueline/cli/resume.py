@@ -90,10 +90,8 @@ async def _resume(wish: "Wish", *, accept_changed_tools: bool) -> Exit:
             known = waived(to.state, [*to.unread, said])
             way = resuming(wish.log, shown(to.stream), inline=wish.inline)
             tools = accepted_tools(to.agent, wish.log, known, way, accept=accept_changed_tools)
-        if (
-            to.attached and not to.stopping
-        ):  # any other was started where people answer from elsewhere (D36)
-            check_channel(to.agent, wish)
+            if to.attached:  # any other was started where people answer from elsewhere (D36)
+                check_channel(to.agent, wish)
         # A question that is not over is answered, not gone on after.
         rested = rests(to.state, to.log.clock.now())
         asks = to.paused or (to.state.waiting is not None and not rested)

@@ -26,8 +26,9 @@ from cueline.events.agent import AgentSpec, Policy
 from cueline.events.inbox import StartAsked
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import shown, sibling, stream_name
+from cueline.preflight import check_log_is_out_of_reach, recorded
 from cueline.secret import waiver
-from cueline.wiring import Log, check_log_is_out_of_reach, open_log, recorded
+from cueline.wiring import Log, open_log
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,12 +54,10 @@ def suffices(state: "SessionState", unread: Unread) -> bool:
 
 def cleaned(unread: Unread, state: "SessionState") -> Unread:
     """Return *unread* without the secrets that are known here, though not where it was said."""
-    from cueline.agent import secret_names, secret_values
-    from cueline.environment import HERE
-    from cueline.events.clean import Redactor, clean
+    from cueline.events.clean import clean
+    from cueline.secret import redactor_of
 
-    names = secret_names(None if state.setup is None else state.agent)
-    redactor = Redactor(secret_values(names, HERE))
+    redactor = redactor_of(None if state.setup is None else state.agent)
     return [(recorded, clean(said, redactor)[0]) for recorded, said in unread]
 
 

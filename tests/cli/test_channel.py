@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from cueline import Agent, open_runtime
 from cueline.actors.inbox import ask_start
 from cueline.events.inbox import StartAsked
-from cueline.wiring import open_log, recorded
+from cueline.preflight import recorded
+from cueline.wiring import open_log
 
 
 def test_what_asks_waits_for_a_day_where_nobody_watches(asking):

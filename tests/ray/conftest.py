@@ -17,10 +17,11 @@ from cueline.cluster.command import command
 from cueline.cluster.connection import connected
 from cueline.events.inbox import StartAsked
 from cueline.on_ray import namespace_of, parts_of
+from cueline.preflight import recorded
 from cueline.runtime import Here, Troubles
 from cueline.session import Session
 from cueline.testing.wait import PATIENCE_SECONDS, await_until
-from cueline.wiring import open_log, recorded
+from cueline.wiring import open_log
 
 ACTS = Path(__file__).with_name("acts.py")
 

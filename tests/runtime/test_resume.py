@@ -11,8 +11,8 @@ from cueline.errors import (
     UnknownSessionError,
 )
 from cueline.events.inbox import StartAsked, StopAsked
+from cueline.preflight import recorded
 from cueline.testing.wait import await_until
-from cueline.wiring import recorded
 from tests.scripted import HELD, HELLO, ask, holder, scripted
 
 ONE = "session-default/one"

@@ -1,0 +1,168 @@
+"""Checks what a session needs, before anything of it is recorded."""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from cueline.actors.presence import machine_name
+from cueline.agent import Agent
+from cueline.deciders.policy import NOT_ESTIMATED, Judgement, judge
+from cueline.deciders.session.accepted import with_tools
+from cueline.environment import HERE
+from cueline.errors import ConfigError
+from cueline.events.agent import AgentSpec, Fallback, Limits, ToolSpec, Workspace, each_model
+from cueline.events.budget import Allowance
+from cueline.events.message import Arguments
+from cueline.secret import check_secrets
+
+_Asks = TypeVar("_Asks", AgentSpec, Fallback)
+
+
+async def judged_edit(agent: AgentSpec, tool: ToolSpec, arguments: Arguments) -> Judgement:
+    """Judge a call of *tool* with other *arguments*, also as to what they will cost.
+
+    Raises:
+        ConfigError: they do not fit the tool, or a rule denies them.
+    """
+    from cueline.tools.arguments import check_call
+    from cueline.tools.estimate import estimate
+
+    if (problem := check_call(tool, arguments)) is not None:
+        raise ConfigError("the edit", problem)
+    cost = await estimate(tool, arguments) if tool.estimates else NOT_ESTIMATED
+    judged = judge(agent.policy, tool, arguments, estimate=cost, workspace=agent.workspace)
+    if judged.answer == "deny":
+        raise ConfigError("the edit", f"a rule denies it ({judged.rule})")
+    return judged
+
+
+def recorded(
+    agent: Agent, environ: Mapping[str, str] = HERE, *, waived: Collection[str] = ()
+) -> AgentSpec:
+    """Return *agent* as it will be recorded, checked before anything is.
+
+    A scripted agent's script goes along, so that resuming needs no file. Secrets
+    that are *waived* need not be known here.
+
+    Raises:
+        ConfigError: mend the setting, file or variable it names.
+        ToolImportError: make the tool importable where it will run.
+    """
+    from cueline.providers.factory import check_agent
+
+    spec = _with_script(agent.spec())
+    spec = spec.model_copy(update={"fallback": tuple(map(_with_script, spec.fallback))})
+    check_agent(spec, environ)
+    check_limits(spec, ())
+    _check_workspace(spec)
+    check_secrets(spec, waived, environ)
+    return spec
+
+
+def _check_workspace(spec: AgentSpec) -> None:
+    """Refuse an agent whose tools have no folder to work in.
+
+    Raises:
+        ConfigError: name or make the folder.
+    """
+    needing = [tool.name for tool in spec.tools if tool.needs_workspace]
+    if spec.workspace is None:
+        if needing:
+            tools = ", ".join(needing)
+            raise ConfigError(
+                spec.name,
+                f"it has no workspace for {tools}; "
+                "name a folder as its `workspace`, or with --workspace",
+            )
+        return
+    _check_folder(spec.workspace)
+
+
+def _check_folder(place: Workspace) -> None:
+    """Refuse a workspace that is not there: each call that needs it would fail.
+
+    Raises:
+        ConfigError: make the folder, or bring it back.
+    """
+    if place.machine == machine_name() and not Path(place.path).is_dir():
+        raise ConfigError(place.path, "the workspace is not a folder; make it first")
+
+
+def check_log_is_out_of_reach(agent: AgentSpec, log: Path) -> None:
+    """Refuse a workspace in which the file tools reach the *log* itself.
+
+    Raises:
+        ConfigError: the message says where to put the log.
+    """
+    from cueline.tools.log_reach import LOG_FOLDER, log_within, names_log_folder
+
+    place = agent.workspace
+    if place is None or place.machine != machine_name():
+        return
+    if not all(names_log_folder(found.parts) for found in log_within(place, log)):
+        raise ConfigError(
+            str(log),
+            f"the log is inside the workspace {place.path}, where tools can destroy it; "
+            f"name a log outside of it, or in a folder `{LOG_FOLDER}`, which no file tool touches",
+        )
+
+
+def check_recorded(agent: AgentSpec, log: Path, *, waived: Collection[str]) -> None:
+    """Refuse to go on with an agent that cannot run here (any more), on *log*.
+
+    Secrets that are *waived* need not be known here.
+
+    Raises:
+        ConfigError: mend the setting, folder or variable that it names.
+        ToolChangedError: accept the tools that have changed, or put them back.
+        ToolImportError: make the tool importable again.
+    """
+    from cueline.providers.factory import check_recorded_agent
+    from cueline.tools.recorded import check_unchanged
+
+    check_recorded_agent(agent, HERE)
+    check_secrets(agent, waived)
+    check_unchanged(agent.name, agent.tools)
+    if agent.workspace is not None:
+        _check_folder(agent.workspace)
+    check_log_is_out_of_reach(agent, log)
+
+
+def check_resumed(
+    agent: AgentSpec, log: Path, *, waived: Collection[str], accept_changed_tools: bool
+) -> tuple[ToolSpec, ...]:
+    """Do as `check_recorded` does; return the tools that have changed, where that is accepted.
+
+    Raises what `check_recorded` raises.
+    """
+    from cueline.tools.recorded import changed_since
+
+    tools = changed_since(agent.tools) if accept_changed_tools else ()
+    check_recorded(with_tools(agent, tools), log, waived=waived)
+    return tools
+
+
+def check_limits(spec: AgentSpec, allowances: Sequence[Allowance]) -> None:
+    """Check that the limits of *spec*, and those of the sessions above it, can be kept.
+
+    Raises:
+        ConfigError: mend the limit or the price that it names.
+    """
+    from cueline.providers.prices import check_prices, check_room
+
+    limits: list[Limits | Allowance] = [spec.limits, *allowances]
+    money_limited = any(each.max_cost is not None for each in limits)
+    for asking in each_model(spec):
+        check_prices(asking, money_limited=money_limited)
+        check_room(asking)
+
+
+def _with_script(asks: _Asks) -> _Asks:
+    from cueline.providers.scripted import record_script
+
+    if asks.provider != "scripted" or "script" in asks.parameters:
+        return asks
+    script = Path(asks.model)
+    parameters = record_script(asks.parameters, script)
+    # The text is kept; where it once lay tells nobody anything.
+    return asks.model_copy(update={"parameters": parameters, "model": script.name})
