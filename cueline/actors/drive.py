@@ -84,7 +84,7 @@ class Drive:
         self._outfits = outfits
         self._breakers = breakers
         self._hand = Hand(alarm)
-        self._slots = SlotHolder(slots, self._hand.ring)
+        self._slots = SlotHolder(slots, self._hand)
         self._mailbox = Mailbox(entity, parts)
         self._graces = Graces(parts.clock, parts.grace_seconds)
         self._draining = False

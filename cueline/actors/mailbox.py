@@ -59,7 +59,7 @@ class Mailbox:
         """When it was last read to its end."""
         self.held_up = False
         """Whether something in it could not be read, or handed over, yet."""
-        self.soiled: list[int] = []
+        self.soiled: tuple[int, ...] = ()
         """Which messages held a secret: they are emptied once they are read."""
         self.again_at: datetime | None = None
         """When the log, gate or ledger, which did not answer, is tried again."""
@@ -96,7 +96,7 @@ class Mailbox:
                     return received
                 received.append(message)
                 if soiled:
-                    self.soiled.append(recorded.version)
+                    self.soiled = (*self.soiled, recorded.version)
         except CuelineError as error:
             if not error.retryable:
                 raise

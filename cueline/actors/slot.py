@@ -7,7 +7,8 @@ whoever recovers it.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Collection
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -93,20 +94,27 @@ class SlotTable:
             self._open.clear()
         elif self._open:
             self.leave(holder)
-            holder.wake()
+            holder.session.ring()
+
+
+class Session(Protocol):
+    """A session that may need slots."""
+
+    def ring(self) -> None:
+        """Have it look for a slot."""
+        ...
 
 
 class SlotHolder:
-    """The slots of one session."""
+    """The slots of one session; there is one for each that lives, so it holds little."""
 
-    __slots__ = ("_held", "_table", "wake")
+    __slots__ = ("_held", "_table", "session")
 
-    def __init__(self, table: SlotTable, wake: Callable[[], None]) -> None:
+    def __init__(self, table: SlotTable, session: Session) -> None:
         self._table = table
-        self._held: dict[str, Place] = {}
-        """By the effect of the call."""
-        self.wake = wake
-        """Has the session look for a slot."""
+        self._held: dict[str, Place] | None = None
+        """By the effect of the call; None while there is none."""
+        self.session = session
 
     def full(self, tool: ToolSpec) -> Collection[str]:
         """See `SlotTable.full`."""
@@ -114,14 +122,17 @@ class SlotHolder:
 
     def take(self, effect: str, runner: str, tool: ToolSpec) -> None:
         """Take a slot for the call of *effect*, unless it has one."""
-        if effect not in self._held:
-            self._held[effect] = (runner, tool.in_loop)
-            self._table.take(self._held[effect])
+        held = self._held = self._held or {}
+        if effect not in held:
+            held[effect] = (runner, tool.in_loop)
+            self._table.take(held[effect])
 
     def free(self, effect: str) -> None:
         """Give back the slot of a call that is over, if it has one."""
-        if (place := self._held.pop(effect, None)) is not None:
-            self._table.free(place)
+        if not self._held or (place := self._held.pop(effect, None)) is None:
+            return
+        self._held = self._held or None
+        self._table.free(place)
 
     def looked(self, *, lacks: bool) -> None:
         """Say that the session has looked for slots; woken again if it *lacks* one."""
@@ -131,6 +142,6 @@ class SlotHolder:
     def close(self) -> None:
         """Give all back: nobody drives the session here any more."""
         self._table.leave(self)
-        for effect in list(self._held):
+        for effect in list(self._held or ()):
             self.free(effect)
         self._table.pass_on()
