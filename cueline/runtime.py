@@ -159,7 +159,7 @@ class Runtime:
             asked = await self._parents.child_of(session_stream(parent), asked)
             check_limits(spec, asked.allowances)
         name = new_id() if id is None else id
-        stream = await self._log.ask_start(name, asked, waived=said)
+        stream = await self._log.ask_start(name, asked, by=f"user:{who()}", waived=said)
         self._here.scope.add(stream)
         # A parent that somebody else drives hears of it through its inbox.
         above = [asked.parent] if asked.parent in self._here.scope else []
@@ -215,7 +215,7 @@ class Runtime:
         # Though it may have been asked to stop, and refuse it: a host that has set it aside hears.
         self._here.tries_again(stream)
         if said is not None:
-            await self._log.post(stream, said, agent)
+            await self._log.post(stream, said, agent, by=f"user:{who()}")
         await self._log.post(stream, ResumeAsked(tools=tools), agent, by=f"user:{who()}")
         await self._here.take_up(stream)
         return session

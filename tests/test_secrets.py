@@ -236,3 +236,6 @@ async def test_a_program_starts_and_resumes_without_a_secret_by_saying_so(tmp_pa
     waived = [fact.message for fact in read if fact.message.type == "SecretsWaived"]
     assert [("PIN",), ("FIRST_PIN",)] == [fact.names for fact in waived]
     assert {who()} == {fact.by for fact in waived}
+    async with open_log(tmp_path / "log.db", must_exist=True) as log:
+        posted = [event async for event in log.store.read("inbox-default/one")]
+    assert {f"user:{who()}"} == {each.actor for each in posted}
