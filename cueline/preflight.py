@@ -107,10 +107,13 @@ def check_log_is_out_of_reach(agent: AgentSpec, log: Path) -> None:
         )
 
 
-def check_recorded(agent: AgentSpec, log: Path, *, waived: Collection[str]) -> None:
+def check_resumed(
+    agent: AgentSpec, log: Path, *, waived: Collection[str], accept_changed_tools: bool
+) -> tuple[ToolSpec, ...]:
     """Refuse to go on with an agent that cannot run here (any more), on *log*.
 
-    Secrets that are *waived* need not be known here.
+    Secrets that are *waived* need not be known here. Returns the tools that have
+    changed, as they are now, if that is accepted.
 
     Raises:
         ConfigError: mend the setting, folder or variable that it names.
@@ -118,27 +121,16 @@ def check_recorded(agent: AgentSpec, log: Path, *, waived: Collection[str]) -> N
         ToolImportError: make the tool importable again.
     """
     from cueline.providers.factory import check_recorded_agent
-    from cueline.tools.recorded import check_unchanged
-
-    check_recorded_agent(agent, HERE)
-    check_secrets(agent, waived)
-    check_unchanged(agent.name, agent.tools)
-    if agent.workspace is not None:
-        _check_folder(agent.workspace)
-    check_log_is_out_of_reach(agent, log)
-
-
-def check_resumed(
-    agent: AgentSpec, log: Path, *, waived: Collection[str], accept_changed_tools: bool
-) -> tuple[ToolSpec, ...]:
-    """Do as `check_recorded` does; return the tools that have changed, where that is accepted.
-
-    Raises what `check_recorded` raises.
-    """
-    from cueline.tools.recorded import changed_since
+    from cueline.tools.recorded import changed_since, check_unchanged
 
     tools = changed_since(agent.tools) if accept_changed_tools else ()
-    check_recorded(with_tools(agent, tools), log, waived=waived)
+    now = with_tools(agent, tools)
+    check_recorded_agent(now, HERE)
+    check_secrets(now, waived)
+    check_unchanged(now.name, now.tools)
+    if now.workspace is not None:
+        _check_folder(now.workspace)
+    check_log_is_out_of_reach(now, log)
     return tools
 
 

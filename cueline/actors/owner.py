@@ -9,7 +9,6 @@ from cueline.actors.presence import (
     find,
     living,
     runs_here,
-    silent_seconds,
 )
 from cueline.clock import Clock
 from cueline.deciders.session import DRIVEN, SessionState
@@ -52,9 +51,7 @@ async def silence_of(
     A full disk keeps it from saying so, for example. None where there is no such process.
     """
     owner = find(await board.all(), (await store.head(stream)).owner)
-    if owner is None or not runs_here(owner) or death_of(owner, now) is None:
-        return None
-    return f"process {owner.pid} runs, but is silent for {silent_seconds(owner, now):.0f} s"
+    return None if owner is None or not runs_here(owner) else death_of(owner, now)
 
 
 async def taker_of(

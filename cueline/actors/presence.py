@@ -14,7 +14,6 @@ from cueline.events.store import Presence, PresenceBoard, to_us
 BEAT_SECONDS = 2.0
 SILENCE_SECONDS = 10.0
 """After so long a silence a process counts as dead."""
-_RUNS = "runs, but "
 
 
 def machine_name() -> str:
@@ -59,8 +58,8 @@ def death_of(presence: Presence, now: datetime) -> str | None:
     seconds = silent_seconds(presence, now)
     if seconds <= SILENCE_SECONDS:
         return None
-    name = f"process {presence.pid} on {presence.machine}"
-    return f"{name} {_RUNS * runs_here(presence)}is silent for {seconds:.0f} s"
+    runs = "runs, but " if runs_here(presence) else ""
+    return f"process {presence.pid} on {presence.machine} {runs}is silent for {seconds:.0f} s"
 
 
 def silent_seconds(presence: Presence, now: datetime) -> float:

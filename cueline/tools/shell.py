@@ -134,12 +134,10 @@ def telling_of_shortage() -> Iterator[None]:
     """Say that nothing began where the system has no room for what is started in here."""
     try:
         yield
-    except subprocess.SubprocessError as error:  # of `guarded`: it could not fork
+    except (OSError, subprocess.SubprocessError) as error:  # or `guarded` could not fork
+        if isinstance(error, OSError) and error.errno not in SHORTAGES:
+            raise
         raise ToolFailedError(NOT_STARTED, f"no process can be started: {error}") from error
-    except OSError as error:
-        if error.errno in SHORTAGES:
-            raise ToolFailedError(NOT_STARTED, f"no process can be started: {error}") from error
-        raise
 
 
 def guarded(control: int) -> None:

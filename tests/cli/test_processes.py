@@ -256,7 +256,7 @@ def test_a_process_that_runs_and_cannot_say_so_is_not_called_nobody(shell):
 
     listed, shown = shell("list").stdout, shell("show", "one").stdout
 
-    silent = rf"process {process.pid} runs, but is silent for 6\d s"
+    silent = rf"process {process.pid} on \S+ runs, but is silent for 6\d s"
     assert re.search(f"running, its {silent}", listed)
     assert re.search(f"driven by {silent}; go on with", shown)
 

@@ -10,6 +10,7 @@ from typing import Literal, get_args, get_origin
 import pytest
 from annotated_types import Ge, Gt
 
+from cueline.actors.slot import SLOTS, Slots
 from cueline.agent import Agent
 from cueline.config.effective import effective
 from cueline.config.layer import from_environment, from_flags, from_table
@@ -222,6 +223,12 @@ def test_each_table_of_an_agent_file_can_be_set_for_all_agents():
         LEAVES["breaker.threshold"].default,
         LEAVES["breaker.timeout_seconds"].default,
     )
+
+
+def test_a_runner_runs_as_many_calls_at_once_for_a_command_as_for_a_program():
+    runner = Settings().runner
+
+    assert SLOTS == Slots(runner.slots, runner.workers)
 
 
 def test_no_two_settings_share_a_variable():
