@@ -184,7 +184,7 @@ def ports(log: Path) -> Finding:
     found = f"`cueline up` (process {running.keeper.pid}, Ray at {running.address}): {told or '?'}"
     if there and all(ip_address(each).is_loopback for each in there):
         return Finding("Ray ports", "good", found)
-    advice = "other machines may reach them, and run code there; close them, and take a token"
+    advice = "other machines may reach them and run code there; set RAY_AUTH_MODE=token"
     return Finding("Ray ports", "warn", found, advice)
 
 

@@ -113,7 +113,7 @@ def _policy_of_agent(table: dict[str, Any], file: Path) -> tuple["Policy", list[
     except ConfigError as error:
         return Policy(), [Problem("", error.reason)]
     if unknown := [tool for tool, name in names.items() if name is None]:
-        told = f"what these tools are called shows only when their code runs: {', '.join(unknown)}"
+        told = f"the names of these tools are known only when their code runs: {', '.join(unknown)}"
         typer.echo(visible(f"{file}: {told}; `tools` of rules was not checked"), err=True)
     known = None if unknown else [name for name in names.values() if name is not None]
     found = [Problem(f"policy.{key}", reason) for key, reason in faults(agent.policy, known)]

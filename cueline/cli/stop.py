@@ -1,4 +1,4 @@
-"""`cueline stop`: end a session, there and then where nobody drives it."""
+"""`cueline stop`: end a session, also one that nobody drives."""
 
 import json
 from pathlib import Path
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 _HELP = """End a session. Tools get 5 s, are terminated, and killed 5 s later.
 
-Who drives it is asked to end it. If nobody does, it ends there and then: that
-needs no key, tool, secret or workspace. Calls whose outcome nobody knows are
-named. Asking twice is asking once.
+The process that drives it is asked to end it. If there is none, this command
+ends it: that needs no key, tool, secret or workspace. Calls whose outcome
+nobody knows are named. Asking twice is asking once.
 
 \b
 Example:

@@ -209,7 +209,7 @@ def test_a_check_says_of_which_tool_it_cannot_know_the_name(shell):
     done = shell("policy", "check", agent)
 
     assert 0 == done.exit_code
-    assert "called shows only when their code runs: " in done.stderr
+    assert "the names of these tools are known only when their code runs: " in done.stderr
     assert "named.py:by_hand; `tools` of rules was not checked" in done.stderr
 
 
