@@ -7,7 +7,7 @@ from typing import TypeVar
 from cueline.actors.presence import machine_name
 from cueline.agent import Agent
 from cueline.deciders.policy import NOT_ESTIMATED, Judgement, judge
-from cueline.deciders.session.accepted import with_tools
+from cueline.deciders.session.changed_tools import with_tools
 from cueline.environment import HERE
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec, Fallback, Limits, ToolSpec, Workspace, each_model
@@ -121,7 +121,7 @@ def check_resumed(
         ToolImportError: make the tool importable again.
     """
     from cueline.providers.factory import check_recorded_agent
-    from cueline.tools.recorded import changed_since, check_unchanged
+    from cueline.tools.recorded_tool import changed_since, check_unchanged
 
     tools = changed_since(agent.tools) if accept_changed_tools else ()
     now = with_tools(agent, tools)

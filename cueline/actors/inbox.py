@@ -5,7 +5,7 @@ from uuid import uuid4
 
 from cueline.actors.family import asked_for, spawning, unknown
 from cueline.deciders.session import SessionState
-from cueline.deciders.session.accepted import with_tools
+from cueline.deciders.session.changed_tools import with_tools
 from cueline.deciders.session.limit import unraisable
 from cueline.deciders.session.unread import will_stop
 from cueline.errors import (

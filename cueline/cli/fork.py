@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cueline.cli import opened
-from cueline.cli.accepting import AcceptOption, accepted_tools
+from cueline.cli.changed_tools import AcceptOption, accepted_tools
 from cueline.cli.failure import Exit
 from cueline.cli.option import (
     DEFAULT_LOG,
@@ -120,7 +120,7 @@ def fork(
 async def _fork(asked_for: Asked, wish: "Wish", outside: "Outside") -> Exit:
     from cueline.cli.running import command
     from cueline.cli.starting import carry_on, check_channel, refuse_taken
-    from cueline.deciders.session.accepted import with_tools
+    from cueline.deciders.session.changed_tools import with_tools
     from cueline.events.inbox import StartAsked
     from cueline.events.stream import stream_name
     from cueline.secret import waiver

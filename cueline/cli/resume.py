@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from cueline.cli import opened
-from cueline.cli.accepting import AcceptOption, accepted_tools
+from cueline.cli.changed_tools import AcceptOption, accepted_tools
 from cueline.cli.failure import Exit
 from cueline.cli.option import (
     DEFAULT_LOG,

@@ -15,7 +15,7 @@ from cueline.events.agent import ToolSpec
 from cueline.events.clean import cut
 from cueline.events.message import Estimate
 from cueline.tools.declaration import dollars
-from cueline.tools.recorded import load_recorded
+from cueline.tools.recorded_tool import load_recorded
 from cueline.tools.result import said_by
 
 ESTIMATE_SECONDS: Final = 5.0

@@ -20,7 +20,7 @@ from cueline.errors import ToolChangedError, ToolFailedError, ToolImportError
 from cueline.tools.arguments import check_arguments
 from cueline.tools.frame import Head
 from cueline.tools.pool import WorkerPool
-from cueline.tools.recorded import load_recorded
+from cueline.tools.recorded_tool import load_recorded
 from cueline.tools.result import failure_of, finding_of, output_of, passes, passing, signal_name
 from cueline.tools.target import LOADING
 from cueline.tools.tool import ToolContext

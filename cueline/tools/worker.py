@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from cueline.errors import ToolChangedError, ToolFailedError, ToolImportError
 from cueline.events.agent import ToolSpec
 from cueline.tools.frame import Head, receive, send
-from cueline.tools.recorded import load_recorded
+from cueline.tools.recorded_tool import load_recorded
 from cueline.tools.result import NOT_STARTED, failure_of, finding_of, output_of, passes, passing
 from cueline.tools.shell import run_command
 from cueline.tools.tool import Tool, ToolContext

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from cueline.errors import ConfigError, ToolFailedError, ToolImportError
 from cueline.tools.arguments import check_arguments
-from cueline.tools.recorded import load_recorded
+from cueline.tools.recorded_tool import load_recorded
 from cueline.tools.tool import ToolContext, load, tool
 
 EXAMPLES = Path(__file__).with_name("examples.py")

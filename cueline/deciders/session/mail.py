@@ -5,8 +5,8 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from cueline.deciders import prompt
-from cueline.deciders.session.accepted import accepted
 from cueline.deciders.session.budget import released_first, room_made, with_news
+from cueline.deciders.session.changed_tools import accept_tools
 from cueline.deciders.session.limit import held_at_limit, raise_asked, seen
 from cueline.deciders.session.question import answered
 from cueline.deciders.session.state import Hold, Mail, SessionState, Status, Stop
@@ -42,7 +42,7 @@ def _taken(state: SessionState, event: MessageReceived) -> SessionState:
         case PauseAsked(why=why):
             return _paused(state, why)
         case ResumeAsked(tools=tools):
-            return _resumed(accepted(state, tools) if tools else state)
+            return _resumed(accept_tools(state, tools) if tools else state)
         case StopAsked(reason=reason):
             return _stopped(state, reason)
         case RaiseAsked():

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from cueline.errors import ToolChangedError, ToolImportError
-from cueline.tools.recorded import changed_since, check_unchanged, load_recorded
+from cueline.tools.recorded_tool import changed_since, check_unchanged, load_recorded
 from cueline.tools.tool import load
 from tests.tools.conftest import HERE
 

@@ -3,7 +3,7 @@
 import pytest
 
 from cueline.deciders.session import Status, due
-from cueline.deciders.session.accepted import CHANGED
+from cueline.deciders.session.changed_tools import CHANGED
 from cueline.deciders.session.due import CloseApproval
 from cueline.events.inbox import ResumeAsked
 from cueline.events.session import (

@@ -17,7 +17,7 @@ def with_tools(agent: AgentSpec, tools: Collection[ToolSpec]) -> AgentSpec:
     return agent.model_copy(update={"tools": tuple(new.get(t.name, t) for t in agent.tools)})
 
 
-def accepted(state: SessionState, tools: Collection[ToolSpec]) -> SessionState:
+def accept_tools(state: SessionState, tools: Collection[ToolSpec]) -> SessionState:
     """Go on with *tools* as they are now; what was asked of them before and not run is not."""
     assert state.setup is not None, "a session that takes messages was started"
     agent = with_tools(state.agent, tools)
