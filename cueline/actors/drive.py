@@ -223,7 +223,7 @@ class Drive:
         if not self._draining:
             started += gear.starter.start(steps)
         over = gear.performer.to_forget(facts, steps.state)
-        await self._entity.record(steps, self._mailbox.soiled)
+        await self._entity.record(steps, self._mailbox.secret_versions)
         await self._take_tools()
         for name in over:
             runner = self._parts.runners.find(name.runner)

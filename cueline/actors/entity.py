@@ -126,10 +126,10 @@ class Entity:
             )
             self.state = replace(self.state, setup=setup)
 
-    async def record(self, steps: Steps, soiled: Collection[int] = ()) -> None:
+    async def record(self, steps: Steps, secret_versions: Collection[int] = ()) -> None:
         """Append *steps* and make their state the state.
 
-        Messages that are *soiled* are emptied by the append that tells them cleaned (I11).
+        Messages that are *secret_versions* are emptied by the append that tells them cleaned (I11).
 
         Raises:
             FencedError: somebody else owns the session now; drop it.
@@ -146,7 +146,7 @@ class Entity:
             actor=author_of,
             empties=[
                 (sibling(self.stream, "inbox"), version)
-                for version in soiled
+                for version in secret_versions
                 if self.state.inbox_seen < version <= steps.state.inbox_seen
             ],
         )

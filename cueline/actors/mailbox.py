@@ -43,7 +43,7 @@ class Mailbox:
         "held_up",
         "news",
         "read_at",
-        "soiled",
+        "secret_versions",
     )
 
     def __init__(self, entity: Entity, parts: Collaborators) -> None:
@@ -59,7 +59,7 @@ class Mailbox:
         """When it was last read to its end."""
         self.held_up = False
         """Whether something in it could not be read, or handed over, yet."""
-        self.soiled: tuple[int, ...] = ()
+        self.secret_versions: tuple[int, ...] = ()
         """Which messages held a secret: they are emptied once they are read."""
         self.again_at: datetime | None = None
         """When the log, gate or ledger, which did not answer, is tried again."""
@@ -89,14 +89,14 @@ class Mailbox:
                 if isinstance(said, ResumeAsked) and self._ends_first(recorded, brought):
                     self.news = True
                     break
-                kept, soiled = clean(_message(said), redactor)
+                kept, had_secret = clean(_message(said), redactor)
                 message = await self._received(recorded, kept, asks)
                 if message is None:
                     self.news = self.held_up = True
                     return received
                 received.append(message)
-                if soiled:
-                    self.soiled = (*self.soiled, recorded.version)
+                if had_secret:
+                    self.secret_versions = (*self.secret_versions, recorded.version)
         except CuelineError as error:
             if not error.retryable:
                 raise
