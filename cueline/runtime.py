@@ -17,7 +17,7 @@ from cueline.actors.slot import SLOTS, Slots
 from cueline.agent import Agent
 from cueline.config.place import DEFAULT_LOG
 from cueline.deciders.session import SESSION, session_of
-from cueline.deciders.session.unread import waived, will_stop
+from cueline.deciders.session.unread import waived_secrets, will_stop
 from cueline.environment import who
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.agent import ToolSpec
@@ -209,7 +209,7 @@ class Runtime:
             tools = check_resumed(
                 agent if state.setup is None else state.agent,
                 self._log.path,
-                waived=waived(state, [*unread, said]),
+                waived=waived_secrets(state, [*unread, said]),
                 accept_changed_tools=accept_changed_tools,
             )
         # Though it may have been asked to stop, and refuse it: a host that has set it aside hears.

@@ -32,7 +32,7 @@ from cueline.deciders.session.due import (
 )
 from cueline.deciders.session.meter import Bill
 from cueline.deciders.session.permission import need_ended_by
-from cueline.deciders.session.unread import waived, will_stop
+from cueline.deciders.session.unread import waived_secrets, will_stop
 from cueline.events.agent import AgentSpec
 from cueline.events.session import ModelStarted, SessionContinued, SessionEvent
 from cueline.events.store import NO_STREAM
@@ -176,7 +176,7 @@ class Drive:
         state = self._entity.state
         unread = [said for _, said in await unread_of(self._entity.journal, state)]
         if not will_stop(state, unread):  # nothing starts in one that ends
-            self._parts.check_secrets(agent, waived(state, unread))
+            self._parts.check_secrets(agent, waived_secrets(state, unread))
 
     async def _equip(self, agent: AgentSpec) -> Outfit:
         outfit = self._outfits.take(agent)

@@ -12,7 +12,7 @@ from cueline.actors.collaborator import Collaborators
 from cueline.actors.foreign import foreign
 from cueline.actors.model import ModelReply, ModelRequest
 from cueline.actors.outfit import Outfit
-from cueline.deciders.session.budget import told_use
+from cueline.deciders.session.budget import known_usage
 from cueline.deciders.session.due import CallModel
 from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailableError
 from cueline.events.agent import AgentSpec, answering
@@ -47,10 +47,10 @@ class ModelCaller:
         self, effect: CallModel, outcome: ModelReplied | ModelFailed, messages: Sequence[bytes]
     ) -> ModelReplied | ModelFailed:
         """Return *outcome* at the most that it may have cost, where nobody knows what it used."""
-        if told_use(outcome) is not None:
+        if known_usage(outcome) is not None:
             return outcome
         agent = answering(self._outfit.agent, effect.fallback)
-        return outcome.model_copy(update={"cost": most(self._parts, agent, messages)})
+        return outcome.model_copy(update={"cost": highest_cost(self._parts, agent, messages)})
 
     def _since(self, began: datetime) -> float:
         return round((self._parts.clock.now() - began).total_seconds(), 3)
@@ -155,7 +155,7 @@ class ModelCaller:
         return call.model_copy(update={"problem": problem}) if problem else call
 
 
-def most(parts: Collaborators, agent: AgentSpec, messages: Sequence[bytes]) -> Cost | None:
+def highest_cost(parts: Collaborators, agent: AgentSpec, messages: Sequence[bytes]) -> Cost | None:
     """Return the most that a call of *agent* may have cost; None where no price is known."""
     listed = parts.price(agent, agent.model, Usage())
     _, usd = parts.bound(agent, sum(map(len, messages)), None)

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from cueline.actors.collaborator import Collaborators
 from cueline.actors.entity import Entity
-from cueline.actors.model_call import most
+from cueline.actors.model_call import highest_cost
 from cueline.deciders.prompt_opening import FOLD
 from cueline.deciders.session import DRIVEN, SessionState, following
 from cueline.events.agent import AgentSpec, answering
@@ -75,7 +75,7 @@ def _lost(entity: Entity, parts: Collaborators) -> tuple[LostAttempt, ...]:
         return ()
     asked = answering(state.agent, model.fallback)
     # Where a ledger was asked, it is the ledger that settles what was lost.
-    cost = None if state.limited else most(parts, asked, entity.prompt.messages)
+    cost = None if state.limited else highest_cost(parts, asked, entity.prompt.messages)
     return (LostAttempt(effect=model.effect, attempt=model.attempt, cost=cost),)
 
 

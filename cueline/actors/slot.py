@@ -134,7 +134,7 @@ class SlotHolder:
         self._held = self._held or None
         self._table.free(place)
 
-    def looked(self, *, lacks: bool) -> None:
+    def end_search(self, *, lacks: bool) -> None:
         """Say that the session has looked for slots; woken again if it *lacks* one."""
         (self._table.wait if lacks else self._table.leave)(self)
         self._table.pass_on()

@@ -64,7 +64,7 @@ class Starter:
                 started.append(effect)
                 if fact.type == "ToolStarted":
                     self._slots.take(fact.effect, fact.runner, self._outfit.tools[fact.tool])
-        self._slots.looked(lacks=lacks)
+        self._slots.end_search(lacks=lacks)
         return started
 
     def still_goes(self, granted: ModelStarted, state: SessionState) -> bool:

@@ -21,7 +21,7 @@ _BEHIND = 10_000
 """Read models that lack more events than these take too long to bring up to date."""
 
 
-async def ends_of(journal: Journal, stream: str) -> tuple[Followed, Past] | None:
+async def read_ends(journal: Journal, stream: str) -> tuple[Followed, Past] | None:
     """Return a long session as its first event and its last turns tell it, and these events.
 
     None where it is not long, or has to be read whole because it cannot be read there.
@@ -40,7 +40,7 @@ async def ends_of(journal: Journal, stream: str) -> tuple[Followed, Past] | None
     return followed, past
 
 
-async def sums_of(log: Path, store: EventStore, stream: str) -> Tally | None:
+async def read_sums(log: Path, store: EventStore, stream: str) -> Tally | None:
     """Return what a session used, where the read models are nearly up to date."""
     try:
         with closing(Views(views_path(log))) as views:

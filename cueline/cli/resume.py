@@ -75,7 +75,7 @@ async def _resume(wish: "Wish", *, accept_changed_tools: bool) -> Exit:
     from cueline.cli.message import addressed
     from cueline.cli.running import is_up, resuming
     from cueline.cli.starting import carry_on, check_channel
-    from cueline.deciders.session.unread import waived
+    from cueline.deciders.session.unread import waived_secrets
     from cueline.deciders.session.wait import rests
     from cueline.events.inbox import ResumeAsked
     from cueline.events.stream import shown
@@ -87,7 +87,7 @@ async def _resume(wish: "Wish", *, accept_changed_tools: bool) -> Exit:
         said = waiver(to.agent, wish.without_secrets, who())
         tools: tuple[ToolSpec, ...] = ()
         if not to.stopping:  # nothing starts in one that ends, and nobody is asked
-            known = waived(to.state, [*to.unread, said])
+            known = waived_secrets(to.state, [*to.unread, said])
             way = resuming(wish.log, shown(to.stream), inline=wish.inline)
             tools = accepted_tools(to.agent, wish.log, known, way, accept=accept_changed_tools)
             if to.attached:  # any other was started where people answer from elsewhere (D36)

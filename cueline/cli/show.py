@@ -67,12 +67,12 @@ async def _tell(log: Path, name: str) -> Exit:
 async def _show(log: Path, name: str, *, full: bool, whole: bool) -> Exit:
     from cueline.actors.owner import owner_of, silence_of
     from cueline.cli.reading import past_of, session_in
-    from cueline.cli.recent import ends_of
+    from cueline.cli.recent import read_ends
     from cueline.clock import SystemClock
 
     async with session_in(log, name) as followed, opened.board_of(log) as board:
         code = Exit.DONE
-        if not whole and (ends := await ends_of(followed.journal, followed.stream)) is not None:
+        if not whole and (ends := await read_ends(followed.journal, followed.stream)) is not None:
             followed, past = ends  # noqa: PLW2901 - the same session, read less far
         else:
             whole = True
@@ -129,21 +129,21 @@ async def _sum_up(
 ) -> None:
     """Print what the session used and how it stands; without a *tally* as read models know it."""
     from cueline.cli.ending import shown_status
-    from cueline.cli.recent import sums_of
+    from cueline.cli.recent import read_sums
     from cueline.console.screen import Screen
-    from cueline.console.summary import summary, without_sums
+    from cueline.console.summary import summary, summary_without_sums
     from cueline.console.telling import Line
     from cueline.events.session import ChildSpawned, ModelRequested
     from cueline.events.stream import shown
 
     id, status = shown(followed.stream), shown_status(followed.state)  # noqa: A001 - the word of the log
     status = "damaged" if damaged else status
-    sums = tally or await sums_of(log, followed.store, followed.stream)
+    sums = tally or await read_sums(log, followed.store, followed.stream)
     screen = Screen()
     screen.show([Line("dim", "")])
     if sums is None:
         turns = [fact.effect for _, fact in past if isinstance(fact, ModelRequested)]
-        screen.show([without_sums(id, status, turns[-1].partition(".")[0])])
+        screen.show([summary_without_sums(id, status, turns[-1].partition(".")[0])])
     else:
         screen.show(summary(id, status, sums))
     has_children = tally is None or any(isinstance(fact, ChildSpawned) for _, fact in past)
@@ -186,14 +186,16 @@ async def _stands(
     from cueline.actors.inbox import unread_of
     from cueline.cli.reading import journal_of
     from cueline.cli.running import is_up, way_to_resume
-    from cueline.cli.unread import cleaned, decided, suffices, told
+    from cueline.cli.unread import clean_messages, decided, suffices, told
 
     if followed.emptied is not None:
         return [str(followed.emptied)]
     way = await way_to_resume(log, followed.store, followed.stream)
     if owner is not None or followed.state.finished or is_up(log):
         return _course(followed.state, owner, log, way, silence=silence)
-    unread = cleaned(await unread_of(journal_of(followed.store), followed.state), followed.state)
+    unread = clean_messages(
+        await unread_of(journal_of(followed.store), followed.state), followed.state
+    )
     if (said := told(unread)) and suffices(followed.state, unread):
         return [*said, "go on with", f"  {way}"]
     answered = await decided(followed, unread)

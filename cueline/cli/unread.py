@@ -52,7 +52,7 @@ def suffices(state: "SessionState", unread: Unread) -> bool:
     return state.status == "idle" or any(isinstance(said, enough) for _, said in unread)
 
 
-def cleaned(unread: Unread, state: "SessionState") -> Unread:
+def clean_messages(unread: Unread, state: "SessionState") -> Unread:
     """Return *unread* without the secrets that are known here, though not where it was said."""
     from cueline.events.clean import clean
     from cueline.secret import redactor_of

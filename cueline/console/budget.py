@@ -36,7 +36,7 @@ def price(cost: Cost | None) -> str:
     return f"{money(cost.usd, estimated=cost.estimated)}{assumed}"
 
 
-def perhaps(cost: Cost | None) -> str:
+def possible_cost(cost: Cost | None) -> str:
     """Return what a lost call may have cost, in brackets; empty where that is nothing."""
     return f" ({price(cost)})" if cost is not None and cost.usd else ""
 

@@ -40,7 +40,7 @@ def summary(id: str, status: str, tally: Tally) -> Iterator[Line]:  # noqa: A002
         yield Line("dim", f"  inherited: {count(past.turns, 'turn')}, {money(past.cost)}")
 
 
-def without_sums(id: str, status: str, turn: str) -> Line:  # noqa: A002 - the word of the log
+def summary_without_sums(id: str, status: str, turn: str) -> Line:  # noqa: A002 - the word of the log
     """Tell status and turn of a session, where nobody has counted what it used."""
     return Line(_TONES.get(status, "note"), f"session {id}: {status} · turn {turn} · {_UNCOUNTED}")
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from cueline.console.attempts import Attempts
-from cueline.console.budget import NAMES, Budget, amount, perhaps, price
+from cueline.console.budget import NAMES, Budget, amount, possible_cost, price
 from cueline.console.question import ANSWERED
 from cueline.console.tally import Tally
 from cueline.console.text import (
@@ -144,7 +144,7 @@ class Telling:
                 told = "; the agent is told to wrap up" if fact.note else ""
                 said = f": {amount(limit, used)} of {amount(limit, of)}"
                 if limit in ("max_tokens", "max_cost"):
-                    said = ""  # perhaps those of a session above
+                    said = ""  # possible_cost those of a session above
                 yield Line("note", f"{share:.0%} of the {NAMES[limit]} used{said}{told}")
             case LimitRaised():
                 yield Line("note", f"raised to {self.budget.rise(fact)}")
@@ -320,7 +320,7 @@ def _course(fact: Fact) -> Iterator[Line]:
             tone: Tone = "dim" if kind == "retry" else "note"
             yield Line(tone, f"waiting ({kind}){until}: {spoken(why, WIDTH)}")
         case SessionTakenOver(epoch=epoch, lost_attempts=lost):
-            again = "".join(f"; 1 lost attempt{perhaps(attempt.cost)}" for attempt in lost)
+            again = "".join(f"; 1 lost attempt{possible_cost(attempt.cost)}" for attempt in lost)
             yield Line("note", f"taken over by a new owner, epoch {epoch}{again}")
         case OutcomeCameLate(effect=effect, outcome=outcome):
             yield Line("dim", f"  {effect}: {outcome} came late and changes nothing")

@@ -94,12 +94,12 @@ class Printed:
 def started(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run *command*; it and all that it started are killed in the end."""
     shell = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
-    with telling_of_shortage():
+    with not_started_on_shortage():
         control, holding = os.pipe()
     # Not before there is somebody to wait for; and the guardian below hears none at all.
     signal.pthread_sigmask(signal.SIG_BLOCK, UNHEARD)
     try:
-        with telling_of_shortage():
+        with not_started_on_shortage():
             process = subprocess.Popen(  # noqa: S603 - to run what the model asks for is the purpose
                 [shell, "-c", command],
                 cwd=folder,
@@ -130,7 +130,7 @@ def started(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @contextmanager
-def telling_of_shortage() -> Iterator[None]:
+def not_started_on_shortage() -> Iterator[None]:
     """Say that nothing began where the system has no room for what is started in here."""
     try:
         yield

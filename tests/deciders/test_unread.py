@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from cueline.deciders.session import session_of
 from cueline.deciders.session.state import Hold, Stop
-from cueline.deciders.session.unread import waived, will_be_held, will_stop
+from cueline.deciders.session.unread import waived_secrets, will_be_held, will_stop
 from cueline.events.inbox import MessageSent, PauseAsked, ResumeAsked, SecretsWaived, StopAsked
 from cueline.testing.given import given
 from cueline.testing.session_example import received, started
@@ -47,7 +47,7 @@ def test_a_secret_is_waived_as_soon_as_that_is_in_the_inbox_and_from_then_on():
     later = SecretsWaived(names=("TOKEN", "KEY"), by="bob")
     past = given(started()).when(received(2, WAIVED))
 
-    assert set() == waived(FREE, [HELLO])
-    assert {"TOKEN"} == waived(FREE, [WAIVED])
-    assert {"TOKEN"} == waived(past.state, [])
+    assert set() == waived_secrets(FREE, [HELLO])
+    assert {"TOKEN"} == waived_secrets(FREE, [WAIVED])
+    assert {"TOKEN"} == waived_secrets(past.state, [])
     assert ("TOKEN", "KEY") == past.when(received(3, later)).state.setup.waived

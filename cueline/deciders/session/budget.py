@@ -58,11 +58,11 @@ def billed(state: SessionState, outcome: ModelReplied | ModelFailed) -> Account:
     model = state.turn.model
     if model is None or not model.granted:
         return state.account
-    bill = Bill(outcome.effect, outcome.attempt, usage=told_use(outcome), cost=outcome.cost)
+    bill = Bill(outcome.effect, outcome.attempt, usage=known_usage(outcome), cost=outcome.cost)
     return with_bill(state.account, bill)
 
 
-def told_use(outcome: ModelReplied | ModelFailed) -> Usage | None:
+def known_usage(outcome: ModelReplied | ModelFailed) -> Usage | None:
     """Return what was used, None where nobody knows: no reply comes of nothing."""
     if isinstance(outcome, ModelReplied):
         costs = outcome.usage.total or (outcome.cost is not None and outcome.cost.usd)

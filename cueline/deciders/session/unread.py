@@ -12,7 +12,7 @@ def will_stop(state: SessionState, unread: Iterable[object]) -> bool:
     return state.stop is not None or any(isinstance(said, StopAsked) for said in unread)
 
 
-def waived(state: SessionState, unread: Iterable[object]) -> set[str]:
+def waived_secrets(state: SessionState, unread: Iterable[object]) -> set[str]:
     """Return the secrets that people let the session go on without."""
     before = () if state.setup is None else state.setup.waived
     said = [each.names for each in unread if isinstance(each, SecretsWaived)]
