@@ -129,7 +129,8 @@ class Entity:
     async def record(self, steps: Steps, secret_versions: Collection[int] = ()) -> None:
         """Append *steps* and make their state the state.
 
-        Messages that are *secret_versions* are emptied by the append that tells them cleaned (I11).
+        The messages of the inbox at *secret_versions* held a secret: they are emptied by the
+        append that tells them cleaned (I11).
 
         Raises:
             FencedError: somebody else owns the session now; drop it.

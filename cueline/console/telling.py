@@ -144,7 +144,7 @@ class Telling:
                 told = "; the agent is told to wrap up" if fact.note else ""
                 said = f": {amount(limit, used)} of {amount(limit, of)}"
                 if limit in ("max_tokens", "max_cost"):
-                    said = ""  # possible_cost those of a session above
+                    said = ""  # perhaps those of a session above
                 yield Line("note", f"{share:.0%} of the {NAMES[limit]} used{said}{told}")
             case LimitRaised():
                 yield Line("note", f"raised to {self.budget.rise(fact)}")
