@@ -95,7 +95,19 @@ def way_on(
     name = f"waiting ({state.waiting.kind})" if by_itself else "paused"
     if by_itself and (owned or is_up(log)):
         return [f"{name}: {why}; it goes on by itself"]
-    return [f"{name}: {why}; go on with", resume]
+    on = "go on with"
+    if _too_long(state):
+        on = "go on from an earlier version with"
+        resume = f"  {command(log, 'fork', id, '--at', 'VERSION')}"
+    return [f"{name}: {why}; {on}", resume]
+
+
+def _too_long(state: SessionState) -> bool:
+    """Whether the model had no room for the conversation: to ask it again is in vain."""
+    model = state.turn.model
+    if model is None or model.phase != "given_up":
+        return False
+    return model.error.startswith("context_too_long:")
 
 
 def _decide(asked: list[Approval], log: Path, then: list[str], now: datetime) -> list[str]:

@@ -177,7 +177,7 @@ def ports(log: Path) -> Finding:
 
     running = find_up(log)
     if running is None:
-        found = "none open; a Ray that cueline starts listens on 127.0.0.1 alone"
+        found = "no `cueline up` runs here; a Ray that cueline starts listens on 127.0.0.1 alone"
         return Finding("Ray ports", "good", found)
     there = listening(running.keeper.pid)
     told = ", ".join(f"{count(number, 'port')} on {at}" for at, number in sorted(there.items()))

@@ -9,7 +9,14 @@ from cueline.cli.option import DEFAULT_LOG
 from cueline.console.text import date_time
 from cueline.events.session import SessionWaiting
 from cueline.testing.given import given
-from cueline.testing.session_example import later, question, up_to_reply
+from cueline.testing.session_example import (
+    asking,
+    failing,
+    later,
+    question,
+    started,
+    up_to_reply,
+)
 from tests.deciders.session_budget_example import asked
 
 
@@ -94,3 +101,12 @@ def test_what_was_decided_goes_on_by_itself_where_somebody_drives_it():
 
     assert ["decided; go on with", "resume"] == asked_for(100, decided=decided)
     assert ["decided; it goes on by itself"] == asked_for(100, decided=decided, owned=True)
+
+
+def test_a_conversation_that_is_too_long_goes_on_as_a_fork_of_its_past():
+    past = given().when(started(), asking(), failing("context_too_long"))
+
+    why, fork = way_on(past.state, "one", DEFAULT_LOG, "cueline resume one")
+
+    assert "paused: error: context_too_long: no; go on from an earlier version with" == why
+    assert "  cueline fork one --at VERSION" == fork

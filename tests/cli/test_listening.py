@@ -46,7 +46,7 @@ def test_an_open_port_is_told_with_its_address(ports, family, address, verdict):
     assert f" on {address.removeprefix('::ffff:')}" in found["found"]
 
 
-def test_what_does_not_run_listens_on_nothing(shell):
+def test_where_no_up_runs_the_doctor_says_that_it_looked_for_none_else(shell):
     found = {each["subject"]: each for each in shell.json("doctor")}["Ray ports"]
 
-    assert ("good", True) == (found["verdict"], found["found"].startswith("none open"))
+    assert ("good", True) == (found["verdict"], found["found"].startswith("no `cueline up` runs"))
