@@ -115,11 +115,12 @@ def time_left(asked: "Approval", now: datetime) -> str:
 def _print(waiting: list["Approval"], log: Path) -> None:
     from cueline.cli.deciding import done
     from cueline.cli.resolution import answer_lines
+    from cueline.cli.running import command
     from cueline.console.table import print_table
     from cueline.events.stream import shown
 
     now = datetime.now(UTC)
-    rows = []
+    rows, cut = [], False
     for each in waiting:
         asked = "did it happen?" if each.question == "did_it_happen" else "may it run?"
         if each.votes_needed > 1:
@@ -131,10 +132,14 @@ def _print(waiting: list["Approval"], log: Path) -> None:
             others = each.given == "grant" and each.votes_needed > 1
             asked = f"{asked}; {said}" if others else said
         given = arguments(json.loads(each.arguments_json), 80)
+        cut = cut or given.endswith("…")
         cost = f", about ${each.usd}" if each.usd else ""
         called = f"{each.tool} {given}{cost}"
         rows.append((each.id, shown(each.session), asked, time_left(each, now), called))
     print_table(("approval", "session", "question", "time left", "call"), rows)
+    if cut:
+        whole = command(log, "pending", "--json")
+        typer.echo(f"a call that ends in … is cut; see it whole with\n  {whole}")
     for each in waiting:
         if each.question == "did_it_happen" and not each.given:
             typer.echo(f"{each.id}: {one_line(each.rationale, 400)}")

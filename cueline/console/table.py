@@ -21,9 +21,9 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in [[name.upper() for name in head], *table]:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
         for number, line in enumerate(_lines(widths, columns)):
-            told = _GAP.join(cells[line]).rstrip()
+            told = (_BENEATH * bool(number) + _GAP.join(cells[line])).rstrip()
             if told:
-                typer.echo((_BENEATH * bool(number) + told)[:columns])
+                typer.echo(told if len(told) <= columns else told[: columns - 1] + "…")
 
 
 def _lines(widths: Sequence[int], columns: int) -> Iterator[slice]:

@@ -274,6 +274,16 @@ def test_pending_shows_what_a_write_would_change(shell):
     )
 
 
+def test_pending_says_where_a_call_that_it_cuts_is_whole(shell):
+    long = WRITES.replace("Ada", "Ada" * 40)
+    start(shell, long, '[policy]\napproval = "all_writes"\n', tools=("write_file",))
+
+    told = shell("pending").stdout
+
+    assert "AdaA" in told
+    assert "a call that ends in … is cut; see it whole with\n  cueline pending --json" in told
+
+
 # D36, 000-067: a hook is a channel.
 def test_a_hook_is_run_with_the_question(shell):
     hook = '[[policy.hooks]]\non = "asked"\ncommand = ["sh", "-c", "cat > news.json"]\n'

@@ -29,7 +29,7 @@ def test_columns_that_do_not_fit_go_beneath_and_none_is_cut(capsys, monkeypatch)
     ] == told(capsys, monkeypatch, 32)
 
 
-def test_only_a_long_last_column_is_cut(capsys, monkeypatch):
+def test_only_a_long_last_column_is_cut_with_a_sign(capsys, monkeypatch):
     _, row = told(capsys, monkeypatch, 40, ("id", "goal"), [("one", "long " * 20)])
 
-    assert ("one  long", 40) == (row[:9], len(row))
+    assert ("one  long", "…", 40) == (row[:9], row[-1], len(row))
