@@ -3,31 +3,36 @@
 Canonical means: the fields in the order of the frozen model, objects in the
 order in which they came. A payload leaves `type` out, which is a column. Facts
 made of plain values leave out what is at its default, so a default, like the
-meaning of a fact, never changes within a schema. A fact's agent is a blob,
-named at the payload's begin: a thousand sessions of one agent hold it once.
+meaning of a fact, never changes within a schema. Long values are
+not in it, but references to them: see `blob_ref`.
 """
 
-import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from types import MappingProxyType
-from typing import Any, Final, cast, get_args, get_origin
+from typing import Final, cast, get_args, get_origin
 
 from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 from pydantic_core import SchemaSerializer, SchemaValidator, to_json
 
 from cueline.errors import (
-    BlobTooLargeError,
     CorruptEventError,
     LeakError,
-    MissingBlobError,
     UnknownEventTypeError,
 )
 from cueline.events.approval import ApprovalEvent
+from cueline.events.blob_ref import (
+    blobs_in,
+    inlined,
+    may_name_blobs,
+    outlined,
+    with_agent,
+    with_agent_ref,
+)
 from cueline.events.breaker import BreakerEvent
 from cueline.events.budget import BudgetEvent
 from cueline.events.clean import Redactor, clean, suspicious
@@ -35,7 +40,7 @@ from cueline.events.dispatcher import DispatcherEvent
 from cueline.events.fact import Fact
 from cueline.events.inbox import InboxMessage
 from cueline.events.session import SessionEvent
-from cueline.events.store import BLOB_LIMIT, INLINE_LIMIT, Draft, RecordedEvent
+from cueline.events.store import INLINE_LIMIT, Draft, RecordedEvent
 from cueline.events.tree import DescendantAsked
 from cueline.events.upcast import UPCASTERS, Upcaster, upcast
 
@@ -56,14 +61,10 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
 EMPTIED: Final = "it was emptied, so that its session can be looked at, and not gone on with"
 """Of a fact that the rules need: without it they could start again what was started."""
 
-_BLOB = "$blob"
-_MARK = b'$blob"'
 _WHOLE = "whole"
 """The field that names a blob on its own account."""
 _TYPE = {"type"}
 _AGENT = "agent"
-_AGENT_REF = b'{"agent":{"$blob":"'
-_REF_END = b"}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +133,10 @@ class Codec:
         shape = self._shapes[type_]
         payload, agent = self._payload(fact, shape)
         blobs: dict[str, bytes] = {}
-        if len(payload) > INLINE_LIMIT or _may_name_blobs(payload):
-            payload, blobs = _outlined(payload)
+        if len(payload) > INLINE_LIMIT or may_name_blobs(payload):
+            payload, blobs = outlined(payload)
         if agent:
-            payload = _with_agent_ref(payload, agent, blobs)
+            payload = with_agent_ref(payload, agent, blobs)
         whole = getattr(fact, _WHOLE) if shape.names_blob else None
         draft = Draft(
             type_,
@@ -165,10 +166,9 @@ class Codec:
         payload = recorded.payload
         if payload is None:
             return Emptied(recorded.type)
-        if payload.startswith(_AGENT_REF):
-            payload = _with_agent(payload, recorded, blobs)
+        payload = with_agent(payload, recorded, blobs)
         read = self._readers.get((recorded.type, recorded.schema))
-        if read is None or _may_name_blobs(payload):
+        if read is None or may_name_blobs(payload):
             return self._decode_slowly(recorded, payload, blobs)
         try:
             return read(payload)
@@ -212,7 +212,7 @@ class Codec:
                 recorded.stream, recorded.version, recorded.type, recorded.schema
             )
         try:
-            fields = _inline(json.loads(payload), recorded, blobs)
+            fields = inlined(json.loads(payload), recorded, blobs)
             fields = upcast(fields, recorded.type, recorded.schema, shape.schema, self._upcasters)
             return cast("Fact", shape.validator.validate_json(to_json(fields)))
         except ValidationError as error:
@@ -232,16 +232,6 @@ def not_emptied(recorded: RecordedEvent, fact: Fact | Emptied) -> Fact:
     return fact
 
 
-def blobs_in(payload: bytes | None) -> tuple[str, ...]:
-    """Name the blobs that *payload* needs before it can be decoded."""
-    if payload is None or not _may_name_blobs(payload):
-        return ()
-    try:
-        return tuple(_references(json.loads(payload)))
-    except ValueError:
-        return ()  # `decode` says what is wrong with it
-
-
 def blobs_named(recorded: RecordedEvent) -> tuple[str, ...]:
     """Name every blob that *recorded* refers to, also what it can be decoded without."""
     needed = blobs_in(recorded.payload)
@@ -253,11 +243,6 @@ def blobs_named(recorded: RecordedEvent) -> tuple[str, ...]:
     except (ValueError, AttributeError):
         return needed  # as above
     return (*needed, whole) if isinstance(whole, str) else needed
-
-
-def _may_name_blobs(payload: bytes) -> bool:
-    # `in` makes and drops an error before it searches bytes.
-    return payload.find(_MARK) >= 0
 
 
 @cache
@@ -284,89 +269,6 @@ def _mentions(annotation: object, kind: type) -> bool:
 def _facets(fact: Fact, names: tuple[str, ...]) -> str | None:
     facets = {name: value for name in names if (value := getattr(fact, name))}
     return to_json(facets).decode() if facets else None
-
-
-def _with_agent_ref(payload: bytes, agent: bytes, blobs: dict[str, bytes]) -> bytes:
-    """Return *payload* with a reference to its *agent*, which goes to *blobs*."""
-    if _may_name_blobs(agent):
-        agent = to_json(_outline(json.loads(agent), None))  # whole, but for what looks like ours
-    blob = hashlib.sha256(agent).hexdigest()
-    blobs[blob] = agent
-    rest = b"" if payload == b"{}" else b"," + payload[1:-1]
-    return b'%s%s","bytes":%d}%s}' % (_AGENT_REF, blob.encode(), len(agent), rest)
-
-
-def _with_agent(payload: bytes, recorded: RecordedEvent, blobs: Mapping[str, bytes]) -> bytes:
-    """Undo `_with_agent_ref`."""
-    head, end, rest = payload.partition(_REF_END)
-    blob = head[len(_AGENT_REF) :].partition(b'"')[0].decode(errors="replace")
-    return b'{"agent":%s%s' % (_content(blob, recorded, blobs), rest) if end else payload
-
-
-def _outlined(payload: bytes) -> tuple[bytes, dict[str, bytes]]:
-    blobs: dict[str, bytes] = {}
-    return to_json(_outline(json.loads(payload), blobs)), blobs
-
-
-def _outline(value: Any, blobs: dict[str, bytes] | None) -> Any:
-    """Replace long texts in *value* by references, and collect them in *blobs*, if there are."""
-    match value:
-        case str() if (
-            blobs is not None and len(value) > INLINE_LIMIT // 4
-        ):  # a character has 4 bytes at most
-            content = value.encode()
-            if len(content) <= INLINE_LIMIT:
-                return value
-            if len(content) > BLOB_LIMIT:
-                raise BlobTooLargeError(len(content), BLOB_LIMIT)
-            blob = hashlib.sha256(content).hexdigest()
-            blobs[blob] = content
-            return {_BLOB: blob, "bytes": len(content)}
-        case dict():
-            return {_marked(key): _outline(item, blobs) for key, item in value.items()}
-        case list():
-            return [_outline(item, blobs) for item in value]
-    return value
-
-
-def _inline(value: Any, recorded: RecordedEvent, blobs: Mapping[str, bytes]) -> Any:
-    """Undo `_outline`."""
-    match value:
-        case {"$blob": str(blob)}:
-            return _content(blob, recorded, blobs).decode()
-        case dict():
-            items = value.items()
-            return {_unmarked(key): _inline(item, recorded, blobs) for key, item in items}
-        case list():
-            return [_inline(item, recorded, blobs) for item in value]
-    return value
-
-
-def _content(blob: str, recorded: RecordedEvent, blobs: Mapping[str, bytes]) -> bytes:
-    if blob not in blobs:
-        raise MissingBlobError(recorded.stream, blob)
-    if hashlib.sha256(blobs[blob]).hexdigest() != blob:
-        raise _corrupt(recorded, f"blob {blob} holds another content")
-    return blobs[blob]
-
-
-def _references(value: Any) -> Iterator[str]:
-    match value:
-        case {"$blob": str(blob)}:
-            yield blob
-        case dict():
-            yield from chain.from_iterable(map(_references, value.values()))
-        case list():
-            yield from chain.from_iterable(map(_references, value))
-
-
-def _marked(key: str) -> str:
-    """Return *key* so that it cannot be taken for our reference to a blob."""
-    return f"${key}" if key.startswith("$") and key.lstrip("$") == "blob" else key
-
-
-def _unmarked(key: str) -> str:
-    return key[1:] if key.startswith("$$") and key.lstrip("$") == "blob" else key
 
 
 def _corrupt(recorded: RecordedEvent, reason: str) -> CorruptEventError:

@@ -12,8 +12,9 @@ from datetime import datetime
 from msgspec import Struct
 
 from cueline.errors import CorruptEventError, MissingBlobError, UnknownEventTypeError
+from cueline.events.blob_ref import blobs_in
 from cueline.events.chain import Chain
-from cueline.events.codec import Codec, Emptied, blobs_in
+from cueline.events.codec import Codec, Emptied
 from cueline.events.fact import Fact
 from cueline.events.store import NO_STREAM, Appended, EventStore, RecordedEvent, Write, to_us
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 from cueline.actors.runner import Runner
 from cueline.actors.tool import Finding
-from cueline.events.codec import blobs_in
+from cueline.events.blob_ref import blobs_in
 from cueline.events.inbox import DecisionGiven
 from cueline.events.session import (
     ToolFailed,

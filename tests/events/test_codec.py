@@ -14,9 +14,10 @@ from cueline.errors import (
     MissingBlobError,
     UnknownEventTypeError,
 )
-from cueline.events import codec as module
+from cueline.events import blob_ref as module
 from cueline.events.agent import AgentSpec
-from cueline.events.codec import FACTS, Codec, Emptied, blobs_in, blobs_named
+from cueline.events.blob_ref import blobs_in
+from cueline.events.codec import FACTS, Codec, Emptied, blobs_named
 from cueline.events.fact import Fact
 from cueline.events.inbox import MessageSent, StartAsked
 from cueline.events.message import TextBlock, ToolCall

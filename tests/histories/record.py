@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cueline.clock import SystemClock
-from cueline.events.codec import Codec, blobs_in
+from cueline.events.blob_ref import blobs_in
+from cueline.events.codec import Codec
 from cueline.events.stream import category_of, id_of
 from cueline.stores.sqlite import SqliteStore
 from tests.histories.facts import FACTS

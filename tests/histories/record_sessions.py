@@ -7,7 +7,7 @@ wrote. Files are only ever added.
 import asyncio
 import sys
 
-from cueline.events.codec import blobs_in
+from cueline.events.blob_ref import blobs_in
 from cueline.events.inbox import ForkPoint, MessageSent, PauseAsked, ResumeAsked, StopAsked
 from cueline.events.stream import category_of, id_of
 from cueline.testing.crash import Life
