@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import NamedTuple, Protocol
 
 from cueline.actors.presence import living
-from cueline.actors.resting import Resting
+from cueline.actors.rest_cache import RestCache
 from cueline.actors.session_host import HostPort
 from cueline.clock import Clock
 from cueline.errors import HostsFullError
@@ -82,7 +82,7 @@ class Dispatcher:
         self._board = board
         self._clock = clock
         self._scope = scope
-        self._resting = Resting(Journal(store, Codec(), clock.now))
+        self._resting = RestCache(Journal(store, Codec(), clock.now))
         self._follows = 0
         """How often it began to follow the log."""
         self._asked_in = -1

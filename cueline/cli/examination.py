@@ -172,14 +172,14 @@ def ray() -> Iterator[Finding]:
 
 def ports(log: Path) -> Finding:
     """Look at what the processes of a running `cueline up`, its own Ray among them, listen on."""
-    from cueline.cli.listening import listening
+    from cueline.cli.open_ports import open_ports
     from cueline.up_record import find_up
 
     running = find_up(log)
     if running is None:
         found = "no `cueline up` runs here; a Ray that cueline starts listens on 127.0.0.1 alone"
         return Finding("Ray ports", "good", found)
-    there = listening(running.keeper.pid)
+    there = open_ports(running.keeper.pid)
     told = ", ".join(f"{count(number, 'port')} on {at}" for at, number in sorted(there.items()))
     found = f"`cueline up` (process {running.keeper.pid}, Ray at {running.address}): {told or '?'}"
     if there and all(ip_address(each).is_loopback for each in there):

@@ -66,8 +66,8 @@ async def _tell(log: Path, name: str) -> Exit:
 
 async def _show(log: Path, name: str, *, full: bool, whole: bool) -> Exit:
     from cueline.actors.owner import owner_of, silence_of
+    from cueline.cli.excerpt import read_ends
     from cueline.cli.reading import past_of, session_in
-    from cueline.cli.recent import read_ends
     from cueline.clock import SystemClock
 
     async with session_in(log, name) as followed, opened.board_of(log) as board:
@@ -129,7 +129,7 @@ async def _sum_up(
 ) -> None:
     """Print what the session used and how it stands; without a *tally* as read models know it."""
     from cueline.cli.ending import shown_status
-    from cueline.cli.recent import read_sums
+    from cueline.cli.excerpt import read_sums
     from cueline.console.screen import Screen
     from cueline.console.summary import summary, summary_without_sums
     from cueline.console.telling import Line

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from cueline.cli import recent
-from cueline.cli.recent import LAST
+from cueline.cli.excerpt import LAST
 from tests.cli.conftest import Shell
 from tests.damage import change
 

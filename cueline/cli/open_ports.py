@@ -10,7 +10,7 @@ _PROC = Path("/proc")
 _LISTENS = "0A"
 
 
-def listening(pid: int) -> Counter[str]:
+def open_ports(pid: int) -> Counter[str]:
     """Return how many ports are listened on by address; none where there is no /proc."""
     sockets = {each for process in _below(pid) for each in _open_in(process)}
     return Counter(str(address) for address, inode in _listeners() if inode in sockets)

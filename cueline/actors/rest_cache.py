@@ -32,7 +32,7 @@ class _Rest(NamedTuple):
     """None: it does not rest, or that cannot be seen."""
 
 
-class Resting:
+class RestCache:
     """Remembers until when sessions rest, as long as nothing is appended to them."""
 
     def __init__(self, journal: Journal) -> None:
