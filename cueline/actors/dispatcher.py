@@ -82,7 +82,7 @@ class Dispatcher:
         self._board = board
         self._clock = clock
         self._scope = scope
-        self._resting = RestCache(Journal(store, Codec(), clock.now))
+        self._rests = RestCache(Journal(store, Codec(), clock.now))
         self._follows = 0
         """How often it began to follow the log."""
         self._asked_in = -1
@@ -117,7 +117,7 @@ class Dispatcher:
         if not isinstance(self._scope, Collection):
             return False
         others = [stream for stream in self._scope if stream not in active]
-        return await self._resting.all(others, self._clock.now())
+        return await self._rests.all(others, self._clock.now())
 
     async def follow(self) -> None:
         """Pass on at once what comes into inboxes and happens to breakers, until that fails.
