@@ -4,7 +4,9 @@ The model and the tool answer at once, so that what is measured is the keeping.
 Ours is in the loop that commands run in.
 LangGraph keeps it with `SqliteSaver` and `durability="sync"`, DBOS in SQLite, each as it comes.
 Each round begins a new file.
-Floors: 4 × each peer, where a bare fsync takes 0.5 ms at most: on a slower disk all wait for it.
+The ratios depend on the disk and the interpreter: 2.7 to 4.6 was measured. On a slow disk all
+wait for their fsyncs, of which a turn takes 2 here, about 4 in LangGraph and 8 in DBOS.
+Floors: 2 × each peer, on any disk.
 """
 
 import os
@@ -21,7 +23,6 @@ from cueline.loop import run
 TURNS = 400
 WARM_UP = 20
 ROUNDS = 3
-QUICK_DISK_MS = 0.5
 PEERS = ("LangGraph", "DBOS")
 
 
@@ -55,11 +56,10 @@ def measure() -> list[Row]:
         folder = Path(name)
         fsync = fsync_ms(folder)
         taken = rounds(folder)
-    floor = "≥ 4 ×" if fsync <= QUICK_DISK_MS else ""
     rate = TURNS / median(taken["cueline"])
     ours = taken["cueline"]
     rows = [Row("a bare fsync", fsync, "ms")]
     for name in PEERS:
         ratio = median(theirs / one for one, theirs in zip(ours, taken[name], strict=True))
-        rows.append(Row(f"one session beside {name}", rate, "turns/s", floor, ratio, name))
+        rows.append(Row(f"one session beside {name}", rate, "turns/s", "≥ 2 ×", ratio, name))
     return rows
