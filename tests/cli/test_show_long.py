@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from cueline.cli import recent
+from cueline.cli import excerpt
 from cueline.cli.excerpt import LAST
 from tests.cli.conftest import Shell
 from tests.damage import change
@@ -99,7 +99,7 @@ def test_damage_at_the_end_is_told_as_ever(long):
 
 
 def test_sums_that_would_take_long_are_left_out(long, monkeypatch):
-    monkeypatch.setattr(recent, "_BEHIND", -1)
+    monkeypatch.setattr(excerpt, "_BEHIND", -1)
 
     shown = long("show", "one").stdout
 
