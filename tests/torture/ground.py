@@ -1,7 +1,6 @@
 """A log, the sessions in it, and the commands and tools that work for them."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -38,12 +37,6 @@ threshold = 0
 [policy]
 in_doubt = "tell"
 """
-
-
-def environ():
-    """Return the environment of a command."""
-    # Unbuffered, Python drops what one write to a pipe leaves over.
-    return {name: each for name, each in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
 
 @dataclass
@@ -102,7 +95,6 @@ class Ground:
         return subprocess.Popen(
             [*CUELINE, *words, "--log", str(self.log)],
             cwd=self.folder,
-            env=environ(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -114,7 +106,6 @@ class Ground:
         return subprocess.run(
             command,
             cwd=self.folder,
-            env=environ(),
             check=False,
             capture_output=True,
             text=True,
