@@ -7,11 +7,14 @@ Both are held in turn, on a WAL that is warm.
 On Ray the host, its runner and the log's writer are processes of their own; the runtime starts
 that Ray, and the clock does not run meanwhile.
 Floor: 0.8 × the turns inside the host, inline; on Ray it is only told.
+So is how it goes while each session is followed with `events`: whoever does is woken twice a turn,
+and checks, decodes and folds each fact.
 """
 
 import asyncio
 import tempfile
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from statistics import median
 from typing import Literal
@@ -20,7 +23,7 @@ from bench.conversation import AGENT, look_up
 from bench.session import SESSIONS, TURNS_EACH, WARM_TURNS, play
 from bench.table import Row, plain
 from bench.text import ASKED, SAID, text
-from cueline import Agent, open_runtime
+from cueline import Agent, Session, open_runtime
 from cueline.loop import run
 
 ROUNDS = 5
@@ -49,8 +52,27 @@ def talker(folder: Path, turns: int) -> Agent:
     )
 
 
+async def result(session: Session) -> None:
+    """Wait for the result of *session*."""
+    assert (await session.result()).status == "completed"
+
+
+async def events(session: Session) -> None:
+    """Follow *session* until it has ended."""
+    last = ""
+    async for event in session.events():
+        last = event.type
+    assert last == "SessionCompleted"
+
+
 async def ask(
-    folder: Path, on: Literal["inline", "ray"], sessions: int, turns: int, warm: int = WARM_TURNS
+    folder: Path,
+    on: Literal["inline", "ray"],
+    sessions: int,
+    turns: int,
+    *,
+    warm: int = WARM_TURNS,
+    wait: Callable[[Session], Awaitable[None]] = result,
 ) -> float:
     """Have *sessions* sessions of *turns* turns held in a warm log, and return turns a second."""
     agent = talker(folder, turns)
@@ -58,9 +80,8 @@ async def ask(
         await (await runtime.start(talker(folder, warm), "Begin.")).result()
         began = time.perf_counter()
         started = await asyncio.gather(*(runtime.start(agent, "Begin.") for _ in range(sessions)))
-        results = await asyncio.gather(*(session.result() for session in started))
+        await asyncio.gather(*(wait(session) for session in started))
         took = time.perf_counter() - began
-    assert {"completed"} == {result.status for result in results}
     return sessions * turns / took
 
 
@@ -71,18 +92,28 @@ def measure() -> list[Row]:
         with tempfile.TemporaryDirectory(dir=".") as name:
             folder = Path(name)
             inside = run(play(folder / "host.db", SESSIONS, TURNS_EACH))
-            rounds.append((inside, run(ask(folder, "inline", SESSIONS, TURNS_EACH))))
+            awaited = run(ask(folder, "inline", SESSIONS, TURNS_EACH))
+        with tempfile.TemporaryDirectory(dir=".") as name:
+            followed = run(ask(Path(name), "inline", SESSIONS, TURNS_EACH, wait=events))
+        rounds.append((inside, awaited, followed))
     with tempfile.TemporaryDirectory(dir=".") as name:
         on_ray = run(ask(Path(name), "ray", SESSIONS, TURNS_EACH))
-    inside, inline = (median(taken) for taken in zip(*rounds, strict=True))
+    inside, inline, followed = (median(taken) for taken in zip(*rounds, strict=True))
     return [
         Row(
             name=f"{SESSIONS} sessions through the Python API",
             value=inline,
             unit="turns/s",
             floor="≥ 0.8 ×",
-            ratio=median(outside / within for within, outside in rounds),
+            ratio=median(outside / within for within, outside, _ in rounds),
             to=f"inside the host ({inside:,.0f}/s)",
+        ),
+        Row(
+            name="likewise, each followed with `events`",
+            value=followed,
+            unit="turns/s",
+            ratio=median(outside / within for within, _, outside in rounds),
+            to="inside the host",
         ),
         Row(
             name="likewise, on Ray",

@@ -84,8 +84,9 @@ async def test_the_bench_holds_several_at_once(tmp_path):
     assert await session.play(tmp_path / "log.db", sessions=2, turns=1, warm=1) > 0
 
 
-async def test_the_bench_asks_for_results_through_the_api(tmp_path):
-    assert await api.ask(tmp_path, "inline", sessions=2, turns=1, warm=1) > 0
+@pytest.mark.parametrize("wait", [api.result, api.events])
+async def test_the_bench_waits_through_the_api(tmp_path, wait):
+    assert await api.ask(tmp_path, "inline", sessions=2, turns=1, warm=1, wait=wait) > 0
 
 
 async def test_the_bench_records_a_conversation_that_can_be_loaded(tmp_path):

@@ -1,6 +1,6 @@
 """A session as the log tells it, for somebody who does not own it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import cast
 
 from msgspec.structs import replace
@@ -36,17 +36,18 @@ class Followed:
         return self.journal.store
 
     async def read(
-        self, until: int | None = None
+        self, until: int | None = None, heard: Sequence[RecordedEvent] = ()
     ) -> AsyncIterator[tuple[RecordedEvent, SessionEvent | None]]:
         """Read on, each event checked against the one before; None stands for an emptied one.
 
         In the middle of an append the state may be one that never was.
+        What was *heard* of it need not be read again: see `Journal.read`.
 
         Raises:
             CorruptEventError: restore; what was read before stays true.
             UnknownEventTypeError: upgrade cueline.
         """
-        async for recorded, fact in self.journal.read(self.stream, self.version, until):
+        async for recorded, fact in self.journal.read(self.stream, self.version, until, heard):
             self.version = recorded.version
             if isinstance(fact, Emptied):
                 self.emptied = self.emptied or CorruptEventError(*recorded[:3], EMPTIED)

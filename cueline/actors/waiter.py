@@ -1,7 +1,7 @@
 """Whoever waits for a session: told what happens, and when it is in vain."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
 from typing import Protocol
@@ -20,13 +20,15 @@ from cueline.errors import (
     SessionUndrivenError,
 )
 from cueline.events.session import SessionCompleted, SessionEvent, SessionIdle
-from cueline.events.store import PresenceBoard
+from cueline.events.store import PresenceBoard, RecordedEvent
 from cueline.events.stream import shown
 
 Check = Callable[[], Awaitable[bool | None]]
 """Raises where it would be waited in vain; True ends the wait."""
 Told = tuple[int, SessionEvent, SessionState]
 """A version, its fact, and the state by then."""
+Heard = Sequence[RecordedEvent]
+"""The newest events of a session, as the lookout has read them."""
 
 
 class Home(Protocol):
@@ -100,8 +102,8 @@ class Waiter:
             await self._check()
         async with aclosing(self._lookout.grows(followed.stream)) as growing:
             while not await self._rests():
-                await self._look_until(asyncio.ensure_future(anext(growing)), self._check)
-                async for told in told_by(followed):
+                heard = await self._look_until(asyncio.ensure_future(anext(growing)), self._check)
+                async for told in told_by(followed, heard):
                     yield told
 
     async def for_ever(self) -> AsyncGenerator[Told]:
@@ -115,8 +117,9 @@ class Waiter:
         await check_asked_for(self._store, followed.stream)
         async with aclosing(self._lookout.grows(followed.stream)) as growing:
             while True:
-                await self._look_until(asyncio.ensure_future(anext(growing)), self._check_taken)
-                async for told in told_by(followed):
+                grown = asyncio.ensure_future(anext(growing))
+                heard = await self._look_until(grown, self._check_taken)
+                async for told in told_by(followed, heard):
                     yield told
 
     async def last_word(self) -> SessionCompleted | SessionIdle | None:
@@ -160,8 +163,11 @@ class Waiter:
     def _look_again(self) -> asyncio.Future[None]:
         return asyncio.ensure_future(self._clock.sleep(LOOK_SECONDS))
 
-    async def _look_until(self, growing: asyncio.Future[None], check: Check) -> None:
-        """Return when there is more to read, or *check* ends it, which is asked now and then."""
+    async def _look_until(self, growing: asyncio.Future[Heard], check: Check) -> Heard:
+        """Return when there is more to read, or *check* ends it, which is asked now and then.
+
+        Returns what the lookout has read of it.
+        """
         try:
             while not growing.done():
                 looking = self._look_again()
@@ -170,8 +176,8 @@ class Waiter:
                 finally:
                     looking.cancel()
                 if not growing.done() and await check():
-                    return
-            growing.result()
+                    return ()
+            return growing.result()
         finally:
             growing.cancel()
             await asyncio.wait([growing])
@@ -212,8 +218,8 @@ class Waiter:
         return state.finished or not await self._followed.unread()
 
 
-async def told_by(followed: Followed) -> AsyncIterator[Told]:
+async def told_by(followed: Followed, heard: Heard = ()) -> AsyncIterator[Told]:
     """Read on in what was not emptied."""
-    async for recorded, fact in followed.read():
+    async for recorded, fact in followed.read(heard=heard):
         if fact is not None:
             yield recorded.version, fact, followed.state

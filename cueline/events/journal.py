@@ -101,9 +101,16 @@ class Journal:
             raise CorruptEventError(*place, reason) from None
 
     async def read(
-        self, stream: str, after: int = NO_STREAM, until: int | None = None
+        self,
+        stream: str,
+        after: int = NO_STREAM,
+        until: int | None = None,
+        heard: Sequence[RecordedEvent] = (),
     ) -> AsyncIterator[tuple[RecordedEvent, Fact | Emptied]]:
         """Read a stream as `EventStore.read` does, each event checked against the one before it.
+
+        Where the stream's newest events were *heard* of already, without a gap, and reach back
+        to *after*, they are not read again; whoever hears of them names no *until*.
 
         Raises:
             CorruptEventError: restore; everything that was read before stays true.
@@ -112,7 +119,14 @@ class Journal:
         # Version `after` is read too: the chain goes on from its hash.
         chain = None if after else Chain()
         decode = self._codec.decode
-        async for recorded in self.store.read(stream, max(after - 1, NO_STREAM), until):
+        begin = max(after - 1, NO_STREAM)
+        if heard and heard[0].version <= begin + 1:
+            events = _listed(heard[begin + 1 - heard[0].version :])
+        elif heard and heard[-1].version <= after:
+            return
+        else:
+            events = self.store.read(stream, begin, until)
+        async for recorded in events:
             if chain is None:
                 chain = Chain(recorded.version, recorded.hash)
                 continue
@@ -163,3 +177,8 @@ class Journal:
     async def _blobs_of(self, recorded: RecordedEvent) -> dict[str, bytes]:
         """Return the long values that *recorded* names."""
         return {blob: await self.get_blob(recorded, blob) for blob in blobs_in(recorded.payload)}
+
+
+async def _listed(events: Sequence[RecordedEvent]) -> AsyncIterator[RecordedEvent]:
+    for each in events:
+        yield each

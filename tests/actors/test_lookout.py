@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from cueline.actors.lookout import Lookout
+from cueline.actors.lookout import HEARD, Lookout
 from cueline.errors import LogUnavailableError
 from cueline.events.store import ANY, Draft, Write
 from cueline.stores.memory import MemoryStore
@@ -33,9 +33,9 @@ class CountedStore(MemoryStore):
         finally:
             self.following -= 1
 
-    async def grow(self, stream):
+    async def grow(self, stream, events=1):
         draft = Draft("SessionIdle", 1, b"{}", 0, "user")
-        await self.append([Write(stream, [draft], ANY)], key=f"{self.ever} {id(draft)}")
+        await self.append([Write(stream, [draft] * events, ANY)], key=f"{self.ever} {id(draft)}")
 
 
 class Waiting:
@@ -149,7 +149,7 @@ async def test_who_comes_after_a_failure_that_another_has_not_heard_of_looks_ane
 
     await waiting(clock, lookout, ONE)
 
-    assert (None, 2) == (looks.result(), store.ever)
+    assert ((), 2) == (looks.result(), store.ever)
     with pytest.raises(LogUnavailableError, match="the disk is gone"):
         await anext(busy)
 
@@ -189,3 +189,17 @@ async def test_nobody_follows_when_the_last_to_leave_had_waited_for_one_that_fai
     await clock.settle()
 
     assert (0, 2) == (store.following, store.ever)
+
+
+async def test_who_waits_is_handed_the_newest_events_and_no_more_than_a_few(clock, store):
+    growing = Lookout(store).grows(ONE)
+    asked = asyncio.ensure_future(anext(growing))
+    await clock.settle()
+    before = asked.result()
+
+    await store.grow(ONE, HEARD + 1)
+    await clock.settle()
+
+    heard = await anext(growing)
+    assert ((), HEARD, HEARD + 1) == (before, len(heard), heard[-1].version)
+    await growing.aclose()
