@@ -154,8 +154,8 @@ class Entity:
         writes = [write]
         if steps.state.finished and not self.state.finished:
             told = partial(farewell, self.journal, steps.state, steps.steps)
-            writes += await self._patiently(told)
-        appended = await self._patiently(partial(self.journal.append, writes, None))
+            writes += await self.patiently(told)
+        appended = await self.patiently(partial(self.journal.append, writes, None))
         self.version = appended.versions[0]
         self._after = None
         self.state = steps.state
@@ -163,7 +163,7 @@ class Entity:
             for fact in facts:
                 self.prompt.add(fact)
 
-    async def _patiently(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+    async def patiently(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
         """Ask the log, and again until it answers: what is known stays in memory so long."""
         told = False
         while True:

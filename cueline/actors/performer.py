@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 
 from cueline.actors.approval_gate import ApprovalName
 from cueline.actors.collaborator import Collaborators
@@ -101,7 +102,8 @@ class Performer:
     async def _brought(self, effect: Effect | AskProbe) -> Facts:
         while True:
             try:
-                return await self._bring(effect)
+                # A log that is out of reach is told of; what else passes is only tried again.
+                return await self._entity.patiently(partial(self._bring, effect))
             except FencedError:
                 raise
             except CuelineError as error:

@@ -124,6 +124,26 @@ async def test_an_unavailable_log_is_told_once_and_tried_again():
     assert 1 == len(scene.model.asked)
 
 
+async def test_a_log_without_room_for_a_long_output_is_told_once_and_tried_again():
+    scene, life = Scene([asks_for(("pay", {})), says("done")]), Interrupted({})
+    failures = [LogUnavailableError("log.db", "the disk is full")] * 3
+
+    async def print_much(_):
+        life.at = {"before a blob": fail}
+        return "a lot " * 20_000
+
+    async def fail():
+        if failures:
+            raise failures.pop()
+
+    scene.executor.tools = {"pay": print_much}
+    world = await scene.begin(life)
+    await scene.clock.advance(1)
+
+    assert "SessionCompleted" == (await scene.types())[-1]
+    assert 1 == len(world.troubles)
+
+
 class Closed(list):
     """Where trouble is told, and nobody can be told any more."""
 
