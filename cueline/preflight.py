@@ -108,12 +108,17 @@ def check_log_is_out_of_reach(agent: AgentSpec, log: Path) -> None:
 
 
 def check_resumed(
-    agent: AgentSpec, log: Path, *, waived: Collection[str], accept_changed_tools: bool
+    agent: AgentSpec,
+    log: Path,
+    *,
+    waived: Collection[str],
+    accept_changed_tools: bool,
+    accept_with: str,
 ) -> tuple[ToolSpec, ...]:
     """Refuse to go on with an agent that cannot run here (any more), on *log*.
 
     Secrets that are *waived* need not be known here. Returns the tools that have
-    changed, as they are now, if that is accepted.
+    changed, as they are now, if that is accepted; *accept_with* is how a person does that.
 
     Raises:
         ConfigError: mend the setting, folder or variable that it names.
@@ -127,7 +132,7 @@ def check_resumed(
     now = with_tools(agent, tools)
     check_recorded_agent(now, HERE)
     check_secrets(now, waived)
-    check_unchanged(now.name, now.tools)
+    check_unchanged(now.name, now.tools, accept_with)
     if now.workspace is not None:
         _check_folder(now.workspace)
     check_log_is_out_of_reach(now, log)

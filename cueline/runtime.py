@@ -211,6 +211,7 @@ class Runtime:
                 self._log.path,
                 waived=waived_secrets(state, [*unread, said]),
                 accept_changed_tools=accept_changed_tools,
+                accept_with=f"await runtime.resume({id!r}, accept_changed_tools=True)",
             )
         # Though it may have been asked to stop, and refuse it: a host that has set it aside hears.
         self._here.tries_again(stream)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cueline.cli import opened
-from cueline.cli.changed_tools import AcceptOption, accepted_tools
+from cueline.cli.changed_tools import ACCEPT, AcceptOption
 from cueline.cli.failure import Exit
 from cueline.cli.option import (
     DEFAULT_LOG,
@@ -123,13 +123,20 @@ async def _fork(asked_for: Asked, wish: "Wish", outside: "Outside") -> Exit:
     from cueline.deciders.session.changed_tools import with_tools
     from cueline.events.inbox import StartAsked
     from cueline.events.stream import stream_name
+    from cueline.preflight import check_resumed
     from cueline.secret import waiver
     from cueline.wiring import open_log
 
     past = await _past(wish.log, asked_for.session, asked_for.at)
     way = command(wish.log, "fork", asked_for.session, "--at", str(asked_for.at))
     accept, without = asked_for.accept_changed_tools, wish.without_secrets
-    tools = accepted_tools(past.agent, wish.log, without, way, accept=accept)
+    tools = check_resumed(
+        past.agent,
+        wish.log,
+        waived=without,
+        accept_changed_tools=accept,
+        accept_with=f"{way} {ACCEPT}",
+    )
     past = replace(past, agent=with_tools(past.agent, tools))
     waived = waiver(past.agent, wish.without_secrets, who())
     check_channel(past.agent, wish)

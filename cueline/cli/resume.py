@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from cueline.cli import opened
-from cueline.cli.changed_tools import AcceptOption, accepted_tools
+from cueline.cli.changed_tools import ACCEPT, AcceptOption
 from cueline.cli.failure import Exit
 from cueline.cli.option import (
     DEFAULT_LOG,
@@ -79,6 +79,7 @@ async def _resume(wish: "Wish", *, accept_changed_tools: bool) -> Exit:
     from cueline.deciders.session.wait import rests
     from cueline.events.inbox import ResumeAsked
     from cueline.events.stream import shown
+    from cueline.preflight import check_resumed
     from cueline.secret import waiver
 
     async with addressed(wish.log, wish.id) as to:
@@ -89,7 +90,13 @@ async def _resume(wish: "Wish", *, accept_changed_tools: bool) -> Exit:
         if not to.stopping:  # nothing starts in one that ends, and nobody is asked
             known = waived_secrets(to.state, [*to.unread, said])
             way = resuming(wish.log, shown(to.stream), inline=wish.inline)
-            tools = accepted_tools(to.agent, wish.log, known, way, accept=accept_changed_tools)
+            tools = check_resumed(
+                to.agent,
+                wish.log,
+                waived=known,
+                accept_changed_tools=accept_changed_tools,
+                accept_with=f"{way} {ACCEPT}",
+            )
             if to.attached:  # any other was started where people answer from elsewhere (D36)
                 check_channel(to.agent, wish)
         # A question that is not over is answered, not gone on after.

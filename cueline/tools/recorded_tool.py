@@ -28,11 +28,11 @@ def load_recorded(spec: ToolSpec) -> Tool:
     return found
 
 
-def check_unchanged(name: str, tools: Iterable[ToolSpec]) -> None:
+def check_unchanged(name: str, tools: Iterable[ToolSpec], accept_with: str) -> None:
     """Do nothing if *tools* of the agent *name* are as they were recorded.
 
     Raises:
-        ToolChangedError: some are not; the message says in what.
+        ToolChangedError: some are not; the message says in what, and what *accept_with* is for.
         ToolImportError: one is not there.
     """
     changed = []
@@ -42,7 +42,8 @@ def check_unchanged(name: str, tools: Iterable[ToolSpec]) -> None:
         except ToolChangedError as error:
             changed.append(f"{spec.name} ({error.reason})")
     if changed:
-        raise ToolChangedError(name, f"its tools have changed: {', '.join(changed)}")
+        choice = f"put them back, or go on with them as they are now:\n  {accept_with}"
+        raise ToolChangedError(name, f"its tools have changed: {', '.join(changed)}; {choice}")
 
 
 def changed_since(tools: Iterable[ToolSpec]) -> tuple[ToolSpec, ...]:

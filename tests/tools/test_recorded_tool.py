@@ -67,11 +67,12 @@ def test_all_tools_that_changed_are_named_at_once():
     other = DOUBLE.model_copy(update={"version": "0"})
 
     with pytest.raises(ToolChangedError) as refused:
-        check_unchanged("clerk", [other, DOUBLE, recorded(number={"type": "string"})])
+        check_unchanged("clerk", [other, DOUBLE, recorded(number={"type": "string"})], "so")
 
     assert (
         "clerk: its tools have changed: double (version is '1', and was '0'), "
-        "double (parameter 'number' was changed)" == str(refused.value)
+        "double (parameter 'number' was changed); put them back, or go on with them as they are "
+        "now:\n  so" == str(refused.value)
     )
 
 
