@@ -2,6 +2,8 @@
 
 import pytest
 
+import cueline
+from cueline.errors import ToolChangedError
 from cueline.testing.wait import PATIENCE_SECONDS
 
 TOOL = '''
@@ -79,3 +81,15 @@ def test_a_fork_takes_the_tools_as_they_are_now_where_that_is_accepted(deployed)
     assert "cueline fork one --at 1 --accept-changed-tools" in refused
     forked.communicate(timeout=PATIENCE_SECONDS)
     assert "ModelReplied" in deployed.types("two")
+
+
+async def test_a_program_is_told_how_to_accept_it_and_goes_on(deployed):
+    async with cueline.open_runtime(deployed.log, on="inline") as runtime:
+        with pytest.raises(ToolChangedError, match=r"resume\('one', accept_changed_tools=True\)"):
+            await runtime.resume("one")
+        before = deployed.types("one")
+        session = await runtime.resume("one", accept_changed_tools=True)
+        await session.result()
+
+    assert "ToolSkipped" not in before
+    assert "ToolSkipped" in deployed.types("one")
