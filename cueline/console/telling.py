@@ -239,7 +239,8 @@ class Telling:
         if isinstance(fact, PeopleTold):
             if fact.problem:
                 why = one_line(fact.problem, WIDTH)
-                yield Line("bad", f"nobody was told of {fact.approval or fact.effect}: {why}")
+                told = f"hook {fact.hook + 1} told nobody of {fact.approval or fact.effect}"
+                yield Line("bad", f"{told}: {why}")
             return
         if isinstance(fact, ApprovalResolved):
             tone: Tone = "good" if fact.verdict == "granted" else "bad"

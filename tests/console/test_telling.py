@@ -314,5 +314,5 @@ def test_what_a_model_takes_for_the_name_of_a_tool_is_told_on_one_line(telling):
 def test_a_hook_that_reached_nobody_is_told(telling):
     hook = PeopleTold(effect="1.0", approval="one.1.0.1", hook=0, problem="it ended with 3", at=NOW)
 
-    assert ["nobody was told of one.1.0.1: it ended with 3"] == told(telling, hook)
+    assert ["hook 1 told nobody of one.1.0.1: it ended with 3"] == told(telling, hook)
     assert [] == told(telling, hook.model_copy(update={"problem": ""}))
