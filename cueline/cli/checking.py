@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from cueline.actors.followed import Past
 from cueline.deciders.session import SESSION, command_of, decide, session_of
+from cueline.errors import CorruptEventError
+from cueline.events.codec import EMPTIED
 from cueline.events.session import SessionEvent
 from cueline.events.store import RecordedEvent
 
@@ -24,14 +26,17 @@ def first_difference(stream: str, past: Past, *, whole: bool) -> tuple[int, Diff
     """Return how many steps were decided again, and the first difference.
 
     What a fork inherited is its parent's to check. Without the *whole* past
-    the last step may be cut, and is left out; so is one with an emptied event.
+    the last step may be cut, and is left out.
+
+    Raises:
+        CorruptEventError: something of it was emptied, so that no state after it is known.
     """
     state = session_of(stream)
     checked = 0
     steps = list(steps_of(past))
     for number, step in enumerate(steps, start=1):
-        facts = [fact for _, fact in step if fact is not None]
-        complete = len(facts) == len(step) and (whole or number < len(steps))
+        facts = [_kept(recorded, fact) for recorded, fact in step]
+        complete = whole or number < len(steps)
         if complete and step[0][0].stream == stream:
             found = _compare(step, list(decide(command_of(facts[0]), state)))
             if found is not None:
@@ -53,6 +58,12 @@ def steps_of(past: Past) -> Iterator[Step]:
         step.append((recorded, fact))
     if step:
         yield step
+
+
+def _kept(recorded: RecordedEvent, fact: SessionEvent | None) -> SessionEvent:
+    if fact is None:
+        raise CorruptEventError(recorded.stream, recorded.version, recorded.position, EMPTIED)
+    return fact
 
 
 def _compare(step: Step, decided: list[SessionEvent]) -> Difference | None:

@@ -58,7 +58,7 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
 }
 """Every fact this cueline knows, by its type."""
 
-EMPTIED: Final = "it was emptied, so that its session can be looked at, and not gone on with"
+EMPTIED: Final = "it was emptied: its session can be looked at, but not gone on with"
 """Of a fact that the rules need: without it they could start again what was started."""
 
 _WHOLE = "whole"

@@ -46,6 +46,16 @@ def test_a_session_that_lost_its_beginning_is_shown_as_one_that_cannot_go_on(ask
     assert "resume" not in shown
 
 
+def test_a_check_of_decisions_ends_at_what_was_emptied_and_says_so(asking):
+    empty(asking, "ModelReplied")
+
+    done = asking("replay", "one", "--check")
+
+    assert 1 == done.exit_code
+    assert "it was emptied: its session can be looked at" in done.stderr
+    assert "differs" not in done.stdout
+
+
 @pytest.mark.parametrize("type_", ["SessionStarted", "ModelReplied"])
 @pytest.mark.parametrize("command", CHANGING, ids=" ".join)
 def test_what_lost_a_fact_is_not_gone_on_with(asking, type_, command):
@@ -56,7 +66,7 @@ def test_what_lost_a_fact_is_not_gone_on_with(asking, type_, command):
     done = asking(*command)
 
     assert done.exit_code == 1
-    assert "it was emptied, so that its session can be looked at, and not" in done.stderr
+    assert "it was emptied: its session can be looked at, but not gone on with" in done.stderr
     assert before == asking.types("one")
 
 
