@@ -2,7 +2,7 @@
 
 import pytest
 
-from cueline.providers.anthropic.fault import fault_of, kind_of, retry_after
+from cueline.providers.anthropic.fault import code_of, fault_of, kind_of, retry_after
 
 
 def test_a_status_goes_before_a_type():
@@ -40,3 +40,20 @@ WAITS = {
 @pytest.mark.parametrize(("headers", "wait"), WAITS.values(), ids=WAITS)
 def test_the_wait_is_what_the_headers_ask_for(headers, wait):
     assert wait == retry_after(headers)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (
+            {"error": {"type": "invalid_request_error", "code": "context_length_exceeded"}},
+            "context_length_exceeded",
+        ),
+        ({"error": {"type": "rate_limit_error", "code": "a code of its own"}}, None),
+        ({"error": {"code": 400}}, None),
+        ({"error": "no"}, None),
+        ("<html>", None),
+    ],
+)
+def test_a_gateways_code_counts_where_it_says_more_than_its_type(body, code):
+    assert code == code_of(body)

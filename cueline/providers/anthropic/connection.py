@@ -24,7 +24,7 @@ from cueline.actors.model import ModelReply
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.events.clean import CUT, Redactor
 from cueline.providers.anthropic.conversation import Json
-from cueline.providers.anthropic.fault import Fault, fault_of, with_usage
+from cueline.providers.anthropic.fault import Fault, code_of, fault_of, with_usage
 from cueline.providers.anthropic.model import Account
 from cueline.providers.anthropic.reply import StreamedReply
 from cueline.providers.anthropic.request import Patience
@@ -194,7 +194,8 @@ def translation(error: Exception, model: str, patience: Patience) -> Fault:
         case APIStatusError():
             about = f"model {model}: " if error.status_code == NOT_FOUND else ""
             message = f"{about}{error.api_message or 'no message'}"
-            return fault_of(error.status_code, error.type, message, error.response.headers)
+            type_ = code_of(error.body) or error.type
+            return fault_of(error.status_code, type_, message, error.response.headers)
         case APITimeoutError() | httpx2.TimeoutException():
             return ProviderUnavailableError(
                 "timeout", f"silence ({type(cause).__name__})", used=used

@@ -56,6 +56,13 @@ def fault_of(status: int, error_type: object, message: str, headers: Mapping[str
     return ProviderRefusedError(kind, told)
 
 
+def code_of(body: object) -> str | None:
+    """Return the code of a gateway's error, where it says more than its type."""
+    error = body.get("error") if isinstance(body, Mapping) else None
+    code = error.get("code") if isinstance(error, Mapping) else None
+    return code if isinstance(code, str) and code in BY_TYPE else None
+
+
 def with_usage(fault: Fault, used: dict[str, int]) -> Fault:
     """Return *fault* with what the attempt used all the same."""
     if isinstance(fault, ProviderRefusedError):
