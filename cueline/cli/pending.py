@@ -118,6 +118,7 @@ def _print(waiting: list["Approval"], log: Path) -> None:
     from cueline.cli.running import command
     from cueline.console.table import print_table
     from cueline.events.stream import shown
+    from cueline.tools.log_reach import REACHES_LOG
 
     now = datetime.now(UTC)
     rows, cut = [], False
@@ -145,3 +146,5 @@ def _print(waiting: list["Approval"], log: Path) -> None:
             typer.echo(f"{each.id}: {one_line(each.rationale, 400)}")
             for line in answer_lines(log, each.id):
                 typer.echo(line)
+        elif each.preview.startswith(REACHES_LOG):
+            typer.echo(f"{each.id}: {one_line(each.preview.splitlines()[0], 400)}")

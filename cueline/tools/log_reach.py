@@ -9,6 +9,9 @@ from cueline.events.agent import Workspace
 LOG_FOLDER = ".cueline"
 """No file tool touches what is in a folder of this name, wherever it is."""
 
+REACHES_LOG = "This call can read, change or delete the log"
+"""What the preview of a call begins with that can reach the log."""
+
 
 def names_log_folder(names: Iterable[str]) -> bool:
     """Tell whether a path of these components leads into a log's folder."""

@@ -12,7 +12,7 @@ from cueline.actors.presence import machine_name
 from cueline.errors import CuelineError
 from cueline.events.agent import ToolSpec, Workspace
 from cueline.tools.folder import kind_of, open_file, parent_of
-from cueline.tools.log_reach import log_within
+from cueline.tools.log_reach import REACHES_LOG, log_within
 
 LARGEST = 1_000_000
 PAIRS = 5000**2
@@ -34,7 +34,7 @@ def preview(
     warning = ""
     confined = not tool.needs_workspace or tool.target.startswith(_FILE_TOOLS)
     if not confined and log_within(workspace, log):
-        warning = f"This call can read, change or delete the log {log}: it is in the workspace."
+        warning = f"{REACHES_LOG} {log}: it is in the workspace."
     return "\n".join(filter(None, (warning, _change(tool, arguments, workspace))))
 
 

@@ -163,6 +163,21 @@ def test_a_log_that_file_tools_can_reach_is_refused(shell, log, tmp_path_factory
     assert not (shell.folder / log).exists()
 
 
+COMMANDS = """
+[[reply]]
+calls = [{ name = "run_command", arguments = { command = "ls" } }]
+"""
+
+
+def test_pending_says_of_a_call_that_it_can_reach_the_log(shell):
+    agent = shell.agent(COMMANDS, tools=("run_command",), more=shell.reachable)
+    shell("run", "Hi", "--agent", agent, "--inline", "--workspace", ".", "--id", "one")
+
+    told = shell("pending").stdout
+
+    assert "one.1.0.1: This call can read, change or delete the log" in told
+
+
 def test_labels_are_listed(shell):
     words = ["--label", "team=search", "--label", "day=mon"]
     shell("run", "Hi", "--agent", shell.agent(shell.hello), "--inline", *words)
