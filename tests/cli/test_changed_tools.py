@@ -14,7 +14,7 @@ from cueline import tool
 
 @tool(sensitive=True)
 def tell({parameter}: str) -> str:
-    """Tell somebody."""
+    """Tell someletter."""
     return {parameter}
 '''
 SCRIPT = """
@@ -24,7 +24,7 @@ calls = [{ name = "tell", arguments = { text = "Hello" } }]
 
 [[reply]]
 turn = 2
-calls = [{ name = "tell", arguments = { body = "Hello" } }]
+calls = [{ name = "tell", arguments = { letter = "Hello" } }]
 
 [[reply]]
 turn = 3
@@ -39,7 +39,8 @@ def deployed(shell):
     agent = shell.agent(SCRIPT, tools=("tool.py:tell",), more=shell.reachable)
     asked = shell.start("run", "Go", "--agent", agent, "--inline", "--id", "one")
     assert 3 == asked.wait(PATIENCE_SECONDS)
-    (shell.folder / "tool.py").write_text(TOOL.format(parameter="body"))
+    # Of another length: Python takes a file of the same second and size for the same.
+    (shell.folder / "tool.py").write_text(TOOL.format(parameter="letter"))
     return shell
 
 
@@ -55,12 +56,12 @@ def test_a_resume_names_what_changed_and_how_to_accept_it(deployed):
     code, said = resumed(deployed)
 
     assert 2 == code
-    assert "tell (parameter 'text' was removed; parameter 'body' was added)" in said
+    assert "tell (parameter 'text' was removed; parameter 'letter' was added)" in said
     assert "cueline resume one --inline --accept-changed-tools" in said
     assert before == deployed.types("one")
 
 
-def test_what_somebody_accepts_is_a_fact_and_is_not_asked_again(deployed):
+def test_what_someletter_accepts_is_a_fact_and_is_not_asked_again(deployed):
     first, told = resumed(deployed, "--accept-changed-tools")
 
     second, said = resumed(deployed)
@@ -69,7 +70,7 @@ def test_what_somebody_accepts_is_a_fact_and_is_not_asked_again(deployed):
     assert "changed tools accepted: tell" in told
     assert "parameter" not in said
     (pending,) = deployed.json("pending")
-    assert ("one.2.0.1", {"body": "Hello"}) == (pending["id"], pending["arguments"])
+    assert ("one.2.0.1", {"letter": "Hello"}) == (pending["id"], pending["arguments"])
 
 
 def test_a_fork_takes_the_tools_as_they_are_now_where_that_is_accepted(deployed):
