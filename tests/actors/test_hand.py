@@ -29,7 +29,7 @@ async def bringing_nothing(_):
     return []
 
 
-async def for_ever(_):
+async def follow(_):
     await asyncio.get_running_loop().create_future()
 
 
@@ -61,7 +61,7 @@ async def test_a_question_is_on_its_way_until_its_facts_are_taken(hand):
 
 
 async def test_a_call_is_in_hand_however_it_got_there(hand):
-    hand.take_up(RUN, for_ever)
+    hand.take_up(RUN, follow)
 
     assert hand.has(RecoverTool("1.0", 1, "key", "runner-1"))
     assert not hand.has(CALL)

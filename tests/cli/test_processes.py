@@ -1,62 +1,16 @@
-"""Real processes: interrupted, killed, resumed, and told things from another shell."""
+"""Real processes: interrupted, killed and resumed."""
 
-import json
 import os
 import re
 import shlex
 import signal
-from contextlib import suppress
-from pathlib import Path
 
 from cueline.actors.presence import presence_of
 from cueline.testing.wait import PATIENCE_SECONDS, wait_until
 from cueline.wiring import open_log
 from tests.cli.conftest import CUELINE
+from tests.cli.processes import busy, inbox_types, let_go, running
 from tests.damage import change
-
-BUSY = """
-[[reply]]
-text = "First."
-calls = [{ name = "busy", arguments = {} }]
-
-[[reply]]
-text = "Here I am."
-"""
-TOOL = '''
-from threading import Event
-
-from cueline import ToolContext, tool
-
-
-@tool(idempotent=True, needs_workspace=True)
-def busy(context: ToolContext) -> str:
-    """Do something until it is let go."""
-    while not (context.workspace / "go").exists():
-        Event().wait(0.01)
-    return "done"
-'''
-
-
-def running(shell, session="one", *, script=None, more=(), tools=("list_files",)):
-    """Start a run whose second turn takes two minutes at its first attempt."""
-    agent = shell.agent(script or shell.slow, tools=tools)
-    process = shell.start("run", "Go", "--agent", agent, "--inline", "--id", session, *more)
-    shell.wait_for(session, "ModelStarted", times=2)
-    return process
-
-
-def busy(shell, script=BUSY):
-    """Start a run that is in a tool call until it is let go."""
-    (shell.folder / "tool.py").write_text(TOOL)
-    agent = shell.agent(script, tools=("tool.py:busy",))
-    process = shell.start("run", "Go", "--agent", agent, "--inline", "--id", "one")
-    shell.wait_for("one", "ToolStarted")
-    return process
-
-
-def let_go(shell):
-    (shell.folder / "work" / "go").touch()
-
 
 THREE_CALLS = """
 [[reply]]
@@ -186,11 +140,6 @@ def test_a_second_ctrl_c_leaves_at_once_and_loses_nothing(shell, monkeypatch):
     assert 0 == shell("audit", "verify").exit_code
 
 
-def inbox_types(shell):
-    events = [json.loads(line) for line in shell("audit", "--json").stdout.splitlines()]
-    return [event["type"] for event in events if event["stream"].startswith("inbox-")]
-
-
 def test_the_status_says_who_drives_what(shell):
     process = running(shell)
 
@@ -282,90 +231,3 @@ def test_a_crashed_session_is_left_alone_by_another_run(shell):
     shell("run", "Hi", "--agent", shell.agent(shell.hello), "--inline")
 
     assert before == shell.types("one")
-
-
-def test_a_live_session_is_paused_from_another_shell(shell):
-    process = busy(shell)
-
-    told = shell("pause", "one")
-    wait_until(lambda: "MessageReceived" in shell.types("one"))
-    pausing = shell("pause", "one")
-    let_go(shell)
-    process.communicate(timeout=PATIENCE_SECONDS)
-    paused = shell("pause", "one")
-
-    assert "one: asked to pause\n" == told.stdout
-    assert "one: it was asked to pause before; what is in flight finishes first\n" == pausing.stdout
-    assert "one: it is paused already: asked" in paused.stdout
-    assert process.returncode == 3
-
-
-def test_a_pause_is_taken_back_from_another_shell(shell):
-    """000-034: nothing is taken over; whoever drives it is told to go on."""
-    process = busy(shell)
-    shell("pause", "one")
-
-    resuming = shell.start("resume", "one", "--inline")
-    wait_until(lambda: "ResumeAsked" in inbox_types(shell))
-    let_go(shell)
-    resuming.communicate(timeout=PATIENCE_SECONDS)
-    process.communicate(timeout=PATIENCE_SECONDS)
-
-    assert (0, 0) == (process.returncode, resuming.returncode)
-    assert "SessionTakenOver" not in shell.types("one")
-
-
-def test_a_live_session_is_stopped_from_another_shell(shell):
-    process = running(shell)
-
-    told = shell("stop", "one", "--reason", "enough")
-    said, _ = process.communicate(timeout=PATIENCE_SECONDS)
-
-    assert "one: asked to stop\n" == told.stdout
-    assert process.returncode == 1
-    assert "stopped by user: enough" in said
-
-
-def test_a_message_from_another_shell_reaches_a_live_session(shell):
-    process = busy(shell, BUSY + '\n[[reply]]\ntext = "Understood."\n')
-
-    told = shell("send", "one", "--followup", "One thing more")
-    let_go(shell)
-    said, _ = process.communicate(timeout=PATIENCE_SECONDS)
-
-    assert "one: sent as a followup\n" == told.stdout
-    assert process.returncode == 0
-    assert said.index("you (followup): One thing more") < said.index("Understood.")
-
-
-def test_a_session_is_watched_from_another_shell(shell):
-    shell("run", "Hi", "--agent", shell.agent(shell.hello), "--detach", "--id", "one")
-    watcher = shell.start("tail", "-f", "one")
-
-    shell("resume", "one", "--inline")
-    seen, _ = watcher.communicate(timeout=PATIENCE_SECONDS)
-
-    assert watcher.returncode == 0
-    assert "SessionStarted" in seen
-    assert "SessionCompleted" in seen
-
-
-def test_to_stop_looking_is_no_failure_of_anybody(shell):
-    shell("run", "Hi", "--agent", shell.agent(shell.hello), "--detach", "--id", "one")
-    watcher = shell.start("tail", "-f", "one")
-    wait_until(lambda: waits_for_events(watcher.pid))
-
-    watcher.send_signal(signal.SIGINT)
-    seen, _ = watcher.communicate(timeout=PATIENCE_SECONDS)
-
-    assert watcher.returncode == 130
-    assert "Traceback" not in seen
-
-
-def waits_for_events(pid):
-    """Whether the process has the log open, and so its loop runs."""
-    opened = []
-    for link in Path(f"/proc/{pid}/fd").iterdir():
-        with suppress(FileNotFoundError):  # it was closed just now
-            opened.append(str(link.readlink()))
-    return any(path.endswith("log.db") for path in opened)

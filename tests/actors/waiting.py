@@ -1,0 +1,78 @@
+"""Somebody who waits for a session: what the tests of waiters share."""
+
+import asyncio
+
+import pytest
+
+from cueline.actors.followed import Followed
+from cueline.actors.lookout import Lookout
+from cueline.actors.waiter import Waiter
+from cueline.events.codec import Codec
+from tests.actors.scene import SESSION
+
+
+class Home:
+    """What a runtime knows, as a test says."""
+
+    def __init__(self, name=None, *, drives=False, trouble=None, host=None):
+        self._host = host
+        self._name = name
+        self._drives = drives
+        self._trouble = trouble
+
+    def trouble(self, _):
+        return self._trouble
+
+    def takes_up(self, _):
+        return self._drives
+
+    def settled(self, stream):
+        return self._host.settled(stream) if self._host and self._host.drives(stream) else None
+
+    def has(self, incarnation):
+        return self._name is not None and incarnation == self._name
+
+
+class Waiting:
+    """Somebody who waits for the session of a scene."""
+
+    def __init__(
+        self, scene, home=None, stream=SESSION, journal=None, *, lookout=None, way="until_it_rests"
+    ):
+        self.told = []
+        self._way = way
+        outside = scene.outside
+        journal = journal or outside.journal
+        followed, lookout = Followed(stream, journal), lookout or Lookout(journal.store)
+        waiter = Waiter(followed, lookout, outside.board, scene.clock, home or Home())
+        self.task = asyncio.create_task(self._wait(waiter))
+
+    async def _wait(self, waiter):
+        async for version, fact, state in getattr(waiter, self._way)():
+            assert version == len(self.told) + 1
+            self.told.append(fact.type)
+            self.state = state
+
+    async def end(self):
+        return await asyncio.wait_for(self.task, 0)
+
+
+class WaitingForAnswer(Waiting):
+    """Somebody who waits for what it says last, as `Session.result` does."""
+
+    async def _wait(self, waiter):
+        self.word = await waiter.wait_for_answer()
+
+
+both = pytest.mark.parametrize("kind", [Waiting, WaitingForAnswer])
+
+
+class CountingCodec(Codec):
+    """Counts what it decodes."""
+
+    decoded = 0
+
+    def decode(self, *args):
+        fact = super().decode(*args)
+        self.decoded += 1
+        return fact
