@@ -316,7 +316,7 @@ class Session:
             SessionOwnedError: it was taken over from here in the middle of a call,
                 which the other waits for: leave the runtime, and the call ends with it.
         """
-        async with aclosing(self._waiter().for_ever()) as happening:
+        async with aclosing(self._waiter().follow()) as happening:
             async for told in happening:
                 yield told
 
@@ -330,7 +330,7 @@ class Session:
                 which the other waits for: leave the runtime, and the call ends with it.
             CuelineError: it cannot be driven here; the message says why.
         """
-        if (last := await self._waiter().last_word()) is not None:
+        if (last := await self._waiter().wait_for_answer()) is not None:
             status = Status.COMPLETED if isinstance(last, SessionCompleted) else Status.IDLE
             return Result(status, last.result, last.partial)
         text, lacks, state = "", False, session_of(self.stream)

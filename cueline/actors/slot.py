@@ -94,10 +94,10 @@ class SlotTable:
             self._open.clear()
         elif self._open:
             self.leave(holder)
-            holder.session.ring()
+            holder.seeker.ring()
 
 
-class Session(Protocol):
+class SlotSeeker(Protocol):
     """A session that may need slots."""
 
     def ring(self) -> None:
@@ -108,13 +108,13 @@ class Session(Protocol):
 class SlotHolder:
     """The slots of one session; there is one for each that lives, so it holds little."""
 
-    __slots__ = ("_held", "_table", "session")
+    __slots__ = ("_held", "_table", "seeker")
 
-    def __init__(self, table: SlotTable, session: Session) -> None:
+    def __init__(self, table: SlotTable, seeker: SlotSeeker) -> None:
         self._table = table
         self._held: dict[str, Place] | None = None
         """By the effect of the call; None while there is none."""
-        self.session = session
+        self.seeker = seeker
 
     def full(self, tool: ToolSpec) -> Collection[str]:
         """See `SlotTable.full`."""

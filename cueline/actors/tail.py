@@ -39,7 +39,7 @@ async def last_fact(journal: Journal, stream: str) -> LastFact:
     return last
 
 
-def goes_on(last: LastFact) -> bool:
+def may_go_on(last: LastFact) -> bool:
     """Whether a session whose *last* fact this is goes on by itself, as far as that tells."""
     match last:
         case None:

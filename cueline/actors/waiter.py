@@ -10,7 +10,7 @@ from cueline.actors.followed import Followed
 from cueline.actors.inbox import check_asked_for
 from cueline.actors.lookout import Lookout
 from cueline.actors.owner import LOOK_SECONDS, Vigil, sleeps, taker_of
-from cueline.actors.tail import BUSY, LastFact, goes_on, has_read_all, last_fact
+from cueline.actors.tail import BUSY, LastFact, has_read_all, last_fact, may_go_on
 from cueline.clock import Clock
 from cueline.deciders.session import SessionState, rests
 from cueline.errors import (
@@ -106,7 +106,7 @@ class Waiter:
                 async for told in told_by(followed, heard):
                     yield told
 
-    async def for_ever(self) -> AsyncGenerator[Told]:
+    async def follow(self) -> AsyncGenerator[Told]:
         """Read what has happened and what comes, whoever drives it.
 
         Raises:
@@ -122,7 +122,7 @@ class Waiter:
                 async for told in told_by(followed, heard):
                     yield told
 
-    async def last_word(self) -> SessionCompleted | SessionIdle | None:
+    async def wait_for_answer(self) -> SessionCompleted | SessionIdle | None:
         """Wait until the session may rest, and return what it said last, if it rests after that.
 
         None where its past has to be read to tell how it stands: see `until_it_rests`, which
@@ -131,22 +131,22 @@ class Waiter:
         """
         journal, stream = self._journal, self._followed.stream
         await check_asked_for(self._store, stream)
-        last = await self._leave_it_to_our_host()
+        last = await self._wait_for_own_host()
         async with aclosing(self._lookout.grows(stream, but=BUSY)) as growing:
-            while goes_on(last) and not await self._check_others():
+            while may_go_on(last) and not await self._check_others():
                 await self._look_until(asyncio.ensure_future(anext(growing)), self._check_others)
                 last = await last_fact(journal, stream)
         if isinstance(last, SessionIdle) and not await has_read_all(journal, stream):
             return None
         return last if isinstance(last, SessionCompleted | SessionIdle) else None
 
-    async def _leave_it_to_our_host(self) -> LastFact:
+    async def _wait_for_own_host(self) -> LastFact:
         """Wait as long as a host in this process drives the session, and nobody took it over.
 
         Returns the last fact.
         """
         stream = self._followed.stream
-        while goes_on(last := await last_fact(self._journal, stream)):
+        while may_go_on(last := await last_fact(self._journal, stream)):
             owner = (await self._store.head(stream)).owner
             if owner is not None and not self._home.has(owner):
                 break

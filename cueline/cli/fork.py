@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cueline.cli import opened
-from cueline.cli.changed_tools import ACCEPT, AcceptOption
 from cueline.cli.failure import Exit
 from cueline.cli.option import (
+    ACCEPT,
     DEFAULT_LOG,
+    AcceptOption,
     AddressOption,
     DetachOption,
     InlineOption,

@@ -69,6 +69,13 @@ WithoutSecretOption = Annotated[
         help="Go on though this secret is not set here, and may be recorded; repeatable.",
     ),
 ]
+ACCEPT = "--accept-changed-tools"
+AcceptOption = Annotated[
+    bool,
+    typer.Option(
+        ACCEPT, help="Go on with its tools as they are now, where they have changed since."
+    ),
+]
 DetachOption = Annotated[
     bool,
     typer.Option("--detach", help="Return the id at once; a running `cueline up` takes it."),

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 import typer
 
 from cueline.cli import opened
-from cueline.cli.changed_tools import ACCEPT, AcceptOption
 from cueline.cli.failure import Exit
 from cueline.cli.option import (
+    ACCEPT,
     DEFAULT_LOG,
+    AcceptOption,
     AddressOption,
     DetachOption,
     InlineOption,
