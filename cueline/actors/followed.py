@@ -5,7 +5,7 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from cueline.actors.tail import inbox_seen, last_of
+from cueline.actors.stream_end import inbox_seen, last_of
 from cueline.deciders.session import SESSION, session_of
 from cueline.errors import CorruptEventError
 from cueline.events.codec import EMPTIED, Emptied

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from cueline.actors.tail import has_read_all, last_fact
+from cueline.actors.stream_end import has_read_all, last_fact
 from cueline.errors import CuelineError
 from cueline.events.journal import Journal
 from cueline.events.session import (

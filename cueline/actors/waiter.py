@@ -10,7 +10,7 @@ from cueline.actors.followed import Followed
 from cueline.actors.inbox import check_asked_for
 from cueline.actors.lookout import Lookout
 from cueline.actors.owner import LOOK_SECONDS, Vigil, sleeps, taker_of
-from cueline.actors.tail import BUSY, LastFact, has_read_all, last_fact, may_go_on
+from cueline.actors.stream_end import BUSY, LastFact, has_read_all, last_fact, may_go_on
 from cueline.clock import Clock
 from cueline.deciders.session import SessionState, rests
 from cueline.errors import (

@@ -5,7 +5,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from cueline.actors.followed import Followed, Past
-from cueline.actors.tail import last_of
+from cueline.actors.stream_end import last_of
 from cueline.cli import opened
 from cueline.console.tally import Tally
 from cueline.errors import CorruptEventError, CuelineError, UnknownEventTypeError
