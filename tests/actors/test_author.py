@@ -7,8 +7,8 @@ from cueline.deciders.approval import AUTO_APPROVER, AUTO_IN_TIME
 from cueline.events.inbox import DecisionGiven
 from cueline.events.session import ApprovalResolved, MessageReceived, ToolReconciled
 from cueline.testing.fakes import asks_for, says
-from cueline.testing.session_example import NOW
 from tests.actors.scene import SESSION, Scene
+from tests.session_example import NOW
 
 
 async def test_every_fact_of_a_session_names_who_is_behind_it():

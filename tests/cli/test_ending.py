@@ -9,7 +9,8 @@ from cueline.cli.option import DEFAULT_LOG
 from cueline.console.text import date_time
 from cueline.events.session import SessionWaiting
 from cueline.testing.given import given
-from cueline.testing.session_example import (
+from tests.deciders.session_budget_example import asked
+from tests.session_example import (
     asking,
     failing,
     later,
@@ -17,7 +18,6 @@ from cueline.testing.session_example import (
     started,
     up_to_reply,
 )
-from tests.deciders.session_budget_example import asked
 
 
 def told(log=DEFAULT_LOG, **waits):

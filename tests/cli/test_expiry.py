@@ -11,8 +11,8 @@ from cueline.cli.pending import time_left
 from cueline.console.text import date_time
 from cueline.events.store import to_us
 from cueline.projections.approval import Approval
-from cueline.testing.session_example import later
 from cueline.testing.wait import wait_until
+from tests.session_example import later
 
 now = partial(datetime.now, UTC)
 

@@ -8,8 +8,8 @@ from cueline.deciders.prompt import FORKED_AWAY
 from cueline.events.journal import FactWrite
 from cueline.events.session import ToolInDoubt, ToolReconciled
 from cueline.events.store import ANY
-from cueline.testing.session_example import NOW, broken, returned, running, saying, started
 from tests.scripted import memory_log
+from tests.session_example import NOW, broken, returned, running, saying, started
 
 IN_DOUBT = ToolInDoubt(effect="1.0", attempt=1, evidence="exit 137")
 UNKNOWN = ToolReconciled(effect="1.0", outcome="unknown", by="tool")

@@ -6,7 +6,7 @@ from cueline.actors.presence import machine_name
 from cueline.cli.fork import copied
 from cueline.errors import LogUnavailableError, UnknownOutcomeError
 from cueline.events.agent import Workspace
-from cueline.testing.session_example import AGENT
+from tests.session_example import AGENT
 
 LOG = ("log", "log-wal", "log-shm", "log-views.db", "log.presence", "log-up.json")
 FILES = ("login.py", "data/log", "data/log-views.db", "list.txt")

@@ -16,8 +16,8 @@ from cueline.events.inbox import StartAsked
 from cueline.events.journal import Journal
 from cueline.stores import MemoryPresence, MemoryStore
 from cueline.testing.clock import FakeClock
-from cueline.testing.session_example import AGENT, NOW
 from cueline.wiring import open_log
+from tests.session_example import AGENT, NOW
 
 ONE = "session-default/one"
 LEFT = "one: nobody drives it now ({}); go on with\n  cueline resume one{} --log of.db\n"

@@ -24,7 +24,9 @@ from cueline.events.session import ApprovalRequested, MessageRefused
 from cueline.inline import inline
 from cueline.testing.clock import FakeClock
 from cueline.testing.given import given
-from cueline.testing.session_example import (
+from cueline.up_record import UpRecord
+from cueline.wiring import open_log
+from tests.session_example import (
     AGENT,
     NOW,
     asking,
@@ -33,8 +35,6 @@ from cueline.testing.session_example import (
     started,
     up_to_reply,
 )
-from cueline.up_record import UpRecord
-from cueline.wiring import open_log
 
 ONE = "session-default/one"
 

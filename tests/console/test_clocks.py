@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from cueline.console.clocks import Clocks
 from cueline.events.session import SessionContinued, SessionIdle, SessionStopped, SessionWaiting
-from cueline.testing.session_example import broken, failing, returned, saying, started
+from tests.session_example import broken, failing, returned, saying, started
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 

@@ -13,8 +13,8 @@ from cueline.events.session import (
     SessionStarted,
     SessionTakenOver,
 )
-from cueline.testing.session_example import broken, failing, forked
 from tests.console.told import NOW, REPLIED, told
+from tests.session_example import broken, failing, forked
 
 
 def test_the_summary_counts_what_was_used_and_recovered(telling):

@@ -35,8 +35,8 @@ from cueline.events.session import (
     ToolSkipped,
     ToolStarted,
 )
-from cueline.testing.session_example import forked
 from tests.console.told import NOW, REPLIED, told
+from tests.session_example import forked
 
 
 def test_a_turn_is_told_with_its_cost(telling):

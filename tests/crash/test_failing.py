@@ -18,9 +18,9 @@ from cueline.testing.fakes import (
     says,
     tool_spec,
 )
-from cueline.testing.session_promises import check_attempts
 from tests.crash import story
 from tests.crash.undisturbed import Undisturbed
+from tests.deciders.session_promises import check_attempts
 
 TOOLS = (
     tool_spec("read", "read_only"),

@@ -2,7 +2,7 @@
 
 from cueline.deciders.policy import judge
 from cueline.events.agent import Policy, Rule, Workspace
-from cueline.testing.session_example import tool
+from tests.session_example import tool
 
 PLACE = Workspace(machine="m", path="/srv/work")
 WRITE = tool("write", "idempotent").model_copy(update={"paths": ("path",)})

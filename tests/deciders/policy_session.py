@@ -5,7 +5,7 @@ from cueline.events.session import (
     ApprovalResolved,
 )
 from cueline.testing.given import given
-from cueline.testing.session_example import (
+from tests.session_example import (
     AGENT,
     question,
     up_to_reply,

@@ -1,7 +1,7 @@
 """Sessions that have worked for a while, or for some turns."""
 
 from cueline.testing.given import given
-from cueline.testing.session_example import (
+from tests.session_example import (
     agent,
     asking,
     returned,

@@ -21,9 +21,9 @@ from cueline.events.session import (
     OutcomeCameLate,
     SessionContinued,
 )
-from cueline.testing.session_example import NOW, agent, returned, saying, started
-from cueline.testing.toy_course import check_stall
-from cueline.testing.toy_shell import ToyShell
+from tests.deciders.simulated_shell import SimulatedShell
+from tests.deciders.simulation import check_stall
+from tests.session_example import NOW, agent, returned, saying, started
 
 REPLIES = [
     (),
@@ -254,7 +254,7 @@ def possible(shell):
 
 
 def simulate(start, script):
-    shell = ToyShell()
+    shell = SimulatedShell()
     shell.take(start)
     for number in script:
         # Small numbers are drawn most often; scrambled, they are as good as any.

@@ -23,7 +23,7 @@ from cueline.events.approval import (
     VoteGiven,
 )
 from cueline.testing.given import given_past
-from cueline.testing.session_example import NOW, later
+from tests.session_example import NOW, later
 
 OPENED = ApprovalOpened(
     session="session-default/1",

@@ -6,7 +6,7 @@ from cueline.deciders.backtest import Backtest, summed
 from cueline.events.agent import Policy, Rule
 from cueline.events.message import Estimate
 from cueline.events.session import ToolSkipped
-from cueline.testing.session_example import AGENT, asking, question, running, saying, started
+from tests.session_example import AGENT, asking, question, running, saying, started
 
 DEAR = AGENT.tools[3].model_copy(update={"cost_usd": Decimal("0.75")})
 SPEC = AGENT.model_copy(update={"tools": (*AGENT.tools[:3], DEAR, *AGENT.tools[4:])})

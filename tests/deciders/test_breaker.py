@@ -25,7 +25,7 @@ from cueline.events.breaker import (
 )
 from cueline.events.failure import OURS, TRANSIENT
 from cueline.testing.given import given_past
-from cueline.testing.session_example import NOW, later
+from tests.session_example import NOW, later
 
 POLICY = BreakerPolicy()
 COUNTED = FailureCounted(at=NOW, kind="overloaded")

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from cueline.deciders.policy import asked_about, gate_of, judge
 from cueline.events.agent import AgentSpec, Policy
 from cueline.events.message import Estimate
-from cueline.testing.session_example import TOOLS, tool
 from tests.deciders.policy_example import PLACE, WRITE, answer, judged, rule, spec
+from tests.session_example import TOOLS, tool
 
 
 def costing(usd):

@@ -4,7 +4,7 @@ import pytest
 
 from cueline.deciders.policy_fault import faults
 from cueline.events.agent import Hook, Policy, Rule
-from cueline.testing.session_example import TOOLS as SPECS
+from tests.session_example import TOOLS as SPECS
 
 TOOLS = [tool.name for tool in SPECS]
 

@@ -8,7 +8,7 @@ from cueline.deciders.prompt import GO_ON, Prompt, encode, opening_digest, resul
 from cueline.events.message import ToolMessage
 from cueline.events.session import ModelRequested, SessionTakenOver, ToolReconciled, ToolSkipped
 from cueline.testing.given import given
-from cueline.testing.session_example import (
+from tests.session_example import (
     AGENT,
     NOW,
     agent,

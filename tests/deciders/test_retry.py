@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cueline.deciders.retry import LONGEST_WAIT_SECONDS, delay_seconds, retry_at
 from cueline.events.agent import RETRY_PRESETS, RetryPolicy
 from cueline.events.number import LONGEST_SECONDS
-from cueline.testing.session_example import NOW, later
+from tests.session_example import NOW, later
 
 PLAIN = RetryPolicy(base_seconds=1, factor=2, cap_seconds=60, jitter=0)
 

@@ -21,7 +21,8 @@ from cueline.events.session import (
     ToolStarted,
 )
 from cueline.testing.given import given
-from cueline.testing.session_example import (
+from tests.deciders.owed import owed, runs
+from tests.session_example import (
     AGENT,
     agent,
     broken,
@@ -34,7 +35,6 @@ from cueline.testing.session_example import (
     said,
     up_to_reply,
 )
-from tests.deciders.owed import owed, runs
 
 ASKED = question("1.0", "1.1.0.1")
 

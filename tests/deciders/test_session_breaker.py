@@ -19,7 +19,8 @@ from cueline.events.session import (
     ToolStarted,
 )
 from cueline.testing.given import given
-from cueline.testing.session_example import (
+from tests.deciders.owed import owed, runs
+from tests.session_example import (
     AGENT,
     NOW,
     agent,
@@ -32,7 +33,6 @@ from cueline.testing.session_example import (
     started,
     up_to_reply,
 )
-from tests.deciders.owed import owed, runs
 
 
 def held(*effects, seconds=60.0):

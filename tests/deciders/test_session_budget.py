@@ -30,16 +30,6 @@ from cueline.events.session import (
     ToolStarted,
 )
 from cueline.testing.given import given
-from cueline.testing.session_example import (
-    NOW,
-    asking,
-    failing,
-    received,
-    returned,
-    running,
-    saying,
-    started,
-)
 from tests.deciders.session_budget_example import (
     COST,
     USED,
@@ -48,6 +38,16 @@ from tests.deciders.session_budget_example import (
     granted,
     owed,
     reply,
+)
+from tests.session_example import (
+    NOW,
+    asking,
+    failing,
+    received,
+    returned,
+    running,
+    saying,
+    started,
 )
 
 

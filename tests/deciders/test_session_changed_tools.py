@@ -14,7 +14,8 @@ from cueline.events.session import (
     ToolSkipped,
 )
 from cueline.testing.given import given
-from cueline.testing.session_example import (
+from tests.deciders.owed import runs
+from tests.session_example import (
     AGENT,
     broken,
     question,
@@ -23,7 +24,6 @@ from cueline.testing.session_example import (
     tool,
     up_to_reply,
 )
-from tests.deciders.owed import runs
 
 SHOUT = tool("shout", "read_only").model_copy(update={"digest": "another"})
 

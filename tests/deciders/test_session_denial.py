@@ -19,15 +19,15 @@ from cueline.events.session import (
     ToolSkipped,
 )
 from cueline.testing.given import given
-from cueline.testing.session_example import (
+from tests.deciders.owed import owed
+from tests.deciders.policy_session import ASKED, asked, policy, resolved, rule
+from tests.session_example import (
     decided,
     later,
     question,
     received,
     up_to_reply,
 )
-from tests.deciders.owed import owed
-from tests.deciders.policy_session import ASKED, asked, policy, resolved, rule
 
 
 # C13

@@ -19,7 +19,9 @@ from cueline.events.session import (
     ToolReconciled,
 )
 from cueline.testing.given import given
-from cueline.testing.session_example import (
+from tests.deciders.owed import owed, runs
+from tests.deciders.policy_session import policy
+from tests.session_example import (
     agent,
     broken,
     decided,
@@ -30,8 +32,6 @@ from cueline.testing.session_example import (
     said,
     up_to_reply,
 )
-from tests.deciders.owed import owed, runs
-from tests.deciders.policy_session import policy
 
 RUNNER = SessionWaiting(kind="runner", why="unreachable", deadline_at=later(600))
 

@@ -17,7 +17,8 @@ from cueline.events.session import (
     ToolReturned,
 )
 from cueline.testing.given import given
-from cueline.testing.session_example import (
+from tests.deciders.owed import owed, runs
+from tests.session_example import (
     agent,
     broken,
     later,
@@ -27,7 +28,6 @@ from cueline.testing.session_example import (
     running,
     up_to_reply,
 )
-from tests.deciders.owed import owed, runs
 
 RUNNER = SessionWaiting(kind="runner", why="unreachable", deadline_at=later(600))
 

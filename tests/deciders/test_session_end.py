@@ -18,7 +18,7 @@ from cueline.events.session import (
     SessionWaiting,
 )
 from cueline.testing.given import given
-from cueline.testing.session_example import (
+from tests.session_example import (
     AGENT,
     NOW,
     asking,

@@ -14,7 +14,7 @@ from cueline.events.session import (
     ToolFailed,
 )
 from cueline.testing.given import given
-from cueline.testing.session_example import (
+from tests.session_example import (
     agent,
     asking,
     broken,

@@ -13,7 +13,8 @@ from cueline.events.session import (
     SessionIdle,
 )
 from cueline.testing.given import given
-from cueline.testing.session_example import (
+from tests.deciders.simulation import load_prefix
+from tests.session_example import (
     AGENT,
     agent,
     asking,
@@ -28,7 +29,6 @@ from cueline.testing.session_example import (
     started,
     up_to_reply,
 )
-from cueline.testing.toy_course import load_prefix
 
 
 def fork(*commands, goal="Try again."):

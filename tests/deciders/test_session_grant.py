@@ -16,7 +16,9 @@ from cueline.events.session import (
     SessionContinued,
 )
 from cueline.testing.given import STREAM, given
-from cueline.testing.session_example import (
+from tests.deciders.owed import owed
+from tests.deciders.policy_session import ASKED, asked, policy, resolved, rule
+from tests.session_example import (
     AGENT,
     asking,
     later,
@@ -26,8 +28,6 @@ from cueline.testing.session_example import (
     saying,
     up_to_reply,
 )
-from tests.deciders.owed import owed
-from tests.deciders.policy_session import ASKED, asked, policy, resolved, rule
 
 EDIT = {"path": "b"}
 

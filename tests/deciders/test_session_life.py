@@ -21,7 +21,7 @@ from cueline.events.session import (
     ToolSkipped,
 )
 from cueline.testing.given import given
-from cueline.testing.session_example import (
+from tests.session_example import (
     NOW,
     agent,
     asking,

@@ -21,7 +21,8 @@ from cueline.events.session import (
     ToolReturned,
 )
 from cueline.testing.given import given
-from cueline.testing.session_example import (
+from tests.deciders.session_at_work import turns, working
+from tests.session_example import (
     agent,
     asking,
     broken,
@@ -36,7 +37,6 @@ from cueline.testing.session_example import (
     started,
     up_to_reply,
 )
-from tests.deciders.session_at_work import turns, working
 
 WRAP_UP = "You are approaching the time budget. Wrap up current work."
 

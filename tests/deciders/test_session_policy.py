@@ -13,7 +13,9 @@ from cueline.events.session import (
     ToolSkipped,
 )
 from cueline.testing.given import given
-from cueline.testing.session_example import (
+from tests.deciders.owed import owed
+from tests.deciders.policy_session import policy, rule
+from tests.session_example import (
     AGENT,
     asking,
     running,
@@ -21,8 +23,6 @@ from cueline.testing.session_example import (
     started,
     up_to_reply,
 )
-from tests.deciders.owed import owed
-from tests.deciders.policy_session import policy, rule
 
 
 # 000-050, 000-051, C14: which rule decided is recorded, and told.

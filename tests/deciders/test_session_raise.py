@@ -13,7 +13,8 @@ from cueline.events.session import (
     ToolReturned,
 )
 from cueline.testing.given import given
-from cueline.testing.session_example import (
+from tests.deciders.session_at_work import turns, working
+from tests.session_example import (
     agent,
     asking,
     received,
@@ -22,7 +23,6 @@ from cueline.testing.session_example import (
     saying,
     started,
 )
-from tests.deciders.session_at_work import turns, working
 
 
 # I13: a log that was cut between a message and what follows from it.

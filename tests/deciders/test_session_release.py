@@ -22,15 +22,6 @@ from cueline.events.session import (
     SessionWaiting,
 )
 from cueline.testing.given import given
-from cueline.testing.session_example import (
-    NOW,
-    failing,
-    forked,
-    later,
-    received,
-    running,
-    started,
-)
 from tests.deciders.session_budget_example import (
     EXHAUSTED,
     LIMITED,
@@ -39,6 +30,15 @@ from tests.deciders.session_budget_example import (
     granted,
     owed,
     reply,
+)
+from tests.session_example import (
+    NOW,
+    failing,
+    forked,
+    later,
+    received,
+    running,
+    started,
 )
 
 KEPT_BACK = SessionWaiting(

@@ -11,7 +11,8 @@ from cueline.events.session import (
     SessionWaiting,
 )
 from cueline.testing.given import given
-from cueline.testing.session_example import (
+from tests.deciders.policy_session import asked, policy, resolved, rule
+from tests.session_example import (
     decided,
     later,
     question,
@@ -20,7 +21,6 @@ from cueline.testing.session_example import (
     said,
     up_to_reply,
 )
-from tests.deciders.policy_session import asked, policy, resolved, rule
 
 HOOKS = (
     Hook(on="reminder", command=("mail",), after_seconds=60),

@@ -22,16 +22,6 @@ from cueline.events.session import (
     ToolReturned,
 )
 from cueline.testing.given import given
-from cueline.testing.session_example import (
-    AGENT,
-    asking,
-    later,
-    received,
-    returned,
-    running,
-    saying,
-    started,
-)
 from tests.deciders.session_budget_example import (
     BUDGET,
     EXHAUSTED,
@@ -41,6 +31,16 @@ from tests.deciders.session_budget_example import (
     granted,
     owed,
     reply,
+)
+from tests.session_example import (
+    AGENT,
+    asking,
+    later,
+    received,
+    returned,
+    running,
+    saying,
+    started,
 )
 
 

@@ -13,11 +13,11 @@ from cueline.events.inbox import (
     StopAsked,
 )
 from cueline.testing.given import STREAM
-from cueline.testing.session_example import forked
-from cueline.testing.session_promises import check_attempts
-from cueline.testing.toy_course import check_end, check_stall, finish, load_prefix
-from cueline.testing.toy_shell import ToyShell
+from tests.deciders.session_promises import check_attempts
 from tests.deciders.session_story import STARTS, simulate, stories
+from tests.deciders.simulated_shell import SimulatedShell
+from tests.deciders.simulation import check_end, check_stall, finish, load_prefix
+from tests.session_example import forked
 
 FAST = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=150)
 
@@ -126,7 +126,7 @@ SAID_KINDS = sorted(SAID)
 @FAST
 @given(STARTS, st.lists(st.sampled_from(SAID_KINDS), min_size=1), st.lists(st.booleans()))
 def test_what_keeps_failing_comes_to_rest(start, kinds, answers):
-    shell = ToyShell()
+    shell = SimulatedShell()
     shell.take(start)
     kind, answer = cycle(kinds), chain(answers, repeat(object=False))
     for _ in range(1_000):

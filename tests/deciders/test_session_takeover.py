@@ -15,7 +15,8 @@ from cueline.events.session import (
     ToolInDoubt,
 )
 from cueline.testing.given import given
-from cueline.testing.session_example import (
+from tests.deciders.owed import owed
+from tests.session_example import (
     NOW,
     asking,
     failing,
@@ -28,7 +29,6 @@ from cueline.testing.session_example import (
     started,
     up_to_reply,
 )
-from tests.deciders.owed import owed
 
 TAKEN = SessionTakenOver(epoch=2, at=NOW)
 

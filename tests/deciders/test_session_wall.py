@@ -15,7 +15,7 @@ from cueline.events.session import (
     ToolReturned,
 )
 from cueline.testing.given import given
-from cueline.testing.session_example import (
+from tests.session_example import (
     agent,
     asking,
     broken,

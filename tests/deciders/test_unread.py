@@ -8,7 +8,7 @@ from cueline.deciders.session.state import Hold, Stop
 from cueline.deciders.session.unread import waived_secrets, will_be_held, will_stop
 from cueline.events.inbox import MessageSent, PauseAsked, ResumeAsked, SecretsWaived, StopAsked
 from cueline.testing.given import given
-from cueline.testing.session_example import received, started
+from tests.session_example import received, started
 
 FREE = session_of("session-default/one")
 HELD = replace(FREE, hold=Hold("asked"))

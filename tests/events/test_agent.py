@@ -7,7 +7,7 @@ from cueline.events.agent import Fallback, Hook, Policy, RetryPolicy, url_variab
 from cueline.events.inbox import StartAsked
 from cueline.events.number import LONGEST_SECONDS
 from cueline.events.upcast import UPCASTERS
-from cueline.testing.session_example import AGENT, NOW
+from tests.session_example import AGENT, NOW
 
 
 # I11: a URL that holds a token is in a variable, and only its name is recorded.

@@ -11,7 +11,7 @@ from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec, Limits, Price
 from cueline.events.message import Cost, Usage
 from cueline.providers.prices import UNSEEN_TOKENS, bound, check_prices, check_room, cost_of
-from cueline.testing.session_example import TOOLS
+from tests.session_example import TOOLS
 
 OWN = Price(input="3", output="15", cache_read="0.30", cache_write="3.75")
 

@@ -1,4 +1,4 @@
-"""A gate for the toy shell: the rules of an approval, and the facts that they bring the session."""
+"""A gate for the simulated shell: the rules of an approval, and the facts they bring a session."""
 
 from datetime import datetime, timedelta
 
@@ -21,7 +21,7 @@ from cueline.events.inbox import DecisionGiven
 from cueline.events.session import ApprovalRequested, ApprovalResolved, GateAnswer
 
 
-class ToyGate:
+class SimulatedGate:
     """The approvals of one session, which outlive its hosts."""
 
     def __init__(self) -> None:

@@ -50,16 +50,16 @@ from cueline.events.session import (
     ToolStarted,
 )
 from cueline.testing.given import STREAM, through_codec
-from cueline.testing.session_example import NOW, returned, saying
-from cueline.testing.session_promises import Patience, Starts, check_paid, check_step
-from cueline.testing.toy_gate import ToyGate
-from cueline.testing.toy_ledger import ToyLedger
+from tests.deciders.session_promises import Patience, Starts, check_paid, check_step
+from tests.deciders.simulated_gate import SimulatedGate
+from tests.deciders.simulated_ledger import SimulatedLedger
+from tests.session_example import NOW, returned, saying
 
 RUNNER_SECONDS = 600.0
 BREAKER_SECONDS = 60.0
 
 
-class ToyShell:
+class SimulatedShell:
     """One session, its inbox, its gate and its runner."""
 
     def __init__(self, stream: str = STREAM) -> None:
@@ -71,8 +71,8 @@ class ToyShell:
         """The model call in hand."""
         self.tools: dict[str, int] = {}
         """The tool calls in hand, and their attempts."""
-        self.gate = ToyGate()
-        self.ledger = ToyLedger()
+        self.gate = SimulatedGate()
+        self.ledger = SimulatedLedger()
         self.mail = 1
         self.recorded_at = NOW
         """When the last message that was read came."""

@@ -1,4 +1,4 @@
-"""A ledger for the toy shell: the rules of a budget, and neighbours that share it."""
+"""A ledger for the simulated shell: the rules of a budget, and neighbours that share it."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -16,7 +16,7 @@ PRICE = Amount(100, Decimal("0.10"))
 NEIGHBOUR = "session-default/neighbour"
 
 
-class ToyLedger:
+class SimulatedLedger:
     """One budget, which outlives the session's hosts."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""How a toy shell begins with a past, how it goes on to its end, and what must hold then."""
+"""How a simulated shell begins with a past, how it goes on to its end, and what must hold then."""
 
 import json
 from collections import Counter
@@ -10,9 +10,9 @@ from cueline.deciders.session import DRIVEN, SESSION, SessionState, Status, wake
 from cueline.events.inbox import DecisionGiven, InboxMessage, RaiseAsked, ResumeAsked
 from cueline.events.session import MessageReceived, MessageRefused, SessionEvent, SessionForked
 from cueline.testing.given import STREAM
-from cueline.testing.session_example import NOW
-from cueline.testing.session_promises import check_attempts, check_pairs
-from cueline.testing.toy_shell import ToyShell
+from tests.deciders.session_promises import check_attempts, check_pairs
+from tests.deciders.simulated_shell import SimulatedShell
+from tests.session_example import NOW
 
 _PEOPLE = ("ada", "bob", "carl")
 """Who answers in turn, so that everybody does whom a rule asks for."""
@@ -22,9 +22,9 @@ _ENOUGH = 500
 
 def load_prefix(
     facts: Sequence[SessionEvent], stream: str = STREAM, now: datetime = NOW
-) -> ToyShell:
+) -> SimulatedShell:
     """Return a shell that begins with *facts*, and has lost whatever was in hand."""
-    shell = ToyShell(stream)
+    shell = SimulatedShell(stream)
     shell.now = now
     shell.state = SESSION.replay(facts, shell.state)
     shell.mail = shell.state.inbox_seen
@@ -33,7 +33,7 @@ def load_prefix(
     return shell
 
 
-def finish(shell: ToyShell) -> None:
+def finish(shell: SimulatedShell) -> None:
     """Let everything go well, until the session has ended or waits for a message."""
     if shell.state.limited:
         shell.ledger.neighbour(shell.state, takes=False)
@@ -45,7 +45,7 @@ def finish(shell: ToyShell) -> None:
     raise AssertionError(f"no end in sight: {shell.state!r}")
 
 
-def _go_on(shell: ToyShell) -> None:
+def _go_on(shell: SimulatedShell) -> None:
     owed = shell.owed()
     asking = [c.approval for c in shell.state.open_calls if c.approval and c.asking]
     if shell.model is not None:
@@ -78,7 +78,7 @@ def _is_exhausted(state: SessionState) -> bool:
     return wait is not None and wait.kind == "budget" and wait.is_pause
 
 
-def _more(shell: ToyShell) -> InboxMessage:
+def _more(shell: SimulatedShell) -> InboxMessage:
     """Return what ends the hold: more of what is used up, or a resume."""
     hold, limits = shell.state.hold, shell.state.meter.limits
     if hold is None and limits.max_cost is not None:
@@ -93,7 +93,7 @@ def _more(shell: ToyShell) -> InboxMessage:
     return ResumeAsked()
 
 
-def check_stall(shell: ToyShell) -> None:
+def check_stall(shell: SimulatedShell) -> None:
     """Check that a session that does not rest has something to do, or a timer."""
     state = shell.state
     busy = state.status in DRIVEN and not state.poisoned
@@ -104,7 +104,7 @@ def check_stall(shell: ToyShell) -> None:
     assert moment - shell.now < timedelta(seconds=REST_SECONDS), f"I12: no rest: {state!r}"
 
 
-def check_end(shell: ToyShell) -> None:
+def check_end(shell: SimulatedShell) -> None:
     """Check what is promised of a whole log."""
     facts = [fact for step in shell.log for fact in step]
     read = Counter(
