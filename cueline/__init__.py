@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cueline.agent import Agent, ToolSettings
     from cueline.backoff import retry_with_backoff
+    from cueline.client.session import Result, Session
     from cueline.clock import SystemClock
     from cueline.errors import CuelineError, ToolFailedError
     from cueline.events.agent import (
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     )
     from cueline.events.session import ApprovalRequested, SessionEvent
     from cueline.runtime import Runtime, open_runtime
-    from cueline.session import Result, Session
     from cueline.tools.tool import Tool, ToolContext, tool
 
 __all__ = [
@@ -63,11 +63,11 @@ _HOMES = {
     "Limits": "cueline.events.agent",
     "Policy": "cueline.events.agent",
     "Price": "cueline.events.agent",
-    "Result": "cueline.session",
+    "Result": "cueline.client.session",
     "RetryPolicy": "cueline.events.agent",
     "Rule": "cueline.events.agent",
     "Runtime": "cueline.runtime",
-    "Session": "cueline.session",
+    "Session": "cueline.client.session",
     "SessionEvent": "cueline.events.session",
     "SystemClock": "cueline.clock",
     "Tool": "cueline.tools.tool",

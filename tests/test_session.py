@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 import cueline
 from cueline.cli import app
+from cueline.client.session import Session
 from cueline.errors import ConfigError, LogUnavailableError, SessionFinishedError
-from cueline.session import Session
 from tests.scripted import scripted
 
 SCRIPT = """

@@ -48,7 +48,7 @@ async def test_a_session_keeps_its_outcomes_until_there_is_room_and_goes_on(tmp_
     told = []
     path = tmp_path / "log.db"
     async with cueline.open_runtime(path, on="inline", on_trouble=make_room) as runtime:
-        DISK[:] = [runtime._log.store._writer._db]
+        DISK[:] = [runtime.log.store._writer._db]
         session = await runtime.start(AGENT, "Fill the disk", id="one")
         result = await session.result()
         outputs = [f.output async for f in session.events() if f.type == "ToolReturned"]

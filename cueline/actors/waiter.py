@@ -59,8 +59,8 @@ class Home(Protocol):
         """Return what waits until a host in this process has let go of a session it drives."""
         ...
 
-    async def take_up(self, stream: str) -> None:
-        """Drive a session from now on."""
+    async def take_up(self, stream: str, parent: str | None = None) -> None:
+        """Drive a session from now on; a *parent* that is driven here learns of it."""
         ...
 
 

@@ -26,6 +26,7 @@ from rich.table import Table
 
 from cueline.actors.presence import ended
 from cueline.agent import Agent
+from cueline.client.session import Session
 from cueline.deciders.session import SessionState, Status
 from cueline.events.session import (
     ModelFailed,
@@ -43,7 +44,6 @@ from cueline.events.session import (
     ToolStarted,
 )
 from cueline.runtime import open_runtime
-from cueline.session import Session
 from cueline.wiring import Log, open_log
 
 HERE = Path(__file__).parent

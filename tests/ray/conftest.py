@@ -13,13 +13,14 @@ import ray
 
 from cueline.actors.inbox import ask_start, new_id
 from cueline.agent import Agent
+from cueline.client.client import Client
+from cueline.client.session import Session
 from cueline.cluster.command import command
 from cueline.cluster.connection import connected
 from cueline.events.inbox import StartAsked
 from cueline.on_ray import namespace_of, parts_of
 from cueline.preflight import recorded
 from cueline.runtime import Here, Troubles
-from cueline.session import Session
 from cueline.testing.wait import PATIENCE_SECONDS, await_until
 from cueline.wiring import open_log
 
@@ -125,7 +126,7 @@ class World:
 
     @property
     def session(self):
-        return Session(self.streams[0], self.log, self.here)
+        return Session(Client(self.log, self.here), self.streams[0])
 
     @property
     def fleet(self):
@@ -172,13 +173,13 @@ class World:
 
     async def fact(self, kind, stream=None):
         """Wait for the first fact of that kind, and return it."""
-        session = Session(stream or self.streams[0], self.log, self.here)
+        session = Session(Client(self.log, self.here), stream or self.streams[0])
         async with asyncio.timeout(PATIENCE_SECONDS):
             return await anext(f async for _, f, _ in session.follow() if isinstance(f, kind))
 
     async def result(self, stream=None):
         """Wait for the end, whatever it waits for until then."""
-        session = Session(stream or self.streams[0], self.log, self.here)
+        session = Session(Client(self.log, self.here), stream or self.streams[0])
         facts = (fact async for _, fact, _ in session.follow())
         async with asyncio.timeout(PATIENCE_SECONDS):
             return await anext(f.result async for f in facts if f.type == "SessionCompleted")

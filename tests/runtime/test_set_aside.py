@@ -32,7 +32,7 @@ async def spoilt(path, told):
 async def test_a_session_that_could_not_be_read_goes_on_when_it_is_resumed(tmp_path):
     path, told = tmp_path / "log.db", []
     async with spoilt(path, told) as (here, stream):
-        await post(here._log.journal(), stream, MessageSent(lane="note", text="And?"))
+        await post(here.log.journal(), stream, MessageSent(lane="note", text="And?"))
         await await_until(lambda: told)
         with pytest.raises(CorruptEventError):
             await here.resume("one")
@@ -48,7 +48,7 @@ async def test_a_session_that_could_not_be_read_goes_on_when_it_is_resumed(tmp_p
 async def test_a_session_that_could_not_be_read_is_stopped_when_it_is_resumed(tmp_path):
     path, told = tmp_path / "log.db", []
     async with spoilt(path, told) as (here, stream):
-        await post(here._log.journal(), stream, StopAsked())
+        await post(here.log.journal(), stream, StopAsked())
         await await_until(lambda: told)
         swap(path, "ModelReplied", "morning", "evening")
 

@@ -4,20 +4,17 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from cueline.actors.decision import checked_decision
 from cueline.actors.fold import fold
 from cueline.actors.followed import Followed
 from cueline.actors.inbox import asked_agent, check_heard, unread_of
-from cueline.actors.lookout import Lookout
 from cueline.actors.owner import owner_of
-from cueline.actors.waiter import Home, Told, Waiter
-from cueline.clock import Clock
+from cueline.actors.waiter import Told, Waiter
 from cueline.deciders.session import SESSION, SessionState, Status, session_of
 from cueline.deciders.session.unread import will_stop
 from cueline.errors import NotPendingError
-from cueline.events.agent import AgentSpec, ToolSpec
 from cueline.events.inbox import (
     DecisionGiven,
     InboxMessage,
@@ -28,8 +25,6 @@ from cueline.events.inbox import (
     ResumeAsked,
     StopAsked,
 )
-from cueline.events.journal import Journal
-from cueline.events.message import Arguments
 from cueline.events.session import (
     ApprovalRequested,
     SessionCompleted,
@@ -37,47 +32,11 @@ from cueline.events.session import (
     SessionFailed,
     SessionIdle,
 )
-from cueline.events.store import NO_STREAM, Appended, PresenceBoard
+from cueline.events.store import NO_STREAM
 from cueline.events.stream import shown
 
-
-class OpenLog(Protocol):
-    """What a session needs of the log it is in."""
-
-    @property
-    def clock(self) -> Clock:
-        """The clock of this process."""
-        ...
-
-    @property
-    def board(self) -> PresenceBoard:
-        """Where processes say that they live."""
-        ...
-
-    @property
-    def lookout(self) -> Lookout:
-        """What waits for it to grow."""
-        ...
-
-    def journal(self, agent: AgentSpec | None = None) -> Journal:
-        """Return the log in facts."""
-        ...
-
-    async def post(
-        self,
-        stream: str,
-        message: InboxMessage,
-        agent: AgentSpec | None,
-        *,
-        by: str = "user",
-        key: str | None = None,
-    ) -> Appended:
-        """Put *message* into a session's inbox, without the secrets of its *agent* (I11)."""
-        ...
-
-    async def check_edit(self, agent: AgentSpec, tool: ToolSpec, arguments: Arguments) -> None:
-        """Refuse other *arguments* for a call of *tool*, where no person can allow them."""
-        ...
+if TYPE_CHECKING:
+    from cueline.client.client import Client
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +58,11 @@ class Session:
     nothing is running; whoever drives the session next reads it.
     """
 
-    def __init__(self, stream: str, log: OpenLog, home: Home) -> None:
+    def __init__(self, client: "Client", stream: str) -> None:
         self.stream = stream
-        self._log = log
-        self._home = home
-        self._journal = log.journal()
+        self._log = client.log
+        self._home = client.context
+        self._journal = client.log.journal()
 
     def __repr__(self) -> str:
         return f"<Session {self.id}>"
