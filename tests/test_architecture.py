@@ -51,6 +51,7 @@ PYDANTIC = {"actors", "agent", "cli", "config", "events", "providers", "secret"}
 PYDANTIC |= {"testing", "tools"}
 HOMES = {
     "anthropic": {"providers"},
+    "docstring_parser": {"tools"},
     "genai_prices": {"providers"},
     "httpx2": {"hook", "providers"},
     "hypothesis": {"testing"},
@@ -60,6 +61,7 @@ HOMES = {
     "pydantic_core": PYDANTIC,
     "pysqlite3": {"stores", "testing"},
     "pytest": {"testing"},
+    "prompt_toolkit": {"console"},
     "ray": {"cluster"},
     "rich": {"cli", "console"},
     "sqlite3": {"stores", "testing"},

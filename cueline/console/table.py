@@ -1,38 +1,30 @@
-"""Tables, in plain text: columns that do not fit beside the others go beneath them."""
+"""Tables, in plain text."""
 
-import shutil
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Sequence
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
+from cueline.console.screen import console_for
 from cueline.console.text import one_line
 
-_GAP = "  "
-_BENEATH = "    "
-_LEAST = 20
-"""So much of the last column has to be seen; the rest of it may be cut."""
+_UNBOUNDED = 10_000
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print *rows* beneath *head*; nothing is cut where nobody's screen is filled."""
-    table = [[one_line(cell, 10_000) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(head, *table, strict=True)]
-    columns = shutil.get_terminal_size((10_000, 24)).columns
-    for row in [[name.upper() for name in head], *table]:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        for number, line in enumerate(_lines(widths, columns)):
-            told = (_BENEATH * bool(number) + _GAP.join(cells[line])).rstrip()
-            if told:
-                typer.echo(told if len(told) <= columns else told[: columns - 1] + "…")
-
-
-def _lines(widths: Sequence[int], columns: int) -> Iterator[slice]:
-    """Tell which columns stand side by side."""
-    first, left = 0, columns
-    for number, width in enumerate(widths):
-        needed = min(width, _LEAST) if number == len(widths) - 1 else width
-        if needed > left and number > first:
-            yield slice(first, number)
-            first, left = number, columns - len(_BENEATH)
-        left -= width + len(_GAP)
-    yield slice(first, len(widths))
+    """Print *rows* beneath *head*; a cell that is too wide is folded, and nothing is cut."""
+    console = console_for(None)
+    if not (console.is_terminal or "COLUMNS" in os.environ):
+        console.width = _UNBOUNDED  # nobody's screen is filled
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for number, name in enumerate(head):
+        # The first names the row: it is copied, and has to be in one piece.
+        table.add_column(Text(name.upper()), overflow="fold", no_wrap=number == 0)
+    for row in rows:
+        table.add_row(*(Text(one_line(cell, _UNBOUNDED)) for cell in row))
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        typer.echo(line.rstrip())

@@ -1,12 +1,13 @@
 """What a tool's function takes, told as JSON Schema."""
 
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, get_type_hints
 
+from docstring_parser import ParseError
+from docstring_parser.google import DEFAULT_SECTIONS, GoogleParser, Section, SectionType
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
@@ -15,8 +16,7 @@ from pydantic_core import CoreSchema, SchemaError
 
 from cueline.errors import ConfigError, ToolFailedError
 
-SECTION = re.compile(r"(?m)^(Args|Arguments|Returns|Raises|Yields|Examples?|Note):\s*$")
-ENTRY = re.compile(r"(\w+)\s*(?:\([^)]*\))?:\s*(.*)")
+GOOGLE = GoogleParser([*DEFAULT_SECTIONS, Section("Note", "note", SectionType.SINGULAR)])
 NAMED = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
 
 
@@ -142,26 +142,16 @@ def model(
 
 
 def read_docstring(docstring: str) -> tuple[str, dict[str, str]]:
-    """Return the description, and what a Google-style `Args:` section says of each."""
-    description, *sections = SECTION.split(docstring)
-    texts: dict[str, str] = {}
-    for title, body in zip(sections[::2], sections[1::2], strict=True):
-        if title in {"Args", "Arguments"}:
-            texts = read_entries(inspect.cleandoc(body))
-    return description.strip(), texts
+    """Return the description, and what a Google-style `Args:` section says of each.
 
-
-def read_entries(body: str) -> dict[str, str]:
-    """Return the texts of `name: text` entries, each with its indented lines."""
-    entries: dict[str, str] = {}
-    name = ""
-    for line in body.splitlines():
-        if not line.startswith(" ") and (entry := ENTRY.match(line)):
-            name, text = entry.groups()
-            entries[name] = text
-        elif name and line.strip():
-            entries[name] = f"{entries[name]} {line.strip()}".strip()
-    return entries
+    A docstring whose sections have another form is a description as it stands.
+    """
+    try:
+        read = GOOGLE.parse(docstring)
+    except ParseError:
+        return docstring.strip(), {}
+    texts = {each.arg_name: " ".join((each.description or "").split()) for each in read.params}
+    return read.description or "", texts
 
 
 def subject(function: Callable[..., object]) -> str:

@@ -19,17 +19,23 @@ def test_what_fits_stands_side_by_side(capsys, monkeypatch):
     assert "session one@1  SessionStarted  user:ada" == row
 
 
-def test_columns_that_do_not_fit_go_beneath_and_none_is_cut(capsys, monkeypatch):
+def test_a_cell_that_does_not_fit_is_folded_and_none_is_cut(capsys, monkeypatch):
     assert [
-        "STREAM         TYPE",
-        "    ACTOR",
-        "session one@1  SessionStarted",
-        "    user:ada",
+        "STREAM         TYPE     ACTOR",
+        "session one@1  Session  user:ada",
+        "               Started",
         "session one@2  Idle",
     ] == told(capsys, monkeypatch, 32)
 
 
-def test_only_a_long_last_column_is_cut_with_a_sign(capsys, monkeypatch):
-    _, row = told(capsys, monkeypatch, 40, ("id", "goal"), [("one", "long " * 20)])
+def test_words_stay_whole_where_they_fit(capsys, monkeypatch):
+    rows = told(capsys, monkeypatch, 20, ("id", "goal"), [("one", "tidy the old notes")])
 
-    assert ("one  long", "…", 40) == (row[:9], row[-1], len(row))
+    assert ["ID   GOAL", "one  tidy the old", "     notes"] == rows
+
+
+def test_nothing_is_folded_where_nobody_has_a_screen(capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    print_table(("id", "goal"), [("one", "long " * 100)])
+
+    assert f"one  {'long ' * 100}".rstrip() == capsys.readouterr().out.splitlines()[1]
