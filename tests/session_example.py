@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Literal
 
-from cueline.deciders.prompt_opening import FOLD
 from cueline.deciders.session import order_digest
 from cueline.events.agent import (
     AgentSpec,
@@ -125,7 +124,6 @@ def started(
         attached=False,
         epoch=1,
         at=NOW,
-        prompt_fold=FOLD,
     )
 
 

@@ -77,7 +77,7 @@ name = "clerk"
 provider = "scripted"
 model = "script.toml"
 tools = ["read_file"]
-retry = "trigger"
+retry = "exact"
 
 [tool_settings.read_file]
 retry = { max_retries = 7 }
@@ -98,7 +98,7 @@ def written(tmp_path, text=FILE):
 def test_a_file_says_who_is_asked_next_and_how_often(tmp_path):
     spec = Agent.from_file(written(tmp_path)).spec()
 
-    assert RetryPolicy.named("trigger") == spec.retry
+    assert RetryPolicy.named("exact") == spec.retry
     assert 7 == spec.tools[0].retry.max_retries
     assert [str(tmp_path / "other.toml")] == [other.model for other in spec.fallback]
 
@@ -106,7 +106,7 @@ def test_a_file_says_who_is_asked_next_and_how_often(tmp_path):
 @pytest.mark.parametrize(
     ("right", "wrong", "told"),
     [
-        ('"trigger"', '"heroic"', "key 'retry': .*no preset 'heroic'; presets are choragen"),
+        ('"exact"', '"heroic"', "key 'retry': .*no preset 'heroic'; presets are standard"),
         (
             "key_variable",
             "key",
@@ -120,8 +120,8 @@ def test_a_file_says_who_is_asked_next_and_how_often(tmp_path):
         ('["read_file"]', '["read_file", "read_file"]', "key 'tools': two are called 'read_file'"),
         ('"script.toml"', '""', "key 'model': it is empty"),
         (
-            '"trigger"',
-            '"trigger"\nparameters = { a = inf }',
+            '"exact"',
+            '"exact"\nparameters = { a = inf }',
             "key 'parameters': nan and inf are no",
         ),
         ("max_retries = 7", "max = 7", r"known in \[tool_settings.read_file.retry\] are base_s"),

@@ -5,7 +5,6 @@ from datetime import datetime
 from cueline.actors.collaborator import Collaborators
 from cueline.actors.entity import Entity
 from cueline.actors.model_call import highest_cost
-from cueline.deciders.prompt_opening import FOLD
 from cueline.deciders.session import DRIVEN, SessionState, following
 from cueline.events.agent import AgentSpec, answering
 from cueline.events.inbox import StartAsked
@@ -37,7 +36,6 @@ async def start_of(
             root=asked.root,
             depth=asked.depth,
             allowances=asked.allowances,
-            prompt_fold=FOLD,
         )
     await entity.inherit(asked.fork_of.stream, asked.fork_of.version)
     return SessionForked(

@@ -172,7 +172,7 @@ def _meant(key: str) -> str | None:
 
 
 def _as_table(value: Any, shape: type[BaseModel]) -> Mapping[str, Any]:
-    """Return *value* as a table of *shape*: it may be the name of one, as `retry = "trigger"`."""
+    """Return *value* as a table of *shape*: it may be the name of one, as `retry = "exact"`."""
     if isinstance(value, Mapping):
         return value
     return TypeAdapter(shape).validate_python(value).model_dump(exclude_unset=True)

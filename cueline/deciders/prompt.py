@@ -11,9 +11,9 @@ of its limits.
 
 import hashlib
 from functools import reduce
+from typing import Any, Final
 
-from cueline.deciders.prompt_opening import opening_digest
-from cueline.events.agent import Part
+from cueline.events.agent import AgentSpec, Part
 from cueline.events.inbox import MessageSent
 from cueline.events.message import Arguments, ToolCall, UserMessage, assistant_json, tool_json
 from cueline.events.session import (
@@ -32,6 +32,14 @@ from cueline.events.stream import effect_of
 
 FORKED_AWAY = "This call belongs to the session this was forked from; it was not run here."
 
+_OPENING: Final[Any] = {
+    "provider": True,
+    "model": True,
+    "parameters": True,
+    "instructions": True,
+    "tools": {"__all__": {"name", "description", "parameters"}},
+}
+
 GO_ON = "The work can do without this tool: go on, and say what is missing."
 
 _last_said: list[tuple[ModelReplied | None, bytes]] = [(None, b"")]
@@ -45,6 +53,11 @@ def encode(message: Part) -> bytes:
 def fingerprint(message: bytes) -> str:
     """Return the digest of one encoded message."""
     return hashlib.sha256(message).hexdigest()
+
+
+def opening_digest(agent: AgentSpec) -> str:
+    """Return the digest of what comes before all messages: model, system prompt and tools."""
+    return fingerprint(agent.model_dump_json(include=_OPENING).encode())
 
 
 def chained(previous: str, fingerprint: str) -> str:
@@ -149,7 +162,7 @@ class Prompt:
                 if event.edit is not None:
                     self._edit(effect_of(event.approval), event.edit)
             case "SessionStarted":
-                self._opening = opening_digest(event.agent, event.prompt_fold)
+                self._opening = opening_digest(event.agent)
                 self._mail[1] = opening_messages(event)
             case "LimitWarned":
                 self._notes = (*self._notes, *warning_messages(event))

@@ -31,7 +31,7 @@ from cueline.events.number import (
 Declared = Literal["read_only", "idempotent", "reconcile", "nothing"]
 """What a tool says of doing it twice; `nothing` is the default for what writes."""
 
-Preset = Literal["choragen", "trigger", "polyhedra"]
+Preset = Literal["standard", "exact", "short"]
 """The name of a retry policy."""
 
 
@@ -78,9 +78,9 @@ class RetryPolicy(Part):
 
 
 RETRY_PRESETS: Final[dict[Preset, dict[str, float]]] = {
-    "choragen": {"max_retries": 3, "base_seconds": 1, "cap_seconds": 30},
-    "trigger": {"max_retries": 3, "base_seconds": 2, "jitter": 0},
-    "polyhedra": {"max_retries": 2, "base_seconds": 1},
+    "standard": {"max_retries": 3, "base_seconds": 1, "cap_seconds": 30},
+    "exact": {"max_retries": 3, "base_seconds": 2, "jitter": 0},
+    "short": {"max_retries": 2, "base_seconds": 1},
 }
 """After 1, 2, 4 s · after 2, 4, 8 s, to the second · after 1, 2 s (C2)."""
 
@@ -167,7 +167,7 @@ Answer = Literal["allow", "notify", "ask", "deny"]
 
 
 def _listed(value: object) -> object:
-    """Take one profile for a list of one, as it was recorded at first."""
+    """Take one profile for a list of one: `approval = "off"`."""
     return (value,) if isinstance(value, str) else value
 
 

@@ -5,7 +5,7 @@ session's stream (I7).
 """
 
 from decimal import Decimal
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, JsonValue
 
@@ -31,7 +31,6 @@ class ForkPoint(Part):
 class StartAsked(Fact):
     """A session was asked for; always version 1 of its inbox."""
 
-    SCHEMA: ClassVar[int] = 2
     type: Literal["StartAsked"] = "StartAsked"
     agent: AgentSpec
     goal: str | None = None

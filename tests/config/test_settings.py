@@ -249,7 +249,7 @@ def test_an_empty_variable_says_nothing_and_what_is_not_ours_is_left_alone():
 
 
 def test_the_variable_of_a_preset_is_weaker_than_those_of_its_keys():
-    env = from_environment({"CUELINE_RETRY": "trigger", "CUELINE_RETRY_BASE_SECONDS": "7"})
+    env = from_environment({"CUELINE_RETRY": "exact", "CUELINE_RETRY_BASE_SECONDS": "7"})
 
     held = effective(env)
 
@@ -259,7 +259,7 @@ def test_the_variable_of_a_preset_is_weaker_than_those_of_its_keys():
 
 
 def test_an_unknown_preset_is_refused_with_those_that_are():
-    with pytest.raises(ConfigError, match=r"CUELINE_RETRY: .*presets are choragen, trigger"):
+    with pytest.raises(ConfigError, match=r"CUELINE_RETRY: .*presets are standard, exact"):
         from_environment({"CUELINE_RETRY": "never"})
 
 

@@ -57,7 +57,7 @@ def test_the_default_is_three_retries_from_one_second_up_to_a_minute():
 
 # C2: always counted in retries; three attempts are two of them.
 @pytest.mark.parametrize(
-    ("preset", "delays"), [("choragen", [1, 2, 4]), ("trigger", [2, 4, 8]), ("polyhedra", [1, 2])]
+    ("preset", "delays"), [("standard", [1, 2, 4]), ("exact", [2, 4, 8]), ("short", [1, 2])]
 )
 def test_a_preset_has_the_schedule_it_is_named_for(preset, delays):
     policy = RetryPolicy.named(preset).model_copy(update={"jitter": 0})

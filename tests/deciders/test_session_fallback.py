@@ -78,7 +78,7 @@ def test_a_model_is_given_up_only_after_its_retries():
 
 def test_each_model_has_its_own_retries():
     spec = AGENT.model_copy(
-        update={"fallback": (B.model_copy(update={"retry": RetryPolicy.named("trigger")}),)}
+        update={"fallback": (B.model_copy(update={"retry": RetryPolicy.named("exact")}),)}
     )
     past = fallen(spec=spec)
 

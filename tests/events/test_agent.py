@@ -3,11 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from cueline.events.agent import Fallback, Hook, Policy, RetryPolicy, url_variable
-from cueline.events.inbox import StartAsked
-from cueline.events.number import LONGEST_SECONDS
-from cueline.events.upcast import UPCASTERS
-from tests.session_example import AGENT, NOW
+from cueline.events.agent import Fallback, Hook, RetryPolicy, url_variable
 
 
 # I11: a URL that holds a token is in a variable, and only its name is recorded.
@@ -21,22 +17,6 @@ from tests.session_example import AGENT, NOW
 )
 def test_a_hook_may_name_the_variable_that_holds_its_url(hook, variable):
     assert variable == url_variable(hook)
-
-
-def test_times_that_could_be_set_once_are_read_for_ever():
-    asked = StartAsked(agent=AGENT, asked_at=NOW).model_dump(mode="json")
-    for part, time in [
-        ("retry", "base_seconds"),
-        ("retry", "cap_seconds"),
-        ("policy", "approval_seconds"),
-    ]:
-        asked["agent"][part][time] = 1e9
-
-    read = StartAsked.model_validate(UPCASTERS["StartAsked", 1](asked)).agent
-
-    longest = LONGEST_SECONDS
-    assert RetryPolicy(base_seconds=longest, cap_seconds=longest) == read.retry
-    assert Policy(approval_seconds=longest) == read.policy
 
 
 @pytest.mark.parametrize("wrong", [True, 1e9, float("inf"), float("nan")])

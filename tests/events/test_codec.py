@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from typing import ClassVar, Literal
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,7 +17,6 @@ from cueline.events import blob_ref as module
 from cueline.events.agent import AgentSpec
 from cueline.events.blob_ref import blobs_in
 from cueline.events.codec import FACTS, Codec, Emptied, blobs_named
-from cueline.events.fact import Fact
 from cueline.events.inbox import MessageSent, StartAsked
 from cueline.events.message import TextBlock, ToolCall
 from cueline.events.session import (
@@ -29,7 +27,6 @@ from cueline.events.session import (
     ToolStarted,
 )
 from cueline.events.store import INLINE_LIMIT, from_us
-from cueline.events.upcast import UPCASTERS
 
 LONG = "é" * INLINE_LIMIT
 STARTED = ToolStarted(
@@ -260,49 +257,6 @@ def test_an_error_does_not_quote_what_was_recorded(recorded):
     assert "session-default/7f3a@3 (position 12): effect" in str(raised.value)
     assert "of a person" not in str(raised.value)
     assert raised.value.__cause__ is None
-
-
-class Moved(Fact):
-    """A fact whose shape has changed twice."""
-
-    type: Literal["Moved"] = "Moved"
-    SCHEMA: ClassVar[int] = 3
-    path: str
-    by: str
-
-
-STEPS = {
-    ("Moved", 1): lambda old: {"path": old["file"]},
-    ("Moved", 2): lambda old: old | {"by": "nobody"},
-}
-
-
-@pytest.mark.parametrize(
-    ("schema", "payload", "expected"),
-    [
-        (1, b'{"file":"a"}', Moved(path="a", by="nobody")),
-        (2, b'{"path":"a"}', Moved(path="a", by="nobody")),
-        (3, b'{"path":"a","by":"b"}', Moved(path="a", by="b")),
-    ],
-)
-def test_old_schemas_become_the_present_one(schema, payload, expected, recorded):
-    codec = Codec(upcasters=STEPS, facts={"Moved": Moved})
-    event = recorded(expected, codec, schema=schema, payload=payload)
-
-    assert expected == codec.decode(event)
-
-
-def test_a_schema_without_its_upcaster_is_told_by_position(recorded):
-    codec = Codec(upcasters={}, facts={"Moved": Moved})
-    event = recorded(Moved(path="a", by="b"), codec, schema=1, payload=b'{"file":"a"}')
-
-    with pytest.raises(CorruptEventError, match="position 12"):
-        codec.decode(event)
-
-
-@each_fact
-def test_every_old_schema_has_its_upcaster(fact):
-    assert all((fact.__name__, schema) in UPCASTERS for schema in range(1, fact.SCHEMA))
 
 
 @each_fact

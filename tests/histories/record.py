@@ -1,26 +1,23 @@
-"""Record the history of a schema: `python tests/histories/record.py v1 [LOG]`.
+"""Record the histories anew: `python -m tests.histories.record`.
 
-Without a log it writes `facts.jsonl`: one line for each schema of a fact that
-no earlier version recorded, made by hand in `facts.py`. With a log it writes one file
-for each session in it, inbox and approvals beside it. Files are only ever
-added: a recorded history is what a released cueline wrote. Until its release,
-the newest one may be removed and recorded again.
+`facts.jsonl` has one line for each fact made by hand in `facts.py`; beside it is one file for
+each stream that the scenes leave. Since nothing is released, an event changes in place and the
+histories are recorded again; from the first release on they are what it wrote, and stay.
 """
 
 import asyncio
 import json
-import sys
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from cueline.clock import SystemClock
 from cueline.events.blob_ref import blobs_in
 from cueline.events.codec import Codec
 from cueline.events.stream import category_of, id_of
-from cueline.stores.sqlite import SqliteStore
 from tests.histories.facts import FACTS
+from tests.histories.scenes import SCENES
 
-HERE = Path(__file__).parent
+RECORDED = Path(__file__).parent / "recorded"
 
 
 def line(name: str, schema: int, payload: bytes, blobs: dict[str, bytes]) -> str:
@@ -30,51 +27,35 @@ def line(name: str, schema: int, payload: bytes, blobs: dict[str, bytes]) -> str
     return json.dumps(row, ensure_ascii=False) + "\n"
 
 
-def by_hand(known: set[tuple[str, int]]) -> Iterator[str]:
-    """Tell one line for each fact made by hand, but for the schemas that are recorded already."""
-    codec = Codec()
+def by_hand() -> Iterator[str]:
+    """Tell one line for each fact made by hand."""
     for fact in FACTS:
-        encoded = codec.encode(fact, actor="agent", occurred_us=0)
+        encoded = Codec().encode(fact, actor="agent", occurred_us=0)
         draft = encoded.draft
-        if (draft.type, draft.schema) not in known:
-            yield line(draft.type, draft.schema, draft.payload, dict(encoded.blobs))
+        yield line(draft.type, draft.schema, draft.payload, dict(encoded.blobs))
 
 
-async def of_log(log: Path, folder: Path) -> None:
-    """Write each stream of *log* to its own file."""
-    store = SqliteStore.open(log, SystemClock())
+async def of_scene(scene) -> dict[str, str]:
+    """Return the lines of each stream that *scene* leaves."""
+    place = await scene()
     texts: dict[str, str] = {}
-    async for event in store.read_all():
-        blobs = {blob: await store.get_blob(blob) for blob in blobs_in(event.payload)}
-        if event.payload is not None:
-            texts.setdefault(event.stream, "")
-            texts[event.stream] += line(event.type, event.schema, event.payload, blobs)
-    await store.close()
-    for stream, text in texts.items():
-        add(folder / f"{category_of(stream)}-{id_of(stream)}.jsonl", text)
+    async for event in place.store.read_all():
+        blobs = {blob: await place.store.get_blob(blob) for blob in blobs_in(event.payload)}
+        text = line(event.type, event.schema, event.payload or b"", blobs)
+        texts[event.stream] = texts.get(event.stream, "") + text
+    return texts
 
 
-def recorded() -> set[tuple[str, int]]:
-    """Return every type and schema that a history has."""
-    lines = [json.loads(row) for path in HERE.glob("v*/*.jsonl") for row in path.open()]
-    return {(row["type"], row["schema"]) for row in lines}
-
-
-def add(path: Path, text: str) -> None:
-    """Write a file that is not there yet."""
-    with path.open("x", encoding="utf-8") as file:
-        file.write(text)
-
-
-def main(version: str, log: str = "") -> None:
-    """Add the history of *version*."""
-    folder = HERE / version
-    folder.mkdir(exist_ok=True)
-    if log:
-        asyncio.run(of_log(Path(log), folder))
-    else:
-        add(folder / "facts.jsonl", "".join(by_hand(recorded())))
+def main() -> None:
+    """Write all histories anew."""
+    shutil.rmtree(RECORDED, ignore_errors=True)
+    RECORDED.mkdir()
+    (RECORDED / "facts.jsonl").write_text("".join(by_hand()), encoding="utf-8")
+    for scene in SCENES:
+        for stream, text in asyncio.run(of_scene(scene)).items():
+            name = f"{category_of(stream)}-{scene.__name__}-{id_of(stream)}.jsonl"
+            (RECORDED / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

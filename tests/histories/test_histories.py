@@ -1,4 +1,4 @@
-"""What released versions of cueline wrote is read by every later one."""
+"""What a cueline wrote is read by every later one."""
 
 import json
 from pathlib import Path
@@ -8,9 +8,9 @@ import pytest
 from cueline.events.codec import FACTS, Codec
 from cueline.events.store import RecordedEvent
 
-HERE = Path(__file__).parent
-HISTORIES = sorted(HERE.glob("v*/*.jsonl"))
-each_history = pytest.mark.parametrize("path", HISTORIES, ids=lambda p: f"{p.parent.name}/{p.stem}")
+RECORDED = Path(__file__).parent / "recorded"
+HISTORIES = sorted(RECORDED.glob("*.jsonl"))
+each_history = pytest.mark.parametrize("path", HISTORIES, ids=lambda p: p.stem)
 
 
 def lines_of(path):

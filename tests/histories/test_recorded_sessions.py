@@ -1,20 +1,18 @@
-"""Sessions that a released cueline wrote fold to the end that they had."""
+"""Sessions that a cueline wrote fold to the end that they had."""
 
 import pytest
 
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import TERMINAL, Status, due, evolve, following, session_of
-from tests.histories.test_histories import HERE, decode, lines_of
+from tests.histories.test_histories import RECORDED, decode, lines_of
 
 ENDS = {"stopped": Status.STOPPED, "steered": Status.IDLE}
 SESSIONS = sorted(
-    set(HERE.glob("v*/session-*.jsonl")) - set(HERE.glob("v*/session-forked-*.jsonl"))
+    set(RECORDED.glob("session-*.jsonl")) - set(RECORDED.glob("session-forked-*.jsonl"))
 )
 """Of a fork and its parent, the beginning or the end is in another file."""
 
-each_session = pytest.mark.parametrize(
-    "path", SESSIONS, ids=lambda path: f"{path.parent.name}/{path.stem}"
-)
+each_session = pytest.mark.parametrize("path", SESSIONS, ids=lambda path: path.stem)
 
 
 def facts_of(path):
@@ -38,9 +36,9 @@ def test_a_recorded_session_still_ends_as_it_did(path):
     assert state.status not in TERMINAL or prompt.digest
 
 
+# I10
 @each_session
 def test_a_recorded_session_still_sends_the_prompts_that_it_sent(path):
-    """I10, also for an agent that was recorded when one had fewer settings."""
     prompt = Prompt()
     for fact in facts_of(path):
         prompt.add(fact)

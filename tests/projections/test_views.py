@@ -18,7 +18,7 @@ from cueline.projections.session import find_session, list_sessions
 from cueline.projections.views import MODELS, Views
 from cueline.stores.memory import MemoryStore
 
-HISTORY = Path(__file__).parents[1] / "histories/v1/facts.jsonl"
+HISTORY = Path(__file__).parents[1] / "histories/recorded/facts.jsonl"
 MET = [json.loads(line) for line in HISTORY.read_text(encoding="utf-8").splitlines()]
 
 
@@ -193,7 +193,8 @@ def test_every_order_of_facts_can_be_projected(log, order, streams):
             streams.draw(names), position, position, line["type"], 1, line["payload"].encode(),
             0, 0, 1, "agent", None, None, None, 0, 0, b"", b"", b"",
         )  # fmt: skip
-        projector.project(event, Codec().decode(event))
+        blobs = {blob: text.encode() for blob, text in line["blobs"].items()}
+        projector.project(event, Codec().decode(event, blobs))
     projector.flush()
 
     assert len(order) == len(audit(log.views.db))

@@ -1,7 +1,6 @@
 """The file of the read models: damaged, shared, of another version, or without room (I1)."""
 
 import asyncio
-import json
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,6 @@ from cueline.projections.cost import below, spent
 from cueline.projections.session import list_sessions
 from cueline.projections.views import Views, views_path
 from cueline.testing.wait import await_until
-
-HISTORY = Path(__file__).parents[1] / "histories/v1/facts.jsonl"
-MET = [json.loads(line) for line in HISTORY.read_text(encoding="utf-8").splitlines()]
 
 
 def test_the_file_is_beside_the_log():

@@ -97,13 +97,13 @@ async def test_a_tool_cannot_say_what_became_of_its_call(warm_executor, order, f
 
 
 async def test_a_tool_may_have_a_retry_policy_of_its_own():
-    look = tool(read_only=True, retry="trigger")(example)
+    look = tool(read_only=True, retry="exact")(example)
 
-    assert RetryPolicy.named("trigger") == look.retry
+    assert RetryPolicy.named("exact") == look.retry
 
 
 async def test_a_preset_that_nobody_knows_is_refused():
-    with pytest.raises(ConfigError, match="retry is 'heroic'; presets are choragen"):
+    with pytest.raises(ConfigError, match="retry is 'heroic'; presets are standard"):
         tool(retry="heroic")(example)
 
 

@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from cueline.deciders import prompt
 from cueline.deciders.policy import gates_of
-from cueline.deciders.prompt_opening import opening_digest
 from cueline.deciders.session.budget import lost_bill, unstarted, without_room
 from cueline.deciders.session.call import told
 from cueline.deciders.session.limit import seen
@@ -39,7 +38,7 @@ def started(state: SessionState, event: SessionStarted) -> SessionState:
         status=Status.RUNNING,
         setup=_setup(event, first_turn=0),
         mail=_opening_mail(event, ()),
-        marks=Marks(digest=opening_digest(event.agent, event.prompt_fold)),
+        marks=Marks(digest=prompt.opening_digest(event.agent)),
         meter=_meter(event),
         inbox_read=1,
     )

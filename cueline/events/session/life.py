@@ -1,7 +1,7 @@
 """How a session begins, rests, goes on and ends."""
 
 from operator import not_
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
@@ -19,7 +19,6 @@ WaitKind = Literal[
 class SessionStarted(Fact):
     """The first owner took the session up; stands for version 1 of its inbox."""
 
-    SCHEMA: ClassVar[int] = 2
     type: Literal["SessionStarted"] = "SessionStarted"
     agent: AgentSpec
     goal: str | None
@@ -39,8 +38,6 @@ class SessionStarted(Fact):
     """How many sessions are above it."""
     allowances: tuple[Allowance, ...] = ()
     """The limits of those above it, the nearest first."""
-    prompt_fold: int = 1
-    """Which fold of the prompt the session keeps using."""
 
 
 class SessionForked(Fact):
@@ -49,7 +46,6 @@ class SessionForked(Fact):
     Stands for version 1 of the new session's inbox.
     """
 
-    SCHEMA: ClassVar[int] = 2
     type: Literal["SessionForked"] = "SessionForked"
     parent: str
     version: int

@@ -1,6 +1,6 @@
 """What a session made of the messages of its inbox."""
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import AwareDatetime
 
@@ -12,7 +12,6 @@ from cueline.events.session.question import GateAnswer
 class MessageReceived(Fact):
     """The session read a message of its inbox."""
 
-    SCHEMA: ClassVar[int] = 2
     type: Literal["MessageReceived"] = "MessageReceived"
     inbox_version: int
     recorded_at: AwareDatetime
@@ -24,7 +23,6 @@ class MessageReceived(Fact):
 class MessageRefused(Fact):
     """The session read a message of its inbox that changes nothing."""
 
-    SCHEMA: ClassVar[int] = 2
     type: Literal["MessageRefused"] = "MessageRefused"
     inbox_version: int
     recorded_at: AwareDatetime

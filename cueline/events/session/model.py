@@ -38,7 +38,6 @@ class ModelStarted(Fact):
 class ModelReplied(Fact):
     """The model answered; the calls in it are thereby requested, `<turn>.<index>`."""
 
-    SCHEMA: ClassVar[int] = 2
     type: Literal["ModelReplied"] = "ModelReplied"
     FACETS: ClassVar[tuple[str, ...]] = ("model",)
     effect: str
@@ -64,7 +63,6 @@ def calls_of(replied: ModelReplied) -> dict[str, ToolCall]:
 class ModelFailed(Fact):
     """An attempt brought no answer."""
 
-    SCHEMA: ClassVar[int] = 2
     type: Literal["ModelFailed"] = "ModelFailed"
     FACETS: ClassVar[tuple[str, ...]] = ("kind",)
     effect: str

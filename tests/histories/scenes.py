@@ -1,20 +1,10 @@
-"""Record sessions that were killed, stopped …: `python -m tests.histories.record_sessions v1`.
+"""Sessions that were killed, stopped …: what a cueline really wrote, for the histories."""
 
-Beside the facts that `record.py` makes by hand, this is what a cueline really
-wrote. Files are only ever added.
-"""
-
-import asyncio
-import sys
-
-from cueline.events.blob_ref import blobs_in
 from cueline.events.inbox import ForkPoint, MessageSent, PauseAsked, ResumeAsked, StopAsked
-from cueline.events.stream import category_of, id_of
 from cueline.testing.crash import Life
 from cueline.testing.fakes import asks_for, says
 from tests.actors.scene import Scene, Valve
 from tests.crash import story
-from tests.histories.record import HERE, add, line
 
 
 async def whole():
@@ -79,26 +69,3 @@ async def forked():
 
 
 SCENES = (whole, killed, killed_and_told, stopped, steered, poisoned, forked)
-
-
-async def texts_of(scene):
-    """Return the lines of each stream that *scene* leaves."""
-    place = await scene()
-    texts = {}
-    async for event in place.store.read_all():
-        blobs = {blob: await place.store.get_blob(blob) for blob in blobs_in(event.payload)}
-        text = line(event.type, event.schema, event.payload, blobs)
-        texts[event.stream] = texts.get(event.stream, "") + text
-    return texts
-
-
-def main(version):
-    """Add the sessions of *version*."""
-    for scene in SCENES:
-        for stream, text in asyncio.run(texts_of(scene)).items():
-            name = f"{category_of(stream)}-{scene.__name__}-{id_of(stream)}.jsonl"
-            add(HERE / version / name, text)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
