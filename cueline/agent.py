@@ -35,6 +35,7 @@ from cueline.events.agent import (
     Workspace,
 )
 from cueline.events.number import Parameters
+from cueline.suggestion import known_instead
 from cueline.tools.catalogue import shipped_tool
 from cueline.tools.source import name_in_source
 from cueline.tools.tool import Tool, load
@@ -187,9 +188,9 @@ class Agent(BaseModel):
 
     def _check_settings(self, names: set[str]) -> None:
         for name in self.tool_settings.keys() - names:
-            known = ", ".join(sorted(names)) or "none"
+            known = known_instead(name, sorted(names) or ["none"], "it has")
             raise ConfigError(
-                self.name, f"key 'tool_settings.{name}': it has no tool {name!r}; it has {known}"
+                self.name, f"key 'tool_settings.{name}': it has no tool {name!r}{known}"
             )
 
     def _as_set(self, tool: ToolSpec) -> ToolSpec:

@@ -39,7 +39,7 @@ def test_a_typo_in_a_price_is_named_with_the_keys_that_are_known(tmp_path):
     )
 
     with pytest.raises(
-        ConfigError, match=r"known in .* are cache_read, cache_write, input, output"
+        ConfigError, match=r"'output'\? Known in .* are cache_read, cache_write, input, output"
     ):
         Agent.from_file(file)
 

@@ -5,7 +5,7 @@ quick and Ray is loaded only where sessions run on it.
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -54,8 +54,36 @@ _EPILOG = (
     "2 usage, or refused; 3 waiting or paused; 130 left by a second Ctrl-C."
 )
 
+_PANELS = {
+    "Run sessions": (run, resume, message, stop, fork),
+    "Look at sessions": (listing, show, tail, export),
+    "Decide what agents may do": (pending, approve, policy),
+    "Watch costs and failures": (costs, budget, breakers),
+    "Verify the log": (audit, replay),
+    "Keep cueline running": (up, down, status),
+    "Set up": (doctor, settings),
+}
+"""The commands by what one wants to do, in the order in which help lists them."""
+
+
+class _PanelledCommands(Commands):
+    """The commands, with a help that groups them."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - typer passes it
+        """Write a section for each panel."""
+        widest = max(map(len, self.commands))
+        for panel in _PANELS:
+            rows = [
+                (name.ljust(widest), command.get_short_help_str(formatter.width - 6 - widest))
+                for name, command in self.commands.items()
+                if getattr(command, "rich_help_panel", None) == panel
+            ]
+            with formatter.section(panel):
+                formatter.write_dl(rows)
+
+
 app = typer.Typer(
-    cls=Commands,
+    cls=_PanelledCommands,
     epilog=_EPILOG,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -63,32 +91,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_GROUPS = (
-    run,
-    resume,
-    message,
-    stop,
-    listing,
-    show,
-    tail,
-    pending,
-    approve,
-    replay,
-    fork,
-    export,
-    costs,
-    budget,
-    breakers,
-    audit,
-    policy,
-    settings,
-    doctor,
-    up,
-    down,
-    status,
-)
-for each in _GROUPS:
-    each.register(app)
+for panel, modules in _PANELS.items():
+    for each in modules:
+        each.register(app)
+    for command in app.registered_commands:
+        command.rich_help_panel = command.rich_help_panel or panel
+    for group in app.registered_groups:
+        group.rich_help_panel = group.rich_help_panel or panel
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so

@@ -12,6 +12,7 @@ from cueline.cli.moment import moment
 from cueline.cli.naming import complete_session
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, is_typed, tell_of_more
 from cueline.console.text import date_time, json_of, visible
+from cueline.suggestion import known_instead
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -126,8 +127,8 @@ def _check_type(kind: str) -> None:
     from cueline.events.codec import FACTS
 
     if kind not in FACTS:
-        known = ", ".join(sorted(FACTS))
-        raise typer.BadParameter(f"there is no event {kind!r}; the types are {known}")
+        known = known_instead(kind, sorted(FACTS), "the types are")
+        raise typer.BadParameter(f"there is no event {kind!r}{known}")
 
 
 async def _list(

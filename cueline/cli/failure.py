@@ -4,6 +4,7 @@ This is the one place that does so. A mistake of a user is never a traceback.
 """
 
 import errno
+import re
 import sys
 import traceback
 from enum import IntEnum
@@ -32,6 +33,7 @@ from cueline.errors import (
     UnknownSessionError,
 )
 from cueline.open_files import shortage_of
+from cueline.suggestion import closest
 
 
 class Exit(IntEnum):
@@ -72,6 +74,8 @@ _NO_LOG = "--log or CUELINE_LOG names one; `cueline run` makes one"
 _NO_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 _TYPED: type[Exception] = typer.BadParameter.__mro__[2]
 """What typer raises when something was typed wrong; it has no public name."""
+_CHOICE = re.compile(r"'(.*)' is not one of (.*)\.$", re.DOTALL)
+"""What typer says of a value that is none of an option's choices."""
 _REFUSALS = (RejectedError, LogUnavailableError, LogFormatError, ClusterError)
 
 
@@ -164,10 +168,14 @@ def _out_of_files(said: str) -> typer.Exit:
 
 
 def _say_in_our_words(typed: Any) -> None:
-    """Have a value that typer refuses be refused as any other setting is."""
+    """Have a value that typer refuses be refused as any other setting is, with a suggestion."""
     from pydantic import ValidationError
 
     from cueline.config.reason import reason_of
 
     if isinstance(typed.__cause__, ValidationError):
         typed.message = reason_of(typed.__cause__.errors(include_url=False)[0])
+    if (choice := _CHOICE.match(typed.message)) is not None:
+        word, choices = choice.groups()
+        if near := closest(word, re.findall("'(.*?)'", choices)):
+            typed.message += f" Did you mean {near[0]!r}?"

@@ -13,6 +13,7 @@ from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, tell_of_more
 from cueline.console.text import duration, json_of, money, one_line, visible
+from cueline.suggestion import known_instead
 
 if TYPE_CHECKING:
     from cueline.projections.session import Session
@@ -64,7 +65,9 @@ def list_(
 ) -> None:
     """List sessions."""
     if status is not None and status not in _STATUSES:
-        raise typer.BadParameter(f"{status!r} is no status; they are {', '.join(_STATUSES)}")
+        raise typer.BadParameter(
+            f"{status!r} is no status{known_instead(status, _STATUSES, 'they are')}"
+        )
     opened.run(_list(log, status, agent, limit, as_json=as_json))
     raise typer.Exit(Exit.DONE)
 

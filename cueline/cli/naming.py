@@ -1,7 +1,6 @@
 """Which session, approval or log a user means."""
 
 import os
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import typer
 from cueline.console.text import one_line
 from cueline.errors import CuelineError, InvalidNameError, UnknownSessionError
 from cueline.events.stream import session_stream, shown, sibling
+from cueline.suggestion import closest
 
 if TYPE_CHECKING:
     from cueline.events.store import EventStore
@@ -43,7 +43,7 @@ async def find_session(store: "EventStore", log: Path, name: str) -> str:
     if found:
         raise UnknownSessionError(name, f"more than one session begins so: {_some(found)}")
     beginnings = {each[: len(name) + 1]: each for each in reversed(known)}
-    near = get_close_matches(name.lower(), [*known, *beginnings], n=3, cutoff=0.6)
+    near = closest(name, [*known, *beginnings], most=3)
     close = list(dict.fromkeys(beginnings.get(each, each) for each in near))
     meant = f"; did you mean {_some(close)}?" if close else ""
     raise UnknownSessionError(as_typed(name), f"there is no such session in {log}{meant}")

@@ -2,7 +2,6 @@
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,6 +14,7 @@ from cueline.config.reason import TOO_DEEP
 from cueline.config.settings import Settings
 from cueline.errors import ConfigError
 from cueline.events.agent import RetryPolicy
+from cueline.suggestion import closest
 from cueline.text_input import read_to_end
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ def from_environment(environ: Mapping[str, str]) -> Layer:
         if name == PRESET:
             continue
         if name not in known:
-            near = get_close_matches(name, [*known, PRESET, *ELSEWHERE], n=1, cutoff=0)[0]
+            near = closest(name, [*known, PRESET, *ELSEWHERE], cutoff=0)[0]
             raise ConfigError(name, f"there is no such setting; the nearest is {near}")
         leaf = known[name]
         value = _read(leaf.read_text, environ[name], name, leaf.kind)
@@ -168,7 +168,7 @@ def _meant(key: str) -> str | None:
     """Return the key that was meant by an unknown one: in another table, or spelt alike."""
     name = key.rpartition(".")[2]
     elsewhere = [each for each in leaves() if each.endswith(f".{name}")]
-    return next(iter([*elsewhere, *get_close_matches(key, leaves(), n=1, cutoff=0.8)]), None)
+    return next(iter([*elsewhere, *closest(key, leaves(), cutoff=0.8)]), None)
 
 
 def _as_table(value: Any, shape: type[BaseModel]) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from cueline.config.reason import reason_of
+from cueline.suggestion import known_instead
 
 _UNKNOWN = "extra_forbidden"
 _DEEPEST = 10
@@ -44,10 +45,9 @@ def _problem(problem: ErrorDetails, kind: Any, key: str) -> Problem:
 
 def unknown(key: str, shape: type[BaseModel], meant: str | None = None) -> Problem:
     """Return that *shape* has no such key, and which was meant, if that is known."""
-    above, _, _ = key.rpartition(".")
+    above, _, name = key.rpartition(".")
     where = f"in [{above}]" if above else "at the top level"
-    guess = f": did you mean {meant!r}? Known" if meant else "; known"
-    known = f"{guess} {where} are {', '.join(sorted(shape.model_fields))}"
+    known = known_instead(name, sorted(shape.model_fields), f"known {where} are", meant=meant)
     return Problem(key, f"{_IT_IS_UNKNOWN}{known}")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic_core import ErrorDetails
 
 from cueline.config.pattern import MEANINGS
+from cueline.suggestion import closest
 
 _SHORTEST_SECRET = 8
 """A text of so many characters may be a key that was put in the wrong place (I11)."""
@@ -58,7 +59,9 @@ def reason_of(problem: ErrorDetails) -> str:
         name, words = _BOUNDS[kind]
         return words.format(said=said, bound=_plain(context[name]))
     if kind == "literal_error":
-        return f"{said} is none of {context['expected']}"
+        near = closest(str(problem["input"]), re.findall(r"'(.*?)'", context["expected"]))
+        guess = f"; did you mean {near[0]!r}?" if near else ""
+        return f"{said} is none of {context['expected']}{guess}"
     if kind == "time":
         return f"{said} is no time; {problem['msg']}"
     if kind == "string_pattern_mismatch":

@@ -10,6 +10,7 @@ from cueline.events.agent import AgentSpec, Fallback, each_model
 from cueline.providers.anthropic.model import Account, AnthropicModel, account_of, end_of
 from cueline.providers.prices import SCRIPTED
 from cueline.providers.scripted import Pause, ScriptedModel, script_of
+from cueline.suggestion import known_instead
 
 ANTHROPIC = "anthropic"
 
@@ -53,8 +54,8 @@ def model_factory(environ: Mapping[str, str], pause: Pause) -> ModelFactory:
                 account = account_of(agent, environ)
                 return shared.setdefault(account, AnthropicModel(account))
             case unknown:
-                known = ", ".join(known_providers())
-                raise ConfigError("provider", f"{unknown!r} is unknown; known are {known}")
+                known = known_instead(unknown, known_providers())
+                raise ConfigError("provider", f"{unknown!r} is unknown{known}")
 
     return make
 

@@ -15,6 +15,7 @@ from cueline.actors.model import ModelReply
 from cueline.errors import ConfigError, ProviderRefusedError
 from cueline.events.failure import PERMANENT, TRANSIENT
 from cueline.events.message import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCall, Usage
+from cueline.suggestion import known_instead
 
 Keys = Mapping[str, tuple[type, ...]]
 NUMBER: Final = (int, float)
@@ -172,9 +173,8 @@ class ReplyReader:
         fields = check(table["fail"], FAIL, self.name, where)
         kind = fields.get("kind")
         if kind not in KINDS:
-            known = ", ".join(sorted(KINDS))
             said = f"kind is {kind!r}" if kind else "has no kind"
-            self.fail(f"fail {said}; known are {known}")
+            self.fail(f"fail {said}{known_instead(str(kind), sorted(KINDS))}")
         if kind not in TRANSIENT and "retry_after" in fields:
             self.fail(f"fail retry_after: {kind} is not tried again; leave it out")
         return Failure(**{"message": f"the script says {kind}", **fields})
@@ -212,8 +212,8 @@ def check(table: object, keys: Keys, name: str, where: str) -> dict[str, Any]:
         raise ConfigError(name, f"{where} is {written(table)}, not a table")
     for key, value in table.items():
         if key not in keys:
-            known = ", ".join(keys)
-            raise ConfigError(name, f"{where} has the unknown key {key!r}; known are {known}")
+            known = known_instead(key, keys)
+            raise ConfigError(name, f"{where} has the unknown key {key!r}{known}")
         # Not isinstance: True is an int.
         if type(value) not in keys[key]:
             wanted = "a number" if keys[key] is NUMBER else _WORDS[keys[key][0]]

@@ -1,8 +1,7 @@
 """The tools that come with cueline."""
 
-from difflib import get_close_matches
-
 from cueline.errors import ConfigError
+from cueline.suggestion import known_instead
 from cueline.tools.files import delete_file, list_files, read_file, search_files, write_file
 from cueline.tools.shell import run_command
 from cueline.tools.tool import Tool
@@ -22,8 +21,6 @@ def shipped_tool(name: str, agent: str) -> Tool:
     """
     shipped = builtin_tools()
     if name not in shipped:
-        near = get_close_matches(name, shipped, n=1)
-        guess = f": did you mean {near[0]!r}? Shipped" if near else "; shipped"
-        known = f"{guess} are {', '.join(sorted(shipped))}, others are module:name"
-        raise ConfigError(agent, f"key 'tools': {name!r} is unknown{known}")
+        known = known_instead(name, sorted(shipped), "shipped are")
+        raise ConfigError(agent, f"key 'tools': {name!r} is unknown{known}, others are module:name")
     return shipped[name]

@@ -1,5 +1,6 @@
 """What every command has in common."""
 
+import re
 import shlex
 import subprocess
 import sys
@@ -50,6 +51,32 @@ def test_the_first_help_names_every_command_and_the_exit_codes(shell):
 
     assert all(f"  {command} " in told for command in GROUP.commands)
     assert "Exit codes: 0 completed" in told
+
+
+def test_the_first_help_groups_the_commands_by_what_one_wants_to_do(shell):
+    told = shell("--help").stdout
+
+    headings = re.findall(r"(?m)^(\w.*):\n  ", told)
+    assert ["Options", "Run sessions", "Look at sessions"] == headings[:3]
+    assert all(1 == len(re.findall(rf"(?m)^  {name} +[A-Z]", told)) for name in GROUP.commands)
+
+
+TYPOS = {
+    "a command": (["lst"], "No such command 'lst'. Did you mean 'list'?"),
+    "a command of a group": (["audit", "verifi"], "Did you mean 'verify'?"),
+    "an option": (["list", "--limti", "3"], "No such option: --limti (Possible options: --limit)"),
+    "a choice": (["costs", "--by", "modl"], "'tree'. Did you mean 'model'?"),
+    "a status": (["list", "--status", "wating"], "did you mean 'waiting'?"),
+    "an event": (["audit", "--type", "sessionstart"], "did you mean 'SessionStarted'?"),
+}
+
+
+@pytest.mark.parametrize(("words", "said"), TYPOS.values(), ids=TYPOS)
+def test_a_misspelt_word_gets_a_suggestion(shell, words, said):
+    done = shell(*words)
+
+    assert done.exit_code == 2
+    assert said in done.stderr
 
 
 def test_the_default_log_is_the_one_of_the_library():

@@ -40,7 +40,7 @@ def test_the_model_of_a_vendor_is_no_file(tmp_path):
     [
         (
             {"limit": {}},
-            r"key 'limit': it is unknown; known at the top level are allow_base_urls, .*limits",
+            r"key 'limit': it is unknown: did you mean 'limits'\? Known at the top level are",
         ),
         (
             {"limits": {"turns": 1}},

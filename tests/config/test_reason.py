@@ -33,6 +33,11 @@ def reason(refuse):
         ("limits.max_active_seconds", True, "true is no number"),
         ("policy.auto_approve", "perhaps", "'perhaps' is no truth value; say true or false"),
         ("policy.on_deny", "ask", "'ask' is none of 'inform', 'pause' or 'cancel'"),
+        (
+            "policy.on_deny",
+            "cancle",
+            "'cancle' is none of 'inform', 'pause' or 'cancel'; did you mean 'cancel'?",
+        ),
         ("base_url", "ftp://a", "'ftp://a' is not an address: like https://host/path"),
         ("key_variable", "a-b", "'a-b' is not the name of a variable"),
     ],

@@ -48,7 +48,7 @@ async def test_agents_of_one_key_and_address_share_their_connections(claude):
 
 
 def test_an_unknown_provider_is_named_with_those_that_are_known(agent):
-    with pytest.raises(ConfigError, match="provider: 'antropic' is unknown; known are anthropic,"):
+    with pytest.raises(ConfigError, match=r"'antropic' is unknown: did you mean 'anthropic'\?"):
         check_agent(agent(provider="antropic"), KEYS)
 
 

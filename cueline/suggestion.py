@@ -1,0 +1,29 @@
+"""Suggestions for a misspelt word: the known word that is spelt most like it."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def closest(
+    word: str, candidates: Iterable[str], *, most: int = 1, cutoff: float = 0.6
+) -> list[str]:
+    """Return at most *most* of *candidates* that are spelt like *word*, the closest first.
+
+    Case does not count. *cutoff* is the similarity that is needed, from 0 to 1.
+    """
+    by_spelling = {each.casefold(): each for each in candidates}
+    near = get_close_matches(word.casefold(), by_spelling, n=most, cutoff=cutoff)
+    return [by_spelling[each] for each in near]
+
+
+def known_instead(
+    word: str, candidates: Iterable[str], known: str = "known are", *, meant: str | None = None
+) -> str:
+    """Return the end of a message that refuses *word*: a suggestion, and all that is known.
+
+    *known* introduces the list. *meant* is the suggestion, where the caller knows a better one.
+    """
+    words = list(candidates)
+    guess = meant or next(iter(closest(word, words)), None)
+    listed = f"{known} {', '.join(words)}"
+    return f": did you mean {guess!r}? {listed[0].upper()}{listed[1:]}" if guess else f"; {listed}"
