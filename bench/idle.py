@@ -30,7 +30,6 @@ from cueline.events.store import NO_STREAM
 from cueline.events.stream import sibling, stream_name
 from cueline.loop import run
 from cueline.preflight import recorded
-from cueline.projections.views import Views, views_path
 from cueline.wiring import Log, open_log
 
 ACTIVE = 1_000
@@ -75,7 +74,7 @@ async def fill(folder: Path) -> None:
         asked = StartAsked(agent=agent, goal="Begin.", asked_at=datetime.now(UTC))
         for number in range(ACTIVE):
             await ask_start(log.journal(), f"a{number}", asked)
-        views = Views(views_path(log.path))
+        views = log.backend.open_views()
         await views.catch_up(log.store)
         views.close()
 

@@ -15,7 +15,6 @@ from cueline.actors.tool import ToolExecutor
 from cueline.errors import CuelineError
 from cueline.events.agent import ToolSpec, Workspace
 from cueline.events.store import Presence, PresenceBoard
-from cueline.projections.views import Views, views_path
 from cueline.tools.executor import ProcessToolExecutor
 from cueline.wiring import Log, ViewsIndex, collaborators
 
@@ -158,7 +157,7 @@ async def inline(
     on_trouble: Trouble,
 ) -> AsyncIterator[Inline]:
     """Drive the sessions of *scope* in this process; None means all that nobody drives."""
-    with closing(ViewsIndex(Views(views_path(log.path)), log.store)) as index:
+    with closing(ViewsIndex(log.backend.open_views(), log.store)) as index:
         executor = ProcessToolExecutor(log.slots.workers)
         here = Inline(log, executor, index, on_trouble=on_trouble, scope=scope)
         try:

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from importlib.metadata import version
-from pathlib import Path
 
 from cueline.actors.approval_gate import ApprovalGate, GatePort
 from cueline.actors.background import Trouble
@@ -23,9 +22,10 @@ from cueline.actors.tool import ToolExecutor
 from cueline.clock import SystemClock
 from cueline.errors import ClusterError
 from cueline.events.journal import Journal
+from cueline.events.log_url import LogName, LogUrl
 from cueline.events.store import EventStore, PresenceBoard
-from cueline.projections.views import Views, views_path
-from cueline.stores import MemoryPresence, SqlitePresence, SqliteStore
+from cueline.stores import MemoryPresence
+from cueline.stores.backend import backend_of
 from cueline.tools.executor import ProcessToolExecutor
 from cueline.up_record import UpRecord, find_up
 from cueline.wiring import KnownPlace, Log, ViewsIndex, collaborators, open_log
@@ -39,11 +39,11 @@ POLL_SECONDS = 0.05
 class Parts:
     """See `cluster.site.Parts`."""
 
-    path: str
+    url: LogUrl
     """The log's, absolute."""
     log_id: str
-    machine: str
-    """Where the log's file is."""
+    machine: str | None
+    """Where the log's writer has to run; None: anywhere."""
     grace_seconds: float
     slots: Slots
     """Of each runner."""
@@ -53,14 +53,16 @@ class Parts:
     def log(self) -> tuple[EventStore, PresenceBoard, str]:
         """See `cluster.site.Parts`."""
         clock = SystemClock()
-        store = SqliteStore.open(self.path, clock, must_exist=True)
-        return store, SqlitePresence.beside(self.path, clock), store.log_id
+        backend = backend_of(self.url)
+        store = backend.open(clock, must_exist=True)
+        return store, backend.open_presence(clock), store.log_id
 
     def reader(self) -> EventStore | None:
         """See `cluster.site.Parts`."""
-        if machine_name() != self.machine or not Path(self.path).exists():
+        backend = backend_of(self.url)
+        if self.machine not in (None, machine_name()) or not backend.exists():
             return None
-        return SqliteStore.open(self.path, SystemClock(), read_only=True)
+        return backend.open(SystemClock(), read_only=True)
 
     def journal(self, store: EventStore) -> Journal:
         """See `cluster.site.Parts`."""
@@ -96,18 +98,17 @@ class Parts:
 
     def index(self, store: EventStore) -> ViewsIndex:
         """See `cluster.site.Parts`."""
-        return ViewsIndex(Views(views_path(self.path)), store)
+        return ViewsIndex(backend_of(self.url).open_views(), store)
 
     def _log(self, store: EventStore, board: PresenceBoard | None = None) -> Log:
         clock = SystemClock()
         return Log(
-            path=Path(self.path),
+            backend=backend_of(self.url),
             store=store,
             lookout=Lookout(store),
             board=board or MemoryPresence(clock),
             clock=clock,
             grace_seconds=self.grace_seconds,
-            id=self.log_id,
         )
 
 
@@ -124,7 +125,7 @@ async def on_ray(
     # First of all: Ray reads the environment when it is imported.
     from cueline.cluster.connection import connected  # noqa: PLC0415 - as said
 
-    record = find_up(log.path)
+    record = find_up(log.url)
     if record is not None:
         yield await attached(log, record, address)
         return
@@ -190,13 +191,24 @@ def namespace_of(log_id: str) -> str:
 
 
 def parts_of(log: Log) -> Parts:
-    """Return what makes the actors of *log*, which is on this machine."""
-    return Parts(str(log.path.absolute()), log.id, machine_name(), log.grace_seconds, log.slots)
+    """Return what makes the actors of *log*.
+
+    Raises:
+        ClusterError: no other process can write to it.
+    """
+    place = log.backend.writer_place
+    if place == "process":
+        reason = (
+            "it is in this process's memory, which Ray cannot reach; run inline, or name a file"
+        )
+        raise ClusterError(str(log.url), reason)
+    machine = machine_name() if place == "machine" else None
+    return Parts(log.url.absolute(), log.id, machine, log.grace_seconds, log.slots)
 
 
 @asynccontextmanager
 async def keep_up(
-    log_path: Path,
+    log_name: LogName,
     *,
     address: str | None,
     hosts: int,
@@ -215,7 +227,7 @@ async def keep_up(
     # First of all: Ray reads the environment when it is imported.
     from cueline.cluster.connection import connected  # noqa: PLC0415 - as said
 
-    async with open_log(log_path) as log:
+    async with open_log(log_name) as log:
         told = replace(log, grace_seconds=grace_seconds, slots=slots)
         parts = replace(parts_of(told), hosts=hosts)
         namespace = namespace_of(parts.log_id)
@@ -237,18 +249,18 @@ async def keep_up(
             try:
                 # From now on there is something to be taken down, whoever kills us.
                 # What an earlier note tells of may be as well.
-                if UpRecord.read(log.path) is None:
-                    unready.write(log.path)
+                if UpRecord.read(log.url) is None:
+                    unready.write(log.url)
                 started = await actors.start(wanted)
-                record.write(log.path)
+                record.write(log.url)
                 try:
                     yield Kept(record, started.found, actors.watch, log.store.last_position)
                 finally:
                     with suppress(OSError):  # its folder may be gone
-                        unready.write(log.path)
+                        unready.write(log.url)
             finally:
                 await actors.stop()
-                record.withdraw(log.path)
+                record.withdraw(log.url)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 from cueline.actors.background import Trouble, told_of_trouble
@@ -13,6 +12,7 @@ from cueline.client.client import Client
 from cueline.config.place import DEFAULT_LOG
 from cueline.environment import who
 from cueline.errors import ConfigError, CuelineError
+from cueline.events.log_url import LogName, LogUrl
 from cueline.inline import inline
 from cueline.up_record import recovers
 from cueline.wiring import KnownPlace, open_log
@@ -46,7 +46,7 @@ class Troubles:
 class Here:
     """What a runtime knows of its sessions: see `Home`."""
 
-    log: Path
+    log: LogUrl
     place: KnownPlace
     troubles: Troubles
     scope: set[str]
@@ -94,7 +94,7 @@ def _print_trouble(stream: str, error: CuelineError) -> None:
 
 @asynccontextmanager
 async def open_runtime(
-    path: str | Path = DEFAULT_LOG,
+    path: LogName = DEFAULT_LOG,
     *,
     on: Literal["ray", "inline"] = "ray",
     address: str | None = None,
@@ -102,10 +102,11 @@ async def open_runtime(
     workers: int = SLOTS.workers,
     on_trouble: Callable[[str, CuelineError], None] = _print_trouble,
 ) -> AsyncIterator[Runtime]:
-    """Open the log at *path*, and drive what is started or resumed here.
+    """Open the log of that URL or *path*, and drive what is started or resumed here.
 
     Args:
-        path: the log's file; made if it is not there.
+        path: the log's file, made if it is not there, or a URL: `sqlite:///` and the
+            path, `memory:` or `memory:NAME`. One in memory is driven `inline`.
         on: `ray` attaches to a cluster or starts one for as long as this lasts;
             `inline` drives everything in this process.
         address: of the Ray cluster, when it is not the one `cueline up` started.
@@ -116,8 +117,8 @@ async def open_runtime(
     Raises:
         LogUnavailableError: the log cannot be used; the message says what to do.
         ClusterError: there is no usable cluster; the message says what to do.
-        ConfigError: *on* is neither, an *address* goes with `inline`, or no tool could run;
-            nothing was made.
+        ConfigError: no log is known by such a URL, *on* is neither, an *address* goes with
+            `inline`, or no tool could run; nothing was made.
     """
     if on not in ("ray", "inline"):
         raise ConfigError("on", f"{on!r} is neither 'ray' nor 'inline'")
@@ -128,13 +129,13 @@ async def open_runtime(
             raise ConfigError(name, f"{count} is less than 1: no tool could run")
     scope: set[str] = set()
     troubles = Troubles(on_trouble)
-    async with open_log(Path(path)) as opened:
+    async with open_log(path) as opened:
         log = replace(opened, slots=Slots(slots, workers))
         if on == "inline":
             async with inline(log, scope=scope, on_trouble=troubles.hear) as here:
-                yield Runtime(log, Here(log.path, here, troubles, scope))
+                yield Runtime(log, Here(log.url, here, troubles, scope))
         else:
             from cueline.on_ray import on_ray  # noqa: PLC0415 - Ray takes its time, and not everybody needs it
 
             async with on_ray(log, scope=scope, address=address, on_trouble=troubles.hear) as there:
-                yield Runtime(log, Here(log.path, there, troubles, scope))
+                yield Runtime(log, Here(log.url, there, troubles, scope))

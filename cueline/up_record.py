@@ -1,14 +1,14 @@
 """Where a running `cueline up` of a log is, by the note beside the log."""
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Self
 
 from cueline.actors.presence import ended, presence_of
+from cueline.events.log_url import LogName
 from cueline.events.store import Presence
+from cueline.stores.backend import backend_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,27 +29,23 @@ class UpRecord:
     """Whether it takes sessions up: not while it starts, nor while it is taken down."""
 
     @classmethod
-    def read(cls, log: Path) -> Self | None:
+    def read(cls, log: LogName) -> Self | None:
         """Return the note beside *log*, if there is one that can be read."""
         try:
-            told: Mapping[str, Any] = json.loads(record_path(log).read_text())
+            told: Mapping[str, Any] = json.loads(backend_of(log).read_up() or "")
             return cls(**{**told, "keeper": Presence(**told["keeper"])})
-        except (OSError, ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError):
             return None
 
-    def write(self, log: Path) -> None:
+    def write(self, log: LogName) -> None:
         """Leave the note beside *log*, whole or not at all."""
-        path = record_path(log)
-        draft = path.with_name(f"{path.name}.{os.getpid()}")
-        draft.touch(0o600)
-        draft.write_text(json.dumps(asdict(self), indent=2) + "\n")
-        draft.replace(path)
+        backend_of(log).write_up(json.dumps(asdict(self), indent=2) + "\n")
 
-    def withdraw(self, log: Path) -> None:
+    def withdraw(self, log: LogName) -> None:
         """Take the note from beside *log*, unless it is somebody else's by now."""
         there = self.read(log)
         if there is not None and there.keeper == self.keeper:
-            record_path(log).unlink(missing_ok=True)
+            backend_of(log).remove_up()
 
     @property
     def lives(self) -> bool:
@@ -59,18 +55,13 @@ class UpRecord:
         return ours == theirs and ended(self.keeper) is None
 
 
-def record_path(log: Path) -> Path:
-    """Return where the note of *log* is, by whatever link the log is reached."""
-    return Path(f"{os.path.realpath(log)}-up.json")
-
-
-def find_up(log_path: Path) -> UpRecord | None:
+def find_up(log: LogName) -> UpRecord | None:
     """Return the `cueline up` that drives the log's sessions, if its process lives here."""
-    record = UpRecord.read(log_path)
+    record = UpRecord.read(log)
     return record if record is not None and record.lives and record.ready else None
 
 
-def recovers(log_path: Path) -> bool:
+def recovers(log: LogName) -> bool:
     """Whether a `cueline up` goes on with whatever of the log nobody drives."""
-    record = find_up(log_path)
+    record = find_up(log)
     return record is not None and record.recover

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from cueline.actors import inbox
 from cueline.actors.approval_gate import GatePort
@@ -29,6 +29,7 @@ from cueline.events.clean import Redactor, clean
 from cueline.events.codec import Codec
 from cueline.events.inbox import InboxMessage, SecretsWaived, StartAsked
 from cueline.events.journal import Journal
+from cueline.events.log_url import LogName, LogUrl
 from cueline.events.message import Arguments
 from cueline.events.session import WaitKind
 from cueline.events.store import Appended, EventStore, PresenceBoard
@@ -38,6 +39,9 @@ from cueline.projections.session import due_work, running, waiting
 from cueline.projections.views import Views
 from cueline.secret import check_secrets, redactor_of, secret_names
 
+if TYPE_CHECKING:
+    from cueline.stores.backend import LogBackend
+
 PAGE = 1000
 """So many sessions with work are read at a time."""
 
@@ -46,7 +50,7 @@ PAGE = 1000
 class Log:
     """An open log and what belongs beside it."""
 
-    path: Path
+    backend: "LogBackend"
     store: EventStore
     lookout: Lookout
     board: PresenceBoard
@@ -55,8 +59,21 @@ class Log:
     """What is in flight may finish for so long, after a signal or a stop."""
     slots: Slots = SLOTS
     """Of each runner."""
-    id: str = ""
-    """The log's own, which no other has."""
+
+    @property
+    def id(self) -> str:
+        """The log's own, which no other has."""
+        return self.store.log_id
+
+    @property
+    def url(self) -> LogUrl:
+        """What it is called."""
+        return self.backend.url
+
+    @property
+    def path(self) -> Path:
+        """What it is called, where that is a file."""
+        return Path(str(self.url))
 
     def redactor(self, agent: AgentSpec | None) -> Redactor:
         """Return what takes the secrets of *agent* out."""
@@ -191,29 +208,24 @@ class KnownPlace(Place, Protocol):
 
 
 @asynccontextmanager
-async def open_log(path: Path = DEFAULT_LOG, *, must_exist: bool = False) -> AsyncIterator[Log]:
-    """Open the log at *path*.
+async def open_log(log: LogName = DEFAULT_LOG, *, must_exist: bool = False) -> AsyncIterator[Log]:
+    """Open the log of that URL, or at that path.
 
     Raises:
+        ConfigError: no log is known by such a URL.
         LogUnavailableError: it cannot be used; the message says what to do.
         LogFormatError: another format wrote it.
     """
-    from cueline.stores import SqliteStore
-    from cueline.stores.presence import SqlitePresence
+    from cueline.stores.backend import backend_of
 
     clock = SystemClock()
-    store = SqliteStore.open(path, clock, must_exist=must_exist)
+    backend = backend_of(log)
+    store = backend.open(clock, must_exist=must_exist)
     try:
-        # Never in the log's own file: presence is volatile, and thrown away when damaged.
-        board = SqlitePresence.beside(path, clock)
+        board = backend.open_presence(clock)
         try:
             yield Log(
-                path=path,
-                store=store,
-                lookout=Lookout(store),
-                board=board,
-                clock=clock,
-                id=store.log_id,
+                backend=backend, store=store, lookout=Lookout(store), board=board, clock=clock
             )
         finally:
             await board.close()

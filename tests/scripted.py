@@ -10,6 +10,7 @@ from cueline.events.inbox import StartAsked
 from cueline.inline import inline
 from cueline.preflight import recorded
 from cueline.stores import MemoryPresence, MemoryStore
+from cueline.stores.backend import backend_of
 from cueline.testing.clock import FakeClock
 from cueline.testing.wait import await_until
 from cueline.wiring import Log
@@ -50,7 +51,11 @@ def memory_log(folder):
     clock = FakeClock()
     store, board = MemoryStore(clock), MemoryPresence(clock)
     return Log(
-        path=folder / "log.db", store=store, lookout=Lookout(store), board=board, clock=clock
+        backend=backend_of(folder / "log.db"),
+        store=store,
+        lookout=Lookout(store),
+        board=board,
+        clock=clock,
     )
 
 

@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "projections": {"events", "errors", "open_files"},
     "actors": {"deciders", "events", "errors", "clock"},
     "cluster": {"deciders", *PORTS},
-    "stores": {"events", "errors", "clock", "open_files"},
+    "stores": {"events", "errors", "clock", "open_files", "projections", "suggestion"},
     "providers": PORTS | {"address", "suggestion", "text_input"},
     "tools": PORTS | {"suggestion"},
     "console": PORTS | {"projections"},
@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "hook": {"events", "errors"},
     "secret": {"environment", "tools", "events", "errors"},
     "preflight": PORTS | {"agent", "deciders", "environment", "providers", "secret", "tools"},
-    "up_record": {"actors", "events"},
+    "up_record": {"actors", "events", "stores"},
 }
 MAY_IMPORT |= {
     "wiring": set(MAY_IMPORT),
@@ -110,7 +110,6 @@ BESIDE_THE_CLIENT = {
     "tail",
     "unread",
     "up",
-    "verifying",
     "watching",
 }
 

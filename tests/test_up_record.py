@@ -3,7 +3,8 @@ from dataclasses import replace
 import pytest
 
 from cueline.actors.presence import presence_of
-from cueline.up_record import UpRecord, find_up, record_path, recovers
+from cueline.stores.backend import backend_of
+from cueline.up_record import UpRecord, find_up, recovers
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def test_a_note_is_withdrawn_by_who_left_it(log, record):
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"keeper": {}}', "\0"])
 def test_a_note_that_cannot_be_read_is_no_note(log, text):
-    record_path(log).write_text(text)
+    backend_of(log).write_up(text)
 
     assert find_up(log) is None
 

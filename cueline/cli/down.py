@@ -40,7 +40,7 @@ def register(app: typer.Typer) -> None:
 
 def down(ctx: typer.Context, *, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
     """Take down what `up` started."""
-    from cueline.up_record import UpRecord, record_path
+    from cueline.up_record import UpRecord
 
     record = UpRecord.read(log)
     if record is None:
@@ -49,7 +49,7 @@ def down(ctx: typer.Context, *, log: LogOption = DEFAULT_LOG, as_json: JsonOptio
     grace_seconds = outside_of(ctx).effective().settings.grace_seconds
     if not (record.lives and _takes_it_down(record, grace_seconds)):
         opened.run(_end_orphans(log, record))
-    record_path(log).unlink(missing_ok=True)
+    record.withdraw(log)
     print_up(record, "down", as_json=as_json)
 
 

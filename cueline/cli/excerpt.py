@@ -13,7 +13,7 @@ from cueline.events.journal import Journal
 from cueline.events.message import Usage
 from cueline.events.store import EventStore, from_us
 from cueline.projections.session import Session, find_session
-from cueline.projections.views import Views, views_path
+from cueline.stores.backend import backend_of
 
 LAST = 100
 """About so many events are shown of a session that has more than twice as many."""
@@ -43,7 +43,7 @@ async def read_ends(journal: Journal, stream: str) -> tuple[Followed, Past] | No
 async def read_sums(log: Path, store: EventStore, stream: str) -> Tally | None:
     """Return what a session used, where the read models are nearly up to date."""
     try:
-        with closing(Views(views_path(log))) as views:
+        with closing(backend_of(log).open_views()) as views:
             behind = await store.last_position() - views.checkpoint.position
         if behind > _BEHIND:
             return None

@@ -13,11 +13,11 @@ import typer
 
 from cueline.console.text import visible
 from cueline.errors import CorruptEventError, LogUnavailableError
+from cueline.events.log_url import LogName
 
 if TYPE_CHECKING:
     from cueline.events.store import EventStore, PresenceBoard
     from cueline.projections.views import Views
-    from cueline.stores import SqliteStore
 
 T = TypeVar("T")
 TELL_SECONDS = 3.0
@@ -33,7 +33,7 @@ def run(work: Coroutine[object, object, T]) -> T:
 
 
 @asynccontextmanager
-async def looking(path: Path) -> AsyncIterator["SqliteStore"]:
+async def looking(path: LogName) -> AsyncIterator["EventStore"]:
     """Open an existing log for reading only.
 
     Raises:
@@ -41,9 +41,9 @@ async def looking(path: Path) -> AsyncIterator["SqliteStore"]:
         LogFormatError: another format wrote it.
     """
     from cueline.clock import SystemClock
-    from cueline.stores.sqlite import SqliteStore
+    from cueline.stores.backend import backend_of
 
-    store = SqliteStore.open(path, SystemClock(), must_exist=True, read_only=True)
+    store = backend_of(path).open(SystemClock(), read_only=True)
     try:
         yield store
     finally:
@@ -59,13 +59,14 @@ async def views_of(path: Path, store: "EventStore") -> AsyncIterator["Views"]:
         CorruptEventError: the log is damaged; restore it. It is raised on the way out:
             what is before the damage can be looked at.
     """
-    from cueline.projections.views import views_path
+    from cueline.projections.views import Views
+    from cueline.stores.backend import backend_of
 
     try:
-        views, damage = await _caught_up(views_path(path), store)
+        views, damage = await _caught_up(backend_of(path).open_views(), store)
     except LogUnavailableError:
         # A backup, or a log of somebody else's, can be looked at all the same.
-        views, damage = await _caught_up(":memory:", store)
+        views, damage = await _caught_up(Views(":memory:"), store)
     with closing(views):
         yield views
     if damage is not None:
@@ -73,14 +74,11 @@ async def views_of(path: Path, store: "EventStore") -> AsyncIterator["Views"]:
 
 
 async def _caught_up(
-    place: str | Path, store: "EventStore"
+    views: "Views", store: "EventStore"
 ) -> tuple["Views", CorruptEventError | None]:
-    """Return the read models, and what kept them from being filled to the end."""
+    """Fill the read models; return them, and what kept them from being filled to the end."""
     import asyncio
 
-    from cueline.projections.views import Views
-
-    views = Views(place)
     telling = asyncio.get_running_loop().call_later(
         TELL_SECONDS, partial(typer.echo, _LONG, err=True)
     )
@@ -102,10 +100,10 @@ async def read_on(log: Path) -> None:
     Raises:
         LogUnavailableError: it cannot be read, or the read models not be written.
     """
-    from cueline.projections.views import views_path
+    from cueline.stores.backend import backend_of
 
     async with looking(log) as store:
-        views, _ = await _caught_up(views_path(log), store)
+        views, _ = await _caught_up(backend_of(log).open_views(), store)
         views.close()
 
 
@@ -113,11 +111,12 @@ async def read_on(log: Path) -> None:
 async def board_of(path: Path) -> AsyncIterator["PresenceBoard"]:
     """Open the board of who lives; an empty one where its file cannot be used, and say so."""
     from cueline.clock import SystemClock
-    from cueline.stores.presence import MemoryPresence, SqlitePresence
+    from cueline.stores import MemoryPresence
+    from cueline.stores.backend import backend_of
 
     clock = SystemClock()
     try:
-        board = SqlitePresence.beside(path, clock)
+        board: PresenceBoard = backend_of(path).open_presence(clock)
     except LogUnavailableError as error:
         _warn_of(error)
         yield MemoryPresence(clock)

@@ -8,9 +8,8 @@ from cueline.errors import CorruptEventError, CuelineError
 from cueline.events.chain import Chain
 from cueline.events.codec import blobs_named
 from cueline.events.session import MessageReceived, MessageRefused
-from cueline.events.store import RecordedEvent
+from cueline.events.store import EventStore, RecordedEvent
 from cueline.events.stream import category_of, sibling
-from cueline.stores import SqliteStore
 
 
 class Bad(NamedTuple):
@@ -32,7 +31,7 @@ class Bad(NamedTuple):
 class Verifying:
     """One pass over the log; a stream with a bad row is not looked at any further."""
 
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: EventStore) -> None:
         self.events = 0
         self.bad: list[Bad] = []
         self._store = store
@@ -54,7 +53,7 @@ class Verifying:
             # Go on behind it: one bad row must not hide the others.
             self.bad.append(Bad(hole.stream, hole.version, hole.position, hole.reason))
             self._after = hole.position
-        for fault in self._store.faults():
+        for fault in await self._store.faults():
             if fault.stream not in self._broken:
                 self._broken.add(fault.stream)
                 self.bad.append(Bad(fault.stream, fault.version, fault.position, fault.reason))

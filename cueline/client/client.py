@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from cueline.actors.breaker_reset import reset_breaker
 from cueline.actors.family import Parents
@@ -19,6 +18,7 @@ from cueline.deciders.session.unread import waived_secrets, will_stop
 from cueline.environment import who
 from cueline.events.agent import ToolSpec
 from cueline.events.inbox import ResumeAsked, StartAsked
+from cueline.events.log_url import LogName
 from cueline.events.stream import session_stream
 from cueline.preflight import check_limits, check_resumed, recorded
 from cueline.secret import waiver
@@ -181,7 +181,7 @@ class Client:
 
 @asynccontextmanager
 async def open_client(
-    path: str | Path = DEFAULT_LOG, *, must_exist: bool = True
+    path: LogName = DEFAULT_LOG, *, must_exist: bool = True
 ) -> AsyncIterator[Client]:
     """Open the log at *path* without a place for its sessions: what is asked is recorded.
 
@@ -189,5 +189,5 @@ async def open_client(
         LogUnavailableError: the log cannot be used; the message says what to do.
         LogFormatError: another format wrote it.
     """
-    async with open_log(Path(path), must_exist=must_exist) as log:
+    async with open_log(path, must_exist=must_exist) as log:
         yield Client(log, NoPlace(log))

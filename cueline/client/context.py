@@ -32,7 +32,7 @@ class NoPlace:
 
     def takes_up(self, stream: str) -> bool:  # noqa: ARG002 - an `up` takes up all of them
         """See `Home`."""
-        return recovers(self.log.path)
+        return recovers(self.log.url)
 
     def has(self, incarnation: str | None) -> bool:  # noqa: ARG002 - no host is its own
         """See `Home`."""

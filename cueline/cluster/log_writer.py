@@ -7,7 +7,7 @@ from typing import assert_never
 
 from cueline.cluster.call import DEAD, PAGE_BYTES, UNCLEAR, Handle, awake, call
 from cueline.cluster.site import Parts, Site
-from cueline.errors import ClusterError, CuelineError
+from cueline.errors import ClusterError, CorruptEventError, CuelineError
 from cueline.events.store import (
     EventStore,
     Head,
@@ -136,6 +136,10 @@ class LogWriterActor:
     async def get_blob(self, blob: str) -> bytes:
         """See `EventStore.get_blob`."""
         return await self._store().get_blob(blob)
+
+    async def faults(self) -> Sequence[CorruptEventError]:
+        """See `EventStore.faults`."""
+        return await self._store().faults()
 
     async def present(self) -> Sequence[Presence]:
         """See `PresenceBoard.all`."""

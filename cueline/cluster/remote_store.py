@@ -15,6 +15,7 @@ from cueline.cluster.log_writer import Acquire, Answer, Append, Beat, Leave, Pag
 from cueline.cluster.site import Site
 from cueline.errors import (
     ClusterError,
+    CorruptEventError,
     CuelineError,
     FencedError,
     LogUnavailableError,
@@ -48,6 +49,11 @@ class RemoteStore:
         self._looked = False
         self._wishes: list[tuple[Wish, asyncio.Future[object]]] = []
         self._sending: asyncio.Task[None] | None = None
+
+    @property
+    def log_id(self) -> str:
+        """See `EventStore.log_id`."""
+        return self._site.parts.log_id
 
     async def head(self, stream: str) -> Head:
         """See `EventStore.head`."""
@@ -143,6 +149,12 @@ class RemoteStore:
         if reader := self._file():
             return await reader.get_blob(blob)
         return cast("bytes", await self._ask("get_blob", blob))
+
+    async def faults(self) -> Sequence[CorruptEventError]:
+        """See `EventStore.faults`."""
+        if reader := self._file():
+            return await reader.faults()
+        return cast("Sequence[CorruptEventError]", await self._ask("faults"))
 
     async def beat(self, presence: Presence) -> None:
         """See `PresenceBoard.beat`."""

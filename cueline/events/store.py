@@ -30,6 +30,8 @@ from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
+from cueline.errors import CorruptEventError
+
 NO_STREAM = 0
 """The version of a stream that has no events."""
 ANY = -1
@@ -164,6 +166,11 @@ class Head:
 class EventStore(Protocol):
     """An append-only log of many streams."""
 
+    @property
+    def log_id(self) -> str:
+        """The log's own id, made with it, which no other has; it stays where the log is moved."""
+        ...
+
     async def head(self, stream: str) -> Head:
         """Return how far *stream* is; `Head()` where there is none."""
         ...
@@ -247,6 +254,14 @@ class EventStore(Protocol):
         """
         ...
 
+    async def faults(self) -> Sequence[CorruptEventError]:
+        """Return where heads, epochs and keys do not fit the events, as of one moment.
+
+        Raises:
+            LogUnavailableError: they cannot be read.
+        """
+        ...
+
     async def close(self) -> None:
         """Finish what is queued, and let go of the file."""
         ...
@@ -282,4 +297,8 @@ class PresenceBoard(Protocol):
 
     async def all(self) -> Sequence[Presence]:
         """Return everybody who beat and did not leave, dead or alive."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of what it is kept in."""
         ...

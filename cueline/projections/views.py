@@ -69,12 +69,6 @@ class Checkpoint(NamedTuple):
     hash: bytes = b""
 
 
-def views_path(log: str | os.PathLike[str]) -> Path:
-    """Return where the read models of *log* are: beside it."""
-    path = Path(log)
-    return path.with_name(f"{path.name}-views.db")
-
-
 class Views:
     """The read models of one log; queries take its `db`."""
 

@@ -6,9 +6,15 @@ from datetime import datetime
 from hashlib import sha256
 from itertools import takewhile
 from operator import attrgetter
+from uuid import uuid4
 
 from cueline.clock import Clock
-from cueline.errors import BlobTooLargeError, LogUnavailableError, MissingBlobError
+from cueline.errors import (
+    BlobTooLargeError,
+    CorruptEventError,
+    LogUnavailableError,
+    MissingBlobError,
+)
 from cueline.events.store import (
     BLOB_LIMIT,
     GENESIS,
@@ -51,6 +57,9 @@ class MemoryTables:
     """What a batch reads and writes, in lists and dicts."""
 
     def __init__(self) -> None:
+        self.log_id = uuid4().hex
+        self.bell = Bell()
+        """Rings when the log has grown, or somebody has closed it."""
         self.streams: dict[str, _Stream] = {}
         self.log: list[RecordedEvent] = []
         self.blobs: dict[str, tuple[bytes, int]] = {}
@@ -163,13 +172,18 @@ class MemoryTables:
 
 
 class MemoryStore:
-    """A log in this process; it ends with it."""
+    """A log in this process; it ends with it. Who is given the same tables has the same log."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, tables: MemoryTables | None = None) -> None:
         self._clock = clock
-        self._tables = MemoryTables()
-        self._bell = Bell()
+        self._tables = MemoryTables() if tables is None else tables
+        self._bell = self._tables.bell
         self._closed = False
+
+    @property
+    def log_id(self) -> str:
+        """See `EventStore.log_id`."""
+        return self._tables.log_id
 
     async def head(self, stream: str) -> Head:
         """See `EventStore.head`."""
@@ -253,6 +267,10 @@ class MemoryStore:
         if blob not in self._tables.blobs:
             raise MissingBlobError("the log", blob)
         return self._tables.blobs[blob][0]
+
+    async def faults(self) -> list[CorruptEventError]:
+        """See `EventStore.faults`: nothing is kept twice."""
+        return []
 
     async def collect_blobs(self, now: datetime) -> int:
         """Delete the blobs that nothing names and nobody put for a day; return how many."""

@@ -64,6 +64,9 @@ class MemoryPresence:
         """See `PresenceBoard.all`."""
         return [self._present[incarnation] for incarnation in sorted(self._present)]
 
+    async def close(self) -> None:
+        """See `PresenceBoard.close`: who lives is still there for the next."""
+
 
 class SqlitePresence:
     """A board for every process of one machine."""
@@ -89,16 +92,6 @@ class SqlitePresence:
             LogUnavailableError: its place cannot be written; mend what the message says.
         """
         return cls(Path(path), clock, patience_seconds)
-
-    @classmethod
-    def beside(cls, log: str | os.PathLike[str], clock: Clock) -> Self:
-        """Open the board of *log*, which is one by whatever link the log is reached.
-
-        Raises:
-            LogUnavailableError: see `open`.
-        """
-        # Two boards of one log would each take the living of the other for dead.
-        return cls.open(f"{os.path.realpath(log)}.presence", clock)
 
     async def beat(self, presence: Presence) -> None:
         """See `PresenceBoard.beat`."""

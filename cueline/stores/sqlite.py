@@ -57,7 +57,7 @@ class SqliteStore:
         self._watch: asyncio.Task[None] | None = None
         self._followers = 0
         self.log_id = log_id
-        """Made with the log; it stays when the file is moved."""
+        """See `EventStore.log_id`."""
 
     @classmethod
     def open(
@@ -182,12 +182,8 @@ class SqliteStore:
             raise MissingBlobError("the log", blob)
         return content
 
-    def faults(self) -> list[CorruptEventError]:
-        """Return where heads, epochs and keys do not fit the events, as of one moment.
-
-        Raises:
-            LogUnavailableError: they cannot be read.
-        """
+    async def faults(self) -> list[CorruptEventError]:
+        """See `EventStore.faults`."""
         return self._reader.faults()
 
     async def collect_blobs(self, now: datetime) -> int:

@@ -72,6 +72,9 @@ class Board:
         """See `PresenceBoard.all`."""
         return list(self.present.values())
 
+    async def close(self) -> None:
+        """See `PresenceBoard.close`."""
+
 
 async def nobody_estimates(_tool: ToolSpec, _arguments: Mapping[str, JsonValue]) -> Estimate:
     """Know nothing of what a call will cost."""

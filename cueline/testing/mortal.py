@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from cueline.actors.model import Model, ModelReply, ModelRequest, TokenCounter
 from cueline.actors.runner import CallName, RunnerPort, ToolReport
 from cueline.actors.tool import Finding, ToolExecutor, ToolOrder, ToolOutput
+from cueline.errors import CorruptEventError
 from cueline.events.store import (
     NO_STREAM,
     Appended,
@@ -50,6 +51,16 @@ class MortalStore:
     def __init__(self, store: EventStore, life: Life) -> None:
         self._store = store
         self._life = life
+
+    @property
+    def log_id(self) -> str:
+        """See `EventStore.log_id`."""
+        return self._store.log_id
+
+    async def faults(self) -> Sequence[CorruptEventError]:
+        """See `EventStore.faults`."""
+        await self._life.go_on()
+        return await self._store.faults()
 
     async def head(self, stream: str) -> Head:
         """See `EventStore.head`."""

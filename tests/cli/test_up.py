@@ -18,7 +18,7 @@ from cueline.cli import up
 from cueline.cli.keeping import keep
 from cueline.cli.outside import Outside
 from cueline.errors import ClusterError
-from cueline.projections.views import Views, views_path
+from cueline.stores.backend import backend_of
 from cueline.testing.wait import await_until
 
 
@@ -150,7 +150,7 @@ def test_a_long_log_is_read_before_the_time_to_start_begins(finished, monkeypatc
 
     @asynccontextmanager
     async def keep_up(log, **_):
-        with closing(Views(views_path(log))) as views:
+        with closing(backend_of(log).open_views()) as views:
             read.append(views.checkpoint.position)
         raise ClusterError("the cluster", "there is none")
         yield

@@ -11,12 +11,8 @@ from cueline.projections import views as module
 from cueline.projections.audit import audit
 from cueline.projections.cost import below, spent
 from cueline.projections.session import list_sessions
-from cueline.projections.views import Views, views_path
+from cueline.projections.views import Views
 from cueline.testing.wait import await_until
-
-
-def test_the_file_is_beside_the_log():
-    assert Path("/x/log.db-views.db") == views_path("/x/log.db")
 
 
 async def test_another_version_of_the_tables_is_filled_anew(busy):

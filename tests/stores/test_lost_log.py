@@ -7,8 +7,8 @@ import pytest
 
 from cueline.clock import SystemClock
 from cueline.errors import LogIndexLostError, LogLostError
-from cueline.projections.views import Views, views_path
 from cueline.stores import sqlite_file
+from cueline.stores.backend import backend_of
 from cueline.stores.sqlite import SqliteStore
 from cueline.testing.event_store_example import (
     OTHER,
@@ -156,7 +156,7 @@ async def _all_that_come(store):
 
 
 async def test_who_lists_what_a_lost_log_held_is_told(store, path):
-    views = Views(views_path(path))
+    views = backend_of(path).open_views()
     await views.catch_up(store)
     replace(path)
 
@@ -194,7 +194,7 @@ async def test_a_log_that_is_put_back_has_all_that_was_recorded(store, path):
 
 
 async def test_read_models_that_are_removed_are_missed_by_nobody(store, path):
-    views = Views(views_path(path))
+    views = backend_of(path).open_views()
     for part in path.parent.glob("log.db-views*"):
         part.unlink()
 

@@ -5,6 +5,7 @@ import pytest
 
 from cueline.clock import SystemClock
 from cueline.errors import LogUnavailableError
+from cueline.stores.backend import backend_of
 from cueline.stores.presence import MemoryPresence, SqlitePresence
 from cueline.stores.sqlite_library import sqlite_library
 from cueline.testing.event_store_example import SetClock
@@ -46,7 +47,7 @@ async def test_a_log_has_one_board_by_whatever_link_it_is_reached(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "link.db").symlink_to("elsewhere/log.db")
     paths = (tmp_path / "elsewhere" / "log.db", tmp_path / "link.db")
-    one, two = (SqlitePresence.beside(path, SetClock()) for path in paths)
+    one, two = (backend_of(path).open_presence(SetClock()) for path in paths)
 
     await one.beat(HOST)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cueline.errors import LogUnavailableError
-from cueline.projections.views import Views, views_path
+from cueline.stores.backend import backend_of
 from cueline.stores.presence import SqlitePresence
 from cueline.stores.sqlite import SqliteStore
 from cueline.testing.event_store_example import (
@@ -50,7 +50,7 @@ async def test_a_log_is_for_its_owner_alone(path):
     try:
         store = SqliteStore.open(path, SetClock())
         board = SqlitePresence.open(path.with_name("log.db.presence"), SetClock())
-        with contextlib.closing(Views(views_path(path))) as views:
+        with contextlib.closing(backend_of(path).open_views()) as views:
             await views.catch_up(store)
             modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
     finally:

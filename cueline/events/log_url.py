@@ -1,0 +1,74 @@
+"""What a log is called: a URL, or the path of its file."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from cueline.errors import ConfigError
+
+SQLITE = "sqlite"
+MEMORY = "memory"
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
+_PASSWORDS = (
+    (re.compile(r"(//[^/@]*?:)[^/]*@"), r"\1***@"),
+    (re.compile(r"([?&](?:ssl)?password=)[^&#]*"), r"\1***"),
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LogUrl:
+    """The URL of a log: `sqlite:///cueline.db`, which the path alone says too, or `memory:`.
+
+    As text it has no password, and a SQLite file is its path.
+    """
+
+    scheme: str
+    rest: str
+    """What follows the scheme and its colon; of a SQLite file the path. It may hold a password."""
+
+    @classmethod
+    def of(cls, name: "LogName") -> "LogUrl":
+        """Return the URL that *name* is, or the path that it names.
+
+        After `sqlite:///` comes the path as it is: an absolute one has four slashes. A
+        file's name that begins like a URL is written with `./` before it.
+
+        Raises:
+            ConfigError: it says `sqlite:` without three slashes.
+        """
+        if isinstance(name, LogUrl):
+            return name
+        text = os.fspath(name)
+        found = _URL.fullmatch(text) if isinstance(name, str) else None
+        if found is None:
+            return cls(SQLITE, str(Path(text)))
+        scheme, rest = found[1].lower(), found[2]
+        if scheme == SQLITE:
+            if not rest.startswith("///"):
+                raise ConfigError(text, "write `sqlite:///` and the path, or the path alone")
+            rest = str(Path(rest.removeprefix("///")))
+        return cls(scheme, rest)
+
+    def absolute(self) -> "LogUrl":
+        """Return the same log, named so that it is found from any working directory."""
+        return self.within(Path.cwd())
+
+    def within(self, folder: Path) -> "LogUrl":
+        """Return the same log; where it is a file, its path is meant from *folder*."""
+        return LogUrl(SQLITE, str(folder / self.rest)) if self.scheme == SQLITE else self
+
+    def __str__(self) -> str:
+        if self.scheme == SQLITE:
+            return self.rest
+        text = f"{self.scheme}:{self.rest}"
+        for password, hidden in _PASSWORDS:
+            text = password.sub(hidden, text)
+        return text
+
+    def __repr__(self) -> str:
+        return f"LogUrl({str(self)!r})"
+
+
+LogName = LogUrl | str | os.PathLike[str]
+"""How somebody may name a log."""

@@ -1,0 +1,91 @@
+"""A log in the memory of this process; it ends with it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from cueline.clock import Clock
+from cueline.errors import LogUnavailableError
+from cueline.events.log_url import LogUrl
+from cueline.stores.memory import MemoryStore, MemoryTables
+from cueline.stores.presence import MemoryPresence
+
+if TYPE_CHECKING:
+    from cueline.projections.views import Views
+
+_GONE = "nothing of a log in memory outlives its process; name a file, as in `--log cueline.db`"
+
+
+class MemoryLog:
+    """What those share who open the same log."""
+
+    def __init__(self) -> None:
+        self.tables = MemoryTables()
+        self.board: MemoryPresence | None = None
+
+
+_NAMED: dict[str, MemoryLog] = {}
+
+
+class MemoryBackend:
+    """See `LogBackend`. `memory:` is a log of its own each time, `memory:NAME` is shared."""
+
+    writer_place: Literal["process"] = "process"
+    up_output = None
+
+    def __init__(self, url: LogUrl) -> None:
+        self.url = url
+        self._log = _NAMED.get(url.rest)
+
+    def exists(self) -> bool:
+        """See `LogBackend.exists`."""
+        return self._log is not None
+
+    def check(self) -> None:
+        """See `LogBackend.check`: every name will do."""
+
+    def open(
+        self, clock: Clock, *, must_exist: bool = False, read_only: bool = False
+    ) -> MemoryStore:
+        """See `LogBackend.open`."""
+        if self._log is None and (must_exist or read_only):
+            raise LogUnavailableError(str(self.url), f"there is no such log: {_GONE}")
+        return MemoryStore(clock, self._made().tables)
+
+    def open_presence(self, clock: Clock) -> MemoryPresence:
+        """See `LogBackend.open_presence`."""
+        made = self._made()
+        if made.board is None:
+            made.board = MemoryPresence(clock)
+        return made.board
+
+    def open_views(self) -> "Views":
+        """See `LogBackend.open_views`; they are filled anew each time."""
+        from cueline.projections.views import Views  # noqa: PLC0415 - it takes its time to import
+
+        return Views(":memory:")
+
+    def read_up(self) -> None:
+        """See `LogBackend.read_up`: no other process can drive it."""
+
+    def write_up(self, text: str) -> None:  # noqa: ARG002 - see `LogBackend`
+        """See `LogBackend.write_up`."""
+        raise LogUnavailableError(str(self.url), _GONE)
+
+    def remove_up(self) -> None:
+        """See `LogBackend.remove_up`."""
+
+    def files(self) -> Sequence[Path]:
+        """See `LogBackend.files`."""
+        return ()
+
+    def owns(self, path: Path) -> bool:  # noqa: ARG002 - see `LogBackend`
+        """See `LogBackend.owns`."""
+        return False
+
+    def _made(self) -> MemoryLog:
+        if self._log is None:
+            self._log = MemoryLog()
+            if self.url.rest:
+                self._log = _NAMED.setdefault(self.url.rest, self._log)
+        return self._log

@@ -1,0 +1,90 @@
+"""A log in a SQLite file: what is beside the file is known here and nowhere else."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from cueline.clock import Clock
+from cueline.events.log_url import LogUrl
+from cueline.stores.file_system import refuse_place
+from cueline.stores.presence import SqlitePresence
+from cueline.stores.sqlite import SqliteStore
+from cueline.stores.sqlite_file import real
+
+if TYPE_CHECKING:
+    from cueline.projections.views import Views
+
+
+class SqliteBackend:
+    """See `LogBackend`."""
+
+    writer_place: Literal["machine"] = "machine"
+
+    def __init__(self, url: LogUrl) -> None:
+        self.url = url
+        self._path = Path(url.rest)
+
+    def exists(self) -> bool:
+        """See `LogBackend.exists`."""
+        return self._path.exists()
+
+    def check(self) -> None:
+        """See `LogBackend.check`."""
+        refuse_place(self._path)
+
+    def open(
+        self, clock: Clock, *, must_exist: bool = False, read_only: bool = False
+    ) -> SqliteStore:
+        """See `LogBackend.open`."""
+        return SqliteStore.open(self._path, clock, must_exist=must_exist, read_only=read_only)
+
+    def open_presence(self, clock: Clock) -> SqlitePresence:
+        """See `LogBackend.open_presence`."""
+        # Not in the log's own file: presence is volatile, and thrown away when damaged. One
+        # by whatever link the log is reached: two would take each other's living for dead.
+        return SqlitePresence.open(self._beside(".presence"), clock)
+
+    def open_views(self) -> "Views":
+        """See `LogBackend.open_views`."""
+        from cueline.projections.views import Views  # noqa: PLC0415 - it takes its time to import
+
+        return Views(self._path.with_name(f"{self._path.name}-views.db"))
+
+    def read_up(self) -> str | None:
+        """See `LogBackend.read_up`."""
+        try:
+            return self._beside("-up.json").read_text()
+        except (OSError, ValueError):
+            return None
+
+    def write_up(self, text: str) -> None:
+        """See `LogBackend.write_up`."""
+        draft = self._beside(f"-up.json.{os.getpid()}")
+        draft.touch(0o600)
+        draft.write_text(text)
+        draft.replace(self._beside("-up.json"))
+
+    def remove_up(self) -> None:
+        """See `LogBackend.remove_up`."""
+        self._beside("-up.json").unlink(missing_ok=True)
+
+    @property
+    def up_output(self) -> Path:
+        """See `LogBackend.up_output`."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        return self._path.with_name(f"{self._path.name}-up.log")
+
+    def files(self) -> Sequence[Path]:
+        """See `LogBackend.files`."""
+        return real(self._path.parent) / self._path.name, real(self._path)
+
+    def owns(self, path: Path) -> bool:
+        """See `LogBackend.owns`."""
+        log = real(self._path)
+        beside = (f"{log.name}-", f"{log.name}.presence")
+        ours = path.name == log.name or path.name.startswith(beside)
+        return ours and real(path.parent) == log.parent
+
+    def _beside(self, suffix: str) -> Path:
+        return Path(f"{real(self._path)}{suffix}")
