@@ -19,6 +19,7 @@ from cueline.cli import (
     down,
     export,
     fork,
+    init,
     listing,
     message,
     pending,
@@ -61,7 +62,7 @@ _PANELS = {
     "Watch costs and failures": (costs, budget, breakers),
     "Verify the log": (audit, replay),
     "Keep cueline running": (up, down, status),
-    "Set up": (doctor, settings),
+    "Set up": (init, doctor, settings),
 }
 """The commands by what one wants to do, in the order in which help lists them."""
 

@@ -26,7 +26,7 @@ def commands(group, above=""):
 
 
 COMMANDS = sorted(commands(GROUP))
-NO_LOG = {"config show", "policy check"}
+NO_LOG = {"config show", "init", "policy check"}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
