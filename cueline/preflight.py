@@ -6,13 +6,14 @@ from typing import TypeVar
 
 from cueline.actors.presence import machine_name
 from cueline.agent import Agent
-from cueline.deciders.policy import NOT_ESTIMATED, Judgement, judge
+from cueline.deciders.policy import NOT_ESTIMATED, judge
 from cueline.deciders.session.changed_tools import with_tools
 from cueline.environment import HERE
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec, Fallback, Limits, ToolSpec, Workspace, each_model
 from cueline.events.budget import Allowance
 from cueline.events.message import Arguments
+from cueline.events.session import Judgement
 from cueline.secret import check_secrets
 
 _Asks = TypeVar("_Asks", AgentSpec, Fallback)

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 PORTS = {"actors", "events", "errors", "clock"}
@@ -204,6 +206,42 @@ def test_rules_are_not_async():
     coloured = ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith
 
     assert [] == [where for where, node in nodes("cueline/deciders") if isinstance(node, coloured)]
+
+
+JUDGES = re.compile(
+    r"cueline\.(deciders\.(policy|pattern|backtest|.*judging)|providers|console|cli)\b"
+)
+
+
+def submodules(where: str) -> Iterator[str]:
+    """Name the modules of ours that the file *where* imports, also by `from room import module`."""
+    for node in ast.walk(ast.parse((ROOT / where).read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def reached(module: str, known: set[str] | None = None) -> set[str]:
+    """Return *module* and what it imports, directly or through others."""
+    known = set() if known is None else known
+    path = module.replace(".", "/")
+    found = [where for where in (f"{path}.py", f"{path}/__init__.py") if (ROOT / where).exists()]
+    if module not in known and found:
+        known.add(module)
+        for each in submodules(found[0]):
+            reached(each, known)
+    return known
+
+
+@pytest.mark.parametrize("fold", ["session.evolve", "budget.evolve"])
+def test_a_fold_reaches_no_rule_no_price_and_no_renderer(fold):
+    assert set() == {m for m in reached(f"cueline.deciders.{fold}") if JUDGES.match(m)}
+
+
+def test_deciding_reaches_the_rules():
+    judges = {m for m in reached("cueline.deciders.session.decide") if JUDGES.match(m)}
+
+    assert {"cueline.deciders.policy", "cueline.deciders.session.judging"} <= judges
 
 
 def test_what_rules_decide_on_is_never_changed_in_place():

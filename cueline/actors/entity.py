@@ -121,9 +121,7 @@ class Entity:
         """Have the agent, and what belongs to it, in memory once for all its sessions."""
         self.journal = outfit.journal
         if self.state.setup is not None:
-            setup = replace(
-                self.state.setup, agent=outfit.agent, tools=outfit.tools, gates=outfit.gates
-            )
+            setup = replace(self.state.setup, agent=outfit.agent, tools=outfit.tools)
             self.state = replace(self.state, setup=setup)
 
     async def record(self, steps: Steps, secret_versions: Collection[int] = ()) -> None:

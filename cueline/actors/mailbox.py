@@ -14,7 +14,7 @@ from cueline.actors.entity import RETRY_SECONDS, Entity
 from cueline.deciders.approval import Vote, valid_until, vote_of
 from cueline.deciders.budget import Raise
 from cueline.deciders.session.budget import budget_of, path_of
-from cueline.deciders.session.call import digest_of
+from cueline.deciders.session.judging import digest_of
 from cueline.deciders.session.limit import refusal
 from cueline.errors import CuelineError
 from cueline.events.clean import Redactor, clean

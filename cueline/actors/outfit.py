@@ -6,7 +6,6 @@ from typing import TypeVar
 
 from cueline.actors.foreign import foreign
 from cueline.actors.model import Model, ModelFactory
-from cueline.deciders.policy import gates_of
 from cueline.events.agent import AgentSpec, answering
 from cueline.events.clean import Redactor, clean_record
 from cueline.events.journal import Journal
@@ -27,7 +26,6 @@ class Outfit:
         self.key = key
         self.agent = agent
         self.tools = {tool.name: tool for tool in agent.tools}
-        self.gates = gates_of(agent)
         self.estimates = any(tool.estimates for tool in agent.tools)
         """Whether there is a tool that says what a call will cost."""
         self.journal = journal

@@ -11,15 +11,14 @@ from cueline.actors.approval_gate import ApprovalName
 from cueline.actors.collaborator import Collaborators
 from cueline.actors.outfit import Outfit
 from cueline.deciders.approval import AUTO_APPROVER, AUTO_IN_TIME
-from cueline.deciders.policy import Judgement
 from cueline.deciders.session.due import AskApproval, CloseApproval
 from cueline.deciders.session.turn import Call
 from cueline.events.approval import ApprovalOpened
 from cueline.events.clean import clean_record
 from cueline.events.message import ToolCall, canonical_json
-from cueline.events.session import ApprovalRequested, ApprovalResolved, GateAnswer
+from cueline.events.session import ApprovalRequested, ApprovalResolved, GateAnswer, Judgement
 
-IN_DOUBT: Final = Judgement("ask", "in doubt")
+IN_DOUBT: Final = Judgement(answer="ask", rule="in doubt")
 """Of a call in doubt, whatever the rules say of it: anybody may tell what became of it."""
 _SHOWN = 200
 

@@ -7,36 +7,33 @@ they might never have been asked.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
+from typing import Final, Literal
 
-from cueline.deciders.policy import NOT_ESTIMATED, Judgement, ToolGate, gate_of, judge
+from cueline.deciders.policy import NOT_ESTIMATED, ToolGate, gate_of, judge
 from cueline.events.agent import AgentSpec, Answer, Policy, ToolSpec, Workspace
 from cueline.events.message import ToolCall
 from cueline.events.session import (
-    ApprovalRequested,
+    UNJUDGED,
+    Judgement,
     ModelReplied,
     SessionEvent,
     SessionForked,
     SessionStarted,
-    ToolSkipped,
     ToolStarted,
     calls_of,
 )
 
 Before = Literal["allowed", "asked", "denied"]
-NEEDED = frozenset(
-    {
-        "SessionStarted",
-        "SessionForked",
-        "ModelReplied",
-        "ApprovalRequested",
-        "ToolStarted",
-        "ToolSkipped",
-    }
-)
+_BEFORE: Final[Mapping[Answer, Before]] = {
+    "allow": "allowed",
+    "notify": "allowed",
+    "ask": "asked",
+    "deny": "denied",
+}
+NEEDED = frozenset({"SessionStarted", "SessionForked", "ModelReplied", "ToolStarted"})
 """The types of facts that are read; any other says nothing of a policy."""
 
 
@@ -48,7 +45,8 @@ class Finding:
     effect: str
     call: ToolCall
     judged: Judgement
-    before: Before = "allowed"
+    before: Before
+    """What the rules of that time said, as it was recorded."""
     ran: bool = False
 
     @property
@@ -87,10 +85,6 @@ class Backtest:
                 self._known[session] = self._of(fact.agent)
             case ModelReplied() if counts:
                 self._judge(session, fact)
-            case ApprovalRequested(effect=effect, question="may_it_run"):
-                self._mark(session, effect, "asked")
-            case ToolSkipped(effect=effect, rule=rule) if rule:
-                self._mark(session, effect, "denied")
             case ToolStarted(effect=effect):
                 if (found := self._calls.get((session, effect))) is not None:
                     found.ran = True
@@ -116,11 +110,8 @@ class Backtest:
                 workspace=known.workspace,
                 gate=known.gates[tool.name],
             )
-            self._calls[session, effect] = Finding(session, effect, call, judged)
-
-    def _mark(self, session: str, effect: str, before: Before) -> None:
-        if (found := self._calls.get((session, effect))) is not None:
-            found.before = before
+            before = _BEFORE[fact.judged.get(effect, UNJUDGED).answer]
+            self._calls[session, effect] = Finding(session, effect, call, judged, before)
 
 
 @dataclass(frozen=True, slots=True)

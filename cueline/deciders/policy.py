@@ -11,9 +11,9 @@ from decimal import Decimal
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from cueline.deciders.pattern import fits_any, lies_in, literal, runs_any
+from cueline.deciders.standing import Standing
 from cueline.events.agent import (
     AgentSpec,
     Answer,
@@ -25,54 +25,11 @@ from cueline.events.agent import (
     Workspace,
 )
 from cueline.events.message import Arguments, Estimate, canonical_json
+from cueline.events.session import Judgement
 
 _EXACTLY: Final = "sha256:"
 
-Demand = tuple[int, tuple[tuple[str, ...], ...], bool]
-"""How many people have to allow a call, who of them may, and whether the requester may not."""
-
-
-class Judgement(Struct, frozen=True):
-    """What the rules say of a call, and which of them."""
-
-    answer: Answer
-    rule: str
-    """The rules that decided, by their names."""
-    usd: Decimal | None = None
-    """What the call is estimated to cost."""
-    unpriced: str = ""
-    """Why nobody knows what it will cost, though its tool should."""
-    votes: int = 1
-    may_grant: tuple[tuple[str, ...], ...] = ()
-    exclude_requester: bool = False
-
-    @property
-    def people_only(self) -> bool:
-        """Whether it is for certain people, or several, and never granted automatically."""
-        return _takes_people(self)
-
-    @property
-    def demand(self) -> Demand:
-        """Which people have to allow it."""
-        return self.votes, self.may_grant, self.exclude_requester
-
-
 NOT_ESTIMATED: Final = Estimate(problem="it was not estimated")
-
-UNJUDGED: Final = Judgement("allow", "")
-"""Of a call that no rule was asked about: there is no such tool."""
-
-
-class Standing(Struct, frozen=True):
-    """What a person allowed for the rest of the session."""
-
-    tool: str
-    """The tool's digest: another version is another tool."""
-    within: tuple[str, ...]
-    """Globs of paths; of a tool that names no paths, the digest of its arguments."""
-    by: str
-    demand: Demand | None = None
-    """Of the call that they allowed; another demand is not theirs to meet."""
 
 
 class ToolGate(Struct, frozen=True):
@@ -127,11 +84,6 @@ def gate_of(policy: Policy, tool: ToolSpec) -> ToolGate:
     return ToolGate(_strongest(rules, Estimate(usd=tool.cost_usd), _otherwise(policy)))
 
 
-def gates_of(agent: AgentSpec) -> dict[str, ToolGate]:
-    """Settle it for each tool of *agent*."""
-    return {tool.name: gate_of(agent.policy, tool) for tool in agent.tools}
-
-
 def asked_about(agent: AgentSpec) -> tuple[str, ...]:
     """Name the tools of *agent* of which a call may need a person."""
     return tuple(tool.name for tool in agent.tools if _may_ask(agent.policy, tool))
@@ -147,9 +99,9 @@ def _may_ask(policy: Policy, tool: ToolSpec) -> bool:
     )
 
 
-def _takes_people(asks: Rule | Judgement) -> bool:
+def _takes_people(rule: Rule) -> bool:
     """Whether not just anybody can say yes, and so nothing automatic can."""
-    return asks.votes > 1 or bool(asks.may_grant) or asks.exclude_requester
+    return rule.votes > 1 or bool(rule.may_grant) or rule.exclude_requester
 
 
 def _asks(rule: Rule, tool: ToolSpec) -> bool:
@@ -190,7 +142,8 @@ def judge(
         for each in standing:
             meets = not judged.people_only or judged.demand == each.demand
             if meets and _covers(each, tool, arguments, workspace):
-                return replace(judged, answer="allow", rule=f"always allowed by {each.by}")
+                allowed = {"answer": "allow", "rule": f"always allowed by {each.by}"}
+                return judged.model_copy(update=allowed)
     return judged
 
 
@@ -227,15 +180,15 @@ def _strongest(rules: Iterable[Rule], cost: Estimate, otherwise: str) -> Judgeme
         if answer in said:
             deciding = said[answer]
             return Judgement(
-                answer,
-                ", ".join(dict.fromkeys(rule.name for rule in deciding)),
-                cost.usd,
-                cost.problem,
+                answer=answer,
+                rule=", ".join(dict.fromkeys(rule.name for rule in deciding)),
+                usd=cost.usd,
+                unpriced=cost.problem,
                 votes=max(rule.votes for rule in deciding),
                 may_grant=tuple(rule.may_grant for rule in deciding if rule.may_grant),
                 exclude_requester=any(rule.exclude_requester for rule in deciding),
             )
-    return Judgement("allow", otherwise, cost.usd, cost.problem)
+    return Judgement(answer="allow", rule=otherwise, usd=cost.usd, unpriced=cost.problem)
 
 
 def _is_about(rule: Rule, tool: ToolSpec) -> bool:

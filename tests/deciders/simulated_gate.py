@@ -13,8 +13,8 @@ from cueline.deciders.approval import (
     vote_of,
 )
 from cueline.deciders.session import SessionState
-from cueline.deciders.session.call import digest_of
 from cueline.deciders.session.due import AskApproval, CloseApproval
+from cueline.deciders.session.judging import digest_of
 from cueline.deciders.session.turn import Call
 from cueline.events.approval import ApprovalOpened
 from cueline.events.inbox import DecisionGiven

@@ -5,16 +5,22 @@ from decimal import Decimal
 from cueline.deciders.backtest import Backtest, summed
 from cueline.events.agent import Policy, Rule
 from cueline.events.message import Estimate
-from cueline.events.session import ToolSkipped
-from tests.session_example import AGENT, asking, question, running, saying, started
+from cueline.testing.given import given
+from tests.session_example import AGENT, asking, running, saying, started
 
 DEAR = AGENT.tools[3].model_copy(update={"cost_usd": Decimal("0.75")})
 SPEC = AGENT.model_copy(update={"tools": (*AGENT.tools[:3], DEAR, *AGENT.tools[4:])})
 
 
-def judged(*facts, **policy):
+def replying(*tools, spec=SPEC, **more):
+    """Return a reply as it is recorded: with what the rules of *spec* said of its calls."""
+    reply = saying(*tools).model_copy(update=more)
+    return given().when(started(spec), asking(), reply).facts[0]
+
+
+def judged(*facts, spec=SPEC, **policy):
     test = Backtest(Policy(**policy))
-    for fact in [started(SPEC), asking(), *facts]:
+    for fact in [started(spec), asking(), *facts]:
         test.add("session-default/1", fact)
     return list(test.findings)
 
@@ -27,16 +33,23 @@ def test_each_call_of_the_past_is_judged_with_the_tools_of_its_time():
     ]
 
 
-def test_what_really_became_of_a_call_is_told_beside_it():
-    denied = ToolSkipped(effect="1.1", reason="no", rule="mine")
-    found = judged(saying("delete", "look", "put"), question("1.0", "1.1.0.1"), denied)
+# What was recorded is what was said then; the backtest judges anew.
+def test_what_the_rules_said_then_is_told_beside_what_others_say_now():
+    rules = (Rule(name="mine", answer="deny", tools=("look",)),)
+    then = SPEC.model_copy(update={"policy": Policy(rules=rules)})
+    reply = replying("delete", "look", "put", spec=then)
 
-    assert ["asked", "denied", "allowed"] == [each.before for each in found]
+    found = judged(reply, spec=then, approval=("all_writes",))
+
+    assert ["ask", "deny", "allow"] == [each.answer for each in reply.judged.values()]
+    assert [("asked", "ask"), ("denied", "allow"), ("allowed", "ask")] == [
+        (each.before, each.judged.answer) for each in found
+    ]
 
 
 # What it would have stopped from being spent: calls that ran unasked, by their estimate.
 def test_what_ran_unasked_and_would_not_have_is_summed_up():
-    found = judged(saying("shout", "shout"), running("1.0"), approval=("cost",))
+    found = judged(replying("shout", "shout"), running("1.0"), approval=("cost",))
 
     (same,) = summed(found)
 
@@ -47,19 +60,17 @@ def test_what_ran_unasked_and_would_not_have_is_summed_up():
 # 004-024: by the estimate that was recorded then, and not by one that is made now.
 def test_a_call_of_a_tool_that_estimates_counts_as_it_was_estimated():
     dear = AGENT.tools[3].model_copy(update={"estimates": True})
-    reply = saying("shout").model_copy(update={"estimates": {"1.0": Estimate(usd=Decimal(2))}})
-    test = Backtest(Policy(approval=("cost",)))
     spec = AGENT.model_copy(update={"tools": (dear,)})
+    reply = replying("shout", spec=spec, estimates={"1.0": Estimate(usd=Decimal(2))})
 
-    for fact in [started(spec), asking(), reply, running("1.0")]:
-        test.add("session-default/1", fact)
+    (found,) = judged(reply, running("1.0"), spec=spec, approval=("cost",))
 
-    (found,) = test.findings
     assert ("ask", Decimal(2)) == (found.judged.answer, found.stopped_usd)
 
 
 def test_what_was_asked_about_before_is_not_stopped_again():
-    found = judged(saying("shout"), question("1.0", "1.1.0.1"), running("1.0"), approval=("cost",))
+    strict = SPEC.model_copy(update={"policy": Policy(approval=("all_writes",))})
+    found = judged(replying("shout", spec=strict), running("1.0"), approval=("cost",))
 
     assert Decimal(0) == found[0].stopped_usd
 
@@ -93,7 +104,7 @@ def test_a_reply_that_does_not_count_is_left_out():
 
 def test_a_session_that_is_not_known_is_left_out():
     test = Backtest(Policy())
-    for fact in (saying("delete"), question("1.0", "1.1.0.1"), running("1.0", "delete")):
+    for fact in (saying("delete"), running("1.0", "delete")):
         test.add("session-default/1", fact)
 
     assert [] == list(test.findings)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from cueline.deciders.policy import Standing, always, exactly, judge
+from cueline.deciders.policy import always, exactly, judge
+from cueline.deciders.standing import Standing
 from cueline.events.agent import Policy, Workspace
 from tests.deciders.policy_example import SHELL, WRITE, answer, judged, rule
 

@@ -40,8 +40,10 @@ def test_a_call_that_a_rule_denies_is_never_asked_about_and_told_to_the_model():
 # I13: nor where the log was cut before it says so.
 def test_a_call_that_a_rule_denies_is_due_in_no_prefix():
     spec = policy(rules=(rule("deny", tools=("look",)),))
+    begun = given().when(started(spec))
+    asked = [*begun.facts, *begun.when(asking()).facts]
 
-    cut = given(*given().when(started(spec)).facts, asking(), saying("look"))
+    cut = given(*asked, begun.when(saying("look")).facts[0])
 
     assert [] == due(cut.state)
     cut.when(running("1.0", "look")).then_nothing()

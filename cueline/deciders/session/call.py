@@ -1,18 +1,14 @@
 """What the facts of a tool call change."""
 
-import hashlib
-from collections.abc import Mapping
-
 from msgspec.structs import replace
 
 from cueline.deciders import prompt
-from cueline.deciders.policy import NOT_ESTIMATED, Judgement, judge
 from cueline.deciders.retry import rests
-from cueline.deciders.session.state import Hold, Marks, SessionState, Setup
+from cueline.deciders.session.state import Hold, Marks, SessionState
 from cueline.deciders.session.turn import Call
-from cueline.events.agent import ToolSpec
-from cueline.events.message import Arguments, Estimate, ToolCall, canonical_json
+from cueline.events.message import ToolCall
 from cueline.events.session import (
+    Judgement,
     ToolFailed,
     ToolInDoubt,
     ToolReconciled,
@@ -32,90 +28,24 @@ def with_call(state: SessionState, changed: Call) -> SessionState:
     return replace(state, turn=replace(state.turn, calls=calls))
 
 
-def requested_call(
-    state: SessionState, effect: str, call: ToolCall, estimates: Mapping[str, Estimate]
-) -> Call:
+def requested_call(state: SessionState, effect: str, call: ToolCall, judged: Judgement) -> Call:
     """Return what is remembered of a call that the model asks for."""
     assert state.setup is not None, "only a session that was started asks a model"
     tool = state.setup.tools.get(call.name)
     declared = tool.declared if tool else "nothing"
     asked = Call(effect, call.id, call.name, declared, gated=False, digest="")
-    if tool is None or call.malformed is not None or call.problem is not None:
-        digest = digest_of(state, effect, call.name, call.arguments)
-        return replace(asked, digest=digest, problem=_problem(state.setup, call))
-    estimate = estimates.get(effect, NOT_ESTIMATED)
-    return ordered(state, asked, tool, call.arguments, estimate)
+    return as_judged(asked, judged)
 
 
-def beyond(call: Call, most: int) -> Call:
-    """Return *call* as one too many for its turn."""
-    why = f"Not run: limits.max_tool_calls_per_turn is {most}; ask again for what is still needed."
-    return replace(call, problem=call.problem or why)
-
-
-def ordered(
-    state: SessionState, call: Call, tool: ToolSpec, arguments: Arguments, estimate: Estimate
-) -> Call:
-    """Return *call* as what runs with *arguments*, and what the rules say of that."""
-    assert state.setup is not None, "a call belongs to a session that was started"
-    setup, agent = state.setup, state.setup.agent
-    judged = judge(
-        agent.policy,
-        tool,
-        arguments,
-        estimate=estimate,
-        workspace=agent.workspace,
-        gate=setup.gates[tool.name],
-        standing=setup.standing,
-    )
+def as_judged(call: Call, judged: Judgement) -> Call:
+    """Return *call* as what the rules said of it."""
     return replace(
         call,
-        digest=digest_of(state, call.effect, tool.name, arguments),
+        digest=judged.digest,
         gated=judged.answer == "ask",
         judged=judged,
-        problem=denied(judged) if judged.answer == "deny" else None,
+        problem=judged.problem or None,
     )
-
-
-def denied(judged: Judgement) -> str:
-    """Return what the model is told of a call that nobody can allow."""
-    return f"This call is denied by a rule ({judged.rule}); nothing was run."
-
-
-def digest_of(state: SessionState, effect: str, tool: str, arguments: Arguments) -> str:
-    """Return the digest of exactly what would run in this session."""
-    assert state.setup is not None, "a call belongs to a session that was started"
-    spec = state.setup.tools.get(tool)
-    workspace = state.setup.agent.workspace
-    return order_digest(
-        session=state.stream,
-        effect=effect,
-        tool=tool,
-        tool_digest=spec.digest if spec else "",
-        arguments=arguments,
-        workspace=(workspace.machine, workspace.path) if workspace else None,
-    )
-
-
-def _problem(setup: Setup, call: ToolCall) -> str:
-    if call.name not in setup.tools:
-        known = ", ".join(sorted(setup.tools))
-        return f"There is no tool {call.name!r}; the tools are: {known or 'none'}."
-    return call.problem or "The arguments were not a JSON object; nothing was run."
-
-
-def order_digest(
-    *,
-    session: str,
-    effect: str,
-    tool: str,
-    tool_digest: str,
-    arguments: object,
-    workspace: tuple[str, str] | None,
-) -> str:
-    """Return the digest of exactly what would run; the runner computes it again (I9)."""
-    whole = [session, effect, tool, tool_digest, arguments, workspace]
-    return hashlib.sha256(canonical_json(whole)).hexdigest()
 
 
 def call_started(state: SessionState, event: ToolStarted) -> SessionState:

@@ -4,7 +4,6 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
-from cueline.deciders.policy import gates_of
 from cueline.deciders.session.state import SessionState
 from cueline.events.agent import AgentSpec, ToolSpec
 
@@ -22,7 +21,7 @@ def accept_tools(state: SessionState, tools: Collection[ToolSpec]) -> SessionSta
     assert state.setup is not None, "a session that takes messages was started"
     agent = with_tools(state.agent, tools)
     by_name = {tool.name: tool for tool in agent.tools}
-    setup = replace(state.setup, agent=agent, tools=by_name, gates=gates_of(agent))
+    setup = replace(state.setup, agent=agent, tools=by_name)
     changed = {tool.name for tool in tools}
     calls = tuple(
         replace(call, problem=call.problem or CHANGED) if call.tool in changed else call

@@ -10,6 +10,7 @@ from cueline.deciders.retry import HELD, LOST, retry_at
 from cueline.deciders.session.budget import closes
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.following import with_following
+from cueline.deciders.session.judging import judged_edit, judged_reply
 from cueline.deciders.session.limit import refusal
 from cueline.deciders.session.permission import asks, may_ask, may_start
 from cueline.deciders.session.recovery import again_at, degrades, lost, retried_at
@@ -67,6 +68,10 @@ def command_of(opening: SessionEvent) -> SessionEvent:
                 message=opening.message,
                 gate_answer=opening.gate_answer,
             )
+        case ModelReplied():
+            return opening.model_copy(update={"judged": {}})
+        case ApprovalResolved():
+            return opening.model_copy(update={"judged": None})
         case ModelFailed():
             return opening.model_copy(update={"retry_at": None})
         case ToolFailed():
@@ -88,7 +93,9 @@ def _opening(command: SessionEvent, state: SessionState) -> SessionEvent | None:
             return command
         case "ToolStarted" | "ModelStarted" | "ApprovalRequested" | "ApprovalResolved":
             lives = state.status in LIVE and not state.poisoned
-            return command if lives and _may(command, state) else None
+            if not lives or not _may(command, state):
+                return None
+            return judged_edit(state, command) if command.type == "ApprovalResolved" else command
         case "SessionStarted":
             return command if state.status is Status.CREATED else None
         case _ if state.status not in LIVE:
@@ -198,7 +205,7 @@ def _model_outcome(command: ModelReplied | ModelFailed, state: SessionState) -> 
     ):
         return _late(command)
     if command.type == "ModelReplied":
-        return command
+        return judged_reply(state, command)
     again = None
     if command.kind in TRANSIENT and command.failed_at is not None:
         again = retry_at(

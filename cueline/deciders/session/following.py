@@ -11,6 +11,7 @@ from cueline.deciders.approval import AUTO_APPROVER
 from cueline.deciders.session.budget import closings, fact_of_news
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.fallback import asked_next, changed, next_turns
+from cueline.deciders.session.judging import judged_edit
 from cueline.deciders.session.limit import spoken
 from cueline.deciders.session.permission import on_open
 from cueline.deciders.session.recovery import degrades, lost, told_in_doubt
@@ -71,7 +72,7 @@ def _next(state: SessionState) -> SessionEvent | None:
 def _resolved(state: SessionState, approval: Approval) -> ApprovalResolved | None:
     if approval.answer is not None:
         answer = approval.answer
-        return ApprovalResolved(
+        resolved = ApprovalResolved(
             approval=approval.id,
             verdict=answer.verdict,
             by=answer.by,
@@ -84,6 +85,7 @@ def _resolved(state: SessionState, approval: Approval) -> ApprovalResolved | Non
             resolution=answer.resolution,
             result=answer.result,
         )
+        return judged_edit(state, resolved)
     if (
         state.agent.policy.auto_approve
         and approval.question == "may_it_run"

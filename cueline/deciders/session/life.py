@@ -5,7 +5,6 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from cueline.deciders import prompt
-from cueline.deciders.policy import gates_of
 from cueline.deciders.session.budget import lost_bill, unstarted, without_room
 from cueline.deciders.session.call import told
 from cueline.deciders.session.limit import seen
@@ -85,7 +84,6 @@ def _setup(event: SessionStarted | SessionForked, first_turn: int) -> Setup:
         open=event.open,
         attached=event.attached,
         tools={tool.name: tool for tool in event.agent.tools},
-        gates=gates_of(event.agent),
         limited=own or bool(family.allowances),
         asked_by=event.asked_by,
         first_turn=first_turn,

@@ -5,13 +5,20 @@ from msgspec.structs import replace
 from cueline.deciders import prompt
 from cueline.deciders.retry import FATAL_MODEL, SUITS_ANOTHER, rests
 from cueline.deciders.session.budget import billed
-from cueline.deciders.session.call import beyond, requested_call
+from cueline.deciders.session.call import requested_call
 from cueline.deciders.session.fallback import next_fallback
 from cueline.deciders.session.limit import told_of
 from cueline.deciders.session.state import Marks, SessionState, Status
 from cueline.deciders.session.turn import ModelCall, Turn
 from cueline.events.message import TextBlock
-from cueline.events.session import ModelFailed, ModelReplied, ModelRequested, ModelStarted, calls_of
+from cueline.events.session import (
+    UNJUDGED,
+    ModelFailed,
+    ModelReplied,
+    ModelRequested,
+    ModelStarted,
+    calls_of,
+)
 
 _LONGEST_ERROR = 500
 UNCOUNTED = frozenset({"lost", "cancelled"})
@@ -64,13 +71,10 @@ def model_replied(state: SessionState, event: ModelReplied) -> SessionState:
     said = prompt.fingerprint(prompt.assistant_message(event))
     calls = tuple(
         [
-            requested_call(state, effect, call, event.estimates)
+            requested_call(state, effect, call, event.judged.get(effect, UNJUDGED))
             for effect, call in calls_of(event).items()
         ]
     )
-    most = state.meter.limits.max_tool_calls_per_turn
-    if len(calls) > most:
-        calls = (*calls[:most], *(beyond(call, most) for call in calls[most:]))
     answer = ""
     if not calls:
         answer = "\n".join(block.text for block in event.content if isinstance(block, TextBlock))

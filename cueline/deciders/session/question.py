@@ -2,12 +2,17 @@
 
 from msgspec.structs import replace
 
-from cueline.deciders.policy import Standing
-from cueline.deciders.session.call import ordered, with_call
+from cueline.deciders.session.call import as_judged, with_call
 from cueline.deciders.session.state import Hold, SessionState, Status, Stop
 from cueline.deciders.session.turn import Answer, Approval, Call, Ruling
-from cueline.events.message import Estimate
-from cueline.events.session import ApprovalRequested, ApprovalResolved, GateAnswer, PeopleTold
+from cueline.deciders.standing import Standing
+from cueline.events.session import (
+    UNJUDGED,
+    ApprovalRequested,
+    ApprovalResolved,
+    GateAnswer,
+    PeopleTold,
+)
 
 EXPIRED = "approval expired"
 """Why a session is held after nobody decided in time."""
@@ -99,9 +104,7 @@ def _granted(
     """Let exactly what was granted run (I9); what is something else is asked again."""
     allowed = call
     if event.edit is not None:
-        assert state.setup is not None, "a question belongs to a session that was started"
-        tool = state.setup.tools[call.tool]
-        allowed = ordered(state, call, tool, event.edit, Estimate(usd=event.usd))
+        allowed = as_judged(call, event.judged or UNJUDGED)
         stricter = allowed.gated and call.judged.demand != allowed.judged.demand
         if allowed.problem is not None or stricter or event.digest != allowed.digest:
             return with_call(state, replace(allowed, approval=None))

@@ -5,9 +5,9 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from cueline.deciders.policy import Standing, ToolGate
 from cueline.deciders.session.meter import Account, Meter
 from cueline.deciders.session.turn import Call, KeptBack, Turn
+from cueline.deciders.standing import Standing
 from cueline.events.agent import AgentSpec, ToolSpec
 from cueline.events.budget import Allowance
 from cueline.events.inbox import Lane
@@ -77,8 +77,6 @@ class Setup(Struct, frozen=True):
     open: bool
     attached: bool
     tools: dict[str, ToolSpec]
-    gates: dict[str, ToolGate]
-    """What the rules say of each tool, whatever it is called with."""
     limited: bool = False
     """A limit of money or tokens is on its way to the root: it asks the ledger."""
     asked_by: str = ""

@@ -6,11 +6,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from cueline.deciders.policy import UNJUDGED, Judgement
 from cueline.events.agent import Declared
 from cueline.events.inbox import Resolution
 from cueline.events.message import Arguments
-from cueline.events.session import Verdict
+from cueline.events.session import UNJUDGED, Judgement, Verdict
 
 
 class KeptBack(Struct, frozen=True):
@@ -142,7 +141,7 @@ class Call(Struct, frozen=True):
     digest: str
     """Of exactly what will run (I9)."""
     judged: Judgement = UNJUDGED
-    """What the rules say of it."""
+    """What the rules said of it."""
     phase: Phase = "requested"
     attempt: int = 0
     failures: int = 0

@@ -21,6 +21,7 @@ from cueline.events.session.call import (
     ToolSkipped,
     ToolStarted,
 )
+from cueline.events.session.judgement import UNJUDGED, Demand, Judgement
 from cueline.events.session.life import (
     LostAttempt,
     SessionCompleted,
@@ -86,11 +87,14 @@ SessionEvent = (
 )
 
 __all__ = [
+    "UNJUDGED",
     "ApprovalRequested",
     "ApprovalResolved",
     "ChildSettled",
     "ChildSpawned",
+    "Demand",
     "GateAnswer",
+    "Judgement",
     "LimitRaised",
     "LimitWarned",
     "LostAttempt",

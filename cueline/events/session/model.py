@@ -6,6 +6,7 @@ from pydantic import AwareDatetime, Field
 
 from cueline.events.fact import Fact
 from cueline.events.message import Block, Cost, Estimate, ToolCall, Usage
+from cueline.events.session.judgement import Judgement
 
 
 class ModelRequested(Fact):
@@ -52,6 +53,8 @@ class ModelReplied(Fact):
     seconds: float = 0.0
     estimates: dict[str, Estimate] = Field(default_factory=dict)  # a copy of `{}` takes 3 us
     """By effect: of the calls whose tools estimate what each will cost."""
+    judged: dict[str, Judgement] = Field(default_factory=dict)
+    """By effect: what the rules said of each call when it was requested."""
 
 
 def calls_of(replied: ModelReplied) -> dict[str, ToolCall]:

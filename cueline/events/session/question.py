@@ -8,6 +8,7 @@ from pydantic import AwareDatetime, JsonValue
 from cueline.events.agent import Part
 from cueline.events.fact import Fact
 from cueline.events.inbox import Resolution
+from cueline.events.session.judgement import Judgement
 
 Verdict = Literal["granted", "denied", "expired", "superseded"]
 
@@ -86,6 +87,8 @@ class ApprovalResolved(Fact):
     """Of a call in doubt: `happened`, `run_again`, which is a new grant, or `do_not_run`."""
     result: str = ""
     """What the call gave, where somebody says that it happened."""
+    judged: Judgement | None = None
+    """What the rules said of the call as it was edited."""
 
 
 class PeopleTold(Fact):

@@ -1,0 +1,108 @@
+"""What the rules say of calls: decided once, and recorded with the fact that requests them."""
+
+import hashlib
+
+from cueline.deciders.policy import NOT_ESTIMATED, judge
+from cueline.deciders.session.state import SessionState
+from cueline.events.message import Arguments, Estimate, ToolCall, canonical_json
+from cueline.events.session import ApprovalResolved, Judgement, ModelReplied, calls_of
+
+
+def judged_reply(state: SessionState, replied: ModelReplied) -> ModelReplied:
+    """Return *replied* with what the rules say of each call that it requests."""
+    if not replied.calls:
+        return replied
+    judged = {
+        effect: _judged_call(state, effect, call, replied.estimates.get(effect, NOT_ESTIMATED))
+        for effect, call in calls_of(replied).items()
+    }
+    most = state.meter.limits.max_tool_calls_per_turn
+    for effect in list(judged)[most:]:
+        judged[effect] = _beyond(judged[effect], most)
+    return replied.model_copy(update={"judged": judged})
+
+
+def judged_edit(state: SessionState, resolved: ApprovalResolved) -> ApprovalResolved:
+    """Return *resolved* with what the rules say of the call as a person edited it."""
+    call = state.call_of_approval(resolved.approval)
+    if call is None or resolved.verdict != "granted" or resolved.edit is None:
+        return resolved
+    estimate = Estimate(usd=resolved.usd)
+    judged = _judged(state, call.effect, call.tool, resolved.edit, estimate)
+    return resolved.model_copy(update={"judged": judged})
+
+
+def _judged_call(state: SessionState, effect: str, call: ToolCall, estimate: Estimate) -> Judgement:
+    problem = _problem(state, call)
+    if problem:
+        digest = digest_of(state, effect, call.name, call.arguments)
+        return Judgement(answer="allow", rule="", digest=digest, problem=problem)
+    return _judged(state, effect, call.name, call.arguments, estimate)
+
+
+def _judged(
+    state: SessionState, effect: str, tool: str, arguments: Arguments, estimate: Estimate
+) -> Judgement:
+    assert state.setup is not None, "a call belongs to a session that was started"
+    agent = state.setup.agent
+    judged = judge(
+        agent.policy,
+        state.setup.tools[tool],
+        arguments,
+        estimate=estimate,
+        workspace=agent.workspace,
+        standing=state.setup.standing,
+    )
+    digest = digest_of(state, effect, tool, arguments)
+    problem = _denied(judged) if judged.answer == "deny" else ""
+    return judged.model_copy(update={"digest": digest, "problem": problem})
+
+
+def _problem(state: SessionState, call: ToolCall) -> str:
+    """Say why no rule is asked about *call*; empty when they are."""
+    assert state.setup is not None, "only a session that was started asks a model"
+    if call.name not in state.setup.tools:
+        known = ", ".join(sorted(state.setup.tools))
+        return f"There is no tool {call.name!r}; the tools are: {known or 'none'}."
+    if call.malformed is not None and not call.problem:
+        return "The arguments were not a JSON object; nothing was run."
+    return call.problem or ""
+
+
+def _denied(judged: Judgement) -> str:
+    return f"This call is denied by a rule ({judged.rule}); nothing was run."
+
+
+def _beyond(judged: Judgement, most: int) -> Judgement:
+    """Return what is said of a call that is one too many for its turn."""
+    why = f"Not run: limits.max_tool_calls_per_turn is {most}; ask again for what is still needed."
+    return judged.model_copy(update={"problem": judged.problem or why})
+
+
+def digest_of(state: SessionState, effect: str, tool: str, arguments: Arguments) -> str:
+    """Return the digest of exactly what would run in this session."""
+    assert state.setup is not None, "a call belongs to a session that was started"
+    spec = state.setup.tools.get(tool)
+    workspace = state.setup.agent.workspace
+    return order_digest(
+        session=state.stream,
+        effect=effect,
+        tool=tool,
+        tool_digest=spec.digest if spec else "",
+        arguments=arguments,
+        workspace=(workspace.machine, workspace.path) if workspace else None,
+    )
+
+
+def order_digest(
+    *,
+    session: str,
+    effect: str,
+    tool: str,
+    tool_digest: str,
+    arguments: object,
+    workspace: tuple[str, str] | None,
+) -> str:
+    """Return the digest of exactly what would run; the runner computes it again (I9)."""
+    whole = [session, effect, tool, tool_digest, arguments, workspace]
+    return hashlib.sha256(canonical_json(whole)).hexdigest()
