@@ -4,7 +4,7 @@ The command line and the Python API are wired here, by plain calls. The actors
 are the same inline and on Ray; only who holds whom differs.
 """
 
-from collections.abc import AsyncIterator, Collection, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,6 +24,7 @@ from cueline.actors.slot import SLOTS, Slots
 from cueline.clock import Clock, SystemClock
 from cueline.config.place import DEFAULT_LOG
 from cueline.environment import HERE
+from cueline.errors import LogUnavailableError
 from cueline.events.agent import AgentSpec, Hook, ToolSpec
 from cueline.events.clean import Redactor, clean
 from cueline.events.codec import Codec
@@ -208,8 +209,20 @@ class KnownPlace(Place, Protocol):
 
 
 @asynccontextmanager
-async def open_log(log: LogName = DEFAULT_LOG, *, must_exist: bool = False) -> AsyncIterator[Log]:
+async def open_log(
+    log: LogName = DEFAULT_LOG,
+    *,
+    must_exist: bool = False,
+    read_only: bool = False,
+    notice: Callable[[str], None] | None = None,
+) -> AsyncIterator[Log]:
     """Open the log of that URL, or at that path.
+
+    Args:
+        log: its URL or path.
+        must_exist: do not make one; to read, one that is not there is an empty log.
+        read_only: nothing is written to it.
+        notice: told if nobody can say which processes live; without it that is an error.
 
     Raises:
         ConfigError: no log is known by such a URL.
@@ -220,9 +233,11 @@ async def open_log(log: LogName = DEFAULT_LOG, *, must_exist: bool = False) -> A
 
     clock = SystemClock()
     backend = backend_of(log)
-    store = backend.open(clock, must_exist=must_exist)
+    if read_only and not must_exist and not backend.exists():
+        backend, read_only = backend_of("memory:"), False
+    store = backend.open(clock, must_exist=must_exist, read_only=read_only)
     try:
-        board = backend.open_presence(clock)
+        board = _open_presence(backend, clock, notice)
         try:
             yield Log(
                 backend=backend, store=store, lookout=Lookout(store), board=board, clock=clock
@@ -231,3 +246,19 @@ async def open_log(log: LogName = DEFAULT_LOG, *, must_exist: bool = False) -> A
             await board.close()
     finally:
         await to_the_end(store.close())
+
+
+def _open_presence(
+    backend: "LogBackend", clock: Clock, notice: Callable[[str], None] | None
+) -> PresenceBoard:
+    """Open the board of who lives; with a *notice* an empty one if that cannot be used."""
+    from cueline.stores import MemoryPresence
+
+    try:
+        return backend.open_presence(clock)
+    except LogUnavailableError as error:
+        if notice is None:
+            raise
+        if Path(error.path).exists():  # beside a backup there is none
+            notice(f"warning: {error}; whether anybody drives a session is not known")
+        return MemoryPresence(clock)

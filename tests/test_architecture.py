@@ -50,7 +50,7 @@ MAY_IMPORT |= {
 }
 
 # In actors only for the type of what is JSON, in providers of what is secret.
-PYDANTIC = {"actors", "agent", "cli", "config", "events", "providers", "secret"}
+PYDANTIC = {"actors", "agent", "cli", "client", "config", "events", "providers", "secret"}
 PYDANTIC |= {"testing", "tools"}
 HOMES = {
     "anthropic": {"providers"},
@@ -59,7 +59,7 @@ HOMES = {
     "httpx2": {"hook", "providers"},
     "hypothesis": {"testing"},
     "jsonschema_rs": {"tools"},
-    "msgspec": {"actors", "cli", "deciders", "events", "providers", "stores", "testing", "tools"},
+    "msgspec": PORTS | {"cli", "client", "deciders", "providers", "stores", "testing", "tools"},
     "pydantic": PYDANTIC,
     "pydantic_core": PYDANTIC,
     "pysqlite3": {"stores", "testing"},
@@ -68,7 +68,7 @@ HOMES = {
     "ray": {"cluster"},
     "rich": {"cli", "console"},
     "sqlite3": {"stores", "testing"},
-    "sqlite_utils": {"projections", "stores"},
+    "sqlite_utils": {"client", "projections", "stores"},
     "typer": {"cli", "console"},
     "uvloop": {"loop"},
     # The standard library's ways to the network.
@@ -83,7 +83,6 @@ MAY_SLEEP = {"cueline/clock.py", "cueline/testing/wait.py"}
 BESIDE_THE_CLIENT = {
     "approve",
     "asking",
-    "breakers",
     "budget",
     "checking",
     "deciding",
@@ -95,7 +94,6 @@ BESIDE_THE_CLIENT = {
     "examination",
     "excerpt",
     "fork",
-    "listing",
     "message",
     "opened",
     "outside",

@@ -10,14 +10,14 @@ from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.moment import moment
 from cueline.cli.naming import complete_session
-from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, is_typed, tell_of_more
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, is_typed
 from cueline.console.text import date_time, json_of, visible
-from cueline.suggestion import known_instead
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from cueline.projections.audit import Facets
+    from cueline.client.audit import AuditRow
+    from cueline.client.reading import Page
 
 _HELP = """List events by session, type, tool, actor and time.
 
@@ -82,7 +82,7 @@ def audit(
             metavar="TIME", help="Up to then, that second included; a day is its beginning."
         ),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 1000,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="The newest, so many.")] = 1000,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
@@ -90,16 +90,16 @@ def audit(
     if ctx.invoked_subcommand is not None:
         _check_nothing_typed(ctx, ctx.invoked_subcommand)
         return
-    if kind is not None:
-        _check_type(kind)
     wanted = {
+        "session": session,
         "type": kind,
         "tool": tool,
         "actor": actor,
         "since": moment("--since", since),
         "until": _whole_second(moment("--until", until)),
+        "limit": limit,
     }
-    opened.run(_list(log, session, wanted, limit, as_json=as_json))
+    opened.run(_list(log, wanted, as_json=as_json))
 
 
 def _whole_second(until: "datetime | None") -> "datetime | None":
@@ -118,56 +118,20 @@ def _check_nothing_typed(ctx: typer.Context, command: str) -> None:
             raise typer.BadParameter(f"{each.opts[0]} goes behind `{command}`")
 
 
-def _check_type(kind: str) -> None:
-    """Refuse a type that no event has: an empty list would say that it never happened.
-
-    Raises:
-        BadParameter: name another; the message lists them.
-    """
-    from cueline.events.codec import FACTS
-
-    if kind not in FACTS:
-        known = known_instead(kind, sorted(FACTS), "the types are")
-        raise typer.BadParameter(f"there is no event {kind!r}{known}")
-
-
-async def _list(
-    log: Path, session: str | None, wanted: dict[str, Any], limit: int, *, as_json: bool
-) -> None:
-    from cueline.cli.naming import find_session
-    from cueline.projections.audit import audit as events
-
-    async with opened.looking(log) as store, opened.views_of(log, store) as views:
-        stream = None if session is None else await find_session(store, log, session)
-        fitting = events(views.db, session=stream, limit=limit + 1, **wanted)
-        found = fitting[:limit]
-        if as_json:
-            for each in found:
-                typer.echo(json_of(_document(each)))
-        elif found:
-            _print(found)
-        else:
-            typer.echo(f"no events that fit in {visible(str(log))}")
-        if len(fitting) > limit:
-            tell_of_more()
+async def _list(log: Path, wanted: dict[str, Any], *, as_json: bool) -> None:
+    async with opened.reader(log) as reader:
+        found = await reader.audit(**wanted)
+    if as_json:
+        for each in opened.rows(found):
+            typer.echo(json_of(each))
+    elif found:
+        _print(found)
+    else:
+        typer.echo(f"no events that fit in {visible(str(log))}")
+    opened.end_of(found)
 
 
-def _document(facets: "Facets") -> dict[str, Any]:
-    from cueline.events.stream import shown
-
-    return {
-        "position": facets.position,
-        "recorded_at": facets.recorded_at.isoformat(),
-        "stream": facets.stream,
-        "version": facets.version,
-        "session": shown(facets.session) if facets.session else None,
-        "type": facets.type,
-        "tool": facets.tool or None,
-        "actor": facets.actor,
-    }
-
-
-def _print(found: list["Facets"]) -> None:
+def _print(found: "Page[AuditRow]") -> None:
     from cueline.console.table import print_table
     from cueline.events.stream import category_of, shown
 
@@ -177,7 +141,7 @@ def _print(found: list["Facets"]) -> None:
             date_time(each.recorded_at),
             f"{category_of(each.stream)} {shown(each.stream)}@{each.version}",
             each.type,
-            each.tool,
+            each.tool or "",
             each.actor,
         )
         for each in found

@@ -1,9 +1,8 @@
 """`cueline breakers`: which models and tools are left alone; and having them tried again."""
 
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,7 +13,8 @@ from cueline.console.text import date_time, duration, json_of, visible
 from cueline.environment import who
 
 if TYPE_CHECKING:
-    from cueline.projections.breaker import Breaker
+    from cueline.client.breakers import BreakerRow
+    from cueline.client.reading import Page
 
 _HELP = """List the models, accounts and tools whose calls failed, and which are left alone.
 
@@ -70,11 +70,10 @@ def reset(
 
 
 async def _reset(path: Path, name: str, *, as_json: bool) -> Exit:
-    from cueline.actors.breaker_reset import reset_breaker
-    from cueline.wiring import open_log
+    from cueline.client.client import open_client
 
-    async with open_log(path, must_exist=True) as log:
-        was_reset = await reset_breaker(log.journal(), name, who(), log.clock.now())
+    async with open_client(path) as client:
+        was_reset = await client.reset_breaker(name)
     if as_json:
         typer.echo(json_of({"id": name, "reset": was_reset, "by": who()}))
     else:
@@ -84,36 +83,23 @@ async def _reset(path: Path, name: str, *, as_json: bool) -> Exit:
 
 
 async def _list(log: Path, *, as_json: bool) -> None:
-    from cueline.projections.breaker import list_breakers
-
-    async with opened.looking(log) as store, opened.views_of(log, store) as views:
-        found, now = list_breakers(views.db), datetime.now(UTC)
-        if as_json:
-            documents = [_document(each, now) for each in found]
-            typer.echo(json_of(documents, indent=2))
-        elif found:
-            _print(found, now)
-        else:
-            typer.echo(f"no failures of models or tools that count in {visible(str(log))}")
+    async with opened.reader(log) as reader:
+        found = await reader.breakers()
+    if as_json:
+        typer.echo(json_of(opened.rows(found), indent=2))
+    elif found:
+        _print(found)
+    else:
+        typer.echo(f"no failures of models or tools that count in {visible(str(log))}")
+    opened.end_of(found)
 
 
-def _document(each: "Breaker", now: datetime) -> dict[str, Any]:
-    until = each.until(now)
-    return {
-        **{name: told for name, told in asdict(each).items() if not name.endswith("_us")},
-        "state": each.shown_state(now),
-        "since": each.since.isoformat(),
-        "until": until.isoformat() if until else None,
-    }
-
-
-def _print(found: list["Breaker"], now: datetime) -> None:
+def _print(found: "Page[BreakerRow]") -> None:
     from cueline.console.table import print_table
 
-    rows = []
+    now, rows = datetime.now(UTC), []
     for each in found:
-        until = each.until(now)
         since = duration((now - each.since).total_seconds())
-        at = date_time(until) if until else ""
-        rows.append((each.id, each.shown_state(now), since, at, each.kind, str(each.failures)))
+        at = date_time(each.until) if each.until else ""
+        rows.append((each.id, each.state, since, at, each.kind, str(each.failures)))
     print_table(("breaker", "state", "for", "until", "last failure", "counted"), rows)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
@@ -16,6 +16,8 @@ from cueline.errors import CorruptEventError, LogUnavailableError
 from cueline.events.log_url import LogName
 
 if TYPE_CHECKING:
+    from cueline.client.reader import Reader
+    from cueline.client.reading import Page
     from cueline.events.store import EventStore, PresenceBoard
     from cueline.projections.views import Views
 
@@ -30,6 +32,38 @@ def run(work: Coroutine[object, object, T]) -> T:
     from cueline import loop
 
     return loop.run(work)
+
+
+@asynccontextmanager
+async def reader(path: LogName, *, must_exist: bool = True) -> AsyncIterator["Reader"]:
+    """Open the log at *path* to be asked; see `open_reader`."""
+    from cueline.client.reader import open_reader
+
+    async with open_reader(path, must_exist=must_exist, notice=_notice) as opened:
+        yield opened
+
+
+def rows(page: "Page[Any]") -> Any:
+    """Return the rows of a page in their JSON form."""
+    from cueline.client.document import document
+
+    return document(page.rows)
+
+
+def end_of(page: "Page[Any]") -> None:
+    """Say on stderr if a page is not all there is: an audit must not seem to be whole.
+
+    Raises:
+        CorruptEventError: the log is damaged, and the page tells what is before that.
+    """
+    if page.more:
+        typer.echo("there are more; --limit shows them", err=True)
+    if page.damage is not None:
+        raise page.damage
+
+
+def _notice(text: str) -> None:
+    typer.echo(visible(text), err=True)
 
 
 @asynccontextmanager

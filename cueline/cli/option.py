@@ -1,5 +1,6 @@
 """The options that several commands share."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from shlex import quote
 from typing import Annotated
@@ -9,6 +10,7 @@ import typer
 from cueline.cli.naming import complete_session
 from cueline.config import place
 from cueline.console.text import visible
+from cueline.errors import ConfigError
 
 DEFAULT_LOG = place.DEFAULT_LOG
 
@@ -31,9 +33,19 @@ def naming(log: Path) -> str:
     return "" if log == DEFAULT_LOG else f" --log {visible(quote(str(log)))}"
 
 
-def tell_of_more() -> None:
-    """Say on stderr that what is listed is not all: an audit must not seem to be whole."""
-    typer.echo("there are more; --limit shows them", err=True)
+def labels_of(given: Iterable[str]) -> dict[str, str]:
+    """Return the labels of `key=value` words.
+
+    Raises:
+        ConfigError: one has another form.
+    """
+    labels = {}
+    for label in given:
+        key, equals, value = label.partition("=")
+        if not (key and equals):
+            raise ConfigError("--label", f"{label!r} is not KEY=VALUE")
+        labels[key] = value
+    return labels
 
 
 def is_typed(ctx: typer.Context, option: str) -> bool:

@@ -1,8 +1,5 @@
 """`cueline pending`: what waits for a person."""
 
-import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +13,8 @@ from cueline.console.text import arguments, duration, json_of, one_line
 from cueline.errors import CuelineError
 
 if TYPE_CHECKING:
-    from cueline.projections.approval import Approval
+    from cueline.client.pending import PendingRow
+    from cueline.client.reading import Page
 
 _HELP = """List what waits for a person's decision, the most urgent first.
 
@@ -41,22 +39,24 @@ def pending(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> Non
 
 
 async def _list(log: Path, *, as_json: bool) -> None:
-    async with _waiting(log) as waiting:
-        if as_json:
-            documents = [_document(each, log) for each in waiting]
-            typer.echo(json_of(documents, indent=2))
-        elif waiting:
-            _print(waiting, log)
-        else:
-            typer.echo("nothing waits for a decision")
+    async with opened.reader(log) as reader:
+        waiting = await reader.pending()
+    if as_json:
+        documents = [_document(each, log) for each in opened.rows(waiting)]
+        typer.echo(json_of(documents, indent=2))
+    elif waiting:
+        _print(waiting, log)
+    else:
+        typer.echo("nothing waits for a decision")
+    opened.end_of(waiting)
 
 
 def complete_approval(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the pending approvals that begin with what was typed, for the shell."""
 
     async def find() -> list[str]:
-        async with _waiting(log_of(ctx)) as waiting:
-            return [each.id for each in waiting if each.id.startswith(incomplete)]
+        async with opened.reader(log_of(ctx)) as reader:
+            return [each.id for each in await reader.pending() if each.id.startswith(incomplete)]
 
     try:
         return opened.run(find())
@@ -64,45 +64,16 @@ def complete_approval(ctx: typer.Context, incomplete: str) -> list[str]:
         return []
 
 
-@asynccontextmanager
-async def _waiting(log: Path) -> AsyncIterator[list["Approval"]]:
-    from cueline.projections.approval import pending_approvals
+def _document(row: dict[str, Any], log: Path) -> dict[str, Any]:
+    """Return a row with the commands that give each answer."""
+    from cueline.cli.resolution import command_for
 
-    async with opened.looking(log) as store, opened.views_of(log, store) as views:
-        yield pending_approvals(views.db)
-
-
-def _document(approval: "Approval", log: Path) -> dict[str, Any]:
-    from cueline.cli.resolution import answers
-    from cueline.events.stream import shown
-
-    in_doubt = approval.question == "did_it_happen"
-
-    return {
-        "id": approval.id,
-        "session": shown(approval.session),
-        "effect": approval.effect,
-        "question": approval.question,
-        "tool": approval.tool,
-        "arguments": json.loads(approval.arguments_json),
-        "summary": approval.summary,
-        "digest": approval.digest,
-        "preview": approval.preview,
-        "rationale": approval.rationale,
-        "rule": approval.rule,
-        "usd": approval.usd or None,
-        "votes": approval.votes,
-        "votes_needed": approval.votes_needed,
-        "deadline_at": approval.deadline_at.isoformat(),
-        "auto_at": approval.auto_at.isoformat() if approval.auto_at else None,
-        "given": approval.given or None,
-        "given_by": approval.given_by or None,
-        "resolution": approval.resolution or None,
-        "answers": answers(log, approval.id) if in_doubt else None,
-    }
+    for choice in row["choices"]:
+        choice["command"] = command_for(log, row["id"], choice["resolution"])
+    return row
 
 
-def time_left(asked: "Approval", now: datetime) -> str:
+def time_left(asked: "PendingRow", now: datetime) -> str:
     """Say how long a person can answer."""
     if asked.deadline_at <= now:
         return "over"
@@ -112,12 +83,11 @@ def time_left(asked: "Approval", now: datetime) -> str:
     return f"{told}, then granted" if asked.auto_at else told
 
 
-def _print(waiting: list["Approval"], log: Path) -> None:
+def _print(waiting: "Page[PendingRow]", log: Path) -> None:
     from cueline.cli.deciding import done
     from cueline.cli.resolution import answer_lines
     from cueline.cli.running import command
     from cueline.console.table import print_table
-    from cueline.events.stream import shown
     from cueline.tools.log_reach import REACHES_LOG
 
     now = datetime.now(UTC)
@@ -128,15 +98,15 @@ def _print(waiting: list["Approval"], log: Path) -> None:
             asked = f"{asked} ({each.votes} of {each.votes_needed} said yes)"
         if each.given:
             answered = done(each.given, each.resolution)
-            said = f"{answered} by {one_line(each.given_by, 60)}, not read yet"
+            said = f"{answered} by {one_line(each.given_by or '', 60)}, not read yet"
             # It waits for the session, not for a person; but of several people one is not all.
             others = each.given == "grant" and each.votes_needed > 1
             asked = f"{asked}; {said}" if others else said
-        given = arguments(json.loads(each.arguments_json), 80)
+        given = arguments(each.arguments, 80)
         cut = cut or given.endswith("…")
         cost = f", about ${each.usd}" if each.usd else ""
         called = f"{each.tool} {given}{cost}"
-        rows.append((each.id, shown(each.session), asked, time_left(each, now), called))
+        rows.append((each.id, each.session, asked, time_left(each, now), called))
     print_table(("approval", "session", "question", "time left", "call"), rows)
     if cut:
         whole = command(log, "pending", "--json")

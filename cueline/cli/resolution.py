@@ -19,22 +19,33 @@ ASKED = "nobody knows whether this call took effect; answer with one of"
 
 def answers(log: Path, approval: str) -> list[dict[str, str]]:
     """Return each answer with its code, the command that gives it, and what follows from it."""
-    from cueline.deciders.approval import RESOLUTIONS
+    from cueline.client.pending import CHOICES
 
-    told = []
-    for resolution, then in RESOLUTIONS.items():
-        verb, *flags = _WORDS[resolution]
-        typed = command(log, verb, approval, *flags)
-        more = " (--result TEXT)" if resolution == "happened" else ""
-        told.append({"resolution": resolution, "command": typed, "then": f"{then}{more}"})
-    return told
+    return [
+        {
+            "resolution": each.resolution,
+            "then": each.then,
+            "command": command_for(log, approval, each.resolution),
+        }
+        for each in CHOICES
+    ]
+
+
+def command_for(log: Path, approval: str, resolution: str) -> str:
+    """Return the command that gives an answer; that it happened may take `--result TEXT`."""
+    verb, *flags = _WORDS[resolution]
+    return command(log, verb, approval, *flags)
 
 
 def answer_lines(log: Path, approval: str) -> list[str]:
     """Return each answer as a line to be pasted, with its consequence behind it."""
     said = answers(log, approval)
     width = max(len(each["command"]) for each in said)
-    return [f"  {each['command']:{width}}  # {each['then']}" for each in said]
+    more = {"happened": " (--result TEXT)"}
+    return [
+        f"  {each['command']:{width}}  # {each['then']}{more.get(each['resolution'], '')}"
+        for each in said
+    ]
 
 
 def doubts_document(state: "SessionState", log: Path) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from cueline.cli.option import (
     JsonOption,
     LogOption,
     WithoutSecretOption,
+    labels_of,
 )
 from cueline.cli.outside import outside_of
 from cueline.cli.terminal import text_or_stdin
@@ -112,7 +113,7 @@ def run(
 ) -> None:
     """Start a session."""
     from cueline.actors.inbox import new_id
-    from cueline.cli.starting import Ask, labels_of, prepared, start, wish_of
+    from cueline.cli.starting import Ask, prepared, start, wish_of
     from cueline.providers.factory import retirements
 
     id = new_id() if name is None else name  # noqa: A001 - the word of the log

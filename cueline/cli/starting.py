@@ -1,6 +1,6 @@
 """Starts a session: everything is checked before anything is recorded."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -174,21 +174,6 @@ def check_channel(agent: AgentSpec, wish: Wish) -> None:
             "or name a hook in its [policy] that tells of questions, "
             "or start it with --auto-approve",
         )
-
-
-def labels_of(given: Iterable[str]) -> dict[str, str]:
-    """Return the labels of `key=value` words.
-
-    Raises:
-        ConfigError: one has another form.
-    """
-    labels = {}
-    for label in given:
-        key, equals, value = label.partition("=")
-        if not (key and equals):
-            raise ConfigError("--label", f"{label!r} is not KEY=VALUE")
-        labels[key] = value
-    return labels
 
 
 async def start(asked: StartAsked, wish: Wish) -> Exit:

@@ -11,6 +11,7 @@ from cueline.actors.owner import check_resume, owner_of
 from cueline.actors.waiter import Home
 from cueline.agent import Agent
 from cueline.client.context import NoPlace
+from cueline.client.reader import Reader
 from cueline.client.session import Session
 from cueline.config.place import DEFAULT_LOG
 from cueline.deciders.session import SESSION, session_of
@@ -25,11 +26,11 @@ from cueline.secret import waiver
 from cueline.wiring import Log, open_log
 
 
-class Client:
+class Client(Reader):
     """An open log, and what is known of who drives its sessions."""
 
     def __init__(self, log: Log, context: Home) -> None:
-        self.log = log
+        super().__init__(log)
         self.context = context
         self._parents = Parents(log.journal())
 

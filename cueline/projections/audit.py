@@ -49,7 +49,10 @@ def audit(
     until: datetime | None = None,
     limit: int = 1000,
 ) -> list[Facets]:
-    """Return the events that fit, in order; *session* is a stream, *actor* may lack its `:name`."""
+    """Return the newest events that fit, in order.
+
+    *session* is a stream, and *actor* may lack its `:name`.
+    """
     where, values = matching(
         [
             ("session = ?", session),
@@ -60,4 +63,4 @@ def audit(
             ("recorded_us <= ?", to_us(until) if until else None),
         ]
     )
-    return select(db, Facets, f"{where} ORDER BY position", values, limit)
+    return select(db, Facets, f"{where} ORDER BY position DESC", values, limit)[::-1]

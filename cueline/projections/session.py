@@ -1,6 +1,7 @@
 """The read models `sessions` and `work`: one row for each session."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -15,6 +16,7 @@ from cueline.projections.row import Names, ask, matching, select
 TERMINAL = ("completed", "failed", "stopped")
 DRIVEN = ("running", "stopping")
 """Somebody has to be driving a session in one of these."""
+_LABEL = "? IN (SELECT key || char(31) || value FROM json_each(labels_json))"
 _PAUSED = "(coalesce(wait_kind, '') = 'operator' OR exhausted)"
 
 
@@ -157,15 +159,24 @@ _RUNNING = "SELECT stream FROM sessions WHERE status IN (?, ?) ORDER BY updated_
 
 
 def list_sessions(
-    db: Database, *, status: str | None = None, agent: str | None = None, limit: int = 100
+    db: Database,
+    *,
+    status: str | None = None,
+    agent: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    since: datetime | None = None,
+    limit: int = 100,
 ) -> list[Session]:
     """Return sessions, the last changed first; *status* may also be `paused`."""
     paused = status == "paused"
+    labelled = [(_LABEL, f"{key}\x1f{value}") for key, value in (labels or {}).items()]
     where, values = matching(
         [
             ("status = ?", "waiting" if paused else status),
             (f"{_PAUSED} = ?", paused or None),
             ("agent = ?", agent),
+            ("updated_us >= ?", None if since is None else to_us(since)),
+            *labelled,
         ]
     )
     return select(db, Session, f"{where} ORDER BY updated_us DESC, stream", values, limit)

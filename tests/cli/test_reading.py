@@ -7,7 +7,8 @@ from datetime import datetime
 
 import pytest
 
-from cueline.cli import checking, document, opened
+from cueline.cli import checking, document
+from cueline.client import reading
 from cueline.console.text import date_time
 
 
@@ -44,13 +45,12 @@ def test_a_status_that_does_not_exist_is_refused(finished):
     done = finished("list", "--status", "dead")
 
     assert done.exit_code == 2
-    assert "they are created, running" in done.stderr
+    assert "known are created, running" in done.stderr
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        ["list"],
         ["show", "one"],
         ["tail", "one"],
         ["replay", "one"],
@@ -234,7 +234,7 @@ def test_events_are_audited_by_what_is_asked(asking):
     assert [] == found("--since", "2999-01-01")
     assert ([], "StartAsked") == (found("--until", "1h"), found("--since", "1h")[0])
     assert "StartAsked" in found("--actor", "user")
-    assert ["StartAsked"] == found("--limit", "1")
+    assert [asking.types("one")[-1]] == found("--session", "one", "--limit", "1")
 
 
 def test_a_time_that_is_listed_finds_what_was_recorded_then(finished):
@@ -290,7 +290,7 @@ def test_a_log_is_looked_at_where_nothing_can_be_written(finished, words):
 
 
 def test_who_waits_for_a_long_log_is_told_why(finished, monkeypatch):
-    monkeypatch.setattr(opened, "TELL_SECONDS", 0.0)
+    monkeypatch.setattr(reading, "SLOW_SECONDS", 0.0)
 
     first = finished("list")
 

@@ -96,8 +96,9 @@ async def test_events_are_told_by_type_and_time(db):
     assert types(audit(db))[1:7] == types(between)
 
 
-async def test_no_more_are_told_than_asked_for(db):
-    assert ["StartAsked", "SessionStarted"] == types(audit(db, limit=2))
+async def test_no_more_are_told_than_asked_for_and_these_are_the_newest(db):
+    assert ["PauseAsked", "PauseAsked"] == types(audit(db, limit=2))
+    assert [0, 1] == [e.position - audit(db)[-2].position for e in audit(db, limit=2)]
 
 
 async def test_facets_hold_nothing_that_was_said(db):

@@ -1,0 +1,90 @@
+"""What waits for a person's decision."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from cueline.client.reading import Notice, Page, print_notice, read_models
+from cueline.deciders.approval import RESOLUTIONS
+from cueline.events.inbox import Resolution
+from cueline.events.stream import shown
+from cueline.projections import approval as model
+from cueline.wiring import Log
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One answer to the question about a call in doubt."""
+
+    resolution: Resolution
+    then: str
+    """What follows from it."""
+
+
+CHOICES = tuple(Choice(resolution, then) for resolution, then in RESOLUTIONS.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingRow:
+    """One question about one call."""
+
+    id: str
+    """What a decision names."""
+    session: str
+    effect: str
+    question: str
+    """`may_it_run`, or `did_it_happen` of a call in doubt."""
+    tool: str
+    arguments: Mapping[str, object]
+    summary: str
+    digest: str
+    """Of exactly what will run (I9)."""
+    preview: str
+    """What it would change, as a unified diff."""
+    rationale: str
+    rule: str
+    usd: Decimal | None
+    """What the tool estimates that it costs."""
+    votes: int
+    votes_needed: int
+    deadline_at: datetime
+    auto_at: datetime | None
+    """When it is granted if nobody has denied it."""
+    given: str | None
+    """`grant` or `deny`, while that waits in the inbox and nobody has read it."""
+    given_by: str | None
+    resolution: str | None
+    """What was said of a call in doubt, and nobody has read."""
+    choices: tuple[Choice, ...]
+    """The answers that a call in doubt takes."""
+
+
+_SAME = (
+    *("id", "effect", "question", "tool", "summary", "digest", "preview", "rationale", "rule"),
+    *("votes", "votes_needed", "deadline_at", "auto_at"),
+)
+
+
+async def list_pending(log: Log, *, notice: Notice = print_notice) -> Page[PendingRow]:
+    """Return what waits for a person, the most urgent first.
+
+    Raises:
+        LogUnavailableError: the log cannot be read.
+    """
+    async with read_models(log, notice) as models:
+        return models.page([_row(each) for each in model.pending_approvals(models.db)])
+
+
+def _row(row: model.Approval) -> PendingRow:
+    return PendingRow(
+        **{name: getattr(row, name) for name in _SAME},
+        session=shown(row.session),
+        arguments=json.loads(row.arguments_json),
+        usd=Decimal(row.usd) if row.usd else None,
+        given=row.given or None,
+        given_by=row.given_by or None,
+        resolution=row.resolution or None,
+        choices=CHOICES if row.question == "did_it_happen" else (),
+    )

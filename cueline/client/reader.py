@@ -1,0 +1,150 @@
+"""The questions that a person or a program may ask about one log; nothing is changed."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import date, datetime
+
+from cueline.client import audit, breakers, costs, pending, sessions
+from cueline.client.audit import AuditRow
+from cueline.client.breakers import BreakerRow
+from cueline.client.costs import Costs, GroupBy
+from cueline.client.names import find_session, session_ids
+from cueline.client.pending import PendingRow
+from cueline.client.reading import Notice, Page, print_notice, read_models
+from cueline.client.sessions import SessionRow
+from cueline.config.place import DEFAULT_LOG
+from cueline.events.log_url import LogName
+from cueline.wiring import Log, open_log
+
+
+class Reader:
+    """An open log, to be asked.
+
+    A session is named by its id, by the beginning of it if no other session begins so,
+    or by its stream. Each question raises `LogUnavailableError` if the log cannot be read.
+    """
+
+    def __init__(self, log: Log, notice: Notice = print_notice) -> None:
+        self.log = log
+        self._notice = notice
+
+    async def sessions(
+        self,
+        *,
+        status: str | None = None,
+        agent: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        since: datetime | None = None,
+        limit: int = sessions.LIMIT,
+    ) -> Page[SessionRow]:
+        """Return the sessions that fit, the last changed first: see `list_sessions`."""
+        return await sessions.list_sessions(
+            self.log,
+            status=status,
+            agent=agent,
+            labels=labels,
+            since=since,
+            limit=limit,
+            notice=self._notice,
+        )
+
+    async def pending(self) -> Page[PendingRow]:
+        """Return what waits for a person's decision, the most urgent first."""
+        return await pending.list_pending(self.log, notice=self._notice)
+
+    async def costs(
+        self,
+        by: GroupBy = "session",
+        *,
+        session: str | None = None,
+        since: str | date | None = None,
+        until: str | date | None = None,
+        limit: int = costs.LIMIT,
+    ) -> Costs:
+        """Return what was spent: see `sum_costs`.
+
+        Raises:
+            UnknownSessionError: there is no such *session*.
+            ConfigError: *by* is another word, or a day is none.
+        """
+        stream = await self._stream(session)
+        return await costs.sum_costs(
+            self.log, by, stream=stream, since=since, until=until, limit=limit, notice=self._notice
+        )
+
+    async def audit(
+        self,
+        *,
+        session: str | None = None,
+        type: str | None = None,  # noqa: A002 - the word of the log
+        tool: str | None = None,
+        actor: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = audit.LIMIT,
+    ) -> Page[AuditRow]:
+        """Return the newest events that fit, in the order of the log: see `list_events`.
+
+        Raises:
+            UnknownSessionError: there is no such *session*.
+            ConfigError: no event has this *type*.
+        """
+        stream = await self._stream(session)
+        return await audit.list_events(
+            self.log,
+            stream=stream,
+            type=type,
+            tool=tool,
+            actor=actor,
+            since=since,
+            until=until,
+            limit=limit,
+            notice=self._notice,
+        )
+
+    async def breakers(self) -> Page[BreakerRow]:
+        """Return the circuit breakers, those that are not closed first."""
+        return await breakers.list_breakers(self.log, notice=self._notice)
+
+    async def changes(self) -> AsyncIterator[int]:
+        """Yield the position of the log: now, and each time that it has grown; for ever."""
+        while True:
+            position = await self.log.store.last_position()
+            yield position
+            await anext(self.log.store.follow(position))
+
+    async def session_ids(self) -> list[str]:
+        """Return the ids of all sessions, the last changed first."""
+        async with read_models(self.log, self._notice) as models:
+            return session_ids(models)
+
+    async def find(self, name: str) -> str:
+        """Return the stream of the session that *name* stands for.
+
+        Raises:
+            UnknownSessionError: there is none, or more than one; the message names some.
+        """
+        return await find_session(self.log.store, name, self.session_ids, str(self.log.url))
+
+    async def _stream(self, name: str | None) -> str | None:
+        return None if name is None else await self.find(name)
+
+
+@asynccontextmanager
+async def open_reader(
+    log: LogName = DEFAULT_LOG, *, must_exist: bool = True, notice: Notice = print_notice
+) -> AsyncIterator[Reader]:
+    """Open the log of that URL, or at that path, to be read; nothing in it is changed.
+
+    Args:
+        log: its URL or path.
+        must_exist: False: a log that is not there is an empty one.
+        notice: told what the user should know, as that reading takes long.
+
+    Raises:
+        ConfigError: no log is known by such a URL.
+        LogUnavailableError: there is none, or it cannot be read.
+        LogFormatError: another format wrote it.
+    """
+    async with open_log(log, must_exist=must_exist, read_only=True, notice=notice) as opened:
+        yield Reader(opened, notice)

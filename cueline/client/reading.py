@@ -1,0 +1,103 @@
+"""A log opened to be read, with its read models brought up to date."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, TypeVar, overload
+
+from sqlite_utils import Database
+
+from cueline.errors import CorruptEventError, LogUnavailableError
+from cueline.projections.views import Views
+from cueline.wiring import Log
+
+Notice = Callable[[str], None]
+"""Told in a sentence what a user should know about the log while it is read."""
+T = TypeVar("T")
+R = TypeVar("R")
+
+SLOW_SECONDS = 3.0
+"""If the read models take longer to catch up, the user is told why."""
+_SLOW = "reading what is new in the log; a long one takes minutes …"
+
+
+def print_notice(text: str) -> None:
+    """Print a notice to stderr."""
+    print(text, file=sys.stderr)  # noqa: T201 - the caller gave no other place
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Sequence[T], Generic[T]):
+    """Rows, and whether these are all there are."""
+
+    rows: tuple[T, ...]
+    more: bool = False
+    """Whether further rows fit, beyond the limit."""
+    damage: CorruptEventError | None = None
+    """The event that cannot be read; the rows tell what is before it."""
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
+        """Return a row, or some."""
+        return self.rows[index]
+
+    def __len__(self) -> int:
+        """Return the number of rows here."""
+        return len(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadModels:
+    """The read models of a log, as far as the log can be read."""
+
+    db: Database
+    damage: CorruptEventError | None
+
+    def page(self, rows: Sequence[R], limit: int | None = None) -> Page[R]:
+        """Return the first *limit* of *rows*."""
+        return Page(tuple(rows[:limit]), limit is not None and len(rows) > limit, self.damage)
+
+
+@asynccontextmanager
+async def read_models(log: Log, notice: Notice = print_notice) -> AsyncIterator[ReadModels]:
+    """Open the read models of *log*: beside it, or in memory if no file can be written there.
+
+    Raises:
+        LogUnavailableError: the log itself cannot be read.
+    """
+    try:
+        views, damage = await _caught_up(log, log.backend.open_views(), notice)
+    except LogUnavailableError:
+        # A backup, or the log of another user, can be read all the same.
+        views, damage = await _caught_up(log, Views(":memory:"), notice)
+    with closing(views):
+        yield ReadModels(views.db, damage)
+
+
+async def _caught_up(
+    log: Log, views: Views, notice: Notice
+) -> tuple[Views, CorruptEventError | None]:
+    """Fill the read models; return them, and what kept them from reading the log to its end."""
+    slow = asyncio.get_running_loop().call_later(SLOW_SECONDS, partial(notice, _SLOW))
+    try:
+        await views.catch_up(log.store)
+    except CorruptEventError as damage:
+        return views, damage
+    except BaseException:
+        views.close()
+        raise
+    finally:
+        slow.cancel()
+    return views, None
+
+
+async def is_far_behind(log: Log, events: int) -> bool:
+    """Whether the read models lack more than so many *events* of the log."""
+    with closing(log.backend.open_views()) as views:
+        return await log.store.last_position() - views.checkpoint.position > events

@@ -1,0 +1,190 @@
+"""The sessions of a log, as their read model has them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from cueline.actors.owner import owners_of, silence_of
+from cueline.client.reading import Notice, Page, ReadModels, print_notice, read_models
+from cueline.errors import ConfigError
+from cueline.events.message import Usage
+from cueline.events.store import from_us
+from cueline.events.stream import shown
+from cueline.projections import session as model
+from cueline.suggestion import known_instead
+from cueline.wiring import Log
+
+STATUSES = (
+    "created",
+    "running",
+    "idle",
+    "waiting",
+    "paused",
+    "stopping",
+    "completed",
+    "failed",
+    "stopped",
+)
+LIMIT = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRow:
+    """One session: what it is, how it stands, what it used."""
+
+    id: str
+    status: str
+    """One of `STATUSES`; a session that waits for a person to go on is `paused`."""
+    driven: bool | None
+    """Whether a living process drives it; None if none has to."""
+    silence: str | None
+    """Which process should drive it, and has not said so for long; None if there is none."""
+    agent: str
+    provider: str
+    model: str
+    goal: str | None
+    open: bool
+    labels: Mapping[str, str]
+    created_at: datetime
+    started_at: datetime | None
+    updated_at: datetime
+    wait_kind: str | None
+    wait_why: str | None
+    deadline_at: datetime | None
+    """When its wait ends by itself."""
+    version: int
+    unread: int
+    """Messages in its inbox that it has not read."""
+    turns: int
+    tool_calls: int
+    tokens: Usage
+    cost: Decimal
+    """In US dollars."""
+    assumed_cost: Decimal
+    """The part of it whose prices are assumed."""
+    estimated_cost: Decimal
+    """The part of it that nobody knows: the most that calls of unknown use may have cost."""
+    unpriced: int
+    """Answers whose price nobody knows."""
+    result: str | None
+    partial: bool
+    """A tool that is not critical failed on the way to the result."""
+    error: str | None
+    error_kind: str | None
+    recoverable: bool
+    takeovers: int
+    lost_attempts: int
+    in_doubt: int
+    """Tool calls that are in doubt now."""
+    parent: str | None
+    """The id of the session that asked for it."""
+    root: str
+    """The id of the topmost session of its tree."""
+    forked_from: str | None
+    forked_at: int | None
+    """The last version that it shares with the session it was forked from."""
+    inherited_turns: int
+    inherited_cost: Decimal
+    """What the shared past used; none of it was spent here."""
+
+
+_SAME = (
+    *("id", "agent", "provider", "model", "goal", "open", "labels", "updated_at"),
+    *("wait_kind", "wait_why", "deadline_at", "version", "turns", "tool_calls", "unpriced"),
+    *("result", "partial", "error", "error_kind", "recoverable", "takeovers"),
+    *("lost_attempts", "in_doubt", "inherited_turns"),
+)
+
+
+async def list_sessions(
+    log: Log,
+    *,
+    status: str | None = None,
+    agent: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    since: datetime | None = None,
+    limit: int = LIMIT,
+    notice: Notice = print_notice,
+) -> Page[SessionRow]:
+    """Return the sessions that fit, the last changed first.
+
+    Args:
+        log: the open log.
+        status: one of `STATUSES`.
+        agent: the name of their agent.
+        labels: words that all of them have.
+        since: changed then, or later.
+        limit: at most so many.
+        notice: told what the user should know meanwhile.
+
+    Raises:
+        ConfigError: there is no such status, or the limit is less than 1.
+        LogUnavailableError: the log cannot be read.
+    """
+    if status is not None and status not in STATUSES:
+        raise ConfigError("status", f"{status!r} is no status{known_instead(status, STATUSES)}")
+    check_limit(limit)
+    async with read_models(log, notice) as models:
+        fitting = model.list_sessions(
+            models.db, status=status, agent=agent, labels=labels, since=since, limit=limit + 1
+        )
+        found = models.page(fitting, limit)
+        return Page(tuple(await rows_of(log, found.rows)), found.more, found.damage)
+
+
+def check_limit(limit: int) -> None:
+    """Refuse a limit that lets nothing through.
+
+    Raises:
+        ConfigError: give a number of 1 or more.
+    """
+    if limit < 1:
+        raise ConfigError("limit", f"{limit} is less than 1")
+
+
+def find_row(models: ReadModels, stream: str) -> model.Session | None:
+    """Return what the read model knows of one session."""
+    return model.find_session(models.db, stream)
+
+
+async def rows_of(log: Log, sessions: tuple[model.Session, ...]) -> list[SessionRow]:
+    """Return *sessions* with who drives them."""
+    now = log.clock.now()
+    owed = [each.stream for each in sessions if each.status in model.DRIVEN]
+    owners = await owners_of(log.store, log.board, owed, now)
+    silent = {
+        each: await silence_of(log.store, log.board, each, now)
+        for each in owed
+        if each not in owners
+    }
+    return [
+        _row(each, each.stream in owners if each.stream in owed else None, silent.get(each.stream))
+        for each in sessions
+    ]
+
+
+def _row(row: model.Session, driven: bool | None, silence: str | None) -> SessionRow:  # noqa: FBT001 - one of the row's fields
+    return SessionRow(
+        **{name: getattr(row, name) for name in _SAME},
+        status=row.shown_status,
+        driven=driven,
+        silence=silence,
+        created_at=from_us(row.created_us),
+        started_at=None if row.started_us is None else from_us(row.started_us),
+        unread=row.inbox_length - row.inbox_read,
+        tokens=Usage(
+            input=row.input_tokens,
+            output=row.output_tokens,
+            cache_read=row.cache_read_tokens,
+            cache_write=row.cache_write_tokens,
+        ),
+        cost=row.usd,
+        assumed_cost=Decimal(row.assumed_cost),
+        estimated_cost=Decimal(row.estimated_cost),
+        parent=shown(row.child_of) if row.child_of else None,
+        root=shown(row.root) if row.root else row.id,
+        forked_from=shown(row.parent) if row.parent else None,
+        forked_at=row.parent_version if row.parent else None,
+        inherited_cost=Decimal(row.inherited_cost),
+    )

@@ -1,0 +1,138 @@
+"""Each question gives the same from Python and from the command line."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from cueline import loop
+from cueline.client.reader import open_reader
+
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({}, []),
+        ({"status": "completed"}, ["--status", "completed"]),
+        ({"status": "paused"}, ["--status", "paused"]),
+        ({"agent": "nobody"}, ["--agent", "nobody"]),
+        ({"since": LONG_AGO}, ["--since", "2020-01-01T00:00:00+00:00"]),
+        ({"labels": {"team": "red"}}, ["--label", "team=red"]),
+        ({"limit": 1}, ["--limit", "1"]),
+        ({"status": "dead"}, ["--status", "dead"]),
+    ],
+)
+def test_the_sessions(both, asked, words):
+    agent = both.shell.agent(both.shell.hello)
+    both.shell("run", "Hi", "--agent", agent, "--detach", "--id", "two", "--label", "team=red")
+
+    told = both(lambda client: client.sessions(**asked), "list", *words)
+
+    ids = told if isinstance(told, str) else [each["id"] for each in told]
+    assert (
+        ids
+        == {
+            "": ["two", "one"],
+            "--status completed": ["one"],
+            "--status paused": [],
+            "--agent nobody": [],
+            "--since 2020-01-01T00:00:00+00:00": ["two", "one"],
+            "--label team=red": ["two"],
+            "--limit 1": ["two"],
+            "--status dead": "error: status: 'dead' is no status; known are created, running, "
+            "idle, waiting, paused, stopping, completed, failed, stopped",
+        }[" ".join(words)]
+    )
+
+
+def test_a_session_that_waits_for_a_person_to_go_on_is_paused(both):
+    agent = both.shell.agent(both.shell.two_turns, tools=("list_files",))
+    both.shell("run", "Hi", "--agent", agent, "--inline", "--id", "two", "--max-turns", "1")
+
+    (paused,) = both(lambda client: client.sessions(status="paused"), "list", "--status", "paused")
+
+    assert ("two", "paused", "operator") == (paused["id"], paused["status"], paused["wait_kind"])
+
+
+def test_there_are_no_sessions_before_the_first_run(shell):
+    async def ask():
+        async with open_reader(shell.log, must_exist=False) as reader:
+            return list(await reader.sessions())
+
+    assert [] == loop.run(ask())
+    assert [] == shell.json("list")
+    assert "`cueline run` starts one" in shell("list").stdout
+    assert not shell.log.parent.exists()
+
+
+def test_what_waits_for_a_decision(both_asking):
+    (asked,) = both_asking(lambda client: client.pending(), "pending")
+
+    assert ("one.1.0.1", "one", "may_it_run") == (asked["id"], asked["session"], asked["question"])
+    assert {"path": "list.txt"} == asked["arguments"]
+
+
+@pytest.mark.parametrize("by", ["session", "agent", "model", "day", "tree"])
+def test_the_costs(both, by):
+    told = both(lambda client: client.costs(by), "costs", "--by", by)
+
+    assert (by, 1, 250) == (told["by"], len(told["rows"]), told["total"]["sent_tokens"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"session": "on"}, ["--session", "on"]),
+        ({"session": "nine"}, ["--session", "nine"]),
+        ({"since": "2026-13-01"}, ["--since", "2026-13-01"]),
+        ({"until": "2020-01-01"}, ["--until", "2020-01-01"]),
+    ],
+)
+def test_some_of_the_costs(both, asked, words):
+    told = both(lambda client: client.costs(**asked), "costs", *words)
+
+    name = next(iter(asked.values()))
+    expected = {
+        "on": 1,
+        "nine": "error: nine: there is no such session in .cueline/log.db",
+        "2026-13-01": "error: since: '2026-13-01' is no day like 2026-01-31",
+        "2020-01-01": 0,
+    }
+    assert expected[name] == (told if isinstance(told, str) else len(told["rows"]))
+
+
+def test_the_newest_events(both):
+    told = both(lambda client: client.audit(limit=2), "audit", "--limit", "2")
+
+    assert "SessionCompleted" == told[-1]["type"]
+    assert told[0]["position"] + 1 == told[1]["position"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"session": "one"}, ["--session", "one"]),
+        ({"tool": "list_files"}, ["--tool", "list_files"]),
+        ({"actor": "agent"}, ["--actor", "agent"]),
+        ({"type": "ToolStarted"}, ["--type", "ToolStarted"]),
+        ({"type": "ToolStart"}, ["--type", "ToolStart"]),
+        ({"since": LONG_AGO}, ["--since", "2020-01-01T00:00:00+00:00"]),
+    ],
+)
+def test_some_of_the_events(both, asked, words):
+    told = both(lambda client: client.audit(**asked), "audit", *words)
+
+    wrong = "error: type: there is no event 'ToolStart': did you mean 'ToolStarted'?"
+    assert told
+    assert ("ToolStart" in words) == str(told).startswith(wrong)
+
+
+def test_the_breakers(both):
+    script = '[[reply]]\nfail = { kind = "overloaded", message = "no room" }\n'
+    agent = both.shell.agent(script, more="[retry]\nmax_retries = 0\n[breaker]\nthreshold = 1\n")
+    both.shell("run", "Hi", "--agent", agent, "--inline", "--id", "two")
+
+    told = both(lambda client: client.breakers(), "breakers")
+
+    assert [("open", "overloaded")] == [(each["state"], each["kind"]) for each in told]
