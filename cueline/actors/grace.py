@@ -56,7 +56,8 @@ class Graces:
 def _wanted(state: SessionState) -> list[Cancel]:
     if state.stop is not None:
         return [effect for effect in due(state) if isinstance(effect, Cancel)]
-    model, signalled = state.turn.model, state.hold is not None and state.hold.why == "signal"
+    model = state.turn.model
+    signalled = state.hold is not None and state.hold.cause.code == "signal"
     if signalled and model is not None and model.phase == "started":
         return [Cancel(model.effect, model.attempt)]
     return []

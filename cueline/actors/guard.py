@@ -10,6 +10,7 @@ from cueline.actors.outfit import Outfit
 from cueline.deciders.session import SessionState
 from cueline.deciders.session.due import CallModel, Effect, RecoverTool, Reserve, RunTool
 from cueline.events.agent import answering
+from cueline.events.cause import Cause
 from cueline.events.session import (
     ModelFailed,
     ModelReplied,
@@ -64,9 +65,10 @@ class Guards:
             return None
         if admission.answer == "probe":
             return AskProbe(effect.effect, guard, early)
+        assert admission.code is not None, "a wait has a cause"
         return SessionWaiting(
             kind="breaker",
-            why=f"{guard.shown} {admission.why}",
+            cause=Cause(code=admission.code, dependency=guard.shown, failure=admission.kind),
             deadline_at=admission.until,
             effects=(effect.effect,),
         )

@@ -45,17 +45,11 @@ class Payer:
             return [ModelStarted(effect=effect.effect, attempt=effect.attempt, grant=str(call))]
         if answer.verdict == "closed":
             return [_closed(call, Closing("released"))]
+        assert answer.cause is not None, "who is refused is told why"
         if answer.verdict == "exhausted":
-            exhausted = SessionWaiting(
-                kind="budget",
-                why=answer.why,
-                exhausted=True,
-                limit=answer.limit,
-                whose=answer.whose,
-            )
-            return [exhausted]
+            return [SessionWaiting(kind="budget", cause=answer.cause, exhausted=True)]
         until = self._parts.clock.now() + timedelta(seconds=BUSY_SECONDS)
-        return [SessionWaiting(kind="budget", why=answer.why, deadline_at=until)]
+        return [SessionWaiting(kind="budget", cause=answer.cause, deadline_at=until)]
 
     async def close(self, bill: Bill) -> ReservationClosed:
         """Tell the ledger what became of a call."""

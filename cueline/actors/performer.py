@@ -39,6 +39,7 @@ from cueline.deciders.session.turn import Approval, Call
 from cueline.errors import CuelineError, FencedError
 from cueline.events.agent import ToolSpec
 from cueline.events.approval import ApprovalOpened
+from cueline.events.cause import Cause
 from cueline.events.session import (
     PeopleTold,
     SessionEvent,
@@ -290,4 +291,5 @@ class Performer:
             case TellPeople():
                 return self._told(effect, told)
             case _:
-                return self._outfit.clean(SessionWaiting(kind="operator", why=f"error: {told}"))
+                cause = Cause(code="unexpected_error", message=told)
+                return self._outfit.clean(SessionWaiting(kind="operator", cause=cause))

@@ -13,6 +13,7 @@ from cueline.deciders.session import SessionState, due
 from cueline.deciders.session.due import CallModel, Effect, Reserve, RunTool
 from cueline.deciders.session.permission import allowing_rule
 from cueline.deciders.session.turn import Approval
+from cueline.events.cause import Cause
 from cueline.events.clean import clean
 from cueline.events.session import (
     ApprovalResolved,
@@ -118,7 +119,7 @@ class Starter:
         if runner is None:
             return SessionWaiting(
                 kind="runner",
-                why="no runner reaches the workspace",
+                cause=Cause(code="no_runner"),
                 deadline_at=self._parts.clock.now() + timedelta(seconds=RUNNER_SECONDS),
                 effects=(effect.effect,),
             )

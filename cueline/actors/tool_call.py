@@ -11,6 +11,7 @@ from cueline.actors.runner import CallName, RunnerPort, ToolReport, digest_of_or
 from cueline.actors.tool import ToolOrder
 from cueline.errors import FencedError, RunnerBusyError, RunnerGoneError, StaleOrderError
 from cueline.events.agent import ToolSpec
+from cueline.events.cause import Cause
 from cueline.events.session import SessionWaiting, ToolFailed, ToolReconciled, ToolReturned
 
 POLL_SECONDS = 0.05
@@ -61,7 +62,7 @@ class ToolCaller:
                     continue
                 if self._runs_elsewhere(tool, name.runner):
                     return self.failed(name, "lost", str(error))
-                return self._unreached(name, str(error))
+                return self._unreached(name, error)
             if report is None:
                 return self.failed(name, "not_started", "it was never begun")
             return await self._reported(name, report)
@@ -73,7 +74,7 @@ class ToolCaller:
         try:
             finding = await _fenced(name, self._port(chosen or "").reconcile(order))
         except RunnerGoneError as error:
-            return self._unreached(name, str(error))
+            return self._unreached(name, error)
         happened = finding.outcome == "happened"
         content = finding.output.encode(errors="replace")
         told = await told_of(content, None, self._outfit.redactor, self._outfit.journal.put_blob)
@@ -160,10 +161,10 @@ class ToolCaller:
             raise RunnerGoneError(incarnation or "(any)", "it is not there")
         return port
 
-    def _unreached(self, name: CallName, why: str) -> SessionWaiting:
+    def _unreached(self, name: CallName, error: RunnerGoneError) -> SessionWaiting:
         return SessionWaiting(
             kind="runner",
-            why=why,
+            cause=Cause(code="runner_unreachable", runner=error.runner),
             deadline_at=self._parts.clock.now() + timedelta(seconds=RUNNER_SECONDS),
             effects=(_effect(name),),
         )

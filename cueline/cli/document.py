@@ -13,6 +13,7 @@ from cueline.console.tally import Tally
 from cueline.console.telling import Telling
 from cueline.deciders.prompt import FORKED_AWAY, Prompt, result_of
 from cueline.deciders.session import SessionState
+from cueline.event_text import cause_text
 from cueline.events.agent import Limits
 from cueline.events.session import (
     ApprovalResolved,
@@ -78,7 +79,7 @@ def document(followed: Followed, past: Past) -> dict[str, Any]:
         "started": _iso(telling.tally.began_at),
         "lastUpdated": _iso(telling.tally.updated_at),
         "status": str(followed.state.status),
-        "waiting": plain(followed.state.waiting),
+        "waiting": _waiting(followed.state),
         "context": context,
         "messages": [json.loads(message) for message in prompt.messages],
         "toolCalls": list(calls.values()),
@@ -86,6 +87,11 @@ def document(followed: Followed, past: Past) -> dict[str, Any]:
         **ends,
         "position": _position(followed),
     }
+
+
+def _waiting(state: SessionState) -> dict[str, Any] | None:
+    wait = state.waiting
+    return None if wait is None else {**plain(wait), "why": cause_text(wait.cause)}
 
 
 def _position(followed: Followed) -> dict[str, int]:

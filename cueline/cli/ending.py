@@ -14,9 +14,10 @@ from cueline.cli.watching import Watch
 from cueline.console.screen import Screen
 from cueline.console.summary import summary
 from cueline.console.telling import Line
-from cueline.console.text import date_time, json_of, spoken
+from cueline.console.text import date_time, json_of, one_line
 from cueline.deciders.session import SessionState, Status
 from cueline.deciders.session.turn import Approval
+from cueline.event_text import cause_text
 from cueline.events.stream import shown
 
 _OPTIONS = {
@@ -25,6 +26,7 @@ _OPTIONS = {
     "max_active_seconds": ("--time-budget", "TIME"),
     "max_wall_seconds": ("--max-wall", "TIME"),
 }
+_WIDTH = 400
 
 
 def exit_of_state(state: SessionState) -> Exit:
@@ -87,7 +89,7 @@ def way_on(
     if state.questions and state.waiting.kind == "approval":
         then = [] if owned or is_up(log) else [resume]
         return _decide(_asked(state, decided), log, then, now or datetime.now(UTC))
-    why = spoken(state.waiting.why)
+    why = one_line(cause_text(state.waiting.cause), _WIDTH)
     if (more := _more(state, id, log)) is not None:
         return [f"paused: {why}; raise the limit, and it goes on", more, resume]
     # Whatever else it waits for ends by itself, where somebody drives it.
@@ -105,9 +107,9 @@ def way_on(
 def _too_long(state: SessionState) -> bool:
     """Whether the model had no room for the conversation: to ask it again is in vain."""
     model = state.turn.model
-    if model is None or model.phase != "given_up":
+    if model is None or model.phase != "given_up" or model.error is None:
         return False
-    return model.error.startswith("context_too_long:")
+    return model.error.failure == "context_too_long"
 
 
 def _decide(asked: list[Approval], log: Path, then: list[str], now: datetime) -> list[str]:
@@ -141,10 +143,10 @@ def _asked(state: SessionState, decided: Collection[str] = ()) -> list[Approval]
 def _more(state: SessionState, id: str, log: Path) -> str | None:  # noqa: A002 - the word of the log
     """Return the command that raises the limit which holds the session, if one does."""
     wait = state.waiting
-    if wait is None or wait.limit not in _OPTIONS:
+    if wait is None or wait.raisable not in _OPTIONS:
         return None
-    whose = shown(wait.whose) if wait.whose else id
-    return f"  {command(log, 'budget', 'raise', whose, *_OPTIONS[wait.limit])}"
+    whose = shown(wait.cause.whose) if wait.cause.whose else id
+    return f"  {command(log, 'budget', 'raise', whose, *_OPTIONS[wait.raisable])}"
 
 
 def _document(watch: Watch, id: str, log: Path) -> dict[str, Any]:  # noqa: A002 - the word of the log
@@ -165,10 +167,11 @@ def _document(watch: Watch, id: str, log: Path) -> dict[str, Any]:  # noqa: A002
         if waiting is None
         else {
             "kind": waiting.kind,
-            "why": waiting.why,
+            "cause": waiting.cause.model_dump(mode="json"),
+            "why": cause_text(waiting.cause),
             "deadline_at": ends_at.isoformat() if ends_at else None,
-            "limit": waiting.limit or None,
-            "whose": shown(waiting.whose) if waiting.whose else None,
+            "limit": waiting.raisable or None,
+            "whose": shown(waiting.cause.whose) if waiting.cause.whose else None,
             "approvals": state.questions,
             "in_doubt": doubts_document(state, log),
         },

@@ -213,6 +213,7 @@ async def say(to: Addressed, message: "InboxMessage") -> bool:
 def _already(to: Addressed, message: "InboxMessage") -> str | None:
     """Say why there is nothing to record; None when there is."""
     from cueline.deciders.session import DRIVEN
+    from cueline.event_text import cause_text
     from cueline.events.inbox import PauseAsked
 
     if isinstance(message, PauseAsked) and to.paused:
@@ -220,7 +221,7 @@ def _already(to: Addressed, message: "InboxMessage") -> str | None:
             return "it was asked to pause before"
         if to.state.status in DRIVEN:
             return "it was asked to pause before; what is in flight finishes first"
-        return f"it is paused already: {to.state.hold.why}"
+        return f"it is paused already: {cause_text(to.state.hold.cause)}"
     return None
 
 

@@ -15,6 +15,7 @@ from cueline.actors.waiter import Told, Waiter
 from cueline.deciders.session import SESSION, SessionState, Status, session_of
 from cueline.deciders.session.unread import will_stop
 from cueline.errors import NotPendingError
+from cueline.event_text import cause_text
 from cueline.events.inbox import (
     DecisionGiven,
     InboxMessage,
@@ -299,7 +300,9 @@ class Session:
                     text, lacks = fact.result, fact.partial
                 elif isinstance(fact, SessionFailed):
                     text = fact.error
-        return Result(state.status, state.waiting.why if state.waiting else text, lacks)
+        if state.waiting is not None:
+            text = cause_text(state.waiting.cause)
+        return Result(state.status, text, lacks)
 
     def _waiter(self) -> Waiter:
         log = self._log

@@ -15,9 +15,9 @@ from cueline.console.text import (
     duration,
     money,
     one_line,
-    spoken,
     visible,
 )
+from cueline.event_text import cause_text, prefix_text
 from cueline.events.fact import Fact
 from cueline.events.inbox import (
     DecisionGiven,
@@ -310,23 +310,24 @@ def _child(fact: ChildSpawned | ChildSettled) -> Line:
 
 def _course(fact: Fact) -> Iterator[Line]:
     match fact:
-        case SessionWaiting(kind="breaker", why=why, deadline_at=datetime() as opens_at):
+        case SessionWaiting(kind="breaker", cause=cause, deadline_at=datetime() as opens_at):
             open_until = f"breaker open until {date_time(opens_at)}"
-            yield Line("note", f"{open_until}: {one_line(why, WIDTH)}")
-        case SessionWaiting(kind=kind, why=why, deadline_at=deadline_at):
+            yield Line("note", f"{open_until}: {one_line(cause_text(cause), WIDTH)}")
+        case SessionWaiting(kind=kind, cause=cause, deadline_at=deadline_at):
             # What is due meanwhile has nobody answer sooner; a question told its own time.
             for_people = kind in ("approval", "operator") or fact.exhausted
             until = f" until {date_time(deadline_at)}" if deadline_at and not for_people else ""
             # Which retry that is, and when, was said with the failure.
             tone: Tone = "dim" if kind == "retry" else "note"
-            yield Line(tone, f"waiting ({kind}){until}: {spoken(why, WIDTH)}")
+            yield Line(tone, f"waiting ({kind}){until}: {one_line(cause_text(cause), WIDTH)}")
         case SessionTakenOver(epoch=epoch, lost_attempts=lost):
             again = "".join(f"; 1 lost attempt{possible_cost(attempt.cost)}" for attempt in lost)
             yield Line("note", f"taken over by a new owner, epoch {epoch}{again}")
         case OutcomeCameLate(effect=effect, outcome=outcome):
             yield Line("dim", f"  {effect}: {outcome} came late and changes nothing")
-        case PromptPrefixChanged(reason=reason):
-            yield Line("note", f"the prompt's beginning changed: {one_line(reason, WIDTH)}")
+        case PromptPrefixChanged():
+            changed = one_line(prefix_text(fact), WIDTH)
+            yield Line("note", f"the prompt's beginning changed: {changed}")
         case SessionCompleted(partial=partial):
             yield Line("good", f"completed{_PARTIAL * partial}")
         case SessionIdle(partial=partial):

@@ -103,11 +103,6 @@ def date_time(moment: datetime) -> str:
     return moment.astimezone().isoformat(" ", "seconds")
 
 
-def spoken(why: str, width: int = 400) -> str:
-    """Return why a session waits, on one line; the rules say `1 turns`, for it is recorded."""
-    return one_line(why.replace(" 1 turns ", " 1 turn "), width)
-
-
 def count(number: int, noun: str) -> str:
     """Return *number* with its noun."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -204,14 +204,19 @@ def evolve(state: BreakerState, event: BreakerEvent) -> BreakerState:
             assert_never(event)
 
 
+BreakerCode = Literal["breaker_open", "breaker_held", "breaker_probing"]
+
+
 class Admission(Struct, frozen=True):
     """Whether a call may go out now."""
 
     answer: Literal["go", "probe", "wait"]
     until: datetime | None = None
     """Of a wait."""
-    why: str = ""
-    """What the dependency does, in words."""
+    code: BreakerCode | None = None
+    """Why it waits."""
+    kind: str = ""
+    """Of the failure that opened or held the breaker."""
 
 
 GO = Admission("go")
@@ -231,7 +236,7 @@ def admission(
     With *early* a person wants the probe of an open breaker before its time.
     """
     if state.held_until is not None and state.held_until > now:
-        return Admission("wait", state.held_until, f"asks to be left alone ({state.kind})")
+        return Admission("wait", state.held_until, "breaker_held", state.kind)
     if state.phase == "closed" or _probes(state, key):
         return GO
     assert state.until is not None, "what is not closed has a time"
@@ -240,8 +245,8 @@ def admission(
     if state.phase == "half_open":
         # The probe may fail long before it would count as lost: look again by then.
         soon = now + timedelta(seconds=policy.timeout_seconds)
-        return Admission("wait", min(state.until, soon), "is tried by one call")
-    return Admission("wait", state.until, f"keeps failing ({state.kind})")
+        return Admission("wait", min(state.until, soon), "breaker_probing", state.kind)
+    return Admission("wait", state.until, "breaker_open", state.kind)
 
 
 BREAKER: Decider[BreakerCommand, BreakerState, BreakerEvent] = Decider(

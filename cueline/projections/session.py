@@ -56,7 +56,8 @@ class Session:
     epoch: int = 0
     """Of its last owner."""
     wait_kind: str | None = None
-    wait_why: str | None = None
+    wait_cause: str | None = None
+    """Its code and parameters, in JSON."""
     exhausted: bool = False
     """What was spent leaves no room: only a raise has it go on."""
     deadline_us: int | None = None

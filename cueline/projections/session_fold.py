@@ -110,7 +110,7 @@ def _become(row: Row, status: str) -> None:
         return
     goes_on = row["status"] == "stopping" and status in {"running", "waiting"}
     row["status"] = "stopping" if goes_on else status
-    row["wait_kind"] = row["wait_why"] = row["deadline_us"] = None
+    row["wait_kind"] = row["wait_cause"] = row["deadline_us"] = None
     row["exhausted"] = False
 
 
@@ -123,7 +123,7 @@ def _go_on(row: Row, fact: ModelRequested | SessionContinued) -> None:
 def _wait(row: Row, fact: SessionWaiting) -> None:
     _become(row, "waiting")
     if row["status"] not in TERMINAL:
-        row["wait_kind"], row["wait_why"] = fact.kind, fact.why
+        row["wait_kind"], row["wait_cause"] = fact.kind, fact.cause.model_dump_json()
         row["exhausted"] = fact.exhausted
         row["deadline_us"] = None if fact.deadline_at is None else to_us(fact.deadline_at)
 

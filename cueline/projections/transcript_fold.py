@@ -77,8 +77,8 @@ def _replied(fact: ModelReplied) -> Iterator[Told]:
 
 def _life(fact: Fact) -> Iterator[Told]:
     match fact:
-        case SessionWaiting(kind=kind, why=why):
-            yield "wait", "", kind, why, False
+        case SessionWaiting(kind=kind, cause=cause):
+            yield "wait", "", kind, cause.model_dump_json(), False
         case LimitWarned(limit=limit, note=note) if note:
             yield "user", "", limit, note, False
         case SessionTakenOver(lost_attempts=lost):

@@ -28,6 +28,7 @@ from cueline.actors.presence import ended
 from cueline.agent import Agent
 from cueline.client.session import Session
 from cueline.deciders.session import SessionState, Status
+from cueline.event_text import cause_text
 from cueline.events.session import (
     ModelFailed,
     ModelReplied,
@@ -101,8 +102,8 @@ def show(story: Story, event: SessionEvent) -> None:
             story.recovered.append("its host")
         case ModelFailed(kind=kind):
             say(name, f"   a model call was lost ({kind}); it is made again", "red")
-        case SessionWaiting(kind=kind, why=why):
-            say(name, f"waits ({kind}): {why}", "dim")
+        case SessionWaiting(kind=kind, cause=cause):
+            say(name, f"waits ({kind}): {cause_text(cause)}", "dim")
         case SessionCompleted():
             say(name, "completed", "bold")
         case _:

@@ -2,6 +2,7 @@
 
 from cueline.errors import ToolFailedError
 from cueline.events.agent import BreakerPolicy
+from cueline.events.cause import Cause
 from cueline.events.session import SessionContinued
 from cueline.testing.fakes import agent_spec, asks_for, says, tool_spec
 from tests.actors.crowd import AGENT, Crowd
@@ -44,7 +45,8 @@ async def test_a_tool_that_asks_for_a_breaker_has_one():
     await crowd.clock.settle()
 
     (wait,) = await crowd.waits(late)
-    assert ("tool search keeps failing (timeout)", ("1.0",)) == (wait.why, wait.effects)
+    cause = Cause(code="breaker_open", dependency="tool search", failure="timeout")
+    assert (cause, ("1.0",)) == (wait.cause, wait.effects)
     assert 2 == len(crowd.outside.executor.starts)
 
 

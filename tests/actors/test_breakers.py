@@ -6,6 +6,7 @@ from cueline.actors.breakers import Breakers, plain
 from cueline.actors.entity import RETRY_SECONDS
 from cueline.errors import LogUnavailableError, ProviderRefusedError, ProviderUnavailableError
 from cueline.events.agent import BreakerPolicy
+from cueline.events.cause import Cause
 from cueline.events.store import Draft, Write
 from cueline.events.stream import check_stream, sibling
 from cueline.testing.clock import take_turns
@@ -42,7 +43,8 @@ async def test_a_session_that_comes_to_an_open_breaker_waits_with_a_deadline():
 
     (wait,) = await crowd.waits(late)
     state, _ = await crowd.breaker()
-    assert ("fake fake keeps failing (overloaded)", state.until) == (wait.why, wait.deadline_at)
+    cause = Cause(code="breaker_open", dependency="fake fake", failure="overloaded")
+    assert (cause, state.until) == (wait.cause, wait.deadline_at)
     assert ("waiting", 3) == (await crowd.status(late), len(crowd.provider.asked))
 
 

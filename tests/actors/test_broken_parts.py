@@ -47,7 +47,7 @@ async def test_a_ledger_that_cannot_settle_is_not_pestered(error):
     assert 2 == ledger.calls
     await place.clock.advance(600)
     assert ledger.calls < 30
-    assert f"error: {type(error).__name__}: {error}" == (await place.state()).hold.why
+    assert f"{type(error).__name__}: {error}" == (await place.state()).hold.cause.message
 
 
 async def test_a_gate_that_cannot_supersede_is_not_pestered():

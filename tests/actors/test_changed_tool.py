@@ -1,6 +1,7 @@
 """A tool that is another than was recorded, where sessions are driven."""
 
 from cueline.errors import ToolChangedError
+from cueline.events.cause import Cause
 from cueline.events.inbox import ResumeAsked
 from cueline.events.session import SessionWaiting
 from cueline.testing.fakes import asks_for, says, tool_spec
@@ -20,8 +21,9 @@ async def test_a_session_waits_and_goes_on_with_the_tool_that_a_person_accepts()
     scene = Scene([asks_for(("pay", {})), asks_for(("pay", {})), says("done")], act=pay)
     await scene.begin()
     waiting = await scene.last(SessionWaiting)
-    told = "error: tool_changed: shop.py:pay: version is '2', and was '1'"
-    assert ("operator", told) == (waiting.kind, waiting.why)
+    message = "shop.py:pay: version is '2', and was '1'"
+    cause = Cause(code="tool_failed", failure="tool_changed", message=message)
+    assert ("operator", cause) == (waiting.kind, waiting.cause)
 
     await scene.say(ResumeAsked(tools=(NEW,)))
 

@@ -28,7 +28,7 @@ async def test_what_nobody_decided_expires_and_waits_for_an_operator():
     await wake(scene)
 
     assert "ApprovalExpired" == (await scene.outside.types(GATE))[-1]
-    assert "approval expired" in (await scene.last(SessionWaiting)).why
+    assert "approval_expired" == (await scene.last(SessionWaiting)).cause.code
     await scene.say(ResumeAsked())
     assert "approval timeout" in await scene.told()
 
@@ -54,7 +54,7 @@ async def test_a_resume_before_the_deadline_says_nothing_of_its_end():
 
     await wake(scene)
 
-    assert "approval expired" in (await scene.last(SessionWaiting)).why
+    assert "approval_expired" == (await scene.last(SessionWaiting)).cause.code
 
 
 async def test_nobody_is_reminded_of_a_question_whose_time_is_over():

@@ -256,7 +256,7 @@ async def test_a_model_that_cannot_be_made_waits_for_an_operator():
 
     waiting = await scene.last(SessionWaiting)
     assert "operator" == waiting.kind
-    assert "ANTHROPIC_API_KEY" in waiting.why
+    assert "ANTHROPIC_API_KEY" in waiting.cause.message
 
 
 async def test_what_nobody_can_mend_ends_this_session_alone():
@@ -286,7 +286,7 @@ async def test_what_nobody_can_mend_ends_this_session_alone():
 async def test_a_providers_bug_waits_for_an_operator_and_a_resume_tries_again():
     scene = Scene({(1, 1): KeyError("choices"), (1, 2): says("done")})
     await scene.begin()
-    assert "KeyError" in (await scene.last(SessionWaiting)).why
+    assert "KeyError" in (await scene.last(SessionWaiting)).cause.message
 
     await scene.say(ResumeAsked())
 

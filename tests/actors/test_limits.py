@@ -6,6 +6,7 @@ from cueline.deciders.session import Status
 from cueline.errors import ProviderUnavailableError
 from cueline.events.agent import Limits
 from cueline.events.budget import CostReserved
+from cueline.events.cause import Cause
 from cueline.events.inbox import MessageSent, RaiseAsked
 from cueline.events.message import Cost
 from cueline.events.session import LimitWarned, ModelFailed, ModelReplied
@@ -21,11 +22,11 @@ async def test_the_time_since_the_start_is_up_while_a_tool_runs():
     world = await scene.begin()
 
     await scene.clock.advance(101)
-    held = (await scene.state()).hold.why
+    held = (await scene.state()).hold.cause
     valve.opened.set()
     await scene.clock.settle()
 
-    assert "100 s since the start" in held
+    assert Cause(code="limit_reached", limit="max_wall_seconds", of=100) == held
     assert Status.WAITING is (await scene.state()).status
     assert {"ToolReturned": 1, "ModelStarted": 1} == {
         kind: (await scene.count())[kind] for kind in ("ToolReturned", "ModelStarted")
@@ -81,7 +82,7 @@ async def test_a_session_at_its_time_reads_messages_and_asks_nobody():
 
     assert 1 == (await scene.count())["MessageReceived"]
     assert 1 == (await scene.count())["ModelStarted"]
-    assert "limit" in (await scene.state()).hold.why
+    assert "limit_reached" == (await scene.state()).hold.cause.code
 
 
 def costing(usd, *replies, **limits):

@@ -11,6 +11,7 @@ from cueline.deciders.budget import Amount, ModelCallName, Release, Reserve
 from cueline.deciders.session import Status
 from cueline.errors import ProviderRefusedError
 from cueline.events.budget import Allowance, BudgetRaised, BudgetWarned, CostReserved, CostSettled
+from cueline.events.cause import Cause
 from cueline.events.inbox import RaiseAsked
 from cueline.events.message import Cost, Usage
 from cueline.events.session import (
@@ -60,10 +61,12 @@ async def test_a_session_without_room_waits_and_goes_on_after_a_raise():
 
     assert 1 == len(place.model.asked)
     assert ("budget", None) == (waits.kind, waits.deadline_at)
-    assert ("max_cost", "") == (waits.limit, waits.whose)
-    assert (
-        waits.why
-        == "not enough left: max_cost 0.12 USD, 0.04 USD spent, the next call may take 0.1 USD"
+    assert waits.cause == Cause(
+        code="budget_exhausted",
+        limit="max_cost",
+        of=12 * CENT,
+        spent=4 * CENT,
+        need=10 * CENT,
     )
     await place.say(RaiseAsked(max_cost=Decimal(1)))
     assert Status.COMPLETED == (await place.state()).status

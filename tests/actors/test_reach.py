@@ -26,7 +26,7 @@ async def test_a_call_waits_for_a_runner_that_reaches_the_workspace():
     world = await scene.begin()
 
     waiting = await scene.last(SessionWaiting)
-    assert ("runner", "no runner reaches the workspace") == (waiting.kind, waiting.why)
+    assert ("runner", "no_runner") == (waiting.kind, waiting.cause.code)
     assert RUNNER_SECONDS == (waiting.deadline_at - scene.clock.now()).total_seconds()
     assert [] == await world.host.active()
 
@@ -58,7 +58,7 @@ async def test_an_operator_is_told_when_no_runner_ever_came():
     scene = await waited_in_vain()
 
     waiting = await scene.last(SessionWaiting)
-    assert ("operator", "error: no runner reaches the workspace") == (waiting.kind, waiting.why)
+    assert ("operator", "no_runner") == (waiting.kind, waiting.cause.code)
 
 
 async def test_other_calls_go_on_while_one_waits_for_a_runner():

@@ -14,6 +14,7 @@ from cueline.errors import (
     ProviderUnavailableError,
     UnknownSessionError,
 )
+from cueline.events.cause import Cause
 from cueline.events.inbox import ResumeAsked
 from cueline.events.session import ModelFailed, SessionTakenOver, SessionWaiting
 from cueline.testing.crash import Life, World
@@ -71,7 +72,7 @@ async def test_a_session_that_kills_its_host_three_times_waits_for_an_operator()
         await world.kill()
     survivor = await scene.world()
 
-    assert "died 3 times" in (await scene.last(SessionWaiting)).why
+    assert Cause(code="hosts_died", times=3) == (await scene.last(SessionWaiting)).cause
     assert [] == await survivor.host.active()
     await scene.say(ResumeAsked())
     assert "SessionCompleted" == (await scene.types())[-1]

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from cueline.console.clocks import Clocks
+from cueline.events.cause import Cause
 from cueline.events.session import SessionContinued, SessionIdle, SessionStopped, SessionWaiting
 from tests.session_example import broken, failing, returned, saying, started
 
@@ -35,8 +36,8 @@ def test_active_is_what_calls_took_each_counted():
 def test_waiting_is_the_time_at_rest_and_goes_on():
     read = clocks(
         (0, started()),
-        (1, SessionWaiting(kind="approval", why="a")),
-        (3, SessionWaiting(kind="operator", why="b")),
+        (1, SessionWaiting(kind="approval", cause=Cause(code="approval_pending"))),
+        (3, SessionWaiting(kind="operator", cause=Cause(code="asked"))),
         (6, SessionContinued(by="message")),
         (10, SessionIdle()),
     )

@@ -9,6 +9,7 @@ import pytest
 from cueline.console.summary import summary
 from cueline.console.text import date_time
 from cueline.events.agent import AgentSpec, RetryPolicy
+from cueline.events.cause import Cause
 from cueline.events.inbox import MessageSent, PauseAsked
 from cueline.events.message import ToolCall
 from cueline.events.session import (
@@ -265,7 +266,8 @@ def test_an_answer_has_the_tone_of_its_verdict(telling, verdict, tone):
 
 
 def test_a_breaker_is_told_with_its_time(telling):
-    waiting = SessionWaiting(kind="breaker", why="it keeps failing (timeout)", deadline_at=NOW)
+    cause = Cause(code="breaker_open", dependency="it", failure="timeout")
+    waiting = SessionWaiting(kind="breaker", cause=cause, deadline_at=NOW)
 
     said = f"breaker open until {date_time(NOW)}: it keeps failing (timeout)"
     assert [said] == told(telling, waiting)
@@ -275,7 +277,7 @@ def test_a_breaker_is_told_with_its_time(telling):
     "waits", [{"kind": "approval"}, {"kind": "operator"}, {"kind": "budget", "exhausted": True}]
 )
 def test_a_wait_for_a_person_ends_at_no_time_of_its_own(telling, waits):
-    waiting = SessionWaiting(**waits, why="asked", deadline_at=NOW)
+    waiting = SessionWaiting(**waits, cause=Cause(code="asked"), deadline_at=NOW)
 
     assert [f"waiting ({waits['kind']}): asked"] == told(telling, waiting)
 

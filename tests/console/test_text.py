@@ -17,7 +17,6 @@ from cueline.console.text import (
     json_of,
     money,
     one_line,
-    spoken,
     visible,
 )
 
@@ -106,14 +105,6 @@ def test_a_list_of_facts_is_folded_between_them():
     ] == folded(line, 36)
     assert [line] == folded(line, 80)
     assert ["x" * 90] == folded("x" * 90, 80)
-
-
-def test_one_turn_is_one():
-    """Not in the rules: what they say is recorded, and is decided again (I10)."""
-    assert "limit: 1 turn since the last message" == spoken("limit: 1 turns since the last message")
-    assert "limit: 11 turns since the last message" == spoken(
-        "limit: 11 turns since the last message"
-    )
 
 
 @pytest.mark.parametrize(

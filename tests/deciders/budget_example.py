@@ -59,7 +59,3 @@ def asked(*commands):
 
 def said(past, command):
     return answer(command, past.when(command).state).verdict
-
-
-def said_why(past, command):
-    return answer(command, past.when(command).state).why

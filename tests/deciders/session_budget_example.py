@@ -4,6 +4,7 @@ from decimal import Decimal
 
 from cueline.deciders.session import due
 from cueline.events.agent import Limits
+from cueline.events.cause import Cause
 from cueline.events.message import Cost, Usage
 from cueline.events.session import (
     ModelStarted,
@@ -38,10 +39,10 @@ def closed(turn=1, attempt=1, outcome="settled"):
 
 
 def busy(until=60):
-    return SessionWaiting(kind="budget", why="busy: it is", deadline_at=later(until))
+    return SessionWaiting(kind="budget", cause=Cause(code="budget_busy"), deadline_at=later(until))
 
 
-EXHAUSTED = SessionWaiting(kind="budget", why="exhausted: it is", exhausted=True)
+EXHAUSTED = SessionWaiting(kind="budget", cause=Cause(code="budget_exhausted"), exhausted=True)
 
 
 def asked(**fields):

@@ -40,15 +40,9 @@ class SimulatedLedger:
         if answer.verdict == "closed":
             return self._closed(call)
         if answer.verdict == "exhausted":
-            return SessionWaiting(
-                kind="budget",
-                why=answer.why,
-                exhausted=True,
-                limit=answer.limit,
-                whose=answer.whose,
-            )
+            return SessionWaiting(kind="budget", cause=answer.cause, exhausted=True)
         until = now + timedelta(seconds=BUSY_SECONDS)
-        return SessionWaiting(kind="budget", why=answer.why, deadline_at=until)
+        return SessionWaiting(kind="budget", cause=answer.cause, deadline_at=until)
 
     def raise_limits(self, session: SessionState, cost: Decimal, message: str) -> None:
         """Let the session spend more."""

@@ -32,6 +32,7 @@ from cueline.deciders.session.due import (
     RunTool,
     TellPeople,
 )
+from cueline.events.cause import Cause
 from cueline.events.inbox import DecisionGiven, InboxMessage, RoomMade
 from cueline.events.session import (
     ApprovalResolved,
@@ -279,14 +280,17 @@ class SimulatedShell:
         deadline_at = self.now + timedelta(seconds=RUNNER_SECONDS)
         self.take(
             SessionWaiting(
-                kind="runner", why="unreachable", deadline_at=deadline_at, effects=(effect,)
+                kind="runner",
+                cause=Cause(code="runner_unreachable"),
+                deadline_at=deadline_at,
+                effects=(effect,),
             )
         )
 
     def _wait_for_breaker(self, effect: str, *, reserved: bool = False) -> None:
         waiting = SessionWaiting(
             kind="breaker",
-            why="it keeps failing",
+            cause=Cause(code="breaker_open", dependency="m", failure="timeout"),
             deadline_at=self.now + timedelta(seconds=BREAKER_SECONDS),
             effects=(effect,),
             reserved=reserved,

@@ -85,9 +85,9 @@ def _more(shell: SimulatedShell) -> InboxMessage:
         more = RaiseAsked(max_cost=limits.max_cost + 1)
         shell.ledger.raise_limits(shell.state, limits.max_cost + 1, f"raise of {shell.mail}")
         return more
-    if hold is not None and hold.limit == "max_active_seconds":
+    if hold is not None and hold.cause.limit == "max_active_seconds":
         return RaiseAsked(max_active_seconds=limits.max_active_seconds + 3600)
-    if hold is not None and hold.limit == "max_wall_seconds":
+    if hold is not None and hold.cause.limit == "max_wall_seconds":
         assert limits.max_wall_seconds is not None, "what is used up was limited"
         return RaiseAsked(max_wall_seconds=limits.max_wall_seconds + 86_400)
     return ResumeAsked()

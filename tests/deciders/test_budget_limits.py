@@ -6,6 +6,7 @@ import pytest
 
 from cueline.deciders.budget import Amount, Raise, Reserve, answer, closing
 from cueline.events.budget import Allowance, BudgetRaised, BudgetWarned, CostSettled, RoomOffered
+from cueline.events.cause import Cause
 from tests.deciders.budget_example import (
     CHILD,
     ROOT,
@@ -93,8 +94,14 @@ def test_people_are_told_which_limit_and_whose():
     busy = answer(wanted, past.when(wanted).state)
     spent = answer(too_many, asked(too_many).state)
 
-    assert ("max_cost", ROOT) == (busy.limit, busy.whose)
-    assert "busy: max_cost 1 USD of root, 0 USD is spent and 0.7 USD is held for others" == busy.why
-    assert ("max_tokens", "") == (spent.limit, spent.whose)
-    why = "not enough left: max_tokens 90,000 tokens, 0 tokens spent, the next call may take"
-    assert f"{why} 90,001 tokens" == spent.why
+    assert busy.cause == Cause(
+        code="budget_busy",
+        limit="max_cost",
+        of=Decimal(1),
+        whose=ROOT,
+        held=Decimal("0.7"),
+        need=Decimal("0.4"),
+    )
+    assert spent.cause == Cause(
+        code="budget_exhausted", limit="max_tokens", of=Decimal(90_000), need=Decimal(90_001)
+    )

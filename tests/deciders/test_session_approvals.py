@@ -152,7 +152,7 @@ def test_a_call_that_nobody_decided_on_is_rejected_and_the_session_paused():
 
     past.then(ApprovalResolved, ToolSkipped, SessionWaiting)
     assert ["Action rejected: approval timeout"] == told_of_skips(past)
-    assert "approval expired" == past.state.hold.why
+    assert "approval_expired" == past.state.hold.cause.code
     past.when(received(2, ResumeAsked())).then(MessageReceived, ModelRequested)
 
 

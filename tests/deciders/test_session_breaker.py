@@ -5,6 +5,7 @@ import pytest
 from cueline.deciders.session import Status, due, wake_at
 from cueline.deciders.session.due import CallModel, RunTool
 from cueline.events.agent import BreakerPolicy
+from cueline.events.cause import Cause
 from cueline.events.inbox import MessageSent, PauseAsked, ResumeAsked, StopAsked
 from cueline.events.session import (
     MessageReceived,
@@ -37,7 +38,10 @@ from tests.session_example import (
 
 def held(*effects, seconds=60.0):
     return SessionWaiting(
-        kind="breaker", why="m keeps failing", deadline_at=later(seconds), effects=effects
+        kind="breaker",
+        cause=Cause(code="breaker_open", dependency="m", failure="timeout"),
+        deadline_at=later(seconds),
+        effects=effects,
     )
 
 
@@ -121,9 +125,9 @@ def test_a_session_can_be_stopped_while_it_waits():
 def test_the_agent_may_have_a_person_decide():
     past = given().when(started(on_open("pause")), held("1.m")).then(held("1.m"), SessionWaiting)
 
-    assert ("operator", "error: m keeps failing") == (
+    assert ("operator", "breaker_open") == (
         past.state.waiting.kind,
-        past.state.waiting.why,
+        past.state.waiting.cause.code,
     )
 
 
@@ -140,16 +144,18 @@ def test_a_call_is_kept_back_while_another_goes_on():
 
     past.then(held("1.0"), SessionContinued(by="work"))
     past.when(returned("1.1")).then(ToolReturned, SessionWaiting)
-    assert ("breaker", "m keeps failing", later(60)) == (
+    assert ("breaker", "breaker_open", later(60)) == (
         past.state.waiting.kind,
-        past.state.waiting.why,
+        past.state.waiting.cause.code,
         past.state.waiting.deadline_at,
     )
 
 
 # I14
 def test_a_moment_after_both_deadlines_of_a_call_ends_both_waits():
-    unreachable = SessionWaiting(kind="runner", why="unreachable", deadline_at=later(30))
+    unreachable = SessionWaiting(
+        kind="runner", cause=Cause(code="runner_unreachable"), deadline_at=later(30)
+    )
     past = given().when(*up_to_reply("shout"), unreachable, held("1.0", seconds=60))
 
     past.when(continued(seconds=60))
@@ -163,7 +169,12 @@ def test_the_earliest_deadline_is_the_waits():
     past.when(running("1.1", "put", 2), broken("1.1", "lost", 2))
 
     past.then(
-        ToolFailed, SessionWaiting(kind="breaker", why="m keeps failing", deadline_at=later(5))
+        ToolFailed,
+        SessionWaiting(
+            kind="breaker",
+            cause=Cause(code="breaker_open", dependency="m", failure="timeout"),
+            deadline_at=later(5),
+        ),
     )
 
 
@@ -171,7 +182,7 @@ def test_the_earliest_deadline_is_the_waits():
 def test_the_model_may_be_told_to_do_without_a_tool():
     past = given().when(*up_to_reply("look", spec=on_open("fallback", tool="look")), held("1.0"))
 
-    skipped = ToolSkipped(effect="1.0", reason="circuit_open: m keeps failing")
+    skipped = ToolSkipped(effect="1.0", reason="circuit_open: m keeps failing (timeout)")
     assert [held("1.0"), skipped] == past.facts[:2]
     assert [CallModel("2.m", 1)] == due(past.state)
 

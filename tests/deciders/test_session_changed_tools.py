@@ -5,6 +5,7 @@ import pytest
 from cueline.deciders.session import Status, due
 from cueline.deciders.session.changed_tools import CHANGED
 from cueline.deciders.session.due import CloseApproval
+from cueline.events.cause import Cause
 from cueline.events.inbox import ResumeAsked
 from cueline.events.session import (
     MessageReceived,
@@ -38,7 +39,8 @@ def test_a_call_of_a_tool_that_has_changed_waits_for_a_person():
     past = meeting("shout").then(ToolFailed, SessionWaiting)
 
     wait = past.state.waiting
-    assert ("operator", "error: tool_changed: gone") == (wait.kind, wait.why)
+    cause = Cause(code="tool_failed", failure="tool_changed", message="gone")
+    assert ("operator", cause) == (wait.kind, wait.cause)
     past.when(received(2, ResumeAsked()))
     assert ["1.0"] == runs(past)
 

@@ -5,6 +5,7 @@ import pytest
 from cueline.deciders import prompt
 from cueline.deciders.prompt import GO_ON
 from cueline.deciders.session import Status, due
+from cueline.events.cause import Cause
 from cueline.events.inbox import StopAsked
 from cueline.events.session import (
     ModelReplied,
@@ -61,7 +62,9 @@ def test_a_critical_tool_that_fails_makes_nothing_partial():
 
 @pytest.mark.parametrize(("name", "degraded"), [("look", False), ("peek", True)])
 def test_a_call_that_is_lost_for_good_degrades_where_its_tool_is_not_critical(name, degraded):
-    unreachable = SessionWaiting(kind="runner", why="unreachable", deadline_at=later(600))
+    unreachable = SessionWaiting(
+        kind="runner", cause=Cause(code="runner_unreachable"), deadline_at=later(600)
+    )
     past = given().when(*up_to_reply(name, spec=agent(max_retries=0)), running("1.0", name))
     past.when(unreachable, SessionContinued(by="deadline", at=later(600)))
 

@@ -7,6 +7,7 @@ from cueline.deciders.session.due import AskApproval, ReconcileTool
 from cueline.deciders.session.permission import allowing_rule
 from cueline.deciders.session.recovery import UNKNOWN_OUTCOME
 from cueline.events.agent import Rule
+from cueline.events.cause import Cause
 from cueline.events.inbox import PauseAsked, StopAsked
 from cueline.events.session import (
     ApprovalRequested,
@@ -33,7 +34,9 @@ from tests.session_example import (
     up_to_reply,
 )
 
-RUNNER = SessionWaiting(kind="runner", why="unreachable", deadline_at=later(600))
+RUNNER = SessionWaiting(
+    kind="runner", cause=Cause(code="runner_unreachable"), deadline_at=later(600)
+)
 
 
 def test_an_undeclared_call_that_was_lost_is_in_doubt_and_a_person_asked():
@@ -143,7 +146,7 @@ def expired_doubt(on_expiry):
 def test_a_doubt_that_nobody_settles_in_time_holds_the_session():
     past = expired_doubt("pause").then(ApprovalResolved, SessionWaiting)
 
-    assert ("approval expired", []) == (past.state.hold.why, due(past.state))
+    assert ("approval_expired", []) == (past.state.hold.cause.code, due(past.state))
 
 
 def test_a_doubt_that_nobody_settles_in_time_is_told_where_the_policy_goes_on():

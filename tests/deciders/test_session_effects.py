@@ -4,6 +4,7 @@ import pytest
 
 from cueline.deciders.session import Status, due, wake_at
 from cueline.deciders.session.due import RecoverTool
+from cueline.events.cause import Cause
 from cueline.events.inbox import PauseAsked, ResumeAsked, StopAsked
 from cueline.events.session import (
     MessageReceived,
@@ -29,7 +30,9 @@ from tests.session_example import (
     up_to_reply,
 )
 
-RUNNER = SessionWaiting(kind="runner", why="unreachable", deadline_at=later(600))
+RUNNER = SessionWaiting(
+    kind="runner", cause=Cause(code="runner_unreachable"), deadline_at=later(600)
+)
 
 
 def test_repeatable_calls_run_in_parallel_and_any_other_alone():
@@ -150,9 +153,9 @@ def test_a_call_that_cannot_be_begun_waits_for_a_person_in_the_end():
     past.when(running("1.0", attempt=2), broken("1.0", "not_started", 2))
 
     past.then(ToolFailed, SessionWaiting)
-    assert ("operator", "error: not_started: gone") == (
+    assert ("operator", Cause(code="tool_failed", failure="not_started", message="gone")) == (
         past.state.waiting.kind,
-        past.state.waiting.why,
+        past.state.waiting.cause,
     )
     past.when(received(2, ResumeAsked()))
     assert ["1.0"] == runs(past)
@@ -229,7 +232,7 @@ def test_a_call_that_no_runner_takes_ends_in_a_question_to_the_operator():
 
     past.when(RUNNER).then(SessionWaiting)
 
-    assert "error: unreachable" == past.state.hold.why
+    assert "runner_unreachable" == past.state.hold.cause.code
     past.when(received(2, ResumeAsked()))
     assert ["1.0"] == runs(past)
     assert "runner" == past.when(RUNNER).state.waiting.kind

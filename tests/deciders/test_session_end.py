@@ -3,6 +3,7 @@
 import pytest
 
 from cueline.deciders.session import Status, due, wake_at
+from cueline.events.cause import Cause
 from cueline.events.inbox import PauseAsked, ResumeAsked, StartAsked, StopAsked
 from cueline.events.session import (
     ApprovalResolved,
@@ -33,7 +34,7 @@ from tests.session_example import (
     up_to_reply,
 )
 
-RUNNER = SessionWaiting(kind="runner", why="unreachable", deadline_at=NOW)
+RUNNER = SessionWaiting(kind="runner", cause=Cause(code="runner_unreachable"), deadline_at=NOW)
 TAKEN = SessionTakenOver(epoch=2, at=NOW)
 
 
@@ -74,7 +75,7 @@ def test_an_outcome_after_a_failure_changes_nothing():
 
 LATE = [
     RUNNER,
-    SessionWaiting(kind="operator", why="error: no"),
+    SessionWaiting(kind="operator", cause=Cause(code="unexpected_error", message="no")),
     SessionFailed(kind="import", error="no tool"),
     PeopleTold(effect="1.0", approval="1.1.0.1", hook=0, problem="", at=NOW),
 ]

@@ -5,6 +5,7 @@ import pytest
 from cueline.deciders.session import Status, due, wake_at
 from cueline.deciders.session.due import CallModel
 from cueline.events.agent import BreakerPolicy, Fallback, RetryPolicy
+from cueline.events.cause import Cause
 from cueline.events.inbox import PauseAsked, ResumeAsked
 from cueline.events.session import (
     ModelFailed,
@@ -53,7 +54,9 @@ def fallbacks(past):
 def test_a_failure_that_does_not_pass_is_answered_by_the_next_model():
     past = fallen().then(ModelFailed, PromptPrefixChanged, ModelRequested)
 
-    assert "scripted b is asked instead of scripted m: overloaded: no" == past.facts[1].reason
+    changed = past.facts[1]
+    assert ("scripted m", "scripted b") == (changed.before, changed.after)
+    assert Cause(code="model_failed", failure="overloaded", message="no") == changed.cause
     assert [(2, 1)] == fallbacks(past)
 
 
@@ -102,7 +105,8 @@ def test_what_was_refused_for_what_it_says_is_put_to_no_other(kind):
 def test_after_the_last_model_a_person_is_asked(kind):
     past = last_one_failed(kind).then(ModelFailed, SessionWaiting)
 
-    assert f"error: {kind}: no" == past.state.hold.why
+    expected = Cause(code="model_failed", failure=kind, message="no")
+    assert expected == past.state.hold.cause
 
 
 def test_after_the_last_model_a_request_that_is_wrong_ends_the_session():
@@ -124,7 +128,8 @@ def test_what_a_user_says_gives_the_agents_own_model_another_chance():
 
     past.when(returned("1.0")).then(ToolReturned, PromptPrefixChanged, ModelRequested)
 
-    assert "scripted m is asked instead of scripted b" == past.facts[1].reason
+    changed = past.facts[1]
+    assert ("scripted b", "scripted m", None) == (changed.before, changed.after, changed.cause)
     assert [(1, 0)] == fallbacks(past)
 
 
@@ -169,7 +174,10 @@ def test_a_session_without_fallbacks_records_nothing_of_them():
 def kept_back(on_open, effect="1.m"):
     spec = AGENT.model_copy(update={"breaker": BreakerPolicy(on_open=on_open)})
     held = SessionWaiting(
-        kind="breaker", why="m keeps failing", deadline_at=later(60), effects=(effect,)
+        kind="breaker",
+        cause=Cause(code="breaker_open", dependency="m", failure="timeout"),
+        deadline_at=later(60),
+        effects=(effect,),
     )
     return given().when(started(spec), held)
 
@@ -177,7 +185,9 @@ def kept_back(on_open, effect="1.m"):
 def test_another_model_is_asked_while_a_breaker_is_open():
     past = kept_back("fallback").then(SessionWaiting, PromptPrefixChanged, ModelRequested)
 
-    assert "scripted b is asked instead of scripted m: m keeps failing" == past.facts[1].reason
+    changed = past.facts[1]
+    assert ("scripted m", "scripted b") == (changed.before, changed.after)
+    assert "breaker_open" == changed.cause.code
     assert [(2, 1)] == fallbacks(past)
 
 
@@ -185,7 +195,12 @@ def test_when_every_models_breaker_is_open_the_last_is_waited_for():
     past = kept_back("fallback")
     for until in (70, 80):
         past.when(
-            SessionWaiting(kind="breaker", why="it too", deadline_at=later(until), effects=("1.m",))
+            SessionWaiting(
+                kind="breaker",
+                cause=Cause(code="breaker_open", dependency="m", failure="timeout"),
+                deadline_at=later(until),
+                effects=("1.m",),
+            )
         )
 
     assert ("breaker", later(80)) == (past.state.waiting.kind, wake_at(past.state))

@@ -7,6 +7,7 @@ from cueline.deciders.session import Status, due, rests, wake_at
 from cueline.deciders.session.decide import command_of
 from cueline.deciders.session.permission import startable
 from cueline.deciders.session.wait import wait_of
+from cueline.events.cause import Cause
 from cueline.events.inbox import PauseAsked, ResumeAsked, StartAsked, StopAsked
 from cueline.events.session import (
     ApprovalResolved,
@@ -55,8 +56,14 @@ def test_what_is_left_of_an_emptied_beginning_is_folded():
 
 
 STRAY = [
-    SessionWaiting(kind="budget", why="busy: it is", deadline_at=NOW),
-    SessionWaiting(kind="breaker", why="ill", deadline_at=NOW, effects=("1.m",), reserved=True),
+    SessionWaiting(kind="budget", cause=Cause(code="budget_busy"), deadline_at=NOW),
+    SessionWaiting(
+        kind="breaker",
+        cause=Cause(code="breaker_open", dependency="m", failure="timeout"),
+        deadline_at=NOW,
+        effects=("1.m",),
+        reserved=True,
+    ),
     asking(9),
     failing("network"),
     LimitRaised(max_turns=60),
@@ -118,11 +125,13 @@ def test_a_second_pause_changes_nothing():
     past = given().when(*up_to_reply("look"), received(2, PauseAsked()))
 
     past.when(received(3, PauseAsked(why="signal"))).then(MessageReceived)
-    assert "asked" == past.state.hold.why
+    assert "asked" == past.state.hold.cause.code
 
 
 def test_a_call_waits_for_its_runner_whatever_else_goes_on():
-    unreachable = SessionWaiting(kind="runner", why="unreachable", deadline_at=later(30))
+    unreachable = SessionWaiting(
+        kind="runner", cause=Cause(code="runner_unreachable"), deadline_at=later(30)
+    )
     past = given().when(*up_to_reply("shout"), unreachable)
 
     past.when(SessionContinued(by="deadline", at=later(10)))
@@ -131,7 +140,7 @@ def test_a_call_waits_for_its_runner_whatever_else_goes_on():
 
 
 def test_only_a_person_ends_a_pause():
-    exhausted = SessionWaiting(kind="budget", why="exhausted: it is", exhausted=True)
+    exhausted = SessionWaiting(kind="budget", cause=Cause(code="budget_exhausted"), exhausted=True)
     waits = [given(*given().when(started()).facts, wait).state.waiting
              for wait in (STRAY[0], exhausted)]  # fmt: skip
 
@@ -157,11 +166,13 @@ def test_a_consequence_alone_is_not_recorded():
 
 
 def test_what_only_a_person_can_mend_is_waited_for():
-    error = SessionWaiting(kind="operator", why="error: KeyError: 'script'")
+    error = SessionWaiting(
+        kind="operator", cause=Cause(code="unexpected_error", message="KeyError: 'script'")
+    )
 
     past = given().when(*up_to_reply("look"), error).then(error)
 
-    assert ("error: KeyError: 'script'", []) == (past.state.hold.why, due(past.state))
+    assert (error.cause, []) == (past.state.hold.cause, due(past.state))
 
 
 def test_an_edit_of_no_call_that_is_known_changes_nothing_of_what_is_told():

@@ -4,6 +4,7 @@ import pytest
 
 from cueline.deciders.session import TERMINAL, Status, due, session_of, wake_at
 from cueline.deciders.session.due import Cancel
+from cueline.events.cause import Cause
 from cueline.events.inbox import PauseAsked, ResumeAsked, StopAsked
 from cueline.events.session import (
     ApprovalResolved,
@@ -38,7 +39,7 @@ from tests.session_example import (
 )
 
 PAUSE, RESUME, STOP = PauseAsked(), ResumeAsked(), StopAsked(reason="enough")
-RUNNER = SessionWaiting(kind="runner", why="unreachable", deadline_at=NOW)
+RUNNER = SessionWaiting(kind="runner", cause=Cause(code="runner_unreachable"), deadline_at=NOW)
 
 
 def idle():
@@ -53,13 +54,15 @@ def test_there_is_one_vocabulary_of_statuses():
     assert set(ended) == TERMINAL
 
 
-ERROR = SessionWaiting(kind="operator", why="error: no room on the disk")
+ERROR = SessionWaiting(
+    kind="operator", cause=Cause(code="unexpected_error", message="no room on the disk")
+)
 
 
 def test_a_pause_is_a_pause_whatever_goes_wrong_meanwhile():
     past = given().when(*up_to_reply("look"), received(2, PAUSE), ERROR)
 
-    assert "asked" == past.state.hold.why
+    assert "asked" == past.state.hold.cause.code
 
 
 def test_a_session_that_stops_goes_on_stopping():
@@ -77,7 +80,9 @@ def test_a_pause_lets_what_is_in_flight_finish_and_starts_nothing(why):
 
     past.when(received(2, PauseAsked(why=why))).then(MessageReceived)
     past.when(running("1.1", "put")).then_nothing()
-    past.when(returned("1.0")).then(ToolReturned, SessionWaiting(kind="operator", why=why))
+    past.when(returned("1.0")).then(
+        ToolReturned, SessionWaiting(kind="operator", cause=Cause(code=why))
+    )
     past.when(received(3, RESUME))
     assert ["1.1"] == [effect.effect for effect in due(past.state)]
 
@@ -113,7 +118,7 @@ def test_a_pause_outlasts_a_limit_that_a_message_would_lift():
 
     past.when(received(2, PAUSE), said(3))
 
-    assert "asked" == past.state.hold.why
+    assert "asked" == past.state.hold.cause.code
 
 
 def test_a_resume_without_a_pause_changes_nothing():

@@ -6,6 +6,7 @@ import pytest
 
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import Status, due, wake_at
+from cueline.events.cause import Cause
 from cueline.events.inbox import ResumeAsked
 from cueline.events.session import (
     LimitWarned,
@@ -97,8 +98,7 @@ def test_a_session_whose_time_is_used_up_is_held_before_the_next_call():
         ToolReturned,
         SessionWaiting(
             kind="operator",
-            why="limit: 100 s of work (max_active_seconds)",
-            limit="max_active_seconds",
+            cause=Cause(code="limit_reached", limit="max_active_seconds", of=100),
         ),
     )
 
@@ -169,7 +169,10 @@ def test_turns_have_the_same_ladder():
     assert "turn budget" in past.facts[1].note
     past.when(asking(10), saying("look", turn=10), running("10.0", "look"), returned("10.0"))
     past.then(
-        ToolReturned, SessionWaiting(kind="operator", why="limit: 10 turns since the last message")
+        ToolReturned,
+        SessionWaiting(
+            kind="operator", cause=Cause(code="limit_reached", limit="max_turns", of=10)
+        ),
     )
 
 

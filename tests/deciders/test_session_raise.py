@@ -99,7 +99,7 @@ def test_a_raise_does_not_lift_a_pause():
     past = working(10).when(received(2, PauseAsked()), received(3, RaiseAsked(max_turns=60)))
 
     past.then(MessageReceived, LimitRaised(max_turns=60))
-    assert "asked" == past.state.hold.why
+    assert "asked" == past.state.hold.cause.code
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from cueline.deciders.session import due, wake_at
 from cueline.deciders.session.due import CloseReservation, Reserve
 from cueline.deciders.session.meter import Bill
 from cueline.events.agent import BreakerPolicy, Fallback
+from cueline.events.cause import Cause
 from cueline.events.inbox import (
     PauseAsked,
     ResumeAsked,
@@ -42,7 +43,11 @@ from tests.session_example import (
 )
 
 KEPT_BACK = SessionWaiting(
-    kind="breaker", why="it fails", deadline_at=later(60), effects=("1.m",), reserved=True
+    kind="breaker",
+    cause=Cause(code="breaker_open", dependency="m", failure="timeout"),
+    deadline_at=later(60),
+    effects=("1.m",),
+    reserved=True,
 )
 TIME = SessionContinued(by="deadline", at=later(60))
 RELEASE = CloseReservation(Bill("1.m", 1, started=False))

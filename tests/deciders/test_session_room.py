@@ -7,6 +7,7 @@ import pytest
 from cueline.deciders.session import Status, wake_at
 from cueline.deciders.session.due import Reserve
 from cueline.events.agent import Limits
+from cueline.events.cause import Cause
 from cueline.events.inbox import (
     PauseAsked,
     RaiseAsked,
@@ -78,14 +79,20 @@ def test_who_is_exhausted_waits_for_a_raise():
 
 
 def test_a_wait_says_what_has_to_be_raised_and_whose_it_is():
-    spent = EXHAUSTED.model_copy(update={"limit": "max_tokens", "whose": "session-default/root"})
+    cause = Cause(code="budget_exhausted", limit="max_tokens", whose="session-default/root")
+    spent = EXHAUSTED.model_copy(update={"cause": cause})
 
     past = asked().when(spent).then(spent)
 
-    assert ("max_tokens", "session-default/root") == (
-        past.state.waiting.limit,
-        past.state.waiting.whose,
-    )
+    assert ("max_tokens", cause) == (past.state.waiting.raisable, past.state.waiting.cause)
+
+
+def test_what_others_hold_needs_no_raise():
+    cause = Cause(code="budget_busy", limit="max_cost")
+
+    past = asked().when(busy().model_copy(update={"cause": cause}))
+
+    assert (cause, "") == (past.state.waiting.cause, past.state.waiting.raisable)
 
 
 def test_a_refusal_counts_only_while_room_is_wanted():

@@ -4,6 +4,7 @@ import pytest
 
 from cueline.deciders.session import due, wake_at
 from cueline.deciders.session.due import RecoverTool
+from cueline.events.cause import Cause
 from cueline.events.inbox import ResumeAsked, StopAsked
 from cueline.events.session import (
     ApprovalResolved,
@@ -57,8 +58,8 @@ def poisoned():
 def test_a_session_that_took_down_three_hosts_waits_for_an_operator():
     past = poisoned().then(SessionTakenOver, SessionWaiting)
 
-    assert ("error: its host died 3 times in it", [], None) == (
-        past.state.hold.why,
+    assert (Cause(code="hosts_died", times=3), [], None) == (
+        past.state.hold.cause,
         due(past.state),
         wake_at(past.state),
     )

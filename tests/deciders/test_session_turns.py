@@ -7,6 +7,7 @@ from cueline.deciders.session.due import CallModel
 from cueline.deciders.session.following import STEERED
 from cueline.deciders.session.state import Hold
 from cueline.events.agent import Policy
+from cueline.events.cause import Cause
 from cueline.events.inbox import ResumeAsked
 from cueline.events.message import ToolCall
 from cueline.events.session import (
@@ -158,7 +159,7 @@ def test_a_session_at_its_limit_of_turns_waits_for_an_operator():
 
     past.when(returned("1.0")).then(ToolReturned, SessionWaiting)
 
-    assert Hold("limit: 1 turns since the last message") == past.state.hold
+    assert Hold(Cause(code="limit_reached", limit="max_turns", of=1)) == past.state.hold
     assert wake_at(past.state) is None
 
 
@@ -235,7 +236,7 @@ def test_a_model_that_keeps_failing_is_given_up_and_an_operator_asked():
         past.when(SessionContinued(by="deadline", at=NOW))
 
     assert Status.WAITING is past.state.status
-    assert "error: timeout: no" == past.state.hold.why
+    assert past.state.hold.cause == Cause(code="model_failed", failure="timeout", message="no")
 
 
 @pytest.mark.parametrize("kind", ["unauthorized", "context_too_long"])

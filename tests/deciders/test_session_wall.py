@@ -1,6 +1,7 @@
 """The time since the start: told of, and then nothing new starts (C24)."""
 
 from cueline.deciders.session import Status, due, wake_at
+from cueline.events.cause import Cause
 from cueline.events.inbox import PauseAsked, RaiseAsked, ResumeAsked, StopAsked
 from cueline.events.session import (
     LimitRaised,
@@ -44,8 +45,8 @@ def test_time_since_the_start_ends_on_a_timer_and_lets_what_is_in_flight_finish(
     assert wake_at(past.state) is None
     past.when(returned("1.0")).then(ToolReturned, SessionWaiting)
 
-    assert "100 s since the start" in past.state.hold.why
-    assert "max_wall_seconds" == past.state.waiting.limit
+    assert past.state.hold.cause == Cause(code="limit_reached", limit="max_wall_seconds", of=100)
+    assert "max_wall_seconds" == past.state.waiting.raisable
 
 
 def test_time_since_the_start_is_told_of_before_the_next_call():
@@ -88,9 +89,9 @@ def test_a_pause_outlasts_the_time_since_the_start():
     assert wake_at(past.state) is None
 
     past.when(at(150, 3, said(3).message))
-    assert "asked" == past.state.hold.why
+    assert "asked" == past.state.hold.cause.code
     past.when(at(160, 4, ResumeAsked())).then(MessageReceived, SessionWaiting)
-    assert "100 s since the start" in past.state.hold.why
+    assert past.state.hold.cause == Cause(code="limit_reached", limit="max_wall_seconds", of=100)
 
 
 def test_a_session_that_stops_is_not_held_by_the_time_since_the_start():

@@ -40,6 +40,7 @@ from cueline.events.budget import (
     CostSettled,
     RoomOffered,
 )
+from cueline.events.cause import Cause
 from cueline.events.dispatcher import (
     DispatcherStarted,
     DispatcherStopped,
@@ -249,7 +250,12 @@ LIFE = [
     ApprovalRequested(effect="2.0", approval=APPROVAL, digest=DIGEST, deadline_at=AT, rule="r"),
     ApprovalResolved(approval=APPROVAL, verdict="granted", by="ann", note="fine"),
     PeopleTold(effect="2.0", approval=APPROVAL, hook=0, problem="it ended with 1", at=AT),
-    SessionWaiting(kind="approval", why="2.0 waits", deadline_at=AT, effects=("2.0",)),
+    SessionWaiting(
+        kind="approval",
+        cause=Cause(code="approval_pending", approvals=("2.0",)),
+        deadline_at=AT,
+        effects=("2.0",),
+    ),
     SessionContinued(by="message", at=AT),
     SessionIdle(result="Done so far."),
     SessionTakenOver(epoch=3, lost_attempts=(LostAttempt(effect="2.m", attempt=1),), at=AT),
@@ -265,7 +271,7 @@ LIFE = [
     ChildSpawned(child=CHILD),
     ChildSettled(child=CHILD, status="completed", tokens=900, usd=Decimal("0.001")),
     LimitWarned(limit="max_active_seconds", share=0.9, used=90.5, of=100, note="Wrap up."),
-    PromptPrefixChanged(reason="fold 2"),
+    PromptPrefixChanged(before="scripted a", after="scripted b"),
     OutcomeCameLate(effect="2.0", attempt=1, outcome="ToolReturned", message="ok"),
     SessionCompleted(result="Tidy."),
     SessionFailed(kind="auth", error="no key", recoverable=True),

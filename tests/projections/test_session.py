@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import pytest
 
+from cueline.events.cause import Cause
 from cueline.events.inbox import MessageSent, StopAsked
 from cueline.events.message import Cost, Usage
 from cueline.events.session import (
@@ -47,8 +48,8 @@ def stopping(log):
 
 
 def waiting(kind, deadline_at=None, *, exhausted=False):
-    why = f"for {kind}"
-    return SessionWaiting(kind=kind, why=why, deadline_at=deadline_at, exhausted=exhausted)
+    cause = Cause(code="asked")
+    return SessionWaiting(kind=kind, cause=cause, deadline_at=deadline_at, exhausted=exhausted)
 
 
 async def test_a_session_that_was_asked_for_is_created(log, facts):
@@ -110,16 +111,16 @@ async def test_what_a_session_waits_for_is_told_until_it_goes_on(log, facts):
     deadline = log.moment + timedelta(hours=1)
     db = await log.tell("a", facts.STARTED, waiting("approval", deadline))
     session = find_session(db, "a")
-    assert ("approval", "for approval", deadline) == (
+    assert ("approval", '{"code":"asked"}', deadline) == (
         session.wait_kind,
-        session.wait_why,
+        session.wait_cause,
         session.deadline_at,
     )
 
     db = await log.tell("a", ON)
 
     session = find_session(db, "a")
-    assert (None, None, None) == (session.wait_kind, session.wait_why, session.deadline_at)
+    assert (None, None, None) == (session.wait_kind, session.wait_cause, session.deadline_at)
 
 
 @pytest.mark.parametrize("told", [[], [ON], [AGAIN], [TAKEN], [waiting("runner")]])

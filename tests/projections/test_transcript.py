@@ -2,6 +2,7 @@
 
 import pytest
 
+from cueline.events.cause import Cause
 from cueline.events.inbox import MessageSent
 from cueline.events.message import TextBlock, ThinkingBlock, ToolCall
 from cueline.events.session import (
@@ -68,7 +69,10 @@ SAID = [
         LimitWarned(limit="max_turns", share=0.9, used=9, of=10, note="Wrap up."),
         ("user", "", "max_turns", "Wrap up.", False),
     ),
-    (SessionWaiting(kind="retry", why="overloaded"), ("wait", "", "retry", "overloaded", False)),
+    (
+        SessionWaiting(kind="retry", cause=Cause(code="retry_pending")),
+        ("wait", "", "retry", '{"code":"retry_pending"}', False),
+    ),
     (SessionCompleted(result="done"), ("end", "", "completed", "done", False)),
     (SessionFailed(kind="auth", error="no key"), ("end", "", "failed", "no key", True)),
     (SessionStopped(by="ann", reason="enough"), ("end", "", "stopped", "enough", False)),

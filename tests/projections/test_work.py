@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from cueline.events.cause import Cause
 from cueline.events.inbox import MessageSent, PauseAsked, StopAsked
 from cueline.events.session import (
     MessageReceived,
@@ -25,7 +26,7 @@ ON = SessionContinued(by="message")
 
 
 def waiting(kind, deadline_at=None):
-    return SessionWaiting(kind=kind, why=f"for {kind}", deadline_at=deadline_at)
+    return SessionWaiting(kind=kind, cause=Cause(code="asked"), deadline_at=deadline_at)
 
 
 def stopping(log):

@@ -32,6 +32,6 @@ async def test_another_provider_stands_in_and_stays_though_the_host_dies(on_clus
 
         assert "Done." == await world.result()
         assert 2 == len(llmock.requests)
-        assert "scripted" in (await world.fact(PromptPrefixChanged)).reason
+        assert "scripted" in (await world.fact(PromptPrefixChanged)).after
         types = await world.types()
         assert (2, 2, 1) == (types["ModelFailed"], types["ModelReplied"], types["SessionTakenOver"])

@@ -7,7 +7,7 @@ from typing import Literal, assert_never
 from msgspec import Struct, field
 
 from cueline.deciders.budget.evolve import evolve, limits_of
-from cueline.deciders.budget.room import offers, shares, shortage, told_of
+from cueline.deciders.budget.room import cause_of, offers, shares, shortage
 from cueline.deciders.budget.state import (
     NO_COST,
     NOTHING,
@@ -30,6 +30,7 @@ from cueline.events.budget import (
     CostReserved,
     CostSettled,
 )
+from cueline.events.cause import Cause
 
 WARNED_AT = Decimal("0.8")
 """The share of a limit at which people are warned."""
@@ -84,11 +85,8 @@ class Answer(Struct, frozen=True):
 
     verdict: Literal["granted", "busy", "exhausted", "closed"]
     """Closed: this attempt is over; another one may be made."""
-    why: str = ""
-    limit: str = ""
-    """Which limit leaves no room."""
-    whose: str = ""
-    """The session above that has it; empty: it is that of the session which asks."""
+    cause: Cause | None = None
+    """Of `busy` and `exhausted`."""
 
 
 class Closing(Struct, frozen=True):
@@ -132,9 +130,8 @@ def answer(command: Reserve, state: BudgetState) -> Answer:
     if node.wanted is not None and node.wanted.call == command.call:
         short = shortage(state, command.call.session, command.amount)
         assert short is not None, "who waits is told of room when it is made"
-        why = told_of(state, command.call.session, command.amount, short)
-        whose = "" if short.whose == command.call.session else short.whose
-        return Answer(node.wanted.answer, why, short.limit, whose)
+        cause = cause_of(state, command.call.session, command.amount, short)
+        return Answer(node.wanted.answer, cause)
     return Answer("closed")
 
 

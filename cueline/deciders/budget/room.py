@@ -1,7 +1,6 @@
 """Whether there is room for a call, and who is told when some is made."""
 
 from collections.abc import Mapping
-from decimal import Decimal
 from types import MappingProxyType
 from typing import Literal
 
@@ -9,6 +8,7 @@ from msgspec import Struct
 
 from cueline.deciders.budget.state import NO_COST, Amount, BudgetState
 from cueline.events.budget import LimitName, RoomOffered
+from cueline.events.cause import Cause
 
 _NONE: Mapping[str, Amount] = MappingProxyType({})
 
@@ -65,19 +65,15 @@ def shares(state: BudgetState, session: str) -> dict[str, float]:
     return found
 
 
-def told_of(state: BudgetState, session: str, amount: Amount, short: Shortage) -> str:
-    """Say for people why a call of *session* waits."""
-    node = state.nodes[short.whose]
-    need, most = _said(short.limit, amount), _said(short.limit, node.limits[short.limit])
-    whose = "" if short.whose == session else f" of {short.whose.partition('/')[2]}"
-    spent = _said(short.limit, node.settled)
-    if short.answer == "exhausted":
-        left = f"{spent} spent, the next call may take {need}"
-        return f"not enough left: {short.limit} {most}{whose}, {left}"
-    held = _said(short.limit, node.reserved)
-    return f"busy: {short.limit} {most}{whose}, {spent} is spent and {held} is held for others"
-
-
-def _said(limit: LimitName, amount: Amount | Decimal) -> str:
-    number = amount.of(limit) if isinstance(amount, Amount) else amount
-    return f"{int(number):,} tokens" if limit == "max_tokens" else f"{number.normalize():f} USD"
+def cause_of(state: BudgetState, session: str, amount: Amount, short: Shortage) -> Cause:
+    """Return why a call of *session* waits."""
+    node, limit = state.nodes[short.whose], short.limit
+    return Cause(
+        code="budget_exhausted" if short.answer == "exhausted" else "budget_busy",
+        limit=limit,
+        of=node.limits[limit],
+        whose="" if short.whose == session else short.whose,
+        spent=node.settled.of(limit),
+        held=node.reserved.of(limit),
+        need=amount.of(limit),
+    )

@@ -6,6 +6,7 @@ from cueline.deciders import prompt
 from cueline.deciders.retry import rests
 from cueline.deciders.session.state import Hold, Marks, SessionState
 from cueline.deciders.session.turn import Call
+from cueline.events.cause import Cause
 from cueline.events.message import ToolCall
 from cueline.events.session import (
     Judgement,
@@ -113,8 +114,9 @@ def call_failed(state: SessionState, event: ToolFailed) -> SessionState:
     )
     if event.held:
         again = replace(again, failures=0, failing_since=None)
-        why = f"error: {event.kind}: {event.message}"[:_LONGEST_EVIDENCE]
-        state = replace(state, hold=state.hold or Hold(why))
+        said = event.message[:_LONGEST_EVIDENCE]
+        cause = Cause(code="tool_failed", failure=event.kind, message=said)
+        state = replace(state, hold=state.hold or Hold(cause))
     active = state.turn.active_seconds + event.seconds
     return with_call(replace(state, turn=replace(state.turn, active_seconds=active)), again)
 

@@ -6,6 +6,7 @@ a step's first event holds the whole command, and deciding again on the state
 before it gives the same step (I10); `command_of` gives the command back.
 """
 
+from cueline.deciders.model_text import runner_gone
 from cueline.deciders.retry import HELD, LOST, retry_at
 from cueline.deciders.session.budget import closes
 from cueline.deciders.session.evolve import evolve
@@ -17,6 +18,7 @@ from cueline.deciders.session.recovery import again_at, degrades, lost, retried_
 from cueline.deciders.session.state import DRIVEN, LIVE, SessionState, Status
 from cueline.deciders.session.turn import Call
 from cueline.events.agent import answering
+from cueline.events.cause import Cause
 from cueline.events.failure import TRANSIENT
 from cueline.events.inbox import ChildEnded, DecisionGiven, RaiseAsked, StartAsked
 from cueline.events.session import (
@@ -245,7 +247,7 @@ def _unreachable(command: SessionWaiting, state: SessionState) -> SessionEvent:
     affected = [c for c in state.open_calls if c.effect in command.effects or not command.effects]
     for call in affected:
         if call.reach is not None and call.reach.phase == "last_try":
-            return _in_vain(state, call, command.why)
+            return _in_vain(state, call, command.cause)
     return command.model_copy(update={"effects": tuple(call.effect for call in affected)})
 
 
@@ -261,13 +263,13 @@ def _kept_back(command: SessionWaiting, state: SessionState) -> SessionEvent | N
     return command.model_copy(update={"effects": kept})
 
 
-def _in_vain(state: SessionState, call: Call, why: str) -> SessionEvent:
+def _in_vain(state: SessionState, call: Call, cause: Cause) -> SessionEvent:
     assert call.reach is not None, "somebody waited for a runner"
     if call.phase == "started":
-        return lost(state, call, evidence=why, at=call.reach.until)
+        return lost(state, call, evidence=runner_gone(cause), at=call.reach.until)
     if call.phase == "in_doubt":
         return ToolReconciled(effect=call.effect, outcome="unknown", by="tool")
-    return SessionWaiting(kind="operator", why=f"error: {why}")
+    return SessionWaiting(kind="operator", cause=cause)
 
 
 def _reconciled(command: ToolReconciled, state: SessionState) -> SessionEvent | None:

@@ -10,6 +10,7 @@ says is put to no other.
 from cueline.deciders.session.state import SessionState
 from cueline.deciders.session.turn import ModelCall
 from cueline.events.agent import answering
+from cueline.events.cause import Cause
 from cueline.events.session import PromptPrefixChanged
 
 
@@ -41,11 +42,11 @@ def changed(state: SessionState, fallback: int) -> PromptPrefixChanged | None:
         f"{agent.provider} {agent.model}"
         for agent in (answering(state.agent, n) for n in (state.turn.fallback, fallback))
     )
-    return PromptPrefixChanged(reason=f"{after} is asked instead of {before}{_why(state)}")
+    return PromptPrefixChanged(before=before, after=after, cause=_cause(state))
 
 
-def _why(state: SessionState) -> str:
+def _cause(state: SessionState) -> Cause | None:
     model = state.turn.model
     if model is not None and model.kept_back is not None:
-        return f": {model.kept_back.why}"
-    return f": {model.error}" if model is not None and model.phase == "given_up" else ""
+        return model.kept_back.cause
+    return model.error if model is not None and model.phase == "given_up" else None

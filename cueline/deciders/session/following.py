@@ -8,6 +8,7 @@ after which nothing more follows.
 
 from cueline.deciders import prompt
 from cueline.deciders.approval import AUTO_APPROVER
+from cueline.deciders.model_text import circuit_open
 from cueline.deciders.session.budget import closings, fact_of_news
 from cueline.deciders.session.evolve import evolve
 from cueline.deciders.session.fallback import asked_next, changed, next_turns
@@ -133,8 +134,8 @@ def _closed(state: SessionState, call: Call) -> SessionEvent | None:
     if state.steered:
         return ToolSkipped(effect=call.effect, reason=STEERED)
     if call.kept_back is not None and on_open(state, call) == "fallback":
-        why = f"circuit_open: {call.kept_back.why}"
-        return ToolSkipped(effect=call.effect, reason=why, degraded=degrades(state, call))
+        reason = circuit_open(call.kept_back.cause)
+        return ToolSkipped(effect=call.effect, reason=reason, degraded=degrades(state, call))
     return None
 
 
@@ -142,7 +143,9 @@ def _failed(state: SessionState, model: ModelCall) -> SessionFailed | None:
     """End when nobody can mend the model's failure, held by a person or not."""
     if model.phase != "given_up" or not model.fatal or state.account.bills:
         return None
-    return SessionFailed(kind=model.error.partition(":")[0], error=model.error)
+    assert model.error is not None, "what is given up has failed"
+    failed = model.error
+    return SessionFailed(kind=failed.failure, error=f"{failed.failure}: {failed.message}")
 
 
 def _onward(state: SessionState) -> SessionEvent | None:
@@ -172,14 +175,15 @@ def _paused(state: SessionState) -> SessionWaiting | None:
 
 def _pause(state: SessionState, kept_back: KeptBack) -> SessionWaiting:
     until = next_deadline(state)
-    return SessionWaiting(kind="operator", why=f"error: {kept_back.why}", deadline_at=until)
+    return SessionWaiting(kind="operator", cause=kept_back.cause, deadline_at=until)
 
 
 def _again(state: SessionState, model: ModelCall) -> SessionEvent | None:
     fallback = asked_next(state, model)
     if fallback is None:
-        given_up = model.phase == "given_up"
-        return SessionWaiting(kind="operator", why=f"error: {model.error}") if given_up else None
+        if model.phase != "given_up" or model.error is None:
+            return None
+        return SessionWaiting(kind="operator", cause=model.error)
     if (limited := spoken(state, turns=False)) is not None:
         return limited
     told = _steers_and_notes(state)
@@ -250,10 +254,8 @@ def _resting(state: SessionState) -> SessionEvent | None:
     unreached = tuple(call.effect for call in state.open_calls if call.unreached)
     return SessionWaiting(
         kind=wait.kind,
-        why=wait.why,
+        cause=wait.cause,
         deadline_at=wait.deadline_at,
         exhausted=wait.exhausted,
-        limit=wait.limit,
-        whose=wait.whose,
         effects=unreached if wait.kind == "runner" else (),
     )

@@ -22,6 +22,7 @@ from cueline.deciders.session.state import (
     Wait,
 )
 from cueline.deciders.session.turn import Call, KeptBack, ModelCall, Reach, Room
+from cueline.events.cause import Cause
 from cueline.events.session import (
     SessionForked,
     SessionStarted,
@@ -116,22 +117,20 @@ def waited(state: SessionState, event: SessionWaiting) -> SessionState:
     rested = replace(
         state,
         status=Status.STOPPING if state.stop else Status.WAITING,
-        waiting=Wait(
-            event.kind, event.why, event.deadline_at, event.exhausted, event.limit, event.whose
-        ),
+        waiting=Wait(event.kind, event.cause, event.deadline_at, event.exhausted),
     )
     if event.kind == "budget":
         until = None if event.exhausted else event.deadline_at
-        return without_room(rested, Room(event.why, until, event.limit, event.whose))
+        return without_room(rested, Room(event.cause, until))
     if event.kind == "operator" and not state.stop:
-        return replace(rested, hold=state.hold or Hold(event.why, event.limit))
+        return replace(rested, hold=state.hold or Hold(event.cause))
     if event.kind == "runner" and event.deadline_at is not None:
         calls = tuple(_unreached(c, event, event.deadline_at) for c in state.turn.calls)
         return replace(rested, turn=replace(state.turn, calls=calls))
     if event.kind == "breaker" and event.effects and event.deadline_at is not None:
         if event.reserved:
             rested = replace(rested, account=unstarted(state))
-        return _keep_back(rested, event.effects, KeptBack(event.deadline_at, event.why))
+        return _keep_back(rested, event.effects, KeptBack(event.deadline_at, event.cause))
     return rested
 
 
@@ -207,7 +206,7 @@ def taken_over(state: SessionState, event: SessionTakenOver) -> SessionState:
     takeovers = state.takeovers + 1
     hold = state.hold
     if takeovers >= MAX_TAKEOVERS and not state.stop:
-        hold = hold or Hold(f"error: its host died {takeovers} times in it")
+        hold = hold or Hold(Cause(code="hosts_died", times=takeovers))
     taken = replace(
         state,
         turn=replace(state.turn, model=model),

@@ -16,6 +16,7 @@ is neither: it is waiting time, and each question has a deadline of its own.
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,11 +26,10 @@ from cueline.deciders.session.budget import released_first, room_made
 from cueline.deciders.session.meter import Meter
 from cueline.deciders.session.state import Hold, SessionState, Status
 from cueline.events.agent import Limits
+from cueline.events.cause import Cause
 from cueline.events.inbox import RaiseAsked
 from cueline.events.session import LimitRaised, LimitWarned, SessionWaiting
 
-LIMIT = "limit"
-"""How a hold begins that a message lifts, if there is room again."""
 WARN, TELL, STOP = 0.8, 0.9, 1.0
 
 _BUDGETS = frozenset({"max_tokens", "max_cost"})
@@ -51,21 +51,9 @@ class Use(Struct, frozen=True):
         return _NAMES.get(self.limit, "time")
 
     @property
-    def why(self) -> str:
-        """What holds the session."""
-        match self.limit:
-            case "max_turns":
-                # Recorded, so it stays: "1 turns" is what was decided (I10).
-                return f"{self.of} turns since the last message"
-            case "max_active_seconds":
-                return f"{self.of:g} s of work (max_active_seconds)"
-            case _:
-                return f"{self.of:g} s since the start (max_wall_seconds)"
-
-    @property
-    def hold(self) -> Hold:
-        """What it makes of the session; one at its turns goes on with the next message."""
-        return Hold(f"{LIMIT}: {self.why}", "" if self.limit == "max_turns" else self.limit)
+    def reached(self) -> Cause:
+        """Why the session is held once all of it is used."""
+        return Cause(code="limit_reached", limit=self.limit, of=Decimal(str(self.of)))
 
     @property
     def share(self) -> float:
@@ -82,7 +70,7 @@ def spoken(state: SessionState, *, turns: bool) -> SessionWaiting | LimitWarned 
 def _reached(uses: Sequence[Use]) -> SessionWaiting | None:
     for use in uses:
         if use.limit not in _BUDGETS and use.used >= use.of:
-            return SessionWaiting(kind="operator", why=use.hold.why, limit=use.hold.limit)
+            return SessionWaiting(kind="operator", cause=use.reached)
     return None
 
 
@@ -136,7 +124,7 @@ def seen(state: SessionState, at: datetime | None) -> SessionState:
     over = next((u for u in _uses(state, turns=False) if u.limit == "max_wall_seconds"), None)
     if over is None or over.share < STOP:
         return state
-    return replace(state, hold=over.hold)
+    return replace(state, hold=Hold(over.reached))
 
 
 def next_rung(state: SessionState) -> datetime | None:
@@ -225,4 +213,4 @@ def raised(state: SessionState, event: LimitRaised) -> SessionState:
 
 def held_at_limit(state: SessionState) -> bool:
     """Whether it is for a limit that the session is held."""
-    return state.hold is not None and state.hold.why.startswith(LIMIT)
+    return state.hold is not None and state.hold.cause.code == "limit_reached"

@@ -1,6 +1,6 @@
 """What a message from the inbox changes."""
 
-from typing import assert_never
+from typing import Literal, assert_never
 
 from msgspec.structs import replace
 
@@ -11,6 +11,7 @@ from cueline.deciders.session.limit import held_at_limit, raise_asked, seen
 from cueline.deciders.session.question import answered
 from cueline.deciders.session.state import Hold, Mail, SessionState, Status, Stop
 from cueline.deciders.session.turn import Call, ModelCall
+from cueline.events.cause import Cause
 from cueline.events.inbox import (
     ChildAsked,
     ChildEnded,
@@ -78,11 +79,11 @@ def _said(state: SessionState, version: int, message: MessageSent) -> SessionSta
     )
 
 
-def _paused(state: SessionState, why: str) -> SessionState:
+def _paused(state: SessionState, why: Literal["asked", "signal"]) -> SessionState:
     """Hold the session; also one at its limit, which the next message would let go on."""
     if state.stop is not None or (state.hold and not held_at_limit(state)):
         return state
-    return replace(state, hold=Hold(why))
+    return replace(state, hold=Hold(Cause(code=why)))
 
 
 def _stopped(state: SessionState, reason: str) -> SessionState:

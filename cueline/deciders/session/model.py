@@ -10,6 +10,7 @@ from cueline.deciders.session.fallback import next_fallback
 from cueline.deciders.session.limit import told_of
 from cueline.deciders.session.state import Marks, SessionState, Status
 from cueline.deciders.session.turn import ModelCall, Turn
+from cueline.events.cause import Cause
 from cueline.events.message import TextBlock
 from cueline.events.session import (
     UNJUDGED,
@@ -108,7 +109,7 @@ def model_failed(state: SessionState, event: ModelFailed) -> SessionState:
         failing_since=(model.failing_since or event.failed_at) if counted else model.failing_since,
         retry_at=event.retry_at,
         rests=rests(event.failed_at, event.retry_at),
-        error=f"{event.kind}: {event.message}"[:_LONGEST_ERROR],
+        error=_error(event),
         fatal=_fatal(state, model, event.kind),
     )
     active = state.turn.active_seconds + event.seconds
@@ -119,6 +120,11 @@ def model_failed(state: SessionState, event: ModelFailed) -> SessionState:
         takeovers=0 if event.kind == "cancelled" else state.takeovers,
         account=billed(state, event),
     )
+
+
+def _error(failed: ModelFailed) -> Cause:
+    said = failed.message[:_LONGEST_ERROR]
+    return Cause(code="model_failed", failure=failed.kind, message=said)
 
 
 def _fatal(state: SessionState, model: ModelCall, kind: str) -> bool:

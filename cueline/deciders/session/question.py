@@ -6,6 +6,7 @@ from cueline.deciders.session.call import as_judged, with_call
 from cueline.deciders.session.state import Hold, SessionState, Status, Stop
 from cueline.deciders.session.turn import Answer, Approval, Call, Ruling
 from cueline.deciders.standing import Standing
+from cueline.events.cause import Cause
 from cueline.events.session import (
     UNJUDGED,
     ApprovalRequested,
@@ -14,10 +15,8 @@ from cueline.events.session import (
     PeopleTold,
 )
 
-EXPIRED = "approval expired"
-"""Why a session is held after nobody decided in time."""
 CANCELLED = "User cancelled at checkpoint"
-"""Why a session is held, or ended, after somebody denied a call."""
+"""Why a session is ended after somebody denied a call."""
 _TIMED_OUT = "Action rejected: approval timeout"
 _REJECTED = "Action rejected by human operator"
 
@@ -139,7 +138,7 @@ def _denied(state: SessionState, call: Call, event: ApprovalResolved) -> Session
     told = with_call(state, replace(call, problem=f"{_REJECTED}{note}"))
     match state.agent.policy.on_deny:
         case "pause" if not state.stop:
-            return replace(told, hold=state.hold or Hold(CANCELLED))
+            return replace(told, hold=state.hold or Hold(Cause(code="call_denied")))
         case "cancel" if not state.stop:
             return _ending(told, Stop(event.by, f"{CANCELLED}{note}"))
         case _:
@@ -162,7 +161,10 @@ def _expired(state: SessionState, call: Call, approval: Approval) -> SessionStat
         case "deny_and_continue":
             return with_call(state, replace(call, ruling=Ruling("do_not_run", "policy")))
         case _:
-            return replace(after, hold=state.hold or Hold(EXPIRED))
+            return replace(
+                after,
+                hold=state.hold or Hold(Cause(code="approval_expired", approvals=(approval.id,))),
+            )
 
 
 def people_told(state: SessionState, event: PeopleTold) -> SessionState:

@@ -10,6 +10,7 @@ from cueline.deciders.session.turn import Call, KeptBack, Turn
 from cueline.deciders.standing import Standing
 from cueline.events.agent import AgentSpec, ToolSpec
 from cueline.events.budget import Allowance
+from cueline.events.cause import Cause
 from cueline.events.inbox import Lane
 from cueline.events.session import WaitKind
 
@@ -93,22 +94,21 @@ class Setup(Struct, frozen=True):
 class Hold(Struct, frozen=True):
     """Why a person has to say that the session goes on."""
 
-    why: str
-    limit: str = ""
-    """What has to be raised before it can."""
+    cause: Cause
 
 
 class Wait(Struct, frozen=True):
     """Why and until when the session rests, as recorded."""
 
     kind: WaitKind
-    why: str
+    cause: Cause
     deadline_at: datetime | None = None
     exhausted: bool = False
-    limit: str = ""
-    """What has to be raised before it can go on."""
-    whose: str = ""
-    """The session above it that has this limit; empty: it is its own."""
+
+    @property
+    def raisable(self) -> str:
+        """The limit that has to be raised before it can go on; empty: none."""
+        return self.cause.limit if self.is_pause else ""
 
     @property
     def is_pause(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from cueline.events.agent import Declared
+from cueline.events.cause import Cause
 from cueline.events.inbox import Resolution
 from cueline.events.message import Arguments
 from cueline.events.session import UNJUDGED, Judgement, Verdict
@@ -16,19 +17,15 @@ class KeptBack(Struct, frozen=True):
     """A breaker keeps an effect back, which therefore never went out."""
 
     until: datetime
-    why: str
+    cause: Cause
 
 
 class Room(Struct, frozen=True):
     """A model call that its budget has no room for."""
 
-    why: str
+    cause: Cause
     until: datetime | None
     """When it asks again; None: only a raise helps."""
-    limit: str = ""
-    """What has to be raised then."""
-    whose: str = ""
-    """The session above that has this limit."""
 
 
 class ModelCall(Struct, frozen=True):
@@ -46,8 +43,8 @@ class ModelCall(Struct, frozen=True):
     retry_at: datetime | None = None
     rests: bool = False
     """The retry is far enough away for the session to rest."""
-    error: str = ""
-    """Why it was given up."""
+    error: Cause | None = None
+    """The last failure."""
     fatal: bool = False
     """Nobody can mend it."""
     kept_back: KeptBack | None = None

@@ -8,6 +8,10 @@ from cueline.deciders.session.permission import startable
 from cueline.deciders.session.reminder import untold
 from cueline.deciders.session.state import LIVE, SessionState, Status, Wait
 from cueline.deciders.session.turn import Call, ModelCall
+from cueline.events.cause import Cause
+
+_UNREACHABLE = Cause(code="runner_unreachable")
+_RETRY = Cause(code="retry_pending")
 
 
 def rests(state: SessionState, now: datetime) -> bool:
@@ -31,20 +35,21 @@ def wait_of(state: SessionState) -> Wait | None:
         return None
     until = next_deadline(state)
     if state.hold:
-        return Wait("operator", state.hold.why, until, limit=state.hold.limit)
+        return Wait("operator", state.hold.cause, until)
     room = state.turn.model.room if state.turn.model is not None else None
     if room is not None:
-        return Wait("budget", room.why, until, room.until is None, room.limit, room.whose)
+        return Wait("budget", room.cause, until, room.until is None)
     if questions := state.questions:
-        return Wait("approval", ", ".join(questions), until)
+        pending = Cause(code="approval_pending", approvals=tuple(questions))
+        return Wait("approval", pending, until)
     if any(call.unreached for call in state.open_calls):
         recorded = state.waiting is not None and state.waiting.kind == "runner"
-        why = state.waiting.why if state.waiting and recorded else "no runner can be reached"
-        return Wait("runner", why, until)
+        cause = state.waiting.cause if state.waiting and recorded else _UNREACHABLE
+        return Wait("runner", cause, until)
     if state.kept_back:
-        return Wait("breaker", state.kept_back[0].why, until)
+        return Wait("breaker", state.kept_back[0].cause, until)
     if _times_of_effects(state):
-        return Wait("retry", "a failed attempt is tried again", until)
+        return Wait("retry", _RETRY, until)
     return None
 
 

@@ -7,6 +7,7 @@ from pydantic import AwareDatetime, Field
 
 from cueline.events.agent import AgentSpec, Part
 from cueline.events.budget import Allowance
+from cueline.events.cause import Cause
 from cueline.events.fact import Fact
 from cueline.events.message import Cost
 
@@ -65,15 +66,11 @@ class SessionWaiting(Fact):
 
     type: Literal["SessionWaiting"] = "SessionWaiting"
     kind: WaitKind
-    why: str
+    cause: Cause
     deadline_at: AwareDatetime | None = None
     effects: tuple[str, ...] = ()
     exhausted: bool = False
     """Of `budget`: what was spent leaves no room, and only a raise makes some."""
-    limit: str = ""
-    """What has to be raised before it can go on, by its name in `Limits`."""
-    whose: str = ""
-    """The session above it that has this limit; empty: it is its own."""
     reserved: bool = False
     """Of `breaker`: room may be held for the model call already; it is released."""
 

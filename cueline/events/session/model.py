@@ -4,6 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import AwareDatetime, Field
 
+from cueline.events.cause import Cause
 from cueline.events.fact import Fact
 from cueline.events.message import Block, Cost, Estimate, ToolCall, Usage
 from cueline.events.session.judgement import Judgement
@@ -89,4 +90,9 @@ class PromptPrefixChanged(Fact):
     """The next request's beginning differs from what the last one sent."""
 
     type: Literal["PromptPrefixChanged"] = "PromptPrefixChanged"
-    reason: str
+    before: str
+    """Provider and model that the last request went to."""
+    after: str
+    """Provider and model that the next one goes to."""
+    cause: Cause | None = None
+    """Why the one before is not asked; None: its turn is over."""

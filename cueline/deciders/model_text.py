@@ -1,0 +1,27 @@
+"""What a model is told of a call that a breaker kept back, or whose runner is gone.
+
+These texts are content: they are recorded as they were said.
+"""
+
+from cueline.events.cause import Cause
+
+
+def circuit_open(cause: Cause) -> str:
+    """Return the result of a call that a breaker kept back."""
+    match cause.code:
+        case "breaker_held":
+            does = f"asks to be left alone ({cause.failure})"
+        case "breaker_probing":
+            does = "is tried by one call"
+        case _:
+            does = f"keeps failing ({cause.failure})"
+    return f"circuit_open: {cause.dependency} {does}"
+
+
+def runner_gone(cause: Cause) -> str:
+    """Return the failure of a call whose runner was waited for in vain."""
+    if cause.code == "no_runner":
+        return "no runner reaches the workspace"
+    return (
+        f"runner {cause.runner} cannot be reached" if cause.runner else "no runner can be reached"
+    )

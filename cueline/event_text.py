@@ -1,0 +1,81 @@
+"""The sentences for the codes that events hold."""
+
+from decimal import Decimal
+
+from cueline.events.cause import Cause
+from cueline.events.session import PromptPrefixChanged
+from cueline.events.stream import shown
+
+
+def cause_text(cause: Cause) -> str:  # noqa: C901, PLR0911, PLR0912 - one case for each code
+    """Return why a session waits, or is held."""
+    match cause.code:
+        case "asked" | "signal":
+            return cause.code
+        case "limit_reached":
+            return f"limit: {_limit_text(cause)}"
+        case "hosts_died":
+            return f"error: its host died {counted(cause.times, 'time')} in it"
+        case "unexpected_error":
+            return f"error: {cause.message}"
+        case "model_failed" | "tool_failed":
+            return f"error: {cause.failure}: {cause.message}"
+        case "call_denied":
+            return "User cancelled at checkpoint"
+        case "approval_pending":
+            return ", ".join(cause.approvals)
+        case "approval_expired":
+            return "approval expired"
+        case "budget_busy":
+            spent, held = _amount(cause, cause.spent), _amount(cause, cause.held)
+            return f"busy: {_budget(cause)}, {spent} is spent and {held} is held for others"
+        case "budget_exhausted":
+            spent, need = _amount(cause, cause.spent), _amount(cause, cause.need)
+            left = f"{spent} spent, the next call may take {need}"
+            return f"not enough left: {_budget(cause)}, {left}"
+        case "runner_unreachable":
+            if not cause.runner:
+                return "no runner can be reached"
+            return f"runner {cause.runner} cannot be reached"
+        case "no_runner":
+            return "no runner reaches the workspace"
+        case "breaker_open":
+            return f"{cause.dependency} keeps failing ({cause.failure})"
+        case "breaker_held":
+            return f"{cause.dependency} asks to be left alone ({cause.failure})"
+        case "breaker_probing":
+            return f"{cause.dependency} is tried by one call"
+        case "retry_pending":
+            return "a failed attempt is tried again"
+
+
+def prefix_text(changed: PromptPrefixChanged) -> str:
+    """Return which model is asked instead of which, and why."""
+    why = "" if changed.cause is None else f": {cause_text(changed.cause)}"
+    return f"{changed.after} is asked instead of {changed.before}{why}"
+
+
+def _limit_text(cause: Cause) -> str:
+    match cause.limit:
+        case "max_turns":
+            return f"{counted(int(cause.of), 'turn')} since the last message"
+        case "max_active_seconds":
+            return f"{float(cause.of):g} s of work (max_active_seconds)"
+        case _:
+            return f"{float(cause.of):g} s since the start ({cause.limit})"
+
+
+def _budget(cause: Cause) -> str:
+    whose = f" of {shown(cause.whose)}" if cause.whose else ""
+    return f"{cause.limit} {_amount(cause, cause.of)}{whose}"
+
+
+def _amount(cause: Cause, number: Decimal) -> str:
+    if cause.limit == "max_tokens":
+        return counted(int(number), "token")
+    return f"{number.normalize():f} USD"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return *number* with its noun, singular or plural."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,79 @@
+"""Every code that an event holds has a sentence."""
+
+from decimal import Decimal
+from typing import get_args
+
+import pytest
+
+from cueline.event_text import cause_text, prefix_text
+from cueline.events.cause import Cause, CauseCode
+from cueline.events.session import PromptPrefixChanged
+
+
+def limit(name, of):
+    return Cause(code="limit_reached", limit=name, of=Decimal(of))
+
+
+def budget(code, name, *numbers, whose=""):
+    of, spent, held, need = map(Decimal, numbers)
+    return Cause(code=code, limit=name, of=of, spent=spent, held=held, need=need, whose=whose)
+
+
+CAUSES = [
+    (Cause(code="asked"), "asked"),
+    (Cause(code="signal"), "signal"),
+    (limit("max_turns", 1), "limit: 1 turn since the last message"),
+    (limit("max_turns", 11), "limit: 11 turns since the last message"),
+    (limit("max_active_seconds", "1.5"), "limit: 1.5 s of work (max_active_seconds)"),
+    (limit("max_wall_seconds", "100.0"), "limit: 100 s since the start (max_wall_seconds)"),
+    (Cause(code="hosts_died", times=3), "error: its host died 3 times in it"),
+    (Cause(code="unexpected_error", message="KeyError: 'a'"), "error: KeyError: 'a'"),
+    (
+        Cause(code="model_failed", failure="timeout", message="no answer"),
+        "error: timeout: no answer",
+    ),
+    (Cause(code="tool_failed", failure="not_started", message="no"), "error: not_started: no"),
+    (Cause(code="call_denied"), "User cancelled at checkpoint"),
+    (Cause(code="approval_pending", approvals=("1.1.0.1", "1.1.1.1")), "1.1.0.1, 1.1.1.1"),
+    (Cause(code="approval_expired", approvals=("1.1.0.1",)), "approval expired"),
+    (
+        budget("budget_busy", "max_cost", "1", "0.10", "0.7", "0.4", whose="session-default/root"),
+        "busy: max_cost 1 USD of root, 0.1 USD is spent and 0.7 USD is held for others",
+    ),
+    (
+        budget("budget_exhausted", "max_tokens", 9, 1, 0, 10),
+        "not enough left: max_tokens 9 tokens, 1 token spent, the next call may take 10 tokens",
+    ),
+    (Cause(code="runner_unreachable", runner="r1"), "runner r1 cannot be reached"),
+    (Cause(code="runner_unreachable"), "no runner can be reached"),
+    (Cause(code="no_runner"), "no runner reaches the workspace"),
+    (
+        Cause(code="breaker_open", dependency="tool search", failure="timeout"),
+        "tool search keeps failing (timeout)",
+    ),
+    (
+        Cause(code="breaker_held", dependency="fake m", failure="rate_limited"),
+        "fake m asks to be left alone (rate_limited)",
+    ),
+    (Cause(code="breaker_probing", dependency="fake m"), "fake m is tried by one call"),
+    (Cause(code="retry_pending"), "a failed attempt is tried again"),
+]
+
+
+@pytest.mark.parametrize(("cause", "text"), CAUSES, ids=[text for _, text in CAUSES])
+def test_a_cause_is_told_in_a_sentence(cause, text):
+    assert text == cause_text(cause)
+
+
+def test_every_cause_is_in_the_table():
+    assert set(get_args(CauseCode)) == {cause.code for cause, _ in CAUSES}
+
+
+def test_another_model_is_told_with_the_reason():
+    changed = PromptPrefixChanged(
+        before="fake a", after="fake b", cause=Cause(code="breaker_probing", dependency="fake a")
+    )
+
+    assert "fake b is asked instead of fake a: fake a is tried by one call" == prefix_text(changed)
+    plain = changed.model_copy(update={"cause": None})
+    assert "fake b is asked instead of fake a" == prefix_text(plain)
