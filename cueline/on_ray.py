@@ -23,9 +23,10 @@ from cueline.clock import SystemClock
 from cueline.errors import ClusterError
 from cueline.events.journal import Journal
 from cueline.events.log_url import LogName, LogUrl
+from cueline.events.snapshot import NO_SNAPSHOTS
 from cueline.events.store import EventStore, PresenceBoard
 from cueline.stores import MemoryPresence
-from cueline.stores.backend import backend_of
+from cueline.stores.backend import LogBackend, backend_of
 from cueline.tools.executor import ProcessToolExecutor
 from cueline.up_record import UpRecord, find_up
 from cueline.wiring import KnownPlace, Log, ViewsIndex, collaborators, open_log
@@ -60,7 +61,7 @@ class Parts:
     def reader(self) -> EventStore | None:
         """See `cluster.site.Parts`."""
         backend = backend_of(self.url)
-        if self.machine not in (None, machine_name()) or not backend.exists():
+        if not self._is_here(backend):
             return None
         return backend.open(SystemClock(), read_only=True)
 
@@ -102,14 +103,20 @@ class Parts:
 
     def _log(self, store: EventStore, board: PresenceBoard | None = None) -> Log:
         clock = SystemClock()
+        backend = backend_of(self.url)
         return Log(
-            backend=backend_of(self.url),
+            backend=backend,
             store=store,
             lookout=Lookout(store),
             board=board or MemoryPresence(clock),
             clock=clock,
             grace_seconds=self.grace_seconds,
+            # Elsewhere a resume takes longer.
+            snapshots=backend.open_snapshots() if self._is_here(backend) else NO_SNAPSHOTS,
         )
+
+    def _is_here(self, backend: LogBackend) -> bool:
+        return self.machine in (None, machine_name()) and backend.exists()
 
 
 @asynccontextmanager

@@ -33,6 +33,7 @@ from cueline.events.journal import Journal
 from cueline.events.log_url import LogName, LogUrl
 from cueline.events.message import Arguments
 from cueline.events.session import WaitKind
+from cueline.events.snapshot import NO_SNAPSHOTS, SnapshotStore
 from cueline.events.store import Appended, EventStore, PresenceBoard
 from cueline.hook import run_hook
 from cueline.preflight import check_log_is_out_of_reach, judged_edit
@@ -60,6 +61,8 @@ class Log:
     """What is in flight may finish for so long, after a signal or a stop."""
     slots: Slots = SLOTS
     """Of each runner."""
+    snapshots: SnapshotStore = NO_SNAPSHOTS
+    """Of its sessions."""
 
     @property
     def id(self) -> str:
@@ -82,7 +85,7 @@ class Log:
 
     def journal(self, agent: AgentSpec | None = None) -> Journal:
         """Return the log in facts, cleaned of the secrets of *agent*."""
-        return Journal(self.store, Codec(self.redactor(agent)), self.clock.now)
+        return Journal(self.store, Codec(self.redactor(agent)), self.clock.now, self.snapshots)
 
     async def ask_start(
         self,
@@ -240,7 +243,12 @@ async def open_log(
         board = _open_presence(backend, clock, notice)
         try:
             yield Log(
-                backend=backend, store=store, lookout=Lookout(store), board=board, clock=clock
+                backend=backend,
+                store=store,
+                lookout=Lookout(store),
+                board=board,
+                clock=clock,
+                snapshots=backend.open_snapshots(),
             )
         finally:
             await board.close()

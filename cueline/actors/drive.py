@@ -142,6 +142,7 @@ class Drive:
                     news += await self._news(news)
                 await self._advance(news)
                 del news  # while it waits, a session holds no more than it must
+            await self._entity.rest()
         finally:
             self._hand.drop()
             self._slots.close()

@@ -23,6 +23,7 @@ from typing import TypeVar, cast
 
 from msgspec.structs import replace
 
+from cueline.actors import snapshots
 from cueline.actors.author import author_of
 from cueline.actors.background import Trouble
 from cueline.actors.family import farewell
@@ -67,6 +68,7 @@ class Entity:
         "_clock",
         "_owner",
         "_report",
+        "_snapshot",
         "epoch",
         "journal",
         "prompt",
@@ -94,6 +96,8 @@ class Entity:
         self._owner = owner
         self._clock = clock
         self._report = report
+        self._snapshot = NO_STREAM
+        """The version of its newest snapshot."""
 
     async def load(self) -> None:
         """Become the owner and fold the past.
@@ -161,6 +165,11 @@ class Entity:
             for fact in facts:
                 self.prompt.add(fact)
 
+    async def rest(self) -> None:
+        """Have the next who takes the session up begin here, if much came since the last."""
+        if self.version - self._snapshot > self.journal.snapshots.every:
+            await snapshots.keep(self.journal, self.stream)
+
     async def patiently(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
         """Ask the log, and again until it answers: what is known stays in memory so long."""
         told = False
@@ -174,8 +183,16 @@ class Entity:
                 await self._clock.sleep(RETRY_SECONDS)
 
     async def _fold(self, stream: str, until: int | None) -> None:
-        state = self.state
-        async for recorded, fact in self.journal.read(stream, NO_STREAM, until):
+        state, version = self.state, NO_STREAM
+        folded = await snapshots.newest_with_messages(self.journal, stream, until)
+        if folded is not None and (stream == self.stream or not folded.state.turn.calls):
+            # The digest of a call names its session, so an open turn is folded again for a fork.
+            state = replace(folded.state, stream=self.stream)
+            self.prompt = folded.prompt
+            version = self.version = folded.version
+            if stream == self.stream:
+                self._snapshot = version
+        async for recorded, fact in self.journal.read(stream, version, until):
             self.version = recorded.version
             event = cast("SessionEvent", not_emptied(recorded, fact))
             state = evolve(state, event)

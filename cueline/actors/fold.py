@@ -2,7 +2,9 @@
 
 from typing import Any, TypeVar, cast
 
+from cueline.actors.snapshots import newest
 from cueline.deciders.decider import Decider
+from cueline.deciders.session import SESSION
 from cueline.events.codec import not_emptied
 from cueline.events.journal import Journal
 from cueline.events.store import NO_STREAM
@@ -19,9 +21,15 @@ async def fold(
 ) -> tuple[State, int]:
     """Return *state*, which is *stream* up to *version*, with what came since, and its version.
 
+    A session that is folded from its beginning begins with its newest snapshot.
+
     Raises what `Journal.read` raises, also of an event that was emptied; the
     caller's state is as it was then.
     """
+    if rules is SESSION and version == NO_STREAM:
+        folded = await newest(journal, stream)
+        if folded is not None:
+            state, version = cast("State", folded.state), folded.version
     async for recorded, fact in journal.read(stream, version):
         state = rules.evolve(state, cast("Any", not_emptied(recorded, fact)))
         version = recorded.version

@@ -30,6 +30,9 @@ from cueline.events.session import (
 )
 from cueline.events.stream import effect_of
 
+PROMPT_FOLD: Final = 1
+"""The number of this fold: raised when a fact comes to other messages than before."""
+
 FORKED_AWAY = "This call belongs to the session this was forked from; it was not run here."
 
 _OPENING: Final[Any] = {
@@ -142,6 +145,15 @@ class Prompt:
     def digest(self) -> str:
         """Of all messages, as `ModelRequested` records it: the state chains its own as it goes."""
         return reduce(chained, map(fingerprint, self.messages), self._opening)
+
+    @property
+    def rest(self) -> tuple[Any, ...]:
+        """All that is folded but for the messages, as a snapshot keeps it."""
+        return self._opening, self.calls, self._results, self._mail, self._notes
+
+    @rest.setter
+    def rest(self, rest: tuple[Any, ...]) -> None:
+        self._opening, self.calls, self._results, self._mail, self._notes = rest
 
     def add(self, event: SessionEvent) -> None:
         """Take in one fact; by its type's name, as in `session.evolve`."""

@@ -16,6 +16,7 @@ from cueline.events.blob_ref import blobs_in
 from cueline.events.chain import Chain
 from cueline.events.codec import Codec, Emptied
 from cueline.events.fact import Fact
+from cueline.events.snapshot import NO_SNAPSHOTS, SnapshotStore
 from cueline.events.store import NO_STREAM, Appended, EventStore, RecordedEvent, Write, to_us
 
 
@@ -48,9 +49,17 @@ class FactWrite(Struct, frozen=True):
 class Journal:
     """Appends facts to a log, and reads them from it."""
 
-    def __init__(self, store: EventStore, codec: Codec, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        store: EventStore,
+        codec: Codec,
+        now: Callable[[], datetime],
+        snapshots: SnapshotStore = NO_SNAPSHOTS,
+    ) -> None:
         self.store = store
         """For what needs no facts: heads, owners, positions."""
+        self.snapshots = snapshots
+        """Of the sessions in the log."""
         self._codec = codec
         self._now = now
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, cast
 from cueline.clock import Clock
 from cueline.errors import ConfigError
 from cueline.events.log_url import LogName, LogUrl
+from cueline.events.snapshot import SnapshotStore
 from cueline.events.store import EventStore, PresenceBoard
 from cueline.suggestion import closest, known_instead
 
@@ -63,6 +64,10 @@ class LogBackend(Protocol):
         Raises:
             LogUnavailableError: it cannot be written; mend what the message says.
         """
+        ...
+
+    def open_snapshots(self) -> SnapshotStore:
+        """Return the snapshots of the log's sessions, whatever there is of them."""
         ...
 
     def open_views(self) -> "Views":

@@ -15,6 +15,7 @@ from cueline.errors import (
     LogUnavailableError,
     MissingBlobError,
 )
+from cueline.events.snapshot import NO_SNAPSHOTS, SnapshotStore, emptied_streams
 from cueline.events.store import (
     BLOB_LIMIT,
     GENESIS,
@@ -174,11 +175,17 @@ class MemoryTables:
 class MemoryStore:
     """A log in this process; it ends with it. Who is given the same tables has the same log."""
 
-    def __init__(self, clock: Clock, tables: MemoryTables | None = None) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        tables: MemoryTables | None = None,
+        snapshots: SnapshotStore = NO_SNAPSHOTS,
+    ) -> None:
         self._clock = clock
         self._tables = MemoryTables() if tables is None else tables
         self._bell = self._tables.bell
         self._closed = False
+        self._snapshots = snapshots
 
     @property
     def log_id(self) -> str:
@@ -205,6 +212,7 @@ class MemoryStore:
         batch = await self._batch()
         appended = batch.append(writes, key)
         batch.finish()
+        await self._snapshots.forget(emptied_streams(writes))
         self._bell.ring()
         return appended
 

@@ -9,6 +9,7 @@ from cueline.errors import LogUnavailableError
 from cueline.events.log_url import LogUrl
 from cueline.stores.memory import MemoryStore, MemoryTables
 from cueline.stores.presence import MemoryPresence
+from cueline.stores.snapshots import MemorySnapshots
 
 if TYPE_CHECKING:
     from cueline.projections.views import Views
@@ -22,6 +23,7 @@ class MemoryLog:
     def __init__(self) -> None:
         self.tables = MemoryTables()
         self.board: MemoryPresence | None = None
+        self.snapshots = MemorySnapshots()
 
 
 _NAMED: dict[str, MemoryLog] = {}
@@ -50,7 +52,8 @@ class MemoryBackend:
         """See `LogBackend.open`."""
         if self._log is None and (must_exist or read_only):
             raise LogUnavailableError(str(self.url), f"there is no such log: {_GONE}")
-        return MemoryStore(clock, self._made().tables)
+        made = self._made()
+        return MemoryStore(clock, made.tables, made.snapshots)
 
     def open_presence(self, clock: Clock) -> MemoryPresence:
         """See `LogBackend.open_presence`."""
@@ -58,6 +61,10 @@ class MemoryBackend:
         if made.board is None:
             made.board = MemoryPresence(clock)
         return made.board
+
+    def open_snapshots(self) -> MemorySnapshots:
+        """See `LogBackend.open_snapshots`."""
+        return self._made().snapshots
 
     def open_views(self) -> "Views":
         """See `LogBackend.open_views`; they are filled anew each time."""

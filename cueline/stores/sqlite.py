@@ -11,6 +11,7 @@ from typing import Self
 
 from cueline.clock import Clock
 from cueline.errors import BlobTooLargeError, CorruptEventError, MissingBlobError, StoreError
+from cueline.events.snapshot import NO_SNAPSHOTS, SnapshotStore, emptied_streams
 from cueline.events.store import (
     BLOB_LIMIT,
     NO_STREAM,
@@ -45,10 +46,18 @@ class SqliteStore:
     """
 
     def __init__(
-        self, file: LogFile, log_id: str, clock: Clock, writer: SqliteWriter | None, bell: Bell
+        self,
+        file: LogFile,
+        log_id: str,
+        clock: Clock,
+        writer: SqliteWriter | None,
+        bell: Bell,
+        *,
+        snapshots: SnapshotStore,
     ) -> None:
         self._file = file
         self._clock = clock
+        self._snapshots = snapshots
         self._writer = writer
         self._bell = bell
         self._reader = SqliteReader(file)
@@ -67,8 +76,11 @@ class SqliteStore:
         *,
         must_exist: bool = False,
         read_only: bool = False,
+        snapshots: SnapshotStore = NO_SNAPSHOTS,
     ) -> Self:
         """Open the log at *path*; make it, unless it *must_exist* or is *read_only*.
+
+        From *snapshots* goes what is folded from events that it empties.
 
         Raises:
             LogUnavailableError: it cannot be used; the message says what to do.
@@ -80,7 +92,7 @@ class SqliteStore:
         log_id = file.open(must_exist=must_exist, read_only=read_only, now_us=now_us)
         bell = Bell()
         writer = None if read_only else SqliteWriter(file, clock, bell.ring)
-        return cls(file, log_id, clock, writer, bell)
+        return cls(file, log_id, clock, writer, bell, snapshots=snapshots)
 
     @property
     def path(self) -> Path:
@@ -105,9 +117,15 @@ class SqliteStore:
     async def append(self, writes: Sequence[Write], key: str | None) -> Appended:
         """See `EventStore.append`."""
         size = check_form(writes, key)
-        return await self._writes().do(
+        # Before, in case we are killed in between; after, in case one was kept in between.
+        if emptied := emptied_streams(writes):
+            await self._snapshots.forget(emptied)
+        appended = await self._writes().do(
             [write.stream for write in writes], size, lambda batch, _: batch.append(writes, key)
         )
+        if emptied:
+            await self._snapshots.forget(emptied)
+        return appended
 
     async def read(
         self, stream: str, after: int = NO_STREAM, until: int | None = None

@@ -9,6 +9,7 @@ from cueline.clock import Clock
 from cueline.events.log_url import LogUrl
 from cueline.stores.file_system import refuse_place
 from cueline.stores.presence import SqlitePresence
+from cueline.stores.snapshots import SqliteSnapshots
 from cueline.stores.sqlite import SqliteStore
 from cueline.stores.sqlite_file import real
 
@@ -37,13 +38,23 @@ class SqliteBackend:
         self, clock: Clock, *, must_exist: bool = False, read_only: bool = False
     ) -> SqliteStore:
         """See `LogBackend.open`."""
-        return SqliteStore.open(self._path, clock, must_exist=must_exist, read_only=read_only)
+        return SqliteStore.open(
+            self._path,
+            clock,
+            must_exist=must_exist,
+            read_only=read_only,
+            snapshots=self.open_snapshots(),
+        )
 
     def open_presence(self, clock: Clock) -> SqlitePresence:
         """See `LogBackend.open_presence`."""
         # Not in the log's own file: presence is volatile, and thrown away when damaged. One
         # by whatever link the log is reached: two would take each other's living for dead.
         return SqlitePresence.open(self._beside(".presence"), clock)
+
+    def open_snapshots(self) -> SqliteSnapshots:
+        """See `LogBackend.open_snapshots`."""
+        return SqliteSnapshots(self._beside(".snapshots"))
 
     def open_views(self) -> "Views":
         """See `LogBackend.open_views`."""
@@ -82,7 +93,7 @@ class SqliteBackend:
     def owns(self, path: Path) -> bool:
         """See `LogBackend.owns`."""
         log = real(self._path)
-        beside = (f"{log.name}-", f"{log.name}.presence")
+        beside = (f"{log.name}-", f"{log.name}.presence", f"{log.name}.snapshots")
         ours = path.name == log.name or path.name.startswith(beside)
         return ours and real(path.parent) == log.parent
 

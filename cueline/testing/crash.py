@@ -40,11 +40,12 @@ from cueline.events.inbox import InboxMessage, StartAsked
 from cueline.events.journal import Journal
 from cueline.events.message import Cost, Estimate, Usage
 from cueline.events.session import SessionEvent
+from cueline.events.snapshot import SnapshotStore
 from cueline.events.store import (
     EventStore,
     Presence,
 )
-from cueline.stores import MemoryStore
+from cueline.stores import MemorySnapshots, MemoryStore
 from cueline.testing.clock import FakeClock
 from cueline.testing.fakes import FoldedIndex, JournalingExecutor, Runners
 from cueline.testing.mortal import Life, MortalExecutor, MortalModel, MortalStore
@@ -105,6 +106,8 @@ class Outside:
     )
     check_secrets: Callable[[AgentSpec, Collection[str]], None] = lambda *_: None
     tell: Callable[[AgentSpec, Hook, bytes], Awaitable[str | None]] = nobody_told
+    snapshots: SnapshotStore = field(default_factory=lambda: MemorySnapshots(every=0))
+    """Kept whenever a session rests."""
     ledger: LedgerPort | None = None
     """A ledger in a process of its own; None: each world has one."""
 
@@ -128,7 +131,7 @@ class Outside:
 
     def journal_on(self, store: EventStore) -> Journal:
         """Return *store* in facts."""
-        return Journal(store, Codec(self.redactor), self.clock.now)
+        return Journal(store, Codec(self.redactor), self.clock.now, self.snapshots)
 
     async def start(
         self, name: str, agent: AgentSpec, goal: str | None = "go", **fields: object

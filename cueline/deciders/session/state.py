@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
@@ -14,6 +15,8 @@ from cueline.events.cause import Cause
 from cueline.events.inbox import Lane
 from cueline.events.session import WaitKind
 
+STATE_FOLD: Final = 1
+"""The number of this fold: raised when a fact comes to another state than before."""
 MAX_TAKEOVERS = 3
 """So many takeovers without a finished effect in between, and a person is asked."""
 

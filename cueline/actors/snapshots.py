@@ -1,0 +1,127 @@
+"""A session's fold from its newest snapshot on, and when another is kept.
+
+Rule 1. A snapshot is folded from the log, never taken from what lives in
+memory: it holds nothing that the log does not hold any more.
+
+Rule 2. It counts only where the log has the same hash at its version, so it
+never tells of a past that was not. Where anything does not fit, it is deleted,
+and the fold begins at the beginning.
+"""
+
+from contextlib import suppress
+from typing import NamedTuple, cast
+
+from msgspec import MsgspecError, msgpack
+
+from cueline.deciders.prompt import Prompt
+from cueline.deciders.session import SessionState, evolve, session_of
+from cueline.deciders.session.packed import FOLDS, packed, unpacked
+from cueline.errors import CuelineError
+from cueline.events.codec import not_emptied
+from cueline.events.journal import Journal
+from cueline.events.session import SessionEvent
+from cueline.events.snapshot import NO_SNAPSHOTS, Snapshot, prompt_digest, sealed, unsealed
+from cueline.events.store import NO_STREAM
+
+
+class Folded(NamedTuple):
+    """A session up to a version, as a snapshot tells it."""
+
+    state: SessionState
+    prompt: Prompt
+    """Without its messages, unless they were asked for."""
+    version: int
+    snapshot: Snapshot
+
+
+async def newest(journal: Journal, stream: str, until: int | None = None) -> Folded | None:
+    """Return *stream* as its newest snapshot tells it, at *until* at the latest.
+
+    None where there is none, or any doubt about it.
+    """
+    kept = journal.snapshots
+    if kept is NO_SNAPSHOTS:
+        return None
+    last = (await journal.store.head(stream)).version if until is None else until
+    if last <= kept.every:
+        return None  # most sessions are short: to look costs as much as to fold them
+    content = await kept.newest(stream, until)
+    if content is None:
+        return None
+    folded = await _checked(journal, stream, unsealed(content))
+    if folded is None:
+        await _discard(journal, stream)
+    return folded
+
+
+async def newest_with_messages(
+    journal: Journal, stream: str, until: int | None = None
+) -> Folded | None:
+    """Return the same, with the messages of the prompt."""
+    folded = await newest(journal, stream, until)
+    if folded is None:
+        return None
+    digest = b""
+    try:
+        for chunk in await journal.snapshots.chunks(stream, folded.version):
+            digest = prompt_digest(digest, chunk)
+            folded.prompt.messages += msgpack.decode(chunk, type=list[bytes])
+    except MsgspecError:
+        digest = b""
+    if digest != folded.snapshot.prompt:
+        await _discard(journal, stream)
+        return None
+    return folded
+
+
+async def keep(journal: Journal, stream: str) -> None:
+    """Fold *stream* on from its newest snapshot, and keep what that comes to.
+
+    Where it cannot be kept, or too little happened since, it is not.
+    """
+    with suppress(CuelineError, TypeError, ValueError, OverflowError):
+        await _keep(journal, stream)
+
+
+async def _keep(journal: Journal, stream: str) -> None:
+    last = await newest(journal, stream)
+    state, prompt, version = last[:3] if last else (session_of(stream), Prompt(), NO_STREAM)
+    since, sources, at_hash = version, {stream}, b""
+    async for recorded, fact in journal.read(stream, version):
+        event = cast("SessionEvent", not_emptied(recorded, fact))
+        state = evolve(state, event)
+        prompt.add(event)
+        sources.add(recorded.stream)
+        version, at_hash = recorded.version, recorded.hash
+    if version - since <= journal.snapshots.every:
+        return
+    chunk = msgpack.encode(prompt.messages)
+    snapshot = Snapshot(
+        log_id=journal.store.log_id,
+        stream=stream,
+        version=version,
+        hash=at_hash,
+        folds=FOLDS,
+        prompt=prompt_digest(last.snapshot.prompt if last else b"", chunk),
+        state=packed(state, prompt),
+    )
+    await journal.snapshots.keep(
+        stream, version, sealed(snapshot), chunk, after=since, sources=sources
+    )
+
+
+async def _checked(journal: Journal, stream: str, found: Snapshot | None) -> Folded | None:
+    if found is None or found.folds != FOLDS:
+        return None
+    if (found.log_id, found.stream) != (journal.store.log_id, stream):
+        return None
+    async for recorded in journal.store.read(stream, found.version - 1, found.version):
+        if recorded.hash == found.hash and recorded.payload is not None:
+            with suppress(ValueError, TypeError, KeyError):
+                return Folded(*unpacked(found.state), found.version, found)
+    return None
+
+
+async def _discard(journal: Journal, stream: str) -> None:
+    with suppress(CuelineError):
+        await journal.snapshots.forget([stream])
