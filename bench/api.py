@@ -60,7 +60,7 @@ async def result(session: Session) -> None:
 async def events(session: Session) -> None:
     """Follow *session* until it has ended."""
     last = ""
-    async for event in session.events():
+    async for _, event in session.events():
         last = event.type
     assert last == "SessionCompleted"
 

@@ -82,20 +82,16 @@ MAY_SLEEP = {"cueline/clock.py", "cueline/testing/wait.py"}
 
 # What of `cli` and `console` does not ask the client yet; nobody may be added.
 BESIDE_THE_CLIENT = {
-    "approve",
     "asking",
     "budget",
     "checking",
-    "deciding",
     "document",
     "down",
     "driving",
-    "editing",
     "ending",
     "examination",
     "excerpt",
     "fork",
-    "message",
     "opened",
     "outside",
     "policy",

@@ -123,7 +123,7 @@ def log(tmp_path, agent):
 async def plant(path, agent):
     async with cueline.open_runtime(path, on="inline") as runtime:
         session = await runtime.start(agent, f"Use {PLANTED}.", id="one", labels={"key": PLANTED})
-        asked = [fact async for fact in session.events() if fact.type == "ApprovalRequested"]
+        asked = [fact async for _, fact in session.events() if fact.type == "ApprovalRequested"]
         await session.send(f"Forget {PLANTED}.")
         await session.approve(asked[-1], by=f"ann {KEY}", note=f"fine, {PLANTED}")
         assert "completed" == (await session.result()).status
@@ -231,7 +231,7 @@ async def test_a_program_starts_and_resumes_without_a_secret_by_saying_so(tmp_pa
         with pytest.raises(ConfigError, match="FIRST_PIN: is not set here"):
             await runtime.resume("one")
         session = await runtime.resume("one", without_secrets=["FIRST_PIN"])
-        read = [fact async for fact in session.events() if fact.type == "MessageReceived"]
+        read = [fact async for _, fact in session.events() if fact.type == "MessageReceived"]
 
     waived = [fact.message for fact in read if fact.message.type == "SecretsWaived"]
     assert [("PIN",), ("FIRST_PIN",)] == [fact.names for fact in waived]

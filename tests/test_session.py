@@ -37,7 +37,7 @@ def runtime(log):
 
 
 async def question_of(session: Session):
-    return [fact async for fact in session.events() if fact.type == "ApprovalRequested"][-1]
+    return [fact async for _, fact in session.events() if fact.type == "ApprovalRequested"][-1]
 
 
 async def test_a_session_that_asks_a_person_rests(log):
@@ -61,7 +61,7 @@ async def test_a_call_runs_as_it_was_changed(log):
         await session.approve(await question_of(session), edit={"bell": "the small one"})
 
         await session.result()
-        facts = [fact async for fact in session.events()]
+        facts = [fact async for _, fact in session.events()]
 
     assert ["the small one rings"] == [f.output for f in facts if f.type == "ToolReturned"]
 
@@ -124,7 +124,7 @@ async def test_a_child_spends_from_the_budget_of_its_parent(log):
         child = await here.start(thrifty(), "Help", id="two", parent="one")
 
         assert "Done." == (await child.result()).text
-        last = [fact async for fact in child.events() if fact.type == "ReservationClosed"][-1]
+        last = [fact async for _, fact in child.events() if fact.type == "ReservationClosed"][-1]
         assert {"max_cost": 0.12} == last.shares
 
 
@@ -244,7 +244,7 @@ async def test_a_tool_is_told_a_name_by_which_its_session_is_found(log):
     script = 'reply = [{ calls = [{ name = "whose", arguments = {} }] }, { text = "Mine." }]'
     async with runtime(log) as here:
         session = await here.start(scripted(script, whose), "Whose?", id="one", open=True)
-        told = [f.output async for f in session.events() if f.type == "ToolReturned"]
+        told = [f.output async for _, f in session.events() if f.type == "ToolReturned"]
 
         assert "Mine." == (await here.session(told[0]).result()).text
         child = await here.start(scripted(script, whose), "And yours?", parent=told[0])

@@ -51,7 +51,7 @@ async def test_a_session_keeps_its_outcomes_until_there_is_room_and_goes_on(tmp_
         DISK[:] = [runtime.log.store._writer._db]
         session = await runtime.start(AGENT, "Fill the disk", id="one")
         result = await session.result()
-        outputs = [f.output async for f in session.events() if f.type == "ToolReturned"]
+        outputs = [f.output async for _, f in session.events() if f.type == "ToolReturned"]
 
     assert [("session-default/one", LogUnavailableError)] == told
     assert ("Done.", ["x" * 15_000]) == (result.text, outputs)

@@ -1,23 +1,20 @@
 """`cueline approve` and `deny`: the answer to what waits for a person."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from cueline.cli import opened
-from cueline.cli.failure import Exit
+from cueline.cli.addressing import when_it_counts
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.pending import complete_approval
-from cueline.environment import who
 
 if TYPE_CHECKING:
-    from cueline.cli.deciding import Word
-    from cueline.events.agent import AgentSpec
+    from cueline.client.receipt import DecisionReceipt
     from cueline.events.approval import ApprovalOpened
-    from cueline.events.inbox import DecisionGiven
-    from cueline.wiring import Log
 
 _APPROVE = """Allow exactly one call of a tool, as it was shown.
 
@@ -110,17 +107,18 @@ def approve(
         raise typer.BadParameter("--happened and --run-again exclude each other")
     if result and not happened:
         raise typer.BadParameter("--result is what a call gave that happened; it needs --happened")
-    from cueline.cli.deciding import Word
-
-    word = Word(
-        "grant",
-        note,
-        edit=tuple(edit or ()),
-        within=tuple(within or ()) if always else None,
-        resolution="happened" if happened else "run_again" if run_again else None,
-        result=result,
+    receipt = opened.run(
+        _approve(
+            log,
+            approval,
+            edit or (),
+            note=note,
+            always=tuple(within or ()) if always else None,
+            resolution="happened" if happened else "run_again" if run_again else None,
+            result=result,
+        )
     )
-    raise typer.Exit(opened.run(_decide(log, approval, word, as_json=as_json)))
+    _tell(log, receipt, as_json=as_json)
 
 
 def deny(
@@ -133,36 +131,35 @@ def deny(
     as_json: JsonOption = False,
 ) -> None:
     """Refuse."""
-    from cueline.cli.deciding import Word
-
-    raise typer.Exit(opened.run(_decide(log, approval, Word("deny", reason), as_json=as_json)))
+    _tell(log, opened.run(_deny(log, approval, reason)), as_json=as_json)
 
 
-async def _decide(path: Path, name: str, word: "Word", *, as_json: bool) -> Exit:
-    from cueline.actors.inbox import asked_agent
-    from cueline.cli.deciding import approval_of, decision_of, pending_or_refused, was_given
-    from cueline.cli.running import is_taken_up, way_to_resume
-    from cueline.events.stream import shown
-    from cueline.wiring import open_log
+async def _approve(
+    log: Path,
+    name: str,
+    changes: Sequence[str],
+    *,
+    resolution: Literal["happened", "run_again"] | None,
+    **said: Any,
+) -> "DecisionReceipt":
+    from cueline.client.client import open_client
+    from cueline.console.edit import edited
 
-    async with open_log(path, must_exist=True) as log:
-        state = await approval_of(log.journal(), name)
-        asked = pending_or_refused(name, state)
-        _check_answer(path, asked, name, word)
-        agent = await asked_agent(log.journal(), asked.session)
-        decision = await decision_of(name, state, word, agent)
-        await _check_heard(log, asked.session, decision, agent)
-        if not await was_given(log.journal(), state, decision):
-            at = await log.post(asked.session, decision, agent, by=f"user:{who()}")
-            # Somebody else may have decided since; what the log recorded first counts.
-            await was_given(log.journal(), state, decision, until=at.versions[0] - 1)
-        driven = await is_taken_up(log, asked.session)
-        way = await way_to_resume(path, log.store, asked.session)
-    _tell(way, asked, decision, shown(asked.session), driven=driven, as_json=as_json)
-    return Exit.DONE
+    async with open_client(log) as client:
+        asked = await client.question(name)
+        _check_answer(log, asked, name, resolution)
+        edit = edited(asked.arguments, changes) if changes else None
+        return await client.approve(name, edit=edit, resolution=resolution, channel="cli", **said)
 
 
-def _check_answer(log: Path, asked: "ApprovalOpened", name: str, word: "Word") -> None:
+async def _deny(log: Path, name: str, reason: str) -> "DecisionReceipt":
+    from cueline.client.client import open_client
+
+    async with open_client(log) as client:
+        return await client.deny(name, note=reason, channel="cli")
+
+
+def _check_answer(log: Path, asked: "ApprovalOpened", name: str, resolution: str | None) -> None:
     """Refuse a grant that does not say what became of a call in doubt.
 
     Raises:
@@ -171,48 +168,17 @@ def _check_answer(log: Path, asked: "ApprovalOpened", name: str, word: "Word") -
     from cueline.cli.resolution import ASKED, answer_lines
     from cueline.errors import RejectedError
 
-    if asked.question == "did_it_happen" and word.verdict == "grant" and not word.resolution:
+    if asked.question == "did_it_happen" and not resolution:
         raise RejectedError(name, "\n".join([ASKED, *answer_lines(log, name)]))
 
 
-async def _check_heard(
-    log: "Log", session: str, decision: "DecisionGiven", agent: "AgentSpec"
-) -> None:
-    """Refuse a decision that its session will not take.
+def _tell(log: Path, receipt: "DecisionReceipt", *, as_json: bool) -> None:
+    from cueline.console.question import answer_told
 
-    Raises:
-        SessionFinishedError: it has ended.
-        RejectedError: it was asked to stop.
-        CorruptEventError: something of it was emptied.
-    """
-    from cueline.actors.fold import fold
-    from cueline.actors.inbox import check_heard, unread_of
-    from cueline.deciders.session import SESSION, session_of
-
-    journal = log.journal()
-    state, _ = await fold(journal, session, SESSION, session_of(session))
-    check_heard(state, [said for _, said in await unread_of(journal, state)], decision, agent)
-
-
-def _tell(
-    way: str,
-    asked: "ApprovalOpened",
-    decision: "DecisionGiven",
-    session: str,
-    *,
-    driven: bool,
-    as_json: bool,
-) -> None:
-    from cueline.cli import deciding
-    from cueline.cli.running import when_it_counts
-
-    name = decision.approval
     if as_json:
-        told = {"id": name, "session": session, "verdict": decision.verdict, "driven": driven}
-        told |= {"resolution": decision.resolution}
-        typer.echo(json.dumps(told))
+        typer.echo(json.dumps(receipt.to_json()))
         return
-    done = deciding.done(decision.verdict, decision.resolution)
-    if asked.votes > 1 and decision.verdict == "grant":
-        done = f"granted by {decision.by}, and it takes {asked.votes} people"
-    typer.echo(f"{name}: {done}{when_it_counts(way, driven=driven)}")
+    done = answer_told(receipt.verdict, receipt.resolution)
+    if receipt.votes > 1 and receipt.verdict == "grant":
+        done = f"granted by {receipt.by}, and it takes {receipt.votes} people"
+    typer.echo(f"{receipt.approval}: {done}{when_it_counts(log, receipt)}")

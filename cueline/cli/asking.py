@@ -5,8 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from cueline.cli.deciding import say_of
-from cueline.cli.editing import tool_of
+from cueline.client.decide import permissions_of, tool_of
 from cueline.console.edit import edited
 from cueline.console.prompt import Answered
 from cueline.console.question import Question
@@ -51,7 +50,7 @@ def as_it_stands(question: Question, approval: ApprovalState, now: datetime) -> 
     """Return *question* with what only its approval tells: the change, and who may allow it."""
     if approval.opened is None:
         return question
-    say = say_of(who(), approval, now)
+    say = permissions_of(who(), approval, now)
     preview = approval.opened.preview
     return replace(question, preview=preview, barred=say.barred, fixed=say.fixed)
 

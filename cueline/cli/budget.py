@@ -6,17 +6,19 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cueline.cli import opened
+from cueline.cli.addressing import client_for
 from cueline.cli.failure import Exit
 from cueline.cli.message import tell
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
 
 if TYPE_CHECKING:
     from cueline.actors.followed import Followed, Past
+    from cueline.client.receipt import Receipt
     from cueline.console.tally import Tally
     from cueline.deciders.budget import BudgetState
     from cueline.deciders.session import SessionState
@@ -78,7 +80,6 @@ def raise_(
 ) -> None:
     """Raise limits."""
     from cueline.config.layer import from_flags
-    from cueline.events.inbox import RaiseAsked
 
     wanted = from_flags(
         {
@@ -91,8 +92,13 @@ def raise_(
     )
     if not wanted:
         raise typer.BadParameter("name a limit: --max-cost, --max-tokens, --max-turns …")
-    asked = RaiseAsked(**{key.partition(".")[2]: each.value for key, each in wanted.items()})
-    raise typer.Exit(opened.run(tell(log, session, asked, as_json=as_json)))
+    limits = {key.partition(".")[2]: each.value for key, each in wanted.items()}
+    tell(log, opened.run(_raise(log, session, limits)), "asked for more", as_json=as_json)
+
+
+async def _raise(log: Path, name: str, limits: dict[str, Any]) -> "Receipt":
+    async with client_for(log, name) as (client, session):
+        return await client.raise_limits(session, **limits)
 
 
 def show(

@@ -84,9 +84,9 @@ def time_left(asked: "PendingRow", now: datetime) -> str:
 
 
 def _print(waiting: "Page[PendingRow]", log: Path) -> None:
-    from cueline.cli.deciding import done
     from cueline.cli.resolution import answer_lines
     from cueline.cli.running import command
+    from cueline.console.question import answer_told
     from cueline.console.table import print_table
     from cueline.tools.log_reach import REACHES_LOG
 
@@ -97,7 +97,7 @@ def _print(waiting: "Page[PendingRow]", log: Path) -> None:
         if each.votes_needed > 1:
             asked = f"{asked} ({each.votes} of {each.votes_needed} said yes)"
         if each.given:
-            answered = done(each.given, each.resolution)
+            answered = answer_told(each.given, each.resolution)
             said = f"{answered} by {one_line(each.given_by or '', 60)}, not read yet"
             # It waits for the session, not for a person; but of several people one is not all.
             others = each.given == "grant" and each.votes_needed > 1

@@ -73,9 +73,10 @@ def resume(
 
 async def _resume(wish: "Wish", *, accept_changed_tools: bool) -> Exit:
     from cueline.actors.owner import check_resume, owner_of
-    from cueline.cli.message import addressed
+    from cueline.cli.addressing import client_for
     from cueline.cli.running import is_up, resuming
     from cueline.cli.starting import carry_on, check_channel
+    from cueline.client.current import current_session
     from cueline.deciders.session.unread import waived_secrets
     from cueline.deciders.session.wait import rests
     from cueline.events.inbox import ResumeAsked
@@ -83,14 +84,16 @@ async def _resume(wish: "Wish", *, accept_changed_tools: bool) -> Exit:
     from cueline.preflight import check_resumed
     from cueline.secret import waiver
 
-    async with addressed(wish.log, wish.id) as to:
-        owner = await owner_of(to.log.store, to.log.board, to.stream, to.log.clock.now())
+    async with client_for(wish.log, wish.id) as (client, stream):
+        log = client.log
+        to = await current_session(log, stream)
+        owner = await owner_of(log.store, log.board, stream, log.clock.now())
         check_resume(to.state, to.unread, owner)
         said = waiver(to.agent, wish.without_secrets, who())
         tools: tuple[ToolSpec, ...] = ()
         if not to.stopping:  # nothing starts in one that ends, and nobody is asked
             known = waived_secrets(to.state, [*to.unread, said])
-            way = resuming(wish.log, shown(to.stream), inline=wish.inline)
+            way = resuming(wish.log, shown(stream), inline=wish.inline)
             tools = check_resumed(
                 to.agent,
                 wish.log,
@@ -101,17 +104,17 @@ async def _resume(wish: "Wish", *, accept_changed_tools: bool) -> Exit:
             if to.attached:  # any other was started where people answer from elsewhere (D36)
                 check_channel(to.agent, wish)
         # A question that is not over is answered, not gone on after.
-        rested = rests(to.state, to.log.clock.now())
-        asks = to.paused or (to.state.waiting is not None and not rested)
+        rested = rests(to.state, log.clock.now())
+        asks = to.held or (to.state.waiting is not None and not rested)
         asks = asks and not to.stopping  # it is driven to its end, and nothing else
         # An `up` has set it aside, or leaves it alone as it was found: it waits for a word.
         left = owner is None and not wish.inline and is_up(wish.log)
 
         async def record_it() -> None:
             if said is not None:
-                await to.log.post(to.stream, said, to.agent, by=f"user:{who()}")
+                await log.post(stream, said, to.agent, by=f"user:{who()}")
             if asks or left or tools:
                 resume = ResumeAsked(tools=tools)
-                await to.log.post(to.stream, resume, to.agent, by=f"user:{who()}")
+                await log.post(stream, resume, to.agent, by=f"user:{who()}")
 
-        return await carry_on(to.log, to.stream, wish, record_it, show_past=False)
+        return await carry_on(log, stream, wish, record_it, show_past=False)

@@ -51,7 +51,7 @@ def command(log: Path, *words: str) -> str:
     return " ".join(quote(word) for word in ("cueline", *words)) + naming(log)
 
 
-def resuming(log: Path, id: str, *, inline: bool) -> str:  # noqa: A002 - the word of the log
+def resuming(log: Path, id: str, *, inline: bool = False) -> str:  # noqa: A002 - the word of the log
     """Return the command that goes on with a session; *inline* where it was driven so before."""
     return command(log, "resume", id, *(["--inline"] if inline else []))
 

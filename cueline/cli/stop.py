@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cueline.cli import opened
-from cueline.cli.failure import Exit
+from cueline.cli.addressing import client_for
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
 
 if TYPE_CHECKING:
-    from cueline.cli.message import Addressed
+    from cueline.client.receipt import StopReceipt
 
 _HELP = """End a session. Tools get 5 s, are terminated, and killed 5 s later.
 
@@ -40,69 +40,30 @@ def stop(
     as_json: JsonOption = False,
 ) -> None:
     """End it."""
-    raise typer.Exit(opened.run(_stop(log, session, reason, as_json=as_json)))
+    receipt = opened.run(_stop(log, session, reason))
+    if as_json:
+        typer.echo(json.dumps(receipt.to_json()))
+    else:
+        _print(receipt)
 
 
-async def _stop(path: Path, name: str, reason: str, *, as_json: bool) -> Exit:
-    from cueline.cli.message import addressed, say
-    from cueline.cli.running import is_taken_up
-    from cueline.events.inbox import StopAsked
-
-    async with addressed(path, name) as to:
-        said = _already(to)
-        recorded = said is None
-        if recorded:
-            await say(to, StopAsked(reason=reason))
-        driven = to.state.finished or await is_taken_up(to.log, to.stream)
-        if not driven:
-            await _end(to)
-            said = "stopped" if to.state.finished else said
-        if as_json:
-            typer.echo(json.dumps(_document(to, recorded=recorded, driven=driven)))
-        else:
-            _print(to, said or "asked to stop")
-        return Exit.DONE
+async def _stop(log: Path, name: str, reason: str) -> "StopReceipt":
+    async with client_for(log, name) as (client, session):
+        return await client.stop(session, reason)
 
 
-def _already(to: "Addressed") -> str | None:
-    """Say why there is nothing to record; None when there is."""
-    if to.state.finished:
-        return f"it has ended already: {to.state.status}"
-    return "it was asked to stop before" if to.stopping else None
-
-
-async def _end(to: "Addressed") -> None:
-    """Drive the session to its end, and read what came of it."""
-    from cueline.inline import drive_to_end
-
-    await drive_to_end(to.log, to.stream)
-    async for _ in to.followed.read():
-        pass
-
-
-def _in_doubt(to: "Addressed") -> list[tuple[str, str]]:
-    """Return the effects and tools of the calls whose outcome nobody knows."""
-    calls = to.state.turn.calls
-    return [(each.effect, each.tool) for each in calls if each.phase == "in_doubt"]
-
-
-def _document(to: "Addressed", *, recorded: bool, driven: bool) -> dict[str, object]:
-    from cueline.events.stream import shown
-
-    return {
-        "id": shown(to.stream),
-        "message": "StopAsked",
-        "recorded": recorded,
-        "driven": driven,
-        "status": str(to.state.status),
-        "in_doubt": [effect for effect, _ in _in_doubt(to)],
-    }
-
-
-def _print(to: "Addressed", said: str) -> None:
+def _print(receipt: "StopReceipt") -> None:
     from cueline.console.text import visible
-    from cueline.events.stream import shown
 
-    typer.echo(f"{shown(to.stream)}: {said}")
-    for effect, tool in _in_doubt(to) if to.state.finished else ():
+    typer.echo(f"{receipt.session}: {_what_happened(receipt)}")
+    ended = receipt.status in ("completed", "failed", "stopped")
+    for effect, tool in receipt.in_doubt.items() if ended else ():
         typer.echo(visible(f"? {effect} {tool} is in doubt: it may or may not have run"))
+
+
+def _what_happened(receipt: "StopReceipt") -> str:
+    if receipt.ended_before:
+        return f"it has ended already: {receipt.status}"
+    if receipt.status == "stopped":
+        return "stopped"
+    return "asked to stop" if receipt.recorded else "it was asked to stop before"

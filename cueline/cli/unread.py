@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 from cueline.actors.followed import Followed
 from cueline.actors.inbox import Unread
-from cueline.cli.deciding import approval_of, done, read_on
 from cueline.cli.reading import journal_of
+from cueline.client.decide import approval_of, read_on
+from cueline.console.question import answer_told
 from cueline.console.text import one_line
 from cueline.events.codec import Emptied
 from cueline.events.fact import Fact
@@ -70,7 +71,9 @@ def told(unread: Unread) -> list[str]:
 def _line(said: Fact | Emptied) -> str:
     match said:
         case DecisionGiven(approval=approval, by=by):
-            return f"{approval} {done(said.verdict, said.resolution)} by {one_line(by, _WIDTH)}"
+            return (
+                f"{approval} {answer_told(said.verdict, said.resolution)} by {one_line(by, _WIDTH)}"
+            )
         case MessageSent(lane=lane, text=text):
             return f"{lane}: {one_line(text, _WIDTH)}"
         case StopAsked(reason=reason):

@@ -11,9 +11,9 @@ from cueline.actors.background import told_of_trouble
 from cueline.actors.followed import Followed
 from cueline.actors.inbox import unread_of
 from cueline.cli.asking import as_it_stands, changed, decision_of, question_of
-from cueline.cli.deciding import approval_of
 from cueline.cli.document import stopped
 from cueline.cli.unread import is_decided
+from cueline.client.decide import approval_of
 from cueline.console.entry import Entry
 from cueline.console.prompt import Answered, Prompts
 from cueline.console.question import Question

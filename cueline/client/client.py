@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
+from typing import Unpack
 
 from cueline.actors.breaker_reset import reset_breaker
 from cueline.actors.family import Parents
@@ -11,15 +12,22 @@ from cueline.actors.owner import check_resume, owner_of
 from cueline.actors.waiter import Home
 from cueline.agent import Agent
 from cueline.client.context import NoPlace
+from cueline.client.decide import Decision, Granted, decide, question_of
+from cueline.client.message import Raised, pause, tell
 from cueline.client.reader import Reader
+from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
 from cueline.client.session import Session
+from cueline.client.stop import stop
+from cueline.client.value import made, stream_of
 from cueline.config.place import DEFAULT_LOG
 from cueline.deciders.session import SESSION, session_of
 from cueline.deciders.session.unread import waived_secrets, will_stop
 from cueline.environment import who
 from cueline.events.agent import ToolSpec
-from cueline.events.inbox import ResumeAsked, StartAsked
+from cueline.events.approval import ApprovalOpened
+from cueline.events.inbox import Lane, MessageSent, RaiseAsked, ResumeAsked, StartAsked, StopAsked
 from cueline.events.log_url import LogName
+from cueline.events.session import ApprovalRequested
 from cueline.events.stream import session_stream
 from cueline.preflight import check_limits, check_resumed, recorded
 from cueline.secret import waiver
@@ -149,6 +157,52 @@ class Client(Reader):
         await self.context.take_up(stream)
         return session
 
+    async def send(
+        self, session: str, text: str, lane: Lane = "note", *, key: str | None = None
+    ) -> Receipt:
+        """Say *text* to the agent of a session; see `Session.send`."""
+        message = made(MessageSent, lane=lane, text=text)
+        name = None if key is None else f"send.{key}"
+        return await tell(self, stream_of(session), message, key=name)
+
+    async def pause(self, session: str) -> PauseReceipt:
+        """Have a session start nothing new; see `Session.pause`."""
+        return await pause(self, stream_of(session))
+
+    async def raise_limits(self, session: str, **limits: Unpack[Raised]) -> Receipt:
+        """Let a session have more; see `Session.raise_limits`."""
+        return await tell(self, stream_of(session), made(RaiseAsked, **limits))
+
+    async def stop(self, session: str, reason: str = StopAsked().reason) -> StopReceipt:
+        """End a session; see `Session.stop`."""
+        return await stop(self, stream_of(session), made(StopAsked, reason=reason))
+
+    async def approve(
+        self, approval: str | ApprovalRequested, **said: Unpack[Granted]
+    ) -> DecisionReceipt:
+        """Allow what waits for a person, by its id or its event; see `Session.approve`."""
+        return await decide(self, approval, Decision(verdict="grant", **said))
+
+    async def deny(
+        self,
+        approval: str | ApprovalRequested,
+        by: str | None = None,
+        note: str = "",
+        *,
+        channel: str = "api",
+    ) -> DecisionReceipt:
+        """Refuse what waits for a person, by its id or its event; see `Session.deny`."""
+        decision = Decision(verdict="deny", by=by, note=note, channel=channel)
+        return await decide(self, approval, decision)
+
+    async def question(self, approval: str) -> ApprovalOpened:
+        """Return what a person is asked.
+
+        Raises:
+            NotPendingError: nothing is, any more; the message says what became of it.
+        """
+        return await question_of(self, approval)
+
     async def reset_breaker(self, name: str, by: str | None = None) -> bool:
         """Have calls go out again that a breaker keeps back.
 
@@ -174,7 +228,7 @@ class Client(Reader):
         Raises:
             InvalidNameError: no id has this form.
         """
-        return self._session(session_stream(id))
+        return self._session(stream_of(id))
 
     def _session(self, stream: str) -> Session:
         return Session(self, stream)

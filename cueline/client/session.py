@@ -3,28 +3,18 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack
 
-from cueline.actors.decision import checked_decision
-from cueline.actors.fold import fold
 from cueline.actors.followed import Followed
-from cueline.actors.inbox import asked_agent, check_heard, unread_of
-from cueline.actors.owner import owner_of
 from cueline.actors.waiter import Told, Waiter
-from cueline.deciders.session import SESSION, SessionState, Status, session_of
-from cueline.deciders.session.unread import will_stop
-from cueline.errors import NotPendingError
+from cueline.client.decide import Decision, decide
+from cueline.client.message import Raised, tell
+from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
+from cueline.deciders.session import Status, session_of
 from cueline.event_text import cause_text
 from cueline.events.inbox import (
-    DecisionGiven,
-    InboxMessage,
     Lane,
-    MessageSent,
-    PauseAsked,
-    RaiseAsked,
     ResumeAsked,
-    StopAsked,
 )
 from cueline.events.session import (
     ApprovalRequested,
@@ -52,6 +42,13 @@ class Result:
     """A tool that is not critical failed on the way to what it said."""
 
 
+class VersionedEvent(NamedTuple):
+    """An event of a session, and its version: the place in the session's stream, from 1."""
+
+    version: int
+    event: SessionEvent
+
+
 class Session:
     """One session of a log. It holds nothing: the log does, and anyone may hold another.
 
@@ -61,9 +58,7 @@ class Session:
 
     def __init__(self, client: "Client", stream: str) -> None:
         self.stream = stream
-        self._log = client.log
-        self._home = client.context
-        self._journal = client.log.journal()
+        self._client = client
 
     def __repr__(self) -> str:
         return f"<Session {self.id}>"
@@ -73,7 +68,7 @@ class Session:
         """What a user calls it."""
         return shown(self.stream)
 
-    async def send(self, text: str, lane: Lane = "note", *, key: str | None = None) -> None:
+    async def send(self, text: str, lane: Lane = "note", *, key: str | None = None) -> Receipt:
         """Say *text* to the agent.
 
         Args:
@@ -91,45 +86,33 @@ class Session:
             UnknownOutcomeError: send it again, with the same key if it had one.
             LogUnavailableError: the log cannot be used; do what the message says.
         """
-        message = MessageSent(lane=lane, text=text)
-        await self._say(message, key=None if key is None else f"send.{key}")
+        return await self._client.send(self.stream, text, lane, key=key)
 
-    async def pause(self) -> None:
+    async def pause(self) -> PauseReceipt:
         """Start nothing new; what is in flight finishes. Raises what `send` raises."""
-        await self._say(PauseAsked())
+        return await self._client.pause(self.stream)
 
-    async def resume(self) -> None:
+    async def resume(self) -> Receipt:
         """Go on after a pause, where it is driven; `Runtime.resume` drives it, too.
 
         Raises what `send` raises.
         """
-        await self._say(ResumeAsked())
+        return await tell(self._client, self.stream, ResumeAsked())
 
-    async def raise_limits(
-        self,
-        *,
-        max_cost: Decimal | str | None = None,
-        max_tokens: int | None = None,
-        max_turns: int | None = None,
-        max_active_seconds: float | None = None,
-        max_wall_seconds: float | None = None,
-    ) -> None:
+    async def raise_limits(self, **limits: Unpack[Raised]) -> Receipt:
         """Let it have more, and go on if it was held for that.
+
+        Args:
+            limits: `max_cost` in US dollars, `max_tokens`, `max_turns`, `max_active_seconds`
+                and `max_wall_seconds`, as they are to be.
 
         Raises:
             RejectedError: it has as much already, or no such limit; and what `send` raises.
-            ValidationError: a value is no limit (pydantic's).
+            ConfigError: a value is no limit.
         """
-        asked = {
-            "max_cost": max_cost,
-            "max_tokens": max_tokens,
-            "max_turns": max_turns,
-            "max_active_seconds": max_active_seconds,
-            "max_wall_seconds": max_wall_seconds,
-        }
-        await self._say(RaiseAsked.model_validate(asked))
+        return await self._client.raise_limits(self.stream, **limits)
 
-    async def stop(self, reason: str = "Session was manually stopped") -> None:
+    async def stop(self, reason: str = "Session was manually stopped") -> StopReceipt:
         """End it: tools get 5 s, are terminated, and killed 5 s later.
 
         Who drives it is asked to; where nobody does, it has ended when this returns.
@@ -138,20 +121,11 @@ class Session:
             UnknownSessionError: there is no such session; and what `send` raises of the log.
             CuelineError: nobody drives it, and it cannot be driven here; the message says why.
         """
-        state = await self._state()
-        if state.finished:
-            return
-        if not will_stop(state, await self._unread(state)):
-            await self._post(StopAsked(reason=reason))
-        store, now = self._journal.store, self._log.clock.now()
-        owner = await owner_of(store, self._log.board, self.stream, now)
-        if owner is None and not self._home.takes_up(self.stream):
-            await self._home.take_up(self.stream)
-            await self.result()
+        return await self._client.stop(self.stream, reason)
 
     async def approve(
         self,
-        request: ApprovalRequested,
+        request: ApprovalRequested | str,
         by: str | None = None,
         note: str = "",
         *,
@@ -159,7 +133,7 @@ class Session:
         always: Sequence[str] | None = None,
         resolution: Literal["happened", "run_again"] | None = None,
         result: str = "",
-    ) -> None:
+    ) -> DecisionReceipt:
         """Allow exactly what *request* shows (I9); of a call in doubt say what became of it.
 
         What somebody decides sooner counts; then this is a `MessageRefused` among the events.
@@ -167,7 +141,7 @@ class Session:
         is refused: the message says what follows from each.
 
         Args:
-            request: what is asked.
+            request: what is asked, or its id.
             by: who allows it; the login of this process, where nobody is named.
             note: told to the agent.
             edit: the arguments with which it may run instead, all of them.
@@ -184,75 +158,32 @@ class Session:
             ConfigError: the edit does not fit the tool, or a rule denies it; or the tool names
                 no paths, so that no glob means anything to it.
         """
-        more = {"edit": edit, "always": always, "resolution": resolution, "result": result}
-        await self._decide(request, "grant", by, note, more)
+        decision = Decision(
+            verdict="grant",
+            by=by,
+            note=note,
+            edit=edit,
+            always=always,
+            resolution=resolution,
+            result=result,
+        )
+        return await decide(self._client, request, decision, self.stream)
 
-    async def deny(self, request: ApprovalRequested, by: str | None = None, note: str = "") -> None:
+    async def deny(
+        self, request: ApprovalRequested | str, by: str | None = None, note: str = ""
+    ) -> DecisionReceipt:
         """Refuse what *request* shows; the agent is told, with the note.
 
         A call in doubt does not run again, and the agent is told that its outcome is unknown.
         Raises what `approve` raises.
         """
-        in_doubt = request.question == "did_it_happen"
-        more = {"resolution": "do_not_run" if in_doubt else None}
-        await self._decide(request, "deny", by, note, more)
+        decision = Decision(verdict="deny", by=by, note=note)
+        return await decide(self._client, request, decision, self.stream)
 
-    async def _decide(
-        self,
-        request: ApprovalRequested,
-        verdict: str,
-        by: str | None,
-        note: str,
-        more: Mapping[str, object],
-    ) -> None:
-        by = self._home.user if by is None else by
-        decision = DecisionGiven.model_validate(
-            {
-                "approval": request.approval,
-                "digest": request.digest,
-                "verdict": verdict,
-                "by": by,
-                "note": note,
-                "channel": "api",
-                **more,
-            }
-        )
-        state = await self._listening(decision)
-        if request.approval not in state.questions:
-            raise NotPendingError(request.approval, f"{self.id} does not wait for it (any more)")
-        now, check_edit = self._log.clock.now(), self._log.check_edit
-        checked = await checked_decision(self._journal, self.stream, decision, now, check_edit)
-        await self._post(checked, by=f"user:{by}")
-
-    async def _state(self) -> SessionState:
-        state, _ = await fold(self._journal, self.stream, SESSION, session_of(self.stream))
-        return state
-
-    async def _say(self, message: InboxMessage, *, key: str | None = None) -> None:
-        # Else whoever asks for the result next takes the last one for an answer.
-        await self._listening(message)
-        await self._post(message, key=key)
-
-    async def _listening(self, message: InboxMessage) -> SessionState:
-        """Return the state of a session that will take *message*; see `check_heard`."""
-        state = await self._state()
-        agent = await asked_agent(self._journal, self.stream)
-        check_heard(state, await self._unread(state), message, agent)
-        return state
-
-    async def _unread(self, state: SessionState) -> list[object]:
-        return [said for _, said in await unread_of(self._journal, state)]
-
-    async def _post(
-        self, message: InboxMessage, by: str = "user", *, key: str | None = None
-    ) -> None:
-        agent = await asked_agent(self._journal, self.stream)
-        # First: it may fail again before we are told that it was posted.
-        self._home.tries_again(self.stream)
-        await self._log.post(self.stream, message, agent, by=by, key=key)
-
-    async def events(self, after: int = NO_STREAM) -> AsyncIterator[SessionEvent]:
+    async def events(self, after: int = NO_STREAM) -> AsyncIterator[VersionedEvent]:
         """Follow what happens, from the start or after a version, until nothing more does.
+
+        Each item has its version: `events(after=version)` goes on after it.
 
         It ends when the session has ended, is idle, or waits for a person.
 
@@ -266,7 +197,7 @@ class Session:
         async with aclosing(self._waiter().until_it_rests()) as happening:
             async for version, fact, _ in happening:
                 if version > after:
-                    yield fact
+                    yield VersionedEvent(version, fact)
 
     async def follow(self) -> AsyncIterator[Told]:
         """Follow version, fact and state for ever, from the start, whoever drives it.
@@ -305,6 +236,6 @@ class Session:
         return Result(state.status, text, lacks)
 
     def _waiter(self) -> Waiter:
-        log = self._log
-        followed = Followed(self.stream, self._journal)
-        return Waiter(followed, log.lookout, log.board, log.clock, self._home)
+        log = self._client.log
+        followed = Followed(self.stream, log.journal())
+        return Waiter(followed, log.lookout, log.board, log.clock, self._client.context)

@@ -14,14 +14,20 @@ from cueline.events.inbox import Resolution
 _LINES_OF_A_VALUE = 12
 _LINES_OF_A_DIFF = 24
 _MINUTE = 60
-ANSWERED: Mapping[Resolution, str] = {
+ANSWERED: Mapping[str, str] = {
     "happened": "answered (it happened)",
     "run_again": "answered (run it again)",
     "do_not_run": "answered (do not run it)",
 }
 """What was said of a call in doubt."""
+_DECIDED = {"grant": "granted", "deny": "denied"}
 KEYS: Mapping[str, Resolution] = {"h": "happened", "r": "run_again", "n": "do_not_run"}
 """What says so at the prompt."""
+
+
+def answer_told(verdict: str, resolution: str | None) -> str:
+    """Return what a decision did, in words."""
+    return ANSWERED[resolution] if resolution else _DECIDED[verdict]
 
 
 @dataclass(frozen=True, slots=True)

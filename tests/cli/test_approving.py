@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from cueline.cli.deciding import approval_of, was_given
+from cueline.client.decide import approval_of, was_given
 from cueline.errors import NotPendingError
 from cueline.events.inbox import DecisionGiven
 from cueline.wiring import open_log
@@ -152,7 +152,7 @@ def test_a_tool_without_paths_cannot_be_allowed_in_a_folder(shell):
     done = shell("approve", "one.1.0.1", "--always", "--within", "notes/**")
 
     assert 2 == done.exit_code
-    assert "--within: print_pages names no paths; without it, --always is" in done.stderr
+    assert "always: print_pages names no paths; without one, it is for exactly" in done.stderr
     assert shell.json("pending")[0]["given"] is None
 
 
@@ -224,7 +224,9 @@ def test_whose_decision_was_recorded_second_learns_whether_it_counts(shell, verd
             second = DecisionGiven(**said, verdict=verdict, by="ann")
             for each in (first, second):
                 at = await log.post("session-default/one", each, None)
-            return await was_given(log.journal(), state, second, until=at.versions[0] - 1)
+            return await was_given(
+                log.journal(), state, second, "session-default/one", until=at.versions[0] - 1
+            )
 
     if verdict == "deny":
         assert asyncio.run(decide())

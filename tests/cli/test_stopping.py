@@ -56,10 +56,10 @@ def test_a_call_that_was_cut_off_is_named_when_its_session_is_ended(cut_off):
 def test_a_program_learns_which_calls_are_in_doubt(cut_off):
     document = json.loads(cut_off("stop", "one", "--json").stdout)
 
-    assert (["1.0"], "stopped", False) == (
+    assert ({"1.0": "send"}, "stopped", "here") == (
         document["in_doubt"],
         document["status"],
-        document["driven"],
+        document["read_by"],
     )
 
 

@@ -8,8 +8,8 @@ from getpass import getuser
 import pytest
 
 from cueline.actors.presence import presence_of
-from cueline.cli.message import addressed, say
-from cueline.events.inbox import MessageSent
+from cueline.client.client import Client, open_client
+from cueline.errors import SessionFinishedError
 from cueline.up_record import UpRecord
 
 
@@ -97,7 +97,7 @@ def test_a_message_waits_in_the_inbox_while_nothing_runs(asking):
     assert told.exit_code == 0
     assert (
         "one: sent as a steer; nothing drives it now, it counts when it is next driven: "
-        "`cueline resume one --inline`\n"
+        "`cueline resume one`\n"
     ) == told.stdout
     done = asking("resume", "one", "--inline")
     assert "you (steer): Wait for Ada" in done.stdout
@@ -297,9 +297,12 @@ async def test_who_speaks_to_a_session_that_ends_just_then_learns_whether_it_cou
     def end():
         assert 0 == denied.start("resume", "one", "--inline").wait()
 
-    async with addressed(denied.log, "one") as to:
-        crossed = replace(to.log, store=Meanwhile(to.log.store, **{moment: end}))
+    async with open_client(denied.log) as client:
+        crossed = replace(client.log, store=Meanwhile(client.log.store, **{moment: end}))
+        sending = Client(crossed, client.context).send("one", "One more")
 
-        said = await say(replace(to, log=crossed), MessageSent(lane="note", text="One more"))
-
-    assert counts == said
+        if counts:
+            assert (await sending).recorded
+        else:
+            with pytest.raises(SessionFinishedError, match="before it could read that: completed"):
+                await sending

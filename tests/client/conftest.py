@@ -12,8 +12,9 @@ from cueline.client.reader import Reader, open_reader
 from cueline.client.reading import Page
 from cueline.errors import CuelineError
 from tests.cli.conftest import Shell, asking, finished, one_finished, shell
+from tests.client.twice import twice
 
-__all__ = ["asking", "finished", "one_finished", "shell"]
+__all__ = ["asking", "finished", "one_finished", "shell", "twice"]
 
 Question = Callable[[Reader], Awaitable[Any]]
 

@@ -51,7 +51,7 @@ async def test_a_person_is_asked_when_the_outcome_of_a_call_is_unknown(on_cluste
     async with on_cluster(ONE_CALL.format(tool="undeclared"), tools=["undeclared"]) as world:
         await world.begun()
         await world.kill("runner")
-        async for fact in world.session.events():
+        async for _, fact in world.session.events():
             if fact.type == "ApprovalRequested":
                 await world.session.approve(fact, resolution="happened")
                 break

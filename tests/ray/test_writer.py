@@ -63,7 +63,7 @@ async def test_a_frozen_writer_is_replaced_and_nobody_counts_as_dead_for_it(on_c
 async def test_a_decision_counts_though_the_gate_died_after_it_asked(on_cluster):
     async with on_cluster(SCRIPT.replace("repeatable", "guarded"), tools=["guarded"]) as world:
         world.let_go()
-        async for fact in world.session.events():
+        async for _, fact in world.session.events():
             if fact.type == "ApprovalRequested":
                 os.kill(await world.pid_of("gate"), signal.SIGKILL)
                 await world.session.approve(fact)

@@ -34,7 +34,7 @@ async def outcome(waiting):
 
 
 async def keep(seen, events):
-    async for event in events:
+    async for _, event in events:
         seen.append(event)
 
 
@@ -97,7 +97,7 @@ async def test_events_after_the_last_one_end_at_once(runtime):
         session = await here.start(HELLO, "Go", id="one")
         await session.result()
 
-        assert [] == [fact async for fact in session.events(after=100)]
+        assert [] == [item async for item in session.events(after=100)]
 
 
 async def test_what_cannot_be_driven_here_is_not_waited_for_and_told_once(runtime, log, clock):

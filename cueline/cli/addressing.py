@@ -1,0 +1,34 @@
+"""What the commands have in common that want something of one session."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cueline.client.client import Client
+    from cueline.client.receipt import Receipt
+
+
+@asynccontextmanager
+async def client_for(path: Path, name: str) -> AsyncIterator[tuple["Client", str]]:
+    """Open the log to write, and look up the session that *name* stands for.
+
+    Raises:
+        UnknownSessionError: there is none; the message names some that are like it.
+    """
+    from cueline.cli.naming import find_session
+    from cueline.client.client import open_client
+
+    async with open_client(path) as client:
+        yield client, await find_session(client.log.store, path, name)
+
+
+def when_it_counts(log: Path, receipt: "Receipt") -> str:
+    """Return what to add to the news that something was put into a session's inbox."""
+    from cueline.cli.running import resuming
+
+    if receipt.read_by != "nobody":
+        return ""
+    way = resuming(log, receipt.session)
+    return f"; nothing drives it now, it counts when it is next driven: `{way}`"

@@ -1,0 +1,280 @@
+"""A person's decision, checked by the rules that will judge it, before it is in the inbox."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+from msgspec.structs import replace
+
+from cueline.actors.fold import fold
+from cueline.client.current import current_session
+from cueline.client.message import post
+from cueline.client.receipt import DecisionReceipt, reader_of, where
+from cueline.client.value import made
+from cueline.deciders.approval import APPROVAL, ApprovalState, Vote, refusal, vote_of
+from cueline.deciders.policy import always as as_now
+from cueline.errors import ConfigError, InvalidNameError, NotPendingError, RejectedError
+from cueline.events.agent import AgentSpec, ToolSpec
+from cueline.events.approval import ApprovalOpened
+from cueline.events.inbox import DecisionGiven, Resolution
+from cueline.events.journal import Journal
+from cueline.events.session import ApprovalRequested
+from cueline.events.store import RecordedEvent, from_us
+from cueline.events.stream import shown, sibling, stream_name, tenant_of
+
+if TYPE_CHECKING:
+    from cueline.client.client import Client
+
+Verdict = Literal["grant", "deny"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What a person says of a question."""
+
+    verdict: Verdict
+    by: str | None = None
+    note: str = ""
+    edit: Mapping[str, object] | None = None
+    """The arguments with which it may run instead, all of them."""
+    always: Sequence[str] | None = None
+    """Where it holds for the rest of the session; empty: for the paths of this call."""
+    resolution: Resolution | None = None
+    """Of a call in doubt."""
+    result: str = ""
+    """What the call gave, where it happened."""
+    channel: str = "api"
+
+
+class Granted(TypedDict, total=False):
+    """What goes with a grant; see `Decision`."""
+
+    by: str | None
+    note: str
+    edit: Mapping[str, object] | None
+    always: Sequence[str] | None
+    resolution: Literal["happened", "run_again"] | None
+    result: str
+    channel: str
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """What a person can say of a question."""
+
+    barred: str
+    """Why they may not allow it; empty where they may."""
+    fixed: str
+    """Why they can only allow it as it is, and only this once; empty where they can do more."""
+
+
+def permissions_of(person: str, state: ApprovalState, now: datetime) -> Permissions:
+    """Return what *person* could say now, by the rules that will judge it."""
+    opened = state.opened
+    assert opened is not None, "only what was opened is asked"
+    happened: Resolution | None = "happened" if opened.question == "did_it_happen" else None
+    plain = Vote("grant", opened.digest, person, "", "", now, resolution=happened)
+    more = replace(plain, always=())
+    return Permissions(barred=refusal(state, plain) or "", fixed=refusal(state, more) or "")
+
+
+async def approval_of(journal: Journal, name: str) -> ApprovalState:
+    """Fold the approval that *name* stands for; one that does not exist was never opened."""
+    state = APPROVAL.initial_state
+    tenant, slash, rest = name.rpartition("/")
+    try:
+        stream = stream_name("approval", rest, tenant) if slash else stream_name("approval", name)
+    except InvalidNameError:
+        return state
+    return (await fold(journal, stream, APPROVAL, state))[0]
+
+
+async def question_of(client: "Client", name: str) -> ApprovalOpened:
+    """Return what is asked.
+
+    Raises:
+        NotPendingError: nothing is, any more; the message says what became of it.
+    """
+    state = await approval_of(client.log.journal(), name)
+    return _pending(name, state, client.log.clock.now())
+
+
+async def decide(
+    client: "Client", asked: ApprovalRequested | str, decision: Decision, session: str | None = None
+) -> DecisionReceipt:
+    """Put *decision* into the inbox of the session that asks, by approval id or by its event.
+
+    Args:
+        client: whose log it is.
+        asked: the question.
+        decision: the answer.
+        session: the stream of the session that has to be the one that asks.
+
+    Raises:
+        NotPendingError: the question is over, or another decision counts first.
+        RejectedError: the gate would refuse it, or the session does; the message says why.
+        SessionFinishedError: the session has ended.
+        ConfigError: an edit cannot run, or `always` names paths to a tool that has none.
+    """
+    name = _name_of(asked, session)
+    journal, now = client.log.journal(), client.log.clock.now()
+    approval = await approval_of(journal, name)
+    opened = approval.opened if isinstance(asked, ApprovalRequested) else None
+    if opened is None and not (isinstance(asked, ApprovalRequested) and session):
+        opened = _pending(name, approval, now)
+    stream = session or (opened.session if opened else "")
+    current = await current_session(client.log, stream)
+    given = _given(asked, opened, decision, client.context.user, name)
+    current.check_takes(given)
+    if session is not None and _short(name) not in current.state.questions:
+        why = f"{shown(session)} does not wait for it (any more)"
+        raise NotPendingError(_short(name), why)
+    at = None
+    if opened is not None:
+        _pending(name, approval, now)
+        given = await _checked(client, approval, opened, given, current.agent)
+    seen = current.state.inbox_seen
+    if not await was_given(journal, approval, given, stream, seen):
+        at = await post(client, current, given, by=given.by)
+        # Somebody else may have decided since; what the log recorded first counts.
+        await was_given(journal, approval, given, stream, seen, until=at.versions[0] - 1)
+    return DecisionReceipt(
+        session=shown(stream),
+        message=given.type,
+        recorded=at is not None,
+        read_by=await reader_of(client, stream),
+        approval=_short(name),
+        verdict=given.verdict,
+        by=given.by,
+        resolution=given.resolution,
+        votes=opened.votes if opened else 1,
+        **where(at),
+    )
+
+
+def _name_of(asked: object, session: str | None) -> str:
+    if isinstance(asked, ApprovalRequested):
+        tenant = "" if session is None else f"{tenant_of(session)}/"
+        return f"{tenant}{asked.approval}"
+    if isinstance(asked, str):
+        return asked
+    why = f"{asked!r} is neither the id of an approval, such as '7f3a.3.0.1', nor its event"
+    raise ConfigError("approval", why)
+
+
+def _short(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _pending(name: str, state: ApprovalState, now: datetime) -> ApprovalOpened:
+    if state.opened is None:
+        why = "there is no such approval; `cueline pending` lists what waits"
+        raise NotPendingError(_short(name) or repr(name), why)
+    if state.verdict is not None:
+        by = f" by {state.by}" if state.by else ""
+        raise NotPendingError(_short(name), f"it does not wait any more: {state.verdict}{by}")
+    if state.opened.deadline_at < now:
+        passed = state.opened.deadline_at.isoformat(" ", "seconds")
+        raise NotPendingError(_short(name), f"its deadline passed at {passed}")
+    return state.opened
+
+
+def _given(
+    asked: ApprovalRequested | str,
+    opened: ApprovalOpened | None,
+    decision: Decision,
+    user: str,
+    name: str,
+) -> DecisionGiven:
+    seen = asked if isinstance(asked, ApprovalRequested) else opened
+    assert seen is not None, "a question that nobody saw is not answered"
+    in_doubt = seen.question == "did_it_happen"
+    denied = "do_not_run" if in_doubt and decision.verdict == "deny" else None
+    return made(
+        DecisionGiven,
+        approval=_short(name),
+        digest=seen.digest,
+        verdict=decision.verdict,
+        by=user if decision.by is None else decision.by,
+        note=decision.note,
+        edit=decision.edit,
+        always=decision.always,
+        channel=decision.channel,
+        resolution=denied or decision.resolution,
+        result=decision.result,
+    )
+
+
+async def _checked(
+    client: "Client",
+    state: ApprovalState,
+    opened: ApprovalOpened,
+    given: DecisionGiven,
+    agent: AgentSpec,
+) -> DecisionGiven:
+    """Return *given* as it is meant, where the gate will take it."""
+    if (why := refusal(state, vote_of(given, "", client.log.clock.now()))) is not None:
+        raise RejectedError(given.approval, why)
+    tool = tool_of(agent, opened.tool)
+    if given.always and not tool.paths:
+        why = f"{tool.name} names no paths; without one, it is for exactly these arguments"
+        raise ConfigError("always", why)
+    if given.edit is not None:
+        await client.log.check_edit(agent, tool, given.edit)
+    if given.always != ():
+        return given
+    arguments = opened.arguments if given.edit is None else given.edit
+    return given.model_copy(update={"always": as_now(tool, arguments)})
+
+
+def tool_of(agent: AgentSpec, name: str) -> ToolSpec:
+    """Return the tool of that name."""
+    return next(tool for tool in agent.tools if tool.name == name)
+
+
+def read_on(state: ApprovalState, recorded: RecordedEvent, said: DecisionGiven) -> ApprovalState:
+    """Return what the gate makes of its approval when *said* is handed over to it."""
+    message = f"{recorded.stream}@{recorded.version}"
+    vote: Vote = vote_of(said, message, from_us(recorded.recorded_us))
+    return APPROVAL.replay(APPROVAL.decide(vote, state), state)
+
+
+async def was_given(  # noqa: PLR0917
+    journal: Journal,
+    state: ApprovalState,
+    decision: DecisionGiven,
+    session: str,
+    after: int = 0,
+    until: int | None = None,
+) -> bool:
+    """Whether the same decision waits in the inbox already, up to version *until*.
+
+    Raises:
+        NotPendingError: another one does, and will count first.
+    """
+    async for recorded, said in journal.read(sibling(session, "inbox"), after, until):
+        if not isinstance(said, DecisionGiven) or said.approval != decision.approval:
+            continue
+        before, state = state, read_on(state, recorded, said)
+        enough = state.verdict is not None or said.by == decision.by
+        if state != before and _holds(said, decision) and enough:
+            return True
+    reason = "" if state.verdict is None else f"it was {state.verdict} by {state.by} before"
+    if decision.verdict == "grant" and decision.by in state.grantors:
+        reason = reason or f"{decision.by} has allowed it before"
+    if reason:
+        raise NotPendingError(decision.approval, f"{reason}, which counts when it is next driven")
+    return False
+
+
+def _holds(said: DecisionGiven, decision: DecisionGiven) -> bool:
+    """Whether *decision* says nothing that is not *said*."""
+    same = (said.verdict, said.edit) == (decision.verdict, decision.edit)
+    same = same and said.resolution == decision.resolution
+    return (
+        same
+        and decision.result in ("", said.result)
+        and decision.note in ("", said.note)
+        and decision.always in (None, said.always)
+    )

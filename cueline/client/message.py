@@ -1,0 +1,112 @@
+"""What is said to a session through its inbox: it counts even when nothing is running."""
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, TypedDict
+
+from cueline.client.current import CurrentSession, current_session
+from cueline.client.receipt import PauseReceipt, Receipt, reader_of, where
+from cueline.deciders.session import DRIVEN
+from cueline.errors import SessionFinishedError
+from cueline.event_text import cause_text
+from cueline.events.inbox import InboxMessage, PauseAsked
+from cueline.events.session import MessageReceived, SessionCompleted, SessionFailed, SessionStopped
+from cueline.events.store import Appended
+from cueline.events.stream import shown
+
+if TYPE_CHECKING:
+    from cueline.client.client import Client
+
+
+class Raised(TypedDict, total=False):
+    """Limits of a session, as they are to be."""
+
+    max_cost: Decimal | str | None
+    max_tokens: int | None
+    max_turns: int | None
+    max_active_seconds: float | None
+    max_wall_seconds: float | None
+
+
+async def tell(
+    client: "Client", stream: str, message: InboxMessage, *, key: str | None = None
+) -> Receipt:
+    """Put *message* into the inbox of a session that will take it.
+
+    Raises:
+        UnknownSessionError: there is no such session.
+        SessionFinishedError: it has ended; what was recorded after its end counts for nothing.
+        RejectedError: it was asked to stop, or its limits cannot be raised like that.
+        KeyReusedError: something else was said with this key.
+        CorruptEventError: something of it was damaged or emptied.
+    """
+    now = await current_session(client.log, stream)
+    now.check_takes(message)
+    at = await post(client, now, message, key=key)
+    await _check_counts(client, now, at)
+    return Receipt(
+        session=shown(stream),
+        message=message.type,
+        recorded=True,
+        read_by=await reader_of(client, stream),
+        **where(at),
+    )
+
+
+async def pause(client: "Client", stream: str) -> PauseReceipt:
+    """Ask a session to pause; once is enough. Raises what `tell` raises."""
+    now, message = await current_session(client.log, stream), PauseAsked()
+    now.check_takes(message)
+    at = None if now.held else await post(client, now, message)
+    if at is not None:
+        await _check_counts(client, now, at)
+    hold = now.state.hold
+    return PauseReceipt(
+        session=shown(stream),
+        message=message.type,
+        recorded=at is not None,
+        read_by=await reader_of(client, stream),
+        why="" if at is not None or hold is None else cause_text(hold.cause),
+        in_flight=now.state.status in DRIVEN,
+        **where(at),
+    )
+
+
+async def post(
+    client: "Client",
+    now: CurrentSession,
+    message: InboxMessage,
+    *,
+    by: str | None = None,
+    key: str | None = None,
+) -> Appended:
+    """Record *message*, without the secrets of the session's agent (I11)."""
+    # First: it may fail again before we are told that it was posted.
+    client.context.tries_again(now.state.stream)
+    by = client.context.user if by is None else by
+    return await client.log.post(now.state.stream, message, now.agent, by=f"user:{by}", key=key)
+
+
+async def _check_counts(client: "Client", now: CurrentSession, at: Appended) -> None:
+    """Refuse a message that the session can not read any more.
+
+    Whoever drives a session reads its inbox once more after the end. What came
+    later is read by nobody.
+
+    Raises:
+        SessionFinishedError: it ended before it could read that.
+    """
+    ended = ""
+    async for _, fact in client.log.journal().read(now.state.stream, now.version):
+        if isinstance(fact, MessageReceived) and fact.inbox_version == at.versions[0]:
+            return
+        ended = _ENDS.get(type(fact), ended)
+    if ended:
+        why = f"it ended before it could read that: {ended}"
+        raise SessionFinishedError(shown(now.state.stream), why)
+
+
+_ENDS: dict[type, str] = {
+    SessionCompleted: "completed",
+    SessionFailed: "failed",
+    SessionStopped: "stopped",
+}

@@ -1,0 +1,91 @@
+"""What a client says of a wish: what was recorded, and whether anybody is there to read it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from cueline.actors.owner import owner_of
+from cueline.client.document import document
+from cueline.events.inbox import Resolution
+from cueline.events.store import Appended
+from cueline.up_record import find_up
+
+if TYPE_CHECKING:
+    from cueline.client.client import Client
+
+ReadBy = Literal["here", "up", "elsewhere", "nobody"]
+"""Who reads what was recorded: this process, a running `cueline up`, another process, nobody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What became of a wish."""
+
+    session: str
+    """The session's id."""
+    message: str
+    """The type of the inbox message that says it."""
+    recorded: bool
+    """False: it was said before, and once is enough."""
+    version: int | None = None
+    """Of the session's inbox, with this message; None where nothing was recorded."""
+    position: int | None = None
+    """Of the log, likewise."""
+    read_by: ReadBy
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as JSON; `docs/reference/client.md` has the fields."""
+        told: dict[str, object] = document(self)
+        return told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseReceipt(Receipt):
+    """What became of the wish for a pause."""
+
+    why: str = ""
+    """Why the session is held, where that was so before."""
+    in_flight: bool = False
+    """Whether what it does now has to finish first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopReceipt(Receipt):
+    """What became of the wish for an end."""
+
+    status: str
+    """Of the session, when the wish was recorded, or when this process had ended it."""
+    ended_before: bool = False
+    """Whether there was nothing to end."""
+    in_doubt: Mapping[str, str]
+    """The tool of each call whose outcome nobody knows, by effect."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionReceipt(Receipt):
+    """What became of a person's decision."""
+
+    approval: str
+    verdict: Literal["grant", "deny"]
+    by: str
+    resolution: Resolution | None = None
+    votes: int = 1
+    """So many people have to allow it."""
+
+
+async def reader_of(client: "Client", stream: str) -> ReadBy:
+    """Return who reads the inbox of a session."""
+    log, context = client.log, client.context
+    owner = await owner_of(log.store, log.board, stream, log.clock.now())
+    if owner is not None and context.has(owner.incarnation):
+        return "here"
+    if find_up(log.url) is not None:
+        return "up"
+    if owner is not None:
+        return "elsewhere"
+    return "here" if context.takes_up(stream) else "nobody"
+
+
+def where(at: Appended | None) -> dict[str, int]:
+    """Return what a receipt says of the append of one message."""
+    return {} if at is None else {"version": at.versions[0], "position": at.position}

@@ -1,0 +1,142 @@
+"""Each wish, at the command line and in Python: one outcome, one error."""
+
+import pytest
+
+from cueline.errors import (
+    ConfigError,
+    NotPendingError,
+    RejectedError,
+    SessionFinishedError,
+    UnknownSessionError,
+)
+from tests.client.twice import begin
+
+ASKED = "one.1.0.1"
+
+
+def test_a_message_is_sent(twice):
+    said = twice("send", "one", "Hi", "--steer", wish=lambda c: c.send("one", "Hi", "steer"))
+
+    assert ("one", "MessageSent", True, 2) == (
+        said["session"],
+        said["message"],
+        said["recorded"],
+        said["version"],
+    )
+    assert "nobody" == said["read_by"]
+
+
+def test_a_session_that_has_ended_takes_no_message(finished):
+    error = begin(finished).refused("send", "one", "Hi", wish=lambda c: c.send("one", "Hi"))
+
+    assert SessionFinishedError is type(error)
+
+
+def test_a_session_that_is_not_there_takes_no_message(twice):
+    typed = twice.shell("send", "nobody", "Hi")
+    with pytest.raises(UnknownSessionError, match="nobody: there is no such session"):
+        twice.in_python(lambda c: c.send("nobody", "Hi"))
+
+    assert (2, True) == (typed.exit_code, "nobody: there is no such session" in typed.stderr)
+
+
+def test_a_pause_is_asked_for_once(twice):
+    first = twice("pause", "one", wish=lambda c: c.pause("one"))
+    again = twice("pause", "one", wish=lambda c: c.pause("one"))
+
+    assert (True, False, None) == (first["recorded"], again["recorded"], again["version"])
+
+
+def test_limits_are_raised_and_not_lowered(twice):
+    flags = ("budget", "raise", "one", "--max-turns")
+    raised = twice(*flags, "90", wish=lambda c: c.raise_limits("one", max_turns=90))
+    error = twice.refused(*flags, "2", wish=lambda c: c.raise_limits("one", max_turns=2))
+
+    assert "RaiseAsked" == raised["message"]
+    assert (RejectedError, "one") == (type(error), error.subject)
+
+
+def test_a_session_that_nobody_drives_is_ended_here(twice):
+    said = twice("stop", "one", "--reason", "enough", wish=lambda c: c.stop("one", "enough"))
+    again = twice("stop", "one", wish=lambda c: c.stop("one"))
+
+    assert ("stopped", "here", False) == (said["status"], said["read_by"], said["ended_before"])
+    assert ("stopped", False, True) == (again["status"], again["recorded"], again["ended_before"])
+
+
+def test_a_question_is_answered_by_its_id(twice):
+    said = twice("approve", ASKED, "--note", "fine", wish=lambda c: c.approve(ASKED, note="fine"))
+    again = twice("approve", ASKED, wish=lambda c: c.approve(ASKED))
+
+    assert ("grant", ASKED, True) == (said["verdict"], said["approval"], said["recorded"])
+    assert not again["recorded"]
+
+
+def test_a_question_is_denied_by_its_id(twice):
+    said = twice("deny", ASKED, "--reason", "no", wish=lambda c: c.deny(ASKED, note="no"))
+    error = twice.refused("approve", ASKED, wish=lambda c: c.approve(ASKED))
+
+    assert "deny" == said["verdict"]
+    assert NotPendingError is type(error)
+
+
+@pytest.mark.parametrize("verb", ["approve", "deny"])
+def test_what_nobody_asks_is_not_answered(twice, verb):
+    error = twice.refused(verb, "one.7.0.1", wish=lambda c: getattr(c, verb)("one.7.0.1"))
+
+    assert (NotPendingError, "one.7.0.1") == (type(error), error.subject)
+
+
+# C17
+def test_who_may_not_allow_a_call_is_rejected(shell, monkeypatch):
+    rule = '[[policy.rules]]\nname = "two"\nanswer = "ask"\nmay_grant = ["ann"]\n'
+    agent = shell.agent(shell.deletes, tools=("delete_file",), more=shell.reachable + rule)
+    (shell.folder / "work" / "list.txt").write_text("Ada\n")
+    shell("run", "Tidy up", "--agent", agent, "--inline", "--id", "one")
+    monkeypatch.setenv("LOGNAME", "eve")
+
+    error = begin(shell).refused("approve", ASKED, wish=lambda c: c.approve(ASKED))
+
+    assert RejectedError is type(error)
+    assert "eve may not allow it; ann may" == error.reason
+
+
+def test_an_edit_that_does_not_fit_is_refused(twice):
+    error = twice.refused(
+        "approve", ASKED, "--edit", "path=7", wish=lambda c: c.approve(ASKED, edit={"path": 7})
+    )
+
+    assert ConfigError is type(error)
+
+
+@pytest.mark.parametrize(
+    ("wish", "names"),
+    [
+        (lambda c: c.send("one", 7), "text: 7 is no text"),
+        (lambda c: c.send(7, "Hi"), "session: 7 is no id; an id is text, such as '7f3a'"),
+        (lambda c: c.send("one", "Hi", "shout"), "lane: 'shout' is none of"),
+        (lambda c: c.stop("one", None), "reason: "),
+        (lambda c: c.raise_limits("one", max_turns="many"), "max_turns: 'many' is no whole number"),
+        (lambda c: c.raise_limits("one", turns=7), "turns: it is unknown"),
+        (lambda c: c.approve(7), "approval: 7 is neither the id of an approval"),
+        (lambda c: c.approve(ASKED, note=7), "note: 7 is no text"),
+    ],
+)
+def test_a_value_of_another_type_is_our_error(twice, wish, names):
+    with pytest.raises(ConfigError) as refused:
+        twice.in_python(wish)
+
+    assert str(refused.value).startswith(names)
+
+
+def test_an_error_has_a_form_in_json(twice):
+    with pytest.raises(NotPendingError) as refused:
+        twice.in_python(lambda c: c.deny("one.7.0.1"))
+
+    told = refused.value.to_json()
+    assert ("NotPendingError", "one.7.0.1", False) == (
+        told["error"],
+        told["subject"],
+        told["retryable"],
+    )
+    assert str(refused.value) == told["message"]
