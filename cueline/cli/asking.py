@@ -80,6 +80,7 @@ def decision_of(answered: Answered, agent: AgentSpec) -> DecisionGiven:
         digest=question.digest,
         verdict=answered.verdict,
         by=who(),
+        note=answered.note,
         edit=arguments if question.edited and answered.verdict == "grant" else None,
         always=None if tool is None else always(tool, arguments),
         channel="prompt",

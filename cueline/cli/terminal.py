@@ -6,15 +6,18 @@ from contextlib import suppress
 from io import BufferedWriter, RawIOBase, TextIOWrapper
 from typing import TextIO
 
+from cueline.console.foreground import is_foreground
 from cueline.errors import ConfigError
 from cueline.text_input import read_to_end
 
 
 def is_attended() -> bool:
-    """Whether this process has a terminal for itself, to show and to ask."""
-    from cueline.console.keyboard import is_ours
+    """Whether this process has a terminal for itself, to show and to ask.
 
-    return is_ours() and sys.stdout.isatty()
+    One that cannot move its cursor is taken for none.
+    """
+    moves = os.environ.get("TERM", "dumb") not in {"", "dumb", "unknown"}
+    return moves and is_foreground() and sys.stdout.isatty()
 
 
 def settle_streams() -> None:

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Coroutine
-from contextlib import aclosing, nullcontext
-from typing import Any
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -18,6 +18,8 @@ from cueline.console.entry import Entry
 from cueline.console.prompt import Answered, Prompts
 from cueline.console.question import Question
 from cueline.console.screen import Screen
+from cueline.console.status_line import StatusLine
+from cueline.console.summary import summary
 from cueline.console.telling import Line, Telling
 from cueline.console.text import visible
 from cueline.deciders.session import SessionState, rests
@@ -38,8 +40,11 @@ from cueline.events.session import (
     SessionWaiting,
 )
 from cueline.events.store import RecordedEvent
-from cueline.events.stream import tenant_of
+from cueline.events.stream import shown, tenant_of
 from cueline.wiring import Log
+
+if TYPE_CHECKING:
+    from cueline.console.live import Live
 
 RECORD_SECONDS = 1.0
 """What was cancelled at the end of the grace may be recorded for so long."""
@@ -63,7 +68,15 @@ class Watch:
         self._attended = attended
         self._followed = Followed(stream, self._journal)
         self._questions: dict[str, Question] = {}
-        self._entry = Entry(screen, self._say, self._said_all)
+        commands = {
+            "/cost": self._show_cost,
+            "/model": self._show_model,
+            "/pause": self.pause,
+            "/quit": self._quit,
+        }
+        self._status = StatusLine(self.telling)
+        self._live: Live | None = None
+        self._entry = Entry(screen, self._say, commands)
         self._prompts = Prompts(screen, log.clock.now, self._answer, self._entry, self._edit)
         self._posting = asyncio.Lock()
         self._asking = asyncio.Lock()
@@ -94,8 +107,7 @@ class Watch:
         Raises:
             CuelineError: it cannot be driven, or not be read.
         """
-        listening = self._prompts.listening() if self._attended else nullcontext()
-        with listening:
+        async with self._at_the_bottom():
             self._offer()
             for question in self._questions.values():
                 self._ask(question)
@@ -140,7 +152,20 @@ class Watch:
 
     def let_go(self) -> None:
         """Give the terminal back as it was."""
-        self._prompts.restore()
+        if self._live is not None:
+            self._live.restore()
+
+    def _at_the_bottom(self) -> AbstractAsyncContextManager[object]:
+        """Return what stays at the bottom of a terminal: what is typed, and what is in flight."""
+        if not self._attended:
+            return nullcontext()
+        from cueline.console.live import Live
+
+        self._live = Live(self._screen, self._prompts, self._in_flight)
+        return self._live
+
+    def _in_flight(self) -> str:
+        return self._status.text(self._log.clock.now()) if self._screen.live else ""
 
     async def _follow(self) -> None:
         async with aclosing(self._log.lookout.grows(self._stream)) as growing:
@@ -170,6 +195,7 @@ class Watch:
         if fact is None:
             return
         lines = self.telling.tell(recorded, fact)
+        self._status.learn(fact, recorded.recorded_at)
         if show and not self._is_asked(fact):
             self._screen.show(lines)
         match fact:
@@ -270,8 +296,21 @@ class Watch:
     def _say(self, lane: Lane, text: str) -> None:
         self._soon(self._post(MessageSent(lane=lane, text=text)))
 
-    def _said_all(self) -> None:
+    def _quit(self) -> None:
+        """Leave as soon as it rests; a question that waits keeps it from that, and is left open."""
+        if self._questions:
+            self.pause()
+        self._entry.open = False
         self._soon(self._look_whether_it_rests())
+
+    def _show_cost(self) -> None:
+        status = str(self.state.status)
+        self._screen.show(summary(shown(self._stream), status, self.telling.tally))
+
+    def _show_model(self) -> None:
+        agent = self.state.agent
+        said = f"{agent.provider} {agent.model}; a session keeps its model for now"
+        self._screen.show([Line("dim", said)])
 
     async def _look_whether_it_rests(self) -> None:
         async with self._posting:  # what was said before still counts
@@ -294,7 +333,8 @@ class Watch:
         if warning != self._warned:
             self._warned = warning
             agent = self.state.agent if self.state.setup is not None else None
-            typer.echo(visible(self._log.redactor(agent).redact(warning)[0]), err=True)
+            with self._screen.above():
+                typer.echo(visible(self._log.redactor(agent).redact(warning)[0]), err=True)
 
     def _soon(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)

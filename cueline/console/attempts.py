@@ -50,9 +50,20 @@ class Attempts:
             return ""
         if isinstance(fact, ToolFailed) and fact.held:
             return "; it never began, and is tried again when a person resumes"
+        return f"; {self.retry(fact.effect, call)} {_when(fact.failed_at, fact.retry_at)}"
+
+    def retry(self, effect: str, call: ToolCall | None) -> str:
+        """Return which retry of *effect* comes next, as `retry 2/3`."""
         policy = self._policy(call)
         of = f"/{policy.max_retries}" if policy is not None else ""
-        return f"; retry {self._retries[fact.effect]}{of} {_when(fact.failed_at, fact.retry_at)}"
+        return f"retry {self._retries[effect]}{of}"
+
+    @property
+    def model(self) -> str:
+        """The name of the model that is asked now."""
+        if self._agent is None:
+            return "the model"
+        return answering(self._agent, self._fallback).model.rpartition("/")[2]
 
     def _policy(self, call: ToolCall | None) -> RetryPolicy | None:
         if self._agent is None:

@@ -1,63 +1,38 @@
-"""The line at which a person says more to a session that stays open."""
+"""What a person types to a session that stays open: messages, and commands after a slash."""
 
-import codecs
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from cueline.console.screen import Screen
 from cueline.console.telling import Line
-from cueline.console.text import visible
 from cueline.events.inbox import Lane
 
 Say = Callable[[Lane, str], None]
-ENTER = ("\r", "\n")
-ERASERS = ("\x7f", "\b")
-HOW = "type a message and Enter; /steer or /followup in front choose when it counts; Ctrl-D ends"
-_END = "\x04"
-_ERASE_LINE = "\x15"
-_ERASE_WORD = "\x17"
-_PROMPT = "> "
-_LANES: dict[str, Lane] = {"/note": "note", "/steer": "steer", "/followup": "followup"}
+Command = Callable[[], None]
+HOW = "type a message and Enter (Alt-Enter for a new line); /help tells more; Ctrl-D ends"
+LABEL = ">"
+_LANES: Mapping[str, Lane] = {"/note": "note", "/steer": "steer", "/followup": "followup"}
+_HELP = {
+    "/note TEXT": "counts with the next model call, as a line without a command does",
+    "/steer TEXT": "counts as soon as possible: calls that have not started are skipped",
+    "/followup TEXT": "counts when the session would otherwise be idle",
+    "/cost": "what the session has used",
+    "/model": "which model answers",
+    "/pause": "pause, and leave, as Ctrl-C does",
+    "/quit": "leave as soon as the session rests, as Ctrl-D does",
+}
 _COMMAND = re.compile(r"/[a-z]+")
-_SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|O.|.)?")
-"""What a key that is no letter sends: an arrow, Delete, Alt and a letter."""
-
-
-class Keys:
-    """Turns what a terminal sends into keys; a letter may come in two halves."""
-
-    def __init__(self) -> None:
-        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="ignore")
-
-    def of(self, sent: bytes) -> str:
-        """Return the keys that were pressed, without those that have no meaning here."""
-        return _SEQUENCE.sub("", self._decoder.decode(sent))
 
 
 class Entry:
-    """What a person is typing; it is offered once the session stays open for it."""
+    """Takes the lines that answer no question."""
 
-    def __init__(self, screen: Screen, say: Say, end: Callable[[], None]) -> None:
+    def __init__(self, screen: Screen, say: Say, commands: Mapping[str, Command]) -> None:
         self.open = False
         """Whether more can be said."""
         self._screen = screen
         self._say = say
-        self._end = end
-        self._typed = ""
-
-    @property
-    def begun(self) -> bool:
-        """Whether a message was begun, and not sent."""
-        return bool(self._typed)
-
-    @property
-    def line(self) -> str:
-        """How it looks: the end of what was typed, on one row."""
-        if not self.open:
-            return ""
-        typed = visible(self._typed)
-        room = self._screen.console.width - len(_PROMPT) - 2
-        return _PROMPT + (typed if len(typed) <= room else f"…{typed[1 - room :]}")
+        self._commands = {"/help": self._help, **commands}
 
     def offer(self) -> None:
         """Let messages be typed, and say how."""
@@ -65,32 +40,27 @@ class Entry:
             self.open = True
             self._screen.show([Line("dim", HOW)])
 
-    def press(self, key: str) -> None:
-        """Take one key."""
-        if key in ENTER:
-            self._send()
-        elif key == _END and not self._typed:
-            self.open = False
-            self._end()
-        elif key in ERASERS:
-            self._typed = self._typed[:-1]
-        elif key == _ERASE_LINE:
-            self._typed = ""
-        elif key == _ERASE_WORD:
-            left = self._typed.rstrip()
-            self._typed = left[: left.rfind(" ") + 1]
-        elif key.isprintable():
-            self._typed += key
+    def run(self, typed: str) -> bool:
+        """Do what *typed* says if it is a command that takes no text, and say whether it is."""
+        command = self._commands.get(typed.strip())
+        if command is not None:
+            command()
+        return command is not None
 
-    def _send(self) -> None:
-        word, _, rest = self._typed.partition(" ")
+    def send(self, typed: str) -> bool:
+        """Take a line, and say whether it is done with; otherwise it can be mended."""
+        if self.run(typed):
+            return True
+        word, _, rest = typed.partition(" ")
         if _COMMAND.fullmatch(word) and word not in _LANES:
-            known = ", ".join(_LANES)
+            known = ", ".join([*_LANES, *self._commands])
             told = f"{word} is none of {known}; put a blank in front to say it as it is"
             self._screen.show([Line("bad", told)])
-            return
+            return False
         lane = _LANES.get(word)
-        text = (self._typed if lane is None else rest).strip()
-        self._typed = ""
-        if text:
+        if text := (typed if lane is None else rest).strip():
             self._say(lane or "note", text)
+        return True
+
+    def _help(self) -> None:
+        self._screen.show(Line("dim", f"  {word:<15} {told}") for word, told in _HELP.items())

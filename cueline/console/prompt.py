@@ -4,23 +4,29 @@ The prompt is a client of the log like any other: what was answered goes into
 the session's inbox, as `cueline approve` puts it there.
 """
 
-import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from cueline.console.entry import ENTER, ERASERS, Entry, Keys
-from cueline.console.keyboard import Keyboard
-from cueline.console.question import KEYS, Question, box, objection, time_left, wording
+from cueline.console.entry import LABEL, Entry
+from cueline.console.question import (
+    KEYS,
+    Question,
+    box,
+    explanation,
+    objection,
+    time_left,
+    whole,
+    wording,
+)
 from cueline.console.screen import Screen
 from cueline.console.telling import Line
 from cueline.console.text import visible
 from cueline.events.inbox import Resolution
 
 Verdict = Literal["grant", "deny"]
-_TICK_SECONDS = 1.0
+_CHANGE = "Change (NAME=VALUE, or all of it in JSON; Enter: leave it)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +36,8 @@ class Answered:
     question: Question
     verdict: Verdict
     always: bool = False
+    note: str = ""
+    """Why not."""
     resolution: Resolution | None = None
     """Of a call in doubt."""
     result: str = ""
@@ -45,7 +53,7 @@ on the screen why not."""
 class Prompts:
     """The questions that wait, asked one after another beneath what is shown.
 
-    Between them the keyboard is for the *entry*, where it is open; a message
+    Between them what is typed goes to the *entry*, where it is open; a message
     that was begun when a question came is finished first.
     """
 
@@ -57,166 +65,140 @@ class Prompts:
         entry: Entry,
         edit: Edit,
     ) -> None:
+        self.typed = ""
+        """What was typed, and not entered."""
+        self.on_other: Callable[[], None] = lambda: None
+        """Called when what is typed from now on answers something else."""
         self._screen = screen
         self._now = now
         self._answer = answer
         self._entry = entry
         self._edit = edit
         self._editing = False
-        self._keys = Keys()
         self._waiting: dict[str, Question] = {}
+        self._asked: str | None = None
+        """The approval that is answered by what is typed; None: that is a message."""
         self._drawn: str | None = None
-        self._typed = ""
-        self._keyboard: Keyboard | None = None
-
-    def ask(self, question: Question) -> None:
-        """Add *question*; it is shown when those before it are answered."""
-        self._waiting[question.approval] = question
-        self._refresh()
-
-    def change(self, question: Question) -> None:
-        """Ask *question* with the arguments that it has now, if a change is still waited for."""
-        current = self._current
-        if self._editing and current is not None and current.approval == question.approval:
-            self._editing = False
-            self._waiting[question.approval] = question
-            self._screen.draw(box(question))
-            self._refresh()
-
-    def withdraw(self, approval: str) -> None:
-        """Forget a question: it was answered, here or elsewhere, or it expired."""
-        if self._waiting.pop(approval, None) is not None:
-            self._refresh()
-
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Read keys as they are pressed, without holding anything up."""
-        keyboard = self._keyboard = Keyboard(self._heard)
-        self._tick(asyncio.get_running_loop(), keyboard)
-        try:
-            yield
-        finally:
-            self._ticking.cancel()
-            self._waiting.clear()
-            self._screen.keep_last("")
-            keyboard.leave()
-
-    def restore(self) -> None:
-        """Give the keyboard back as it was."""
-        if self._keyboard is not None:
-            self._keyboard.restore()
-
-    def _tick(self, loop: asyncio.AbstractEventLoop, keyboard: Keyboard) -> None:
-        keyboard.take()
-        self._refresh()
-        self._ticking = loop.call_later(_TICK_SECONDS, self._tick, loop, keyboard)
-
-    def _heard(self, sent: bytes) -> None:
-        for key in self._keys.of(sent):
-            self._press(key)
-        self._refresh()
-
-    def _press(self, key: str) -> None:
-        if (entry := self._writing) is not None:
-            entry.press(key)
-            return
-        question = self._current
-        if question is None:
-            return
-        if key in ENTER:
-            typed, self._typed = self._typed.strip(), ""
-            if not self._editing:
-                self._decide(question, typed)
-            elif typed:
-                self._edit(question, typed)
-            else:
-                self._editing = False
-        elif key in ERASERS:
-            self._typed = self._typed[:-1]
-        elif key.isprintable():
-            self._typed += key
-
-    def _decide(self, question: Question, typed: str) -> None:
-        if question.resolutions:
-            self._resolve(question, typed)
-        else:
-            self._judge(question, typed.lower())
-
-    def _resolve(self, question: Question, typed: str) -> None:
-        """Take what is said of a call in doubt: no answer is harmless, so none is guessed."""
-        key, _, result = typed.partition(" ")
-        resolution = KEYS.get(key.lower())
-        denies = resolution == "do_not_run"
-        if question.barred and not denies:
-            self._screen.show([Line("bad", objection(question))])
-        elif resolution is None or (result and resolution != "happened"):
-            keys = f"{', '.join(list(KEYS)[:-1])} or {list(KEYS)[-1]}"
-            self._screen.show([Line("bad", f"please answer {keys}: only you can find out")])
-        else:
-            verdict: Verdict = "deny" if denies else "grant"
-            said = Answered(question, verdict, resolution=resolution, result=result.strip())
-            self._give(said, typed)
-
-    def _judge(self, question: Question, typed: str) -> None:
-        yes, no = typed in ("y", "yes"), typed in ("n", "no")
-        if question.barred and not no:
-            # Who may only say no shall not do so by a slip, for those who may say yes.
-            self._screen.show([Line("bad", objection(question))])
-            return
-        edit, always = typed in ("e", "edit"), typed in ("a", "always")
-        if (edit or always) and question.fixed:
-            self._screen.show([Line("bad", question.fixed)])
-            return
-        if edit:
-            self._editing = True
-            return
-        self._give(Answered(question, "grant" if yes or always else "deny", always), typed)
-
-    def _give(self, answered: Answered, typed: str) -> None:
-        """Hand over an answer, and show it."""
-        question = answered.question
-        del self._waiting[question.approval]
-        self._screen.keep_last("")
-        shown = f"{wording(question)} {visible(typed) or '(no answer)'}"
-        self._screen.show([Line("dim", shown)])
-        self._answer(answered)
 
     @property
-    def _current(self) -> Question | None:
-        return next(iter(self._waiting.values()), None)
+    def talks(self) -> bool:
+        """Whether what is typed is a message."""
+        return self._asked is None and self._entry.open
 
     @property
-    def _writing(self) -> Entry | None:
-        """The entry, while keys are for it."""
-        entry = self._entry
-        free = entry.begun or self._current is None
-        return entry if entry.open and free else None
-
-    def _refresh(self) -> None:
-        question = self._current
-        entry = self._writing
+    def label(self) -> str:
+        """What stands in front of what is typed; empty where nothing can be."""
+        question = self._waiting.get(self._asked or "")
         if question is None:
-            self._drawn = None
-            self._screen.keep_last(entry.line if entry else "")
-            return
-        if self._drawn != question.approval:
-            self._drawn = question.approval
-            self._typed, self._editing = "", False
-            self._screen.draw(box(question))
-            if entry is None and self._keyboard is not None:
-                # What was typed before the question could be seen is no answer to it.
-                self._keyboard.forget()
-        if entry is not None:
-            self._screen.keep_last(entry.line)
-            return
-        self._screen.keep_last(f"{self._asks(question)} {visible(self._typed)}")
-
-    def _asks(self, question: Question) -> str:
-        """Return what stands in front of what is typed."""
+            return LABEL if self._entry.open else ""
         if self._editing:
-            return "Change (NAME=VALUE, or all of it in JSON; Enter: leave it)"
+            return _CHANGE
         until = question.auto_at or question.deadline_at
         left = time_left((until - self._now()).total_seconds())
         ends = f"granted in {left} unless you say no" if question.auto_at else f"timeout: {left}"
         others = len(self._waiting) - 1
         return f"{wording(question)} ({ends}){f' ({others} more after this)' if others else ''}"
+
+    def ask(self, question: Question) -> None:
+        """Add *question*; it is shown when those before it are answered."""
+        self._waiting[question.approval] = question
+        self.refresh()
+
+    def change(self, question: Question) -> None:
+        """Ask *question* with the arguments that it has now, if a change is still waited for."""
+        if self._editing and self._asked == question.approval:
+            self._editing = False
+            self._waiting[question.approval] = question
+            self._screen.draw(box(question))
+
+    def withdraw(self, approval: str) -> None:
+        """Forget a question: it was answered, here or elsewhere, or it expired."""
+        if self._waiting.pop(approval, None) is not None:
+            self.refresh()
+
+    def end(self) -> None:
+        """Say no more, where more could be said."""
+        if self.talks:
+            self._entry.run("/quit")
+
+    def refresh(self) -> None:
+        """Ask the first question that waits, once nothing else is being typed."""
+        question = next(iter(self._waiting.values()), None)
+        asks = None if question is None else question.approval
+        if question is not None and self._drawn != asks:
+            self._screen.draw(box(question))
+        self._drawn = asks
+        if asks != self._asked and not (self.talks and self.typed):
+            self._asked, self.typed, self._editing = asks, "", False
+            self.on_other()
+
+    def enter(self, typed: str) -> bool:
+        """Take what was entered, and say whether it is done with; otherwise it can be mended."""
+        question = self._waiting.get(self._asked or "")
+        if question is not None:
+            self._take(question, typed.strip())
+        done = question is not None or not self._entry.open or self._entry.send(typed)
+        if done:
+            self.typed = ""
+            self.refresh()
+        return done
+
+    def _take(self, question: Question, typed: str) -> None:
+        if self._editing and typed:
+            self._edit(question, typed)
+        elif self._editing:
+            self._editing = False
+        elif typed == "?":
+            self._screen.show(Line("dim", line) for line in explanation(question))
+        elif typed in ("d", "details"):
+            self._screen.draw(whole(question))
+        elif not self._entry.run(typed):
+            key, _, more = typed.partition(" ")
+            decide = self._resolve if question.resolutions else self._judge
+            decide(question, key.lower(), more.strip(), typed)
+
+    def _resolve(self, question: Question, key: str, more: str, typed: str) -> None:
+        """Take what is said of a call in doubt: no answer is harmless, so none is guessed."""
+        resolution = KEYS.get(key)
+        denies = resolution == "do_not_run"
+        if question.barred and not denies:
+            self._object(objection(question))
+        elif resolution is None or (more and resolution == "run_again"):
+            self._object("please answer h, r or n: only you can find out; ? tells what each does")
+        else:
+            said = Answered(
+                question,
+                "deny" if denies else "grant",
+                resolution=resolution,
+                note=more if denies else "",
+                result="" if denies else more,
+            )
+            self._give(said, typed)
+
+    def _judge(self, question: Question, key: str, more: str, typed: str) -> None:
+        """Take what is said of a call that asks: only a clear word counts."""
+        no, extends = key in ("n", "no"), key in ("a", "always", "e", "edit")
+        if question.barred and not no:
+            # Who may only say no shall not do so by a slip, for those who may say yes.
+            self._object(objection(question))
+        elif extends and not more and question.fixed:
+            self._object(question.fixed)
+        elif no or not typed:
+            self._give(Answered(question, "deny", note=more), typed)
+        elif more or not (extends or key in ("y", "yes")):
+            self._object(f"{typed} is no answer: y, n, {'' if question.fixed else 'a, e, '}d or ?")
+        elif key in ("e", "edit"):
+            self._editing = True
+        else:
+            self._give(Answered(question, "grant", key in ("a", "always")), typed)
+
+    def _object(self, why: str) -> None:
+        self._screen.show([Line("bad", why)])
+
+    def _give(self, answered: Answered, typed: str) -> None:
+        """Hand over an answer, and show it."""
+        question = answered.question
+        del self._waiting[question.approval]
+        shown = f"{wording(question)} {visible(typed) or '(no answer)'}"
+        self._screen.show([Line("dim", shown)])
+        self._answer(answered)

@@ -1,6 +1,6 @@
 """One question to a person, as it looks: what would run, why it is asked, what they may say."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -8,7 +8,7 @@ from rich.box import ROUNDED
 from rich.panel import Panel
 from rich.text import Text
 
-from cueline.console.text import capped, json_of, one_line, visible
+from cueline.console.text import capped, diff_style, json_of, one_line, visible
 from cueline.events.inbox import Resolution
 
 _LINES_OF_A_VALUE = 12
@@ -65,21 +65,57 @@ def box(question: Question) -> Panel:
     """Return what a person is asked about, in a box."""
     rows = [f"Action: {visible(question.tool)}"]
     for key, value in question.arguments.items():
-        text = value if isinstance(value, str) else json_of(value)
-        first, *rest = capped(text, _LINES_OF_A_VALUE, 400)
+        first, *rest = capped(_text_of(value), _LINES_OF_A_VALUE, 400)
         rows += [f"{visible(key).capitalize()}: {first}", *(f"  {line}" for line in rest)]
-    if question.preview:
-        rows += [
-            "Change:",
-            *(f"  {line}" for line in capped(question.preview, _LINES_OF_A_DIFF, 400)),
-        ]
-    rows += _why(question)
-    rows += [f"Session: {question.session}", f"Approval: {question.approval}"]
-    rows += _choices(question)
+    change = capped(question.preview, _LINES_OF_A_DIFF, 400) if question.preview else []
+    after = [*_why(question), f"Session: {question.session}", f"Approval: {question.approval}"]
     title = "⚠️  OUTCOME UNKNOWN" if question.resolutions else "⚠️  APPROVAL REQUIRED"
     return Panel(
-        Text("\n".join(rows)), title=title, title_align="left", box=ROUNDED, border_style="yellow"
+        _with_change(rows, change, [*after, *_choices(question)]),
+        title=title,
+        title_align="left",
+        box=ROUNDED,
+        border_style="yellow",
     )
+
+
+def whole(question: Question) -> Text:
+    """Return all of the arguments, and all that would change."""
+    rows = []
+    for key, value in question.arguments.items():
+        rows += [
+            f"{visible(key)}:",
+            *(f"  {line}" for line in visible(_text_of(value)).split("\n")),
+        ]
+    return _with_change(rows, visible(question.preview).splitlines(), [])
+
+
+def _text_of(value: object) -> str:
+    return value if isinstance(value, str) else json_of(value)
+
+
+def _with_change(before: Sequence[str], change: Sequence[str], after: Sequence[str]) -> Text:
+    text = Text("\n".join(before))
+    if change:
+        text.append("\nChange:")
+    for line in change:
+        text.append(f"\n  {line}", diff_style(line))
+    return text.append("".join(f"\n{row}" for row in after))
+
+
+def explanation(question: Question) -> Iterator[str]:
+    """Say what each answer does."""
+    yield from _choices(question)
+    if question.resolutions:
+        yield "h TEXT tells the agent what the call gave; n TEXT why it is not to run"
+    else:
+        yield "n TEXT denies it, and tells the agent why; only Enter denies it without a word"
+        if not (question.barred or question.fixed):
+            yield "a holds for this tool at the same paths, until the session ends"
+            yield "e asks for NAME=VALUE, or for all arguments as a JSON object, and asks again"
+    yield "d shows the arguments and the change whole"
+    yield "/cost tells what the session used, /pause or Ctrl-C leaves the question open"
+    yield f"from any other shell: cueline approve {question.approval}"
 
 
 def _why(question: Question) -> Iterator[str]:
@@ -97,10 +133,9 @@ def _choices(question: Question) -> Iterator[str]:
         for key, resolution in KEYS.items():
             more = " (h TEXT)" if resolution == "happened" else ""
             yield f"{key}: {question.resolutions[resolution]}{more}"
-    elif question.fixed:
-        yield "y allows it; n, or only Enter, denies it"
     else:
-        yield "y allows it, a allows it always, e changes it; anything else denies it"
+        more = "" if question.fixed else "a always · e change it · "
+        yield f"y allow · n deny (or only Enter) · {more}d show all of it · ? explain"
 
 
 def objection(question: Question) -> str:

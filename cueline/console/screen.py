@@ -2,14 +2,18 @@
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from itertools import groupby
 from typing import TextIO
 
 from rich.console import Console, RenderableType
+from rich.markdown import Heading, Markdown
 from rich.text import Text
+from rich.theme import Theme
 
 from cueline.console.telling import Line, Tone
-from cueline.console.text import folded, visible
+from cueline.console.text import diff_style, is_diff, visible, wrapped
 
 _STYLES: dict[Tone, str] = {
     "said": "bold",
@@ -21,69 +25,81 @@ _STYLES: dict[Tone, str] = {
     "note": "yellow",
     "dim": "dim",
 }
-_QUOTED: frozenset[Tone] = frozenset({"said", "agent", "output", "doing"})
-"""These hold what others wrote, or will be run: it stays as it is, to be copied."""
-_ERASE = "\r\x1b[2K"
+_FACTS = " · "
+_THEME = Theme({"markdown.code": "cyan", "markdown.item.number": "", "markdown.item.bullet": ""})
 
 
 class Screen:
-    """Writes lines above one that stays last: the question that waits for an answer."""
+    """Writes lines, above what stays at the bottom where there is something."""
 
-    def __init__(self, out: TextIO | None = None, *, quiet: bool = False) -> None:
-        self.console = console_for(out)
+    def __init__(
+        self, out: TextIO | None = None, *, quiet: bool = False, plain: bool = False
+    ) -> None:
+        self.console = console_for(out, plain=plain)
+        self.above: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Entered while something is written."""
         self._quiet = quiet
-        self._last = ""
 
     @property
     def live(self) -> bool:
-        """Whether a line can be written over."""
+        """Whether it is a terminal, and more than plain text is wanted there."""
         return self.console.is_terminal
 
     def show(self, lines: Iterable[Line]) -> None:
-        """Write *lines* above the last line; nothing in them moves the cursor."""
+        """Write *lines*; nothing in them moves the cursor."""
         told = list(lines)
         if not told or self._quiet:
             return
-        self._erase()
-        for line in told:
-            for row in self._rows(line):
-                self.console.print(Text(visible(row), _STYLES[line.tone]), soft_wrap=True)
-        self._write_last()
-
-    def _rows(self, line: Line) -> list[str]:
-        """Fold what lists facts, where it is too wide."""
-        folds = self.live and line.tone not in _QUOTED
-        return folded(line.text, self.console.width) if folds else [line.text]
+        with self.above():
+            for tone, block in groupby(told, key=lambda line: line.tone):
+                for what in self._rendered(tone, [visible(line.text) for line in block]):
+                    self.console.print(what, soft_wrap=isinstance(what, Text))
 
     def draw(self, what: RenderableType) -> None:
-        """Write something larger, a box or a table, above the last line."""
-        if self._quiet:
-            return
-        self._erase()
-        self.console.print(what)
-        self._write_last()
+        """Write something larger, a box or a table."""
+        if not self._quiet:
+            with self.above():
+                self.console.print(what)
 
-    def keep_last(self, text: str) -> None:
-        """Have *text* stay the last line, with the cursor behind it; empty for none."""
-        if not self.live or text == self._last:
-            return
-        self._erase()
-        self._last = text
-        self._write_last()
+    def _rendered(self, tone: Tone, rows: list[str]) -> Iterator[RenderableType]:
+        if not self.live:
+            yield from map(Text, rows)
+        elif tone == "agent" and (reply := _markdown("\n".join(rows))) is not None:
+            yield reply
+        else:
+            diff = tone == "output" and is_diff([row.strip() for row in rows])
+            for row in rows:
+                style = diff_style(row[4:]) if diff else _STYLES[tone]
+                yield from self._wrapped(row, style)
 
-    def _erase(self) -> None:
-        if self._last:
-            # A dumb terminal would show what erases.
-            blank = f"\r{' ' * (self.console.width - 1)}\r"
-            self.console.file.write(blank if self.console.is_dumb_terminal else _ERASE)
+    def _wrapped(self, row: str, style: str) -> Iterator[Text]:
+        """Wrap *row*; what follows its first fact, times and costs, is paler."""
+        first = row.find(_FACTS)
+        for number, part in enumerate(wrapped(row, self.console.width)):
+            text = Text(part, style)
+            if first >= 0 and style != "cyan":
+                text.stylize("dim", 0 if number else min(first, len(part)))
+            yield text
 
-    def _write_last(self) -> None:
-        if self._last:
-            # One row only: what wraps could not be erased.
-            row = Text(self._last)
-            row.truncate(self.console.width - 1)
-            self.console.file.write(row.plain)
-            self.console.file.flush()
+
+class _Left(Heading):
+    """A heading as the text stands, and not in the middle of the screen."""
+
+    def __rich_console__(self, *_: object) -> Iterator[Text]:
+        self.text.justify = "left"
+        self.text.stylize("bold")
+        yield self.text
+
+
+class _Markdown(Markdown):
+    elements = {**Markdown.elements, "heading_open": _Left}  # noqa: RUF012 - as rich declares it
+
+
+def _markdown(text: str) -> Markdown | None:
+    """Return *text* as Markdown; None where that would hide a part of it."""
+    reply = _Markdown(text, code_theme="ansi_dark", hyperlinks=False)
+    tokens = [each for token in reply.parsed for each in (token, *(token.children or ()))]
+    return None if any(each.type.startswith("html") for each in tokens) else reply
 
 
 class _Unheeded(Console):
@@ -96,8 +112,14 @@ class _Unheeded(Console):
         os.close(nowhere)
 
 
-def console_for(out: TextIO | None) -> Console:
+def console_for(out: TextIO | None, *, plain: bool = False) -> Console:
     """Return a console that shows text as it is; it respects `NO_COLOR`."""
     return _Unheeded(
-        file=out or sys.stdout, markup=False, highlight=False, emoji=False, soft_wrap=False
+        file=out or sys.stdout,
+        force_terminal=False if plain else None,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        soft_wrap=False,
+        theme=_THEME,
     )

@@ -6,16 +6,17 @@ changes colours, or turns the direction of what a person is asked to allow.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from textwrap import wrap
 
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 """What a terminal obeys, and what it does not show."""
-_BETWEEN = " · "
+_BENEATH = "  "
 _MINUTE = 60
 _HOUR = 3600
 _DAY = 86_400
@@ -47,16 +48,36 @@ def _cut(line: str, width: int) -> str:
     return f"{line[:width]}… {count(left, 'more character')}" if left > 0 else line
 
 
-def folded(line: str, width: int) -> list[str]:
-    """Return *line* in rows of *width*, broken only between the facts that it lists."""
-    first, *facts = line.split(_BETWEEN)
-    rows = [first]
-    for fact in facts:
-        if len(rows[-1]) + len(_BETWEEN) + len(fact) <= width:
-            rows[-1] += _BETWEEN + fact
-        else:
-            rows.append(f"    {fact}")
-    return rows
+def diff_style(line: str) -> str:
+    """Return the colour of one line of a difference."""
+    if line.startswith(("+++", "---")):
+        return "bold"
+    return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+
+
+def is_diff(lines: Sequence[str]) -> bool:
+    """Whether *lines* have the heads of a difference."""
+    return any(line.startswith("@@ ") for line in lines)
+
+
+def wrapped(line: str, width: int) -> list[str]:
+    """Return *line* in rows of *width*, broken at words, beneath its indent.
+
+    A command stays in one piece, to be copied, and so does a word that is too long.
+    """
+    text = line.lstrip(" ")
+    indent = " " * (len(line) - len(text))
+    if len(line) <= width or text.startswith("cueline "):
+        return [line]
+    rows = wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent or _BENEATH,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return rows or [line]
 
 
 def arguments(given: Mapping[str, object], width: int) -> str:

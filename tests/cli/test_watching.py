@@ -238,8 +238,7 @@ async def test_an_answer_that_cannot_be_given_is_not_kept_quiet(asking):
         (asked,) = watch._questions.values()
         # As of a reply that was emptied since: nobody knows any more what it called.
         watch._prompts.ask(replace(asked, tool="1.0"))
-        for key in "a\r":
-            watch._prompts._press(key)
+        watch._prompts.enter("a")
         (giving,) = watch._tasks
         await asyncio.wait([giving])
 

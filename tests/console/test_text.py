@@ -13,11 +13,11 @@ from cueline.console.text import (
     capped,
     date_time,
     duration,
-    folded,
     json_of,
     money,
     one_line,
     visible,
+    wrapped,
 )
 
 NIGHT = datetime(2026, 7, 1, 22, 30, tzinfo=UTC)
@@ -96,15 +96,12 @@ def test_a_cost_has_the_digits_it_needs(usd, told):
     assert told == money(Decimal(usd))
 
 
-def test_a_list_of_facts_is_folded_between_them():
-    line = "session one: completed · 3 turns · 250 in + 30 out tokens · $0.05"
+def test_a_long_line_is_wrapped_at_words():
+    line = "  session one: completed · 3 turns · 250 in + 30 out tokens"
 
-    assert [
-        "session one: completed · 3 turns",
-        "    250 in + 30 out tokens · $0.05",
-    ] == folded(line, 36)
-    assert [line] == folded(line, 80)
-    assert ["x" * 90] == folded("x" * 90, 80)
+    assert ["  session one: completed · 3 turns ·", "  250 in + 30 out tokens"] == wrapped(line, 37)
+    assert [line] == wrapped(line, 80)
+    assert ["x" * 90] == wrapped("x" * 90, 80)
 
 
 @pytest.mark.parametrize(

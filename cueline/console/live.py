@@ -1,0 +1,178 @@
+"""The bottom of the screen: what is being typed, and the line that says what is in flight."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from types import TracebackType
+from typing import Self
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.history import InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, Window
+from prompt_toolkit.layout.containers import VerticalAlign
+from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
+from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
+
+from cueline.console.foreground import is_foreground
+from cueline.console.keyboard import Keyboard
+from cueline.console.prompt import Prompts
+from cueline.console.screen import Screen
+
+_TICK_SECONDS = 0.1
+_ROWS_TYPED = 10
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+class Live:
+    """Stays beneath what is shown while it is entered; the screen writes above it."""
+
+    def __init__(self, screen: Screen, prompts: Prompts, status: Callable[[], str]) -> None:
+        self._screen = screen
+        self._prompts = prompts
+        self._status = status
+        self._ticks = 0
+        self._keyboard = Keyboard()
+        self._buffer = Buffer(
+            history=InMemoryHistory(),
+            multiline=True,
+            read_only=Condition(lambda: not prompts.label),
+            on_text_changed=self._changed,
+        )
+        self._app: Application[None] = self._application()
+        prompts.on_other = self._begin_anew
+
+    async def __aenter__(self) -> Self:
+        self._screen.above = self._above
+        self._running = asyncio.create_task(
+            # Signals and errors are the command's own.
+            self._app.run_async(handle_sigint=False, set_exception_handler=False)
+        )
+        self._tick()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self._ticking.cancel()
+        self._screen.above = nullcontext
+        if self._app.is_running:
+            self._app.exit()
+        with suppress(EOFError):  # the terminal has gone
+            await self._running
+
+    def restore(self) -> None:
+        """Give the terminal back at once, as it was."""
+        if is_foreground():
+            self._app.renderer.erase()
+        self._keyboard.restore()
+
+    def _application(self) -> Application[None]:
+        typing = Window(
+            BufferControl(self._buffer),
+            get_line_prefix=self._prefix,
+            wrap_lines=True,
+            dont_extend_height=True,
+            height=lambda: min(_ROWS_TYPED, self._buffer.document.line_count) or 1,
+        )
+        asks = Condition(lambda: bool(self._prompts.label))
+        status = Window(FormattedTextControl(self._status_text), height=1, style="class:status")
+        says = Condition(lambda: bool(self._status()) or not self._prompts.label)
+        rows = [ConditionalContainer(typing, asks), ConditionalContainer(status, says)]
+        return Application(
+            layout=Layout(HSplit(rows, align=VerticalAlign.TOP), focused_element=typing),
+            key_bindings=self._keys(),
+            erase_when_done=True,
+            input=self._keyboard,
+            # It need not be asked where the cursor is: the answer would be typed.
+            output=Vt100_Output(
+                sys.stdout,
+                _size,
+                term=os.environ.get("TERM"),
+                default_color_depth=ColorDepth.from_env(),
+                enable_cpr=False,
+            ),
+        )
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+
+        @keys.add("enter")
+        @keys.add("c-j")
+        def _send(_: KeyPressEvent) -> None:
+            typed = self._buffer.text
+            if typed.endswith("\\") and self._prompts.talks:
+                self._buffer.delete_before_cursor()
+                self._buffer.insert_text("\n")
+            elif self._prompts.enter(typed):
+                self._buffer.reset(append_to_history=bool(typed.strip()))
+
+        @keys.add("escape", "enter")
+        @keys.add("escape", "c-j")
+        def _break_line(_: KeyPressEvent) -> None:
+            self._buffer.insert_text("\n")
+
+        @keys.add("c-d", filter=Condition(lambda: not self._buffer.text))
+        def _end(_: KeyPressEvent) -> None:
+            self._prompts.end()
+
+        return keys
+
+    def _prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
+        first = line == 0 and wrapped == 0
+        return [("bold", f"{self._prompts.label} ")] if first else [("", "  ")]
+
+    def _status_text(self) -> StyleAndTextTuples:
+        status = self._status()
+        if not status:
+            return []
+        room = self._screen.console.width - 3
+        shown = status if len(status) <= room else f"{status[: room - 1]}…"
+        spinner = _SPINNER[self._ticks % len(_SPINNER)]
+        return [("ansicyan", spinner), ("ansibrightblack", f" {shown}")]
+
+    def _changed(self, buffer: Buffer) -> None:
+        self._prompts.typed = buffer.text
+
+    def _begin_anew(self) -> None:
+        """Let what was typed before a question could be seen be no answer to it."""
+        self._buffer.reset()
+        self._keyboard.forget()
+
+    def _tick(self) -> None:
+        self._ticks += 1
+        if is_foreground():
+            self._keyboard.take()
+            self._prompts.refresh()
+            self._app.invalidate()
+        else:
+            self._keyboard.leave()
+            self._app.renderer.reset()  # it is the shell's now where the cursor is
+        self._ticking = asyncio.get_running_loop().call_later(_TICK_SECONDS, self._tick)
+
+    @contextmanager
+    def _above(self) -> Iterator[None]:
+        if not (self._app.is_running and is_foreground()):
+            yield
+            return
+        self._app.renderer.erase()
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+            self._app.invalidate()
+
+
+def _size() -> Size:
+    columns, rows = os.get_terminal_size(sys.stdout.fileno())
+    return Size(rows=rows, columns=columns)

@@ -1,0 +1,143 @@
+"""What is in flight in a session, in one line, folded from its facts."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from cueline.console.attempts import Attempts
+from cueline.console.telling import Telling
+from cueline.console.text import arguments, count, duration, money, one_line
+from cueline.events.fact import Fact
+from cueline.events.session import (
+    ApprovalResolved,
+    ModelFailed,
+    ModelReplied,
+    ModelRequested,
+    SessionCompleted,
+    SessionContinued,
+    SessionFailed,
+    SessionForked,
+    SessionIdle,
+    SessionStarted,
+    SessionStopped,
+    SessionTakenOver,
+    SessionWaiting,
+    ToolFailed,
+    ToolInDoubt,
+    ToolReturned,
+    ToolSkipped,
+    ToolStarted,
+)
+from cueline.events.stream import is_model_call
+
+_WIDTH = 60
+_GOES_ON = ModelRequested | ToolStarted | SessionContinued | SessionTakenOver | ApprovalResolved
+_WAITS = {"child": "a child session", "runner": "a runner", "sandbox": "a sandbox"}
+
+
+@dataclass(frozen=True, slots=True)
+class InFlight:
+    """Something that is done, or waited for."""
+
+    what: str
+    since: datetime
+    until: datetime | None = None
+    """When it is over: counted down."""
+
+    def text(self, now: datetime) -> str:
+        """Say it, with how long it takes, or how long is left."""
+        if self.until is not None:
+            return f"{self.what} in {duration(max((self.until - now).total_seconds(), 0))}"
+        return f"{self.what} · {duration(max((now - self.since).total_seconds(), 0))}"
+
+
+class StatusLine:
+    """Told what the *telling* was told, after it."""
+
+    def __init__(self, telling: Telling) -> None:
+        self._telling = telling
+        self._attempts = Attempts()
+        self._calls: dict[str, InFlight] = {}
+        """By effect, the oldest first."""
+        self._wait: InFlight | None = None
+        self._rests = True
+
+    def learn(self, fact: Fact, at: datetime) -> None:
+        """Take in a fact."""
+        self._attempts.learn(fact)
+        if isinstance(fact, _GOES_ON):
+            self._wait, self._rests = None, False
+        match fact:
+            case ModelRequested(effect=effect):
+                self._calls[effect] = InFlight(self._attempts.model, at)
+            case ToolStarted(effect=effect):
+                self._calls[effect] = InFlight(self._call(effect), at)
+            case (
+                ModelFailed(effect=effect, retry_at=datetime() as due)
+                | ToolFailed(effect=effect, retry_at=datetime() as due)
+            ):
+                call = self._telling.calls.get(effect)
+                name = self._attempts.model if is_model_call(effect) else self._call(effect)
+                retry = f"{self._attempts.retry(effect, call)} of {name}"
+                self._calls[effect] = InFlight(retry, at, due)
+            case ModelReplied() | ModelFailed():
+                self._calls.pop(fact.effect, None)
+            case ToolReturned() | ToolFailed() | ToolSkipped() | ToolInDoubt():
+                self._calls.pop(fact.effect, None)
+            case _:
+                self._stand(fact, at)
+
+    def _stand(self, fact: Fact, at: datetime) -> None:
+        """Take in what the session as a whole does."""
+        match fact:
+            case SessionTakenOver(lost_attempts=lost):
+                for attempt in lost:
+                    self._calls.pop(attempt.effect, None)
+            case SessionWaiting():
+                self._wait, self._rests = _waiting(fact, at), fact.kind == "operator"
+            case SessionStarted() | SessionForked():
+                self._calls.clear()
+                self._wait, self._rests = InFlight("starting", at), False
+            case SessionIdle() | SessionCompleted() | SessionFailed() | SessionStopped():
+                self._calls.clear()
+                self._wait, self._rests = None, True
+            case _:
+                pass
+
+    def text(self, now: datetime) -> str:
+        """Say what is in flight *now*, and what was used so far; empty while it rests."""
+        if self._rests and not self._calls:
+            return ""
+        first = next(iter(self._calls.values()), self._wait)
+        others = len(self._calls) - 1
+        tally = self._telling.tally
+        parts = [
+            "working" if first is None else first.text(now),
+            f"and {count(others, 'more call')}" if others > 0 else "",
+            f"{tally.usage.total:,} tokens" if tally.usage.total else "",
+            money(tally.cost, estimated=tally.estimated > 0) if tally.cost else "",
+            "Ctrl-C pauses",
+        ]
+        return " · ".join(filter(None, parts))
+
+    def _call(self, effect: str) -> str:
+        call = self._telling.calls.get(effect)
+        if call is None:
+            return effect
+        return f"{one_line(call.name, 40)} {arguments(call.arguments, _WIDTH)}".rstrip()
+
+
+def _waiting(fact: SessionWaiting, at: datetime) -> InFlight | None:
+    match fact.kind:
+        case "operator":
+            return None
+        case "approval":
+            return InFlight("waiting for a person's answer", at)
+        case "breaker":
+            name = one_line(fact.cause.dependency, 40)
+            return InFlight(f"breaker of {name} open, tried again", at, fact.deadline_at)
+        case "retry":
+            return InFlight("retry", at, fact.deadline_at)
+        case "budget":
+            return InFlight("waiting for room in the budget", at)
+        case kind:
+            return InFlight(f"waiting for {_WAITS[kind]}", at)
