@@ -16,8 +16,8 @@ from cueline.events.codec import Codec
 from cueline.events.stream import category_of, id_of
 from tests.histories.facts import FACTS
 from tests.histories.scenes import SCENES
-
-RECORDED = Path(__file__).parent / "recorded"
+from tests.histories.test_folds import FOLDS, broken, folds, pinned
+from tests.histories.test_histories import RECORDED
 
 
 def line(name: str, schema: int, payload: bytes, blobs: dict[str, bytes]) -> str:
@@ -46,8 +46,17 @@ async def of_scene(scene) -> dict[str, str]:
     return texts
 
 
+def texts_of(folder: Path) -> dict[str, str]:
+    """Return the content of each history in *folder*."""
+    return {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.jsonl")}
+
+
 def main() -> None:
-    """Write all histories anew."""
+    """Write all histories anew, and what the folds make of them.
+
+    Where the histories stay the same, what a fold makes of them may change with its number only.
+    """
+    before = texts_of(RECORDED)
     shutil.rmtree(RECORDED, ignore_errors=True)
     RECORDED.mkdir()
     (RECORDED / "facts.jsonl").write_text("".join(by_hand()), encoding="utf-8")
@@ -55,6 +64,9 @@ def main() -> None:
         for stream, text in asyncio.run(of_scene(scene)).items():
             name = f"{category_of(stream)}-{scene.__name__}-{id_of(stream)}.jsonl"
             (RECORDED / name).write_text(text, encoding="utf-8")
+    if texts_of(RECORDED) == before and (why := broken(pinned(), folds())):
+        raise SystemExit(why)
+    FOLDS.write_text(json.dumps(folds(), indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
