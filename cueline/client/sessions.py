@@ -8,6 +8,7 @@ from decimal import Decimal
 from cueline.actors.owner import owners_of, silence_of
 from cueline.client.reading import Notice, Page, ReadModels, print_notice, read_models
 from cueline.errors import ConfigError
+from cueline.events.cause import Cause
 from cueline.events.message import Usage
 from cueline.events.store import from_us
 from cueline.events.stream import shown
@@ -50,7 +51,8 @@ class SessionRow:
     started_at: datetime | None
     updated_at: datetime
     wait_kind: str | None
-    wait_why: str | None
+    wait_cause: Cause | None
+    """Why it waits, as a code with its parameters."""
     deadline_at: datetime | None
     """When its wait ends by itself."""
     version: int
@@ -91,7 +93,7 @@ class SessionRow:
 
 _SAME = (
     *("id", "agent", "provider", "model", "goal", "open", "labels", "updated_at"),
-    *("wait_kind", "wait_why", "deadline_at", "version", "turns", "tool_calls", "unpriced"),
+    *("wait_kind", "deadline_at", "version", "turns", "tool_calls", "unpriced"),
     *("result", "partial", "error", "error_kind", "recoverable", "takeovers"),
     *("lost_attempts", "in_doubt", "inherited_turns"),
 )
@@ -170,6 +172,7 @@ def _row(row: model.Session, driven: bool | None, silence: str | None) -> Sessio
         status=row.shown_status,
         driven=driven,
         silence=silence,
+        wait_cause=Cause.model_validate_json(row.wait_cause) if row.wait_cause else None,
         created_at=from_us(row.created_us),
         started_at=None if row.started_us is None else from_us(row.started_us),
         unread=row.inbox_length - row.inbox_read,
