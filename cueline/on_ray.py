@@ -201,15 +201,10 @@ def parts_of(log: Log) -> Parts:
     """Return what makes the actors of *log*.
 
     Raises:
-        ClusterError: no other process can write to it.
+        LogUnavailableError: no other process can write to it.
     """
-    place = log.backend.writer_place
-    if place == "process":
-        reason = (
-            "it is in this process's memory, which Ray cannot reach; run inline, or name a file"
-        )
-        raise ClusterError(str(log.url), reason)
-    machine = machine_name() if place == "machine" else None
+    log.backend.check(shared=True)
+    machine = machine_name() if log.backend.writer_place == "machine" else None
     return Parts(log.url.absolute(), log.id, machine, log.grace_seconds, log.slots)
 
 

@@ -12,6 +12,7 @@ from cueline.environment import HERE
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec, Fallback, Limits, ToolSpec, Workspace, each_model
 from cueline.events.budget import Allowance
+from cueline.events.log_url import LogName
 from cueline.events.message import Arguments
 from cueline.events.session import Judgement
 from cueline.secret import check_secrets
@@ -89,18 +90,19 @@ def _check_folder(place: Workspace) -> None:
         raise ConfigError(place.path, "the workspace is not a folder; make it first")
 
 
-def check_log_is_out_of_reach(agent: AgentSpec, log: Path) -> None:
+def check_log_is_out_of_reach(agent: AgentSpec, log: LogName) -> None:
     """Refuse a workspace in which the file tools reach the *log* itself.
 
     Raises:
         ConfigError: the message says where to put the log.
     """
-    from cueline.tools.log_reach import LOG_FOLDER, log_within, names_log_folder
+    from cueline.stores.backend import backend_of
+    from cueline.tools.log_reach import LOG_FOLDER, names_log_folder, within
 
     place = agent.workspace
     if place is None or place.machine != machine_name():
         return
-    if not all(names_log_folder(found.parts) for found in log_within(place, log)):
+    if not all(names_log_folder(found.parts) for found in within(place, backend_of(log).files())):
         raise ConfigError(
             str(log),
             f"the log is inside the workspace {place.path}, where tools can destroy it; "
@@ -110,7 +112,7 @@ def check_log_is_out_of_reach(agent: AgentSpec, log: Path) -> None:
 
 def check_resumed(
     agent: AgentSpec,
-    log: Path,
+    log: LogName,
     *,
     waived: Collection[str],
     accept_changed_tools: bool,

@@ -74,11 +74,6 @@ class Log:
         """What it is called."""
         return self.backend.url
 
-    @property
-    def path(self) -> Path:
-        """What it is called, where that is a file."""
-        return Path(str(self.url))
-
     def redactor(self, agent: AgentSpec | None) -> Redactor:
         """Return what takes the secrets of *agent* out."""
         return redactor_of(agent)
@@ -100,7 +95,7 @@ class Log:
         Raises:
             ConfigError: see `check_log_is_out_of_reach`.
         """
-        check_log_is_out_of_reach(asked.agent, self.path)
+        check_log_is_out_of_reach(asked.agent, self.url)
         kept, _ = clean(asked, self.redactor(asked.agent))
         return await inbox.ask_start(self.journal(asked.agent), id, kept, by=by, waived=waived)
 
@@ -145,7 +140,7 @@ def collaborators(
         gate=gate,
         check_call=check_call,
         estimate=estimate,
-        preview=partial(preview, log.path),
+        preview=partial(preview, str(log.url), log.backend.files()),
         tell=tell,
         price=cost_of,
         ledger=ledger,

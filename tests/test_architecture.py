@@ -36,7 +36,8 @@ MAY_IMPORT = {
     "agent": PORTS - {"clock"} | {"address", "config", "deciders", "suggestion", "tools"},
     "hook": {"events", "errors"},
     "secret": {"environment", "tools", "events", "errors"},
-    "preflight": PORTS | {"agent", "deciders", "environment", "providers", "secret", "tools"},
+    "preflight": PORTS
+    | {"agent", "deciders", "environment", "providers", "secret", "stores", "tools"},
     "up_record": {"actors", "events", "stores"},
 }
 MAY_IMPORT |= {

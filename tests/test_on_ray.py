@@ -19,7 +19,7 @@ async def log(tmp_path):
     """A log that this process keeps an `up` of, by the note beside it."""
     async with open_log(tmp_path / "log.db") as opened:
         keeper = presence_of("up")
-        UpRecord(address="a:1", namespace="n", version="1", keeper=keeper).write(opened.path)
+        UpRecord(address="a:1", namespace="n", version="1", keeper=keeper).write(opened.url)
         yield opened
 
 

@@ -2,8 +2,9 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.client.client import Client
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def client_for(path: Path, name: str) -> AsyncIterator[tuple["Client", str]]:
+async def client_for(path: LogUrl, name: str) -> AsyncIterator[tuple["Client", str]]:
     """Open the log to write, and look up the session that *name* stands for.
 
     Raises:
@@ -24,7 +25,7 @@ async def client_for(path: Path, name: str) -> AsyncIterator[tuple["Client", str
         yield client, await find_session(client.log.store, path, name)
 
 
-def when_it_counts(log: Path, receipt: "Receipt") -> str:
+def when_it_counts(log: LogUrl, receipt: "Receipt") -> str:
     """Return what to add to the news that something was put into a session's inbox."""
     from cueline.cli.running import resuming
 

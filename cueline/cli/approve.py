@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -11,6 +10,7 @@ from cueline.cli import opened
 from cueline.cli.addressing import when_it_counts
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.pending import complete_approval
+from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.client.receipt import DecisionReceipt
@@ -135,7 +135,7 @@ def deny(
 
 
 async def _approve(
-    log: Path,
+    log: LogUrl,
     name: str,
     changes: Sequence[str],
     *,
@@ -152,14 +152,14 @@ async def _approve(
         return await client.approve(name, edit=edit, resolution=resolution, channel="cli", **said)
 
 
-async def _deny(log: Path, name: str, reason: str) -> "DecisionReceipt":
+async def _deny(log: LogUrl, name: str, reason: str) -> "DecisionReceipt":
     from cueline.client.client import open_client
 
     async with open_client(log) as client:
         return await client.deny(name, note=reason, channel="cli")
 
 
-def _check_answer(log: Path, asked: "ApprovalOpened", name: str, resolution: str | None) -> None:
+def _check_answer(log: LogUrl, asked: "ApprovalOpened", name: str, resolution: str | None) -> None:
     """Refuse a grant that does not say what became of a call in doubt.
 
     Raises:
@@ -172,7 +172,7 @@ def _check_answer(log: Path, asked: "ApprovalOpened", name: str, resolution: str
         raise RejectedError(name, "\n".join([ASKED, *answer_lines(log, name)]))
 
 
-def _tell(log: Path, receipt: "DecisionReceipt", *, as_json: bool) -> None:
+def _tell(log: LogUrl, receipt: "DecisionReceipt", *, as_json: bool) -> None:
     from cueline.console.question import answer_told
 
     if as_json:

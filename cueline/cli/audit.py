@@ -1,7 +1,6 @@
 """`cueline audit`: who did what and when, and whether anybody changed the log since."""
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +11,7 @@ from cueline.cli.moment import moment
 from cueline.cli.naming import complete_session
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, is_typed
 from cueline.console.text import date_time, json_of, visible
+from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -118,7 +118,7 @@ def _check_nothing_typed(ctx: typer.Context, command: str) -> None:
             raise typer.BadParameter(f"{each.opts[0]} goes behind `{command}`")
 
 
-async def _list(log: Path, wanted: dict[str, Any], *, as_json: bool) -> None:
+async def _list(log: LogUrl, wanted: dict[str, Any], *, as_json: bool) -> None:
     async with opened.reader(log) as reader:
         found = await reader.audit(**wanted)
     if as_json:
@@ -154,7 +154,7 @@ def verify(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None
     raise typer.Exit(opened.run(_verify(log, as_json=as_json)))
 
 
-async def _verify(log: Path, *, as_json: bool) -> Exit:
+async def _verify(log: LogUrl, *, as_json: bool) -> Exit:
     from cueline.cli.verifying import Verifying
 
     async with opened.looking(log) as store:

@@ -1,7 +1,6 @@
 """`cueline breakers`: which models and tools are left alone; and having them tried again."""
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +10,7 @@ from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.console.text import date_time, duration, json_of, visible
 from cueline.environment import who
+from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.client.breakers import BreakerRow
@@ -69,7 +69,7 @@ def reset(
     raise typer.Exit(opened.run(_reset(log, name, as_json=as_json)))
 
 
-async def _reset(path: Path, name: str, *, as_json: bool) -> Exit:
+async def _reset(path: LogUrl, name: str, *, as_json: bool) -> Exit:
     from cueline.client.client import open_client
 
     async with open_client(path) as client:
@@ -82,7 +82,7 @@ async def _reset(path: Path, name: str, *, as_json: bool) -> Exit:
     return Exit.DONE
 
 
-async def _list(log: Path, *, as_json: bool) -> None:
+async def _list(log: LogUrl, *, as_json: bool) -> None:
     async with opened.reader(log) as reader:
         found = await reader.breakers()
     if as_json:

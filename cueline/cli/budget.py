@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +14,7 @@ from cueline.cli.addressing import client_for
 from cueline.cli.failure import Exit
 from cueline.cli.message import tell
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
+from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.actors.followed import Followed, Past
@@ -96,7 +96,7 @@ def raise_(
     tell(log, opened.run(_raise(log, session, limits)), "asked for more", as_json=as_json)
 
 
-async def _raise(log: Path, name: str, limits: dict[str, Any]) -> "Receipt":
+async def _raise(log: LogUrl, name: str, limits: dict[str, Any]) -> "Receipt":
     async with client_for(log, name) as (client, session):
         return await client.raise_limits(session, **limits)
 
@@ -134,7 +134,7 @@ class Standing:
     wall_seconds: float
 
 
-async def _show(log: Path, name: str, *, as_json: bool) -> Exit:
+async def _show(log: LogUrl, name: str, *, as_json: bool) -> Exit:
     from cueline.cli.reading import past_of, session_in
 
     async with session_in(log, name) as followed:

@@ -2,7 +2,6 @@
 
 from decimal import Decimal
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +11,7 @@ from cueline.cli.failure import Exit
 from cueline.cli.naming import complete_session
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.console.text import count, json_of, money, visible
+from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.client.costs import Costs, GroupBy
@@ -71,7 +71,7 @@ def costs(
 
 
 async def _tell(
-    log: Path, by: "GroupBy", wanted: dict[str, Any], limit: int, *, as_json: bool
+    log: LogUrl, by: "GroupBy", wanted: dict[str, Any], limit: int, *, as_json: bool
 ) -> None:
     """Tell what was spent by each, and by all."""
     from cueline.client.document import document

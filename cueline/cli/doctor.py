@@ -10,6 +10,7 @@ from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.outside import Outside, outside_of
 from cueline.console.text import json_of, visible
+from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.cli.examination import Finding
@@ -57,7 +58,7 @@ def doctor(
     raise typer.Exit(Exit.FAILED if bad else Exit.DONE)
 
 
-def _look(log: Path, agent: Path | None, outside: Outside) -> Iterator["Finding"]:
+def _look(log: LogUrl, agent: Path | None, outside: Outside) -> Iterator["Finding"]:
     from cueline.cli import examination
 
     yield examination.python()

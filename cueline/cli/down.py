@@ -5,7 +5,6 @@ import os
 import signal
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -15,6 +14,7 @@ from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.outside import outside_of
 from cueline.cli.up import LOOK_SECONDS, print_up
 from cueline.errors import ClusterError, LogUnavailableError
+from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.up_record import UpRecord
@@ -76,7 +76,7 @@ async def _ended(record: "UpRecord", seconds: float) -> bool:
     return not record.lives
 
 
-async def _end_orphans(log: Path, record: "UpRecord") -> None:
+async def _end_orphans(log: LogUrl, record: "UpRecord") -> None:
     """Take down what a keeper that was killed left on a cluster that was not its own."""
     from cueline.actors.presence import living
     from cueline.clock import SystemClock

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import typer
 
@@ -19,6 +18,7 @@ from cueline.cli.watching import Watch
 from cueline.console.screen import Screen
 from cueline.console.telling import Line
 from cueline.errors import ClusterError, CorruptEventError, CuelineError
+from cueline.events.log_url import LogUrl
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import shown
 from cueline.inline import Inline, inline
@@ -33,7 +33,7 @@ _NOTHING = "left before anything was recorded"
 class Where:
     """Where a session is to be driven."""
 
-    log: Path
+    log: LogUrl
     inline: bool
     address: str | None = None
 
@@ -75,7 +75,7 @@ async def leave_with_up(log: Log, stream: str, watch: Watch) -> None:
     """Leave when the `cueline up` has gone, or set *stream* aside: nobody drives it any more."""
     vigil = Vigil(stream, log.store, log.board, log.clock, taken_up=lambda: True)
     why = None
-    while why is None and is_up(log.path):
+    while why is None and is_up(log.url):
         await log.clock.sleep(LOOK_SECONDS)
         with suppress(CuelineError):  # looked at again
             why = await vigil.why_left(idle=False)
@@ -174,7 +174,7 @@ async def _check_kept(log: Log, watch: Watch) -> None:
         StoreError: it does not; the message says why.
     """
     stream, version = watch.state.stream, NO_STREAM
-    async with looking(log.path) as store:
+    async with looking(log.url) as store:
         async for recorded, _ in journal_of(store).read(stream):
             version = recorded.version
     if version < watch.version:

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -18,6 +17,7 @@ from cueline.console.text import date_time, json_of, one_line
 from cueline.deciders.session import SessionState, Status
 from cueline.deciders.session.turn import Approval
 from cueline.event_text import cause_text
+from cueline.events.log_url import LogUrl
 from cueline.events.stream import shown
 
 _OPTIONS = {
@@ -47,7 +47,7 @@ def shown_status(state: SessionState) -> str:
 
 
 def report(
-    watch: Watch, screen: Screen, log: Path, *, rested: bool, as_json: bool, inline: bool
+    watch: Watch, screen: Screen, log: LogUrl, *, rested: bool, as_json: bool, inline: bool
 ) -> Exit:
     """Say how the session was left, and return the exit code."""
     state, id = watch.state, shown(watch.state.stream)  # noqa: A001 - the word of the log
@@ -68,7 +68,7 @@ def report(
 def way_on(
     state: SessionState,
     id: str,  # noqa: A002 - the word of the log
-    log: Path,
+    log: LogUrl,
     resume: str,
     *,
     owned: bool = False,
@@ -112,7 +112,7 @@ def _too_long(state: SessionState) -> bool:
     return model.error.failure == "context_too_long"
 
 
-def _decide(asked: list[Approval], log: Path, then: list[str], now: datetime) -> list[str]:
+def _decide(asked: list[Approval], log: LogUrl, then: list[str], now: datetime) -> list[str]:
     """Ask a person for what can still be answered."""
     left = [each for each in asked if each.deadline_at >= now]
     if not left:
@@ -128,7 +128,7 @@ def _decide(asked: list[Approval], log: Path, then: list[str], now: datetime) ->
     return [told, *(line for each in left for line in _answers(each, log)), *then]
 
 
-def _answers(asked: Approval, log: Path) -> list[str]:
+def _answers(asked: Approval, log: LogUrl) -> list[str]:
     if asked.question == "did_it_happen":
         return [f"{asked.id}: {ASKED}", *answer_lines(log, asked.id)]
     return [f"  {command(log, 'approve', asked.id)}"]
@@ -140,7 +140,7 @@ def _asked(state: SessionState, decided: Collection[str] = ()) -> list[Approval]
     return [call.approval for call in asked if call and call.approval]
 
 
-def _more(state: SessionState, id: str, log: Path) -> str | None:  # noqa: A002 - the word of the log
+def _more(state: SessionState, id: str, log: LogUrl) -> str | None:  # noqa: A002 - the word of the log
     """Return the command that raises the limit which holds the session, if one does."""
     wait = state.waiting
     if wait is None or wait.raisable not in _OPTIONS:
@@ -149,7 +149,7 @@ def _more(state: SessionState, id: str, log: Path) -> str | None:  # noqa: A002 
     return f"  {command(log, 'budget', 'raise', whose, *_OPTIONS[wait.raisable])}"
 
 
-def _document(watch: Watch, id: str, log: Path) -> dict[str, Any]:  # noqa: A002 - the word of the log
+def _document(watch: Watch, id: str, log: LogUrl) -> dict[str, Any]:  # noqa: A002 - the word of the log
     state, tally = watch.state, watch.telling.tally
     waiting = state.waiting
     # Under a pause a breaker may be due, or a retry; the pause goes on.

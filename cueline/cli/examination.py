@@ -19,6 +19,7 @@ from cueline.cli.running import command
 from cueline.cli.verifying import Bad, Verifying
 from cueline.console.text import count
 from cueline.errors import CuelineError
+from cueline.events.log_url import LogUrl
 
 _PYTHON = (3, 11)
 _FSYNCS = 20
@@ -61,16 +62,19 @@ def sqlite() -> Finding:
     return Finding("SQLite", "good", f"{library.sqlite_version} ({library.__name__})")
 
 
-def disk(log: Path) -> Iterator[Finding]:
-    """Look at the file system that the log is on, or would be."""
-    from cueline.stores.file_system import refuse_place
+def disk(log: LogUrl) -> Iterator[Finding]:
+    """Look at the file system that the log is on, or would be, if it is a file."""
+    from cueline.stores.backend import backend_of
 
-    folder = _existing(log.absolute().parent)
     try:
-        refuse_place(log)
+        backend = backend_of(log)
+        backend.check()
     except CuelineError as error:
         yield Finding("disk", "bad", str(error))
         return
+    if not (files := backend.files()):
+        return
+    folder = _existing(files[0].parent)
     free = shutil.disk_usage(folder).free
     found = f"{folder}, {free / 1e9:,.1f} GB free"
     if not os.access(folder, os.W_OK):
@@ -101,18 +105,19 @@ def _sync_time(folder: Path) -> Finding:
     return Finding("fsync", "good", found)
 
 
-def log(path: Path) -> Finding:
+def log(path: LogUrl) -> Finding:
     """Look at the log itself, where there is one."""
-    from cueline.stores.file_system import refuse_place
+    from cueline.stores.backend import backend_of
 
     try:
-        refuse_place(path)
-        if not path.exists():
+        backend = backend_of(path)
+        backend.check()
+        if not backend.exists():
             return Finding("log", "good", f"none at {path} yet; `cueline run` makes it")
         last, bad = opened.run(_checked(path))
     except CuelineError as error:
         return Finding("log", "bad", str(error))
-    size = path.stat().st_size / 1e6
+    size = sum(file.stat().st_size for file in backend.files()[:1]) / 1e6
     found = f"{path}, {last:,} events, {size:,.1f} MB"
     verify = command(path, "audit", "verify")
     if bad:
@@ -124,7 +129,7 @@ def log(path: Path) -> Finding:
     return Finding("log", "good", found, advice)
 
 
-async def _checked(path: Path) -> tuple[int, list[Bad]]:
+async def _checked(path: LogUrl) -> tuple[int, list[Bad]]:
     """Return the last position, and what is damaged where the log is short enough to look."""
     async with opened.looking(path) as store:
         last = await store.last_position()
@@ -170,7 +175,7 @@ def ray() -> Iterator[Finding]:
         yield Finding("Ray auth", "good", "off; a Ray that cueline starts is this machine's own")
 
 
-def ports(log: Path) -> Finding:
+def ports(log: LogUrl) -> Finding:
     """Look at what the processes of a running `cueline up`, its own Ray among them, listen on."""
     from cueline.cli.open_ports import open_ports
     from cueline.up_record import find_up

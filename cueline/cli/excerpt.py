@@ -2,7 +2,6 @@
 
 from contextlib import closing
 from decimal import Decimal
-from pathlib import Path
 
 from cueline.actors.followed import Followed, Past
 from cueline.actors.stream_end import last_of
@@ -10,6 +9,7 @@ from cueline.cli import opened
 from cueline.console.tally import Tally
 from cueline.errors import CorruptEventError, CuelineError, UnknownEventTypeError
 from cueline.events.journal import Journal
+from cueline.events.log_url import LogUrl
 from cueline.events.message import Usage
 from cueline.events.store import EventStore, from_us
 from cueline.projections.session import Session, find_session
@@ -40,7 +40,7 @@ async def read_ends(journal: Journal, stream: str) -> tuple[Followed, Past] | No
     return followed, past
 
 
-async def read_sums(log: Path, store: EventStore, stream: str) -> Tally | None:
+async def read_sums(log: LogUrl, store: EventStore, stream: str) -> Tally | None:
     """Return what a session used, where the read models are nearly up to date."""
     try:
         with closing(backend_of(log).open_views()) as views:

@@ -8,7 +8,6 @@ import re
 import sys
 import traceback
 from enum import IntEnum
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -32,6 +31,7 @@ from cueline.errors import (
     UnknownOutcomeError,
     UnknownSessionError,
 )
+from cueline.events.log_url import LogUrl
 from cueline.open_files import shortage_of
 from cueline.suggestion import closest
 
@@ -84,7 +84,7 @@ def exit_of(error: CuelineError) -> Exit:
     return Exit.REFUSED if isinstance(error, _REFUSALS) else Exit.FAILED
 
 
-def hint_of(error: CuelineError, log: Path) -> str | None:
+def hint_of(error: CuelineError, log: LogUrl) -> str | None:
     """Return what to do about *error* on *log*, where its own message does not say it."""
     if isinstance(error, LogUnavailableError) and error.reason.startswith("there is no log"):
         return _NO_LOG
@@ -92,7 +92,7 @@ def hint_of(error: CuelineError, log: Path) -> str | None:
     return next((hint.format(*told) for kind, hint in _HINTS if isinstance(error, kind)), None)
 
 
-def tell(error: CuelineError, outside: Outside | None = None, log: Path = DEFAULT_LOG) -> None:
+def tell(error: CuelineError, outside: Outside | None = None, log: LogUrl = DEFAULT_LOG) -> None:
     """Say on stderr what went wrong, and what to do."""
     say(f"error: {error}", outside)
     if (hint := hint_of(error, log)) is not None:

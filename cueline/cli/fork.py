@@ -27,12 +27,14 @@ from cueline.cli.option import (
 from cueline.cli.outside import outside_of
 from cueline.environment import who
 from cueline.errors import ConfigError, CuelineError, RejectedError, UnknownOutcomeError
+from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.cli.outside import Outside
     from cueline.cli.starting import Wish
     from cueline.events.agent import AgentSpec
     from cueline.events.inbox import ForkPoint
+    from cueline.stores.backend import LogBackend
 
 _HELP = """Start a session that shares another's past up to a version, and goes on from there.
 
@@ -177,7 +179,7 @@ def _with_time_to_answer(agent: "AgentSpec", wish: "Wish", outside: "Outside") -
     return agent.model_copy(update={"policy": policy})
 
 
-async def _past(log: Path, name: str, at: int) -> Past:
+async def _past(log: LogUrl, name: str, at: int) -> Past:
     """Read the past up to version *at*, each event checked.
 
     Raises:
@@ -208,7 +210,7 @@ async def _past(log: Path, name: str, at: int) -> Past:
 
 
 @contextmanager
-def copied(agent: "AgentSpec", id: str, log: Path) -> Iterator[tuple["AgentSpec", str | None]]:  # noqa: A002 - the word of the log
+def copied(agent: "AgentSpec", id: str, log: LogUrl) -> Iterator[tuple["AgentSpec", str | None]]:  # noqa: A002 - the word of the log
     """Give the fork a copy of the workspace, and the note that says so; none if it fails.
 
     Raises:
@@ -236,24 +238,23 @@ def copied(agent: "AgentSpec", id: str, log: Path) -> Iterator[tuple["AgentSpec"
         raise
 
 
-def _copy(source: Path, copy: Path, log: Path) -> None:
+def _copy(source: Path, copy: Path, log: LogUrl) -> None:
     import shutil
+
+    from cueline.stores.backend import backend_of
 
     if copy.exists():
         raise ConfigError(
             str(copy), "it is in the way of the workspace's copy; choose another --id"
         )
     try:
-        shutil.copytree(source, copy, symlinks=True, ignore=partial(_files_of, log.resolve()))
+        shutil.copytree(source, copy, symlinks=True, ignore=partial(_files_of, backend_of(log)))
     except (OSError, shutil.Error) as error:
         shutil.rmtree(copy, ignore_errors=True)
         why = f"the workspace cannot be copied to {copy}: {error}"
         raise ConfigError(str(source), why) from error
 
 
-def _files_of(log: Path, folder: str, names: list[str]) -> list[str]:
+def _files_of(log: "LogBackend", folder: str, names: list[str]) -> list[str]:
     """Return those of *names* in *folder* that are the log, which is nobody's file to work on."""
-    if Path(folder).resolve() != log.parent:
-        return []
-    beside = (f"{log.name}-", f"{log.name}.presence")
-    return [each for each in names if each == log.name or each.startswith(beside)]
+    return [each for each in names if log.owns(Path(folder, each))]

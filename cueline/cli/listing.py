@@ -2,7 +2,6 @@
 
 import sys
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +11,7 @@ from cueline.cli.failure import Exit
 from cueline.cli.moment import moment
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, labels_of
 from cueline.console.text import duration, json_of, money, one_line, visible
+from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.client.reading import Page
@@ -78,7 +78,7 @@ def list_(
     raise typer.Exit(Exit.DONE)
 
 
-async def _list(log: Path, wanted: dict[str, Any], *, watch: bool, as_json: bool) -> None:
+async def _list(log: LogUrl, wanted: dict[str, Any], *, watch: bool, as_json: bool) -> None:
     async with opened.reader(log, must_exist=False) as reader:
         async for _ in reader.changes():
             found = await reader.sessions(**wanted)

@@ -1,7 +1,6 @@
 """`cueline send` and `pause`: what is said to a session, through its inbox."""
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +9,7 @@ from cueline.cli import opened
 from cueline.cli.addressing import client_for, when_it_counts
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
 from cueline.cli.terminal import text_or_stdin
+from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.client.receipt import PauseReceipt, Receipt
@@ -81,12 +81,12 @@ def pause(
     tell(log, receipt, _what_happens(receipt), as_json=as_json)
 
 
-async def _send(log: Path, name: str, lane: "Lane", text: str) -> "Receipt":
+async def _send(log: LogUrl, name: str, lane: "Lane", text: str) -> "Receipt":
     async with client_for(log, name) as (client, session):
         return await client.send(session, text, lane)
 
 
-async def _pause(log: Path, name: str) -> "PauseReceipt":
+async def _pause(log: LogUrl, name: str) -> "PauseReceipt":
     async with client_for(log, name) as (client, session):
         return await client.pause(session)
 
@@ -101,7 +101,7 @@ def _what_happens(receipt: "PauseReceipt") -> str:
     return f"it is paused already: {receipt.why}"
 
 
-def tell(log: Path, receipt: "Receipt", note: str, *, as_json: bool) -> None:
+def tell(log: LogUrl, receipt: "Receipt", note: str, *, as_json: bool) -> None:
     """Say what became of a wish."""
     if as_json:
         typer.echo(json.dumps(receipt.to_json()))

@@ -1,13 +1,13 @@
 """Which session, approval or log a user means."""
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from cueline.console.text import one_line
 from cueline.errors import CuelineError, InvalidNameError, UnknownSessionError
+from cueline.events.log_url import LogUrl
 from cueline.events.stream import session_stream, shown, sibling
 from cueline.suggestion import closest
 
@@ -24,7 +24,7 @@ def as_typed(name: str) -> str:
     return one_line(name, _WIDTH) if name.strip() else repr(name)
 
 
-async def find_session(store: "EventStore", log: Path, name: str) -> str:
+async def find_session(store: "EventStore", log: LogUrl, name: str) -> str:
     """Return the stream of the session that *name* stands for, or begins.
 
     Raises:
@@ -49,7 +49,7 @@ async def find_session(store: "EventStore", log: Path, name: str) -> str:
     raise UnknownSessionError(as_typed(name), f"there is no such session in {log}{meant}")
 
 
-async def known_sessions(store: "EventStore", log: Path) -> list[str]:
+async def known_sessions(store: "EventStore", log: LogUrl) -> list[str]:
     """Return the ids of all sessions, the last changed first."""
     from cueline.cli.opened import views_of
     from cueline.projections.row import ask
@@ -73,7 +73,7 @@ def complete_session(ctx: typer.Context, incomplete: str) -> list[str]:
         return []
 
 
-def log_of(ctx: typer.Context) -> Path:
+def log_of(ctx: typer.Context) -> LogUrl:
     """Return the log that a command which is still being typed would use.
 
     Raises:
@@ -83,7 +83,8 @@ def log_of(ctx: typer.Context) -> Path:
     from cueline.cli.outside import read
 
     set_ = read(ctx.find_root().params.get("config")).log
-    return Path(ctx.params.get("log") or os.environ.get("CUELINE_LOG") or set_ or DEFAULT_LOG)
+    named = ctx.params.get("log") or os.environ.get("CUELINE_LOG")
+    return LogUrl.of(named or set_ or DEFAULT_LOG)
 
 
 def _some(ids: list[str]) -> str:

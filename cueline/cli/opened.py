@@ -13,7 +13,7 @@ import typer
 
 from cueline.console.text import visible
 from cueline.errors import CorruptEventError, LogUnavailableError
-from cueline.events.log_url import LogName
+from cueline.events.log_url import LogName, LogUrl
 
 if TYPE_CHECKING:
     from cueline.client.reader import Reader
@@ -85,7 +85,7 @@ async def looking(path: LogName) -> AsyncIterator["EventStore"]:
 
 
 @asynccontextmanager
-async def views_of(path: Path, store: "EventStore") -> AsyncIterator["Views"]:
+async def views_of(path: LogUrl, store: "EventStore") -> AsyncIterator["Views"]:
     """Open the read models beside the log, or in memory where they cannot be written.
 
     Raises:
@@ -128,7 +128,7 @@ async def _caught_up(
     return views, None
 
 
-async def read_on(log: Path) -> None:
+async def read_on(log: LogUrl) -> None:
     """Bring the read models of *log* up to date, however long that takes.
 
     Raises:
@@ -142,7 +142,7 @@ async def read_on(log: Path) -> None:
 
 
 @asynccontextmanager
-async def board_of(path: Path) -> AsyncIterator["PresenceBoard"]:
+async def board_of(path: LogUrl) -> AsyncIterator["PresenceBoard"]:
     """Open the board of who lives; an empty one where its file cannot be used, and say so."""
     from cueline.clock import SystemClock
     from cueline.stores import MemoryPresence

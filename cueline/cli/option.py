@@ -1,7 +1,6 @@
 """The options that several commands share."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from shlex import quote
 from typing import Annotated
 
@@ -11,24 +10,25 @@ from cueline.cli.naming import complete_session
 from cueline.config import place
 from cueline.console.text import visible
 from cueline.errors import ConfigError
+from cueline.events.log_url import LogUrl
 
 DEFAULT_LOG = place.DEFAULT_LOG
 
 _NAMED_LOG = "cueline.log"
 
 
-def _note(ctx: typer.Context, log: Path) -> Path:
+def _note(ctx: typer.Context, log: LogUrl) -> LogUrl:
     ctx.meta[_NAMED_LOG] = log
     return log
 
 
-def named_log(ctx: typer.Context) -> Path:
+def named_log(ctx: typer.Context) -> LogUrl:
     """Return the log that the command below *ctx* is about, as far as it was told."""
-    log: Path = ctx.meta.get(_NAMED_LOG, DEFAULT_LOG)
+    log: LogUrl = ctx.meta.get(_NAMED_LOG, DEFAULT_LOG)
     return log
 
 
-def naming(log: Path) -> str:
+def naming(log: LogUrl) -> str:
     """Return what a command has to say to be about *log*, with a blank before it."""
     return "" if log == DEFAULT_LOG else f" --log {visible(quote(str(log)))}"
 
@@ -55,9 +55,14 @@ def is_typed(ctx: typer.Context, option: str) -> bool:
 
 
 LogOption = Annotated[
-    Path,
+    LogUrl,
     typer.Option(
-        "--log", envvar="CUELINE_LOG", help="The log's file.", metavar="FILE", callback=_note
+        "--log",
+        envvar="CUELINE_LOG",
+        help="The log: a file, or a URL (`sqlite:///FILE`, `memory:`).",
+        metavar="LOG",
+        parser=LogUrl.of,
+        callback=_note,
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

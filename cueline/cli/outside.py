@@ -12,6 +12,7 @@ import typer
 
 from cueline.config.place import LOG, find_file, set_in
 from cueline.errors import ConfigError
+from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.actors.slot import Slots
@@ -34,7 +35,7 @@ class Outside:
     """Variables whose values are not to be told, as far as this command has heard of them."""
 
     @property
-    def log(self) -> Path | None:
+    def log(self) -> LogUrl | None:
         """The log that the file names."""
         return self.file["log"].value if "log" in self.file else None
 

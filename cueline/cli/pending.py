@@ -1,7 +1,6 @@
 """`cueline pending`: what waits for a person."""
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -11,6 +10,7 @@ from cueline.cli.naming import log_of
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.console.text import arguments, duration, json_of, one_line
 from cueline.errors import CuelineError
+from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.client.pending import PendingRow
@@ -38,7 +38,7 @@ def pending(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> Non
     opened.run(_list(log, as_json=as_json))
 
 
-async def _list(log: Path, *, as_json: bool) -> None:
+async def _list(log: LogUrl, *, as_json: bool) -> None:
     async with opened.reader(log) as reader:
         waiting = await reader.pending()
     if as_json:
@@ -64,7 +64,7 @@ def complete_approval(ctx: typer.Context, incomplete: str) -> list[str]:
         return []
 
 
-def _document(row: dict[str, Any], log: Path) -> dict[str, Any]:
+def _document(row: dict[str, Any], log: LogUrl) -> dict[str, Any]:
     """Return a row with the commands that give each answer."""
     from cueline.cli.resolution import command_for
 
@@ -83,7 +83,7 @@ def time_left(asked: "PendingRow", now: datetime) -> str:
     return f"{told}, then granted" if asked.auto_at else told
 
 
-def _print(waiting: "Page[PendingRow]", log: Path) -> None:
+def _print(waiting: "Page[PendingRow]", log: LogUrl) -> None:
     from cueline.cli.resolution import answer_lines
     from cueline.cli.running import command
     from cueline.console.question import answer_told

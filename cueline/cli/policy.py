@@ -13,6 +13,7 @@ from cueline.cli.moment import moment
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.console.text import arguments, count, json_of, visible
 from cueline.errors import ConfigError
+from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.config.problem import Problem
@@ -164,7 +165,7 @@ def backtest(
         _print_sums(sums)
 
 
-async def judged(log: Path, policy: "Policy", since: datetime | None) -> "Backtest":
+async def judged(log: LogUrl, policy: "Policy", since: datetime | None) -> "Backtest":
     """Try *policy* on the past that a log holds; the calls since then count."""
     from cueline.cli.reading import journal_of
     from cueline.deciders.backtest import Backtest

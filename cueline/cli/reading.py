@@ -4,7 +4,6 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 
 from cueline.actors.followed import Followed, Past
 from cueline.cli import opened
@@ -13,6 +12,7 @@ from cueline.cli.naming import find_session
 from cueline.errors import CorruptEventError, UnknownEventTypeError
 from cueline.events.codec import Codec
 from cueline.events.journal import Journal
+from cueline.events.log_url import LogUrl
 from cueline.events.session import SessionEvent
 from cueline.events.store import EventStore, RecordedEvent
 
@@ -23,7 +23,7 @@ def journal_of(store: EventStore) -> Journal:
 
 
 @asynccontextmanager
-async def session_in(log: Path, name: str) -> AsyncIterator[Followed]:
+async def session_in(log: LogUrl, name: str) -> AsyncIterator[Followed]:
     """Open the session that *name* stands for.
 
     Raises:
@@ -36,7 +36,7 @@ async def session_in(log: Path, name: str) -> AsyncIterator[Followed]:
 
 
 async def read_past(
-    log: Path, name: str, until: int | None = None, *, last: int | None = None
+    log: LogUrl, name: str, until: int | None = None, *, last: int | None = None
 ) -> tuple[Followed, Past, Exit]:
     """Return the session that *name* stands for as it was read, and its past; see `past_of`.
 

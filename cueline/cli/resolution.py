@@ -1,10 +1,10 @@
 """The answers to the question about a call in doubt, as commands with their consequences."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cueline.cli.running import command
+from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.deciders.session import SessionState
@@ -17,7 +17,7 @@ _WORDS = {
 ASKED = "nobody knows whether this call took effect; answer with one of"
 
 
-def answers(log: Path, approval: str) -> list[dict[str, str]]:
+def answers(log: LogUrl, approval: str) -> list[dict[str, str]]:
     """Return each answer with its code, the command that gives it, and what follows from it."""
     from cueline.client.pending import CHOICES
 
@@ -31,13 +31,13 @@ def answers(log: Path, approval: str) -> list[dict[str, str]]:
     ]
 
 
-def command_for(log: Path, approval: str, resolution: str) -> str:
+def command_for(log: LogUrl, approval: str, resolution: str) -> str:
     """Return the command that gives an answer; that it happened may take `--result TEXT`."""
     verb, *flags = _WORDS[resolution]
     return command(log, verb, approval, *flags)
 
 
-def answer_lines(log: Path, approval: str) -> list[str]:
+def answer_lines(log: LogUrl, approval: str) -> list[str]:
     """Return each answer as a line to be pasted, with its consequence behind it."""
     said = answers(log, approval)
     width = max(len(each["command"]) for each in said)
@@ -48,7 +48,7 @@ def answer_lines(log: Path, approval: str) -> list[str]:
     ]
 
 
-def doubts_document(state: "SessionState", log: Path) -> list[dict[str, Any]]:
+def doubts_document(state: "SessionState", log: LogUrl) -> list[dict[str, Any]]:
     """Return the open questions about calls in doubt, each with its answers."""
     return [{"approval": each, "answers": answers(log, each)} for each in _doubts(state)]
 

@@ -1,7 +1,6 @@
 """Who takes up a session, and the commands by which a person has it go on."""
 
 import json
-from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -9,6 +8,7 @@ import typer
 
 from cueline.cli.failure import Exit
 from cueline.cli.option import naming
+from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.events.store import EventStore
@@ -21,17 +21,17 @@ async def is_taken_up(log: "Log", stream: str) -> bool:
 
     if await owner_of(log.store, log.board, stream, log.clock.now()) is not None:
         return True
-    return is_up(log.path)
+    return is_up(log.url)
 
 
-def is_up(path: Path) -> bool:
+def is_up(path: LogUrl) -> bool:
     """Whether a `cueline up` takes the sessions of the log at *path*."""
     from cueline.up_record import find_up
 
     return find_up(path) is not None
 
 
-def other_version(path: Path) -> str | None:
+def other_version(path: LogUrl) -> str | None:
     """Say that the `cueline up` of the log at *path* is another cueline than this, if it is."""
     from importlib.metadata import version
 
@@ -46,17 +46,17 @@ def other_version(path: Path) -> str | None:
     )
 
 
-def command(log: Path, *words: str) -> str:
+def command(log: LogUrl, *words: str) -> str:
     """Return a command on this log, to be typed or pasted."""
     return " ".join(quote(word) for word in ("cueline", *words)) + naming(log)
 
 
-def resuming(log: Path, id: str, *, inline: bool = False) -> str:  # noqa: A002 - the word of the log
+def resuming(log: LogUrl, id: str, *, inline: bool = False) -> str:  # noqa: A002 - the word of the log
     """Return the command that goes on with a session; *inline* where it was driven so before."""
     return command(log, "resume", id, *(["--inline"] if inline else []))
 
 
-async def way_to_resume(log: Path, store: "EventStore", stream: str) -> str:
+async def way_to_resume(log: LogUrl, store: "EventStore", stream: str) -> str:
     """Return the command that goes on with a session as it was last driven."""
     from cueline.events.stream import shown
 
@@ -79,15 +79,15 @@ async def note_detached(log: "Log", stream: str, *, as_json: bool) -> Exit:
     from cueline.events.stream import shown
 
     id = shown(stream)  # noqa: A001 - the word of the log
-    if (warning := other_version(log.path)) is not None:
+    if (warning := other_version(log.url)) is not None:
         typer.echo(warning, err=True)
     if as_json:
         state, _ = await fold(log.journal(), stream, SESSION, session_of(stream))
-        document = {"id": id, "status": str(state.status), "up": is_up(log.path)}
+        document = {"id": id, "status": str(state.status), "up": is_up(log.url)}
         typer.echo(json.dumps(document))
         return Exit.DONE
     typer.echo(id)
     if not await is_taken_up(log, stream):
-        up_command = command(log.path, "up")
+        up_command = command(log.url, "up")
         typer.echo(f"it is recorded; nothing runs that would take it up: `{up_command}`", err=True)
     return Exit.DONE

@@ -1,7 +1,6 @@
 """`cueline show`: one session, whole or its end."""
 
 from collections.abc import Collection
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +9,7 @@ from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
 from cueline.console.text import count, json_of, money
+from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.actors.followed import Followed, Past
@@ -52,7 +52,7 @@ def show(
     raise typer.Exit(opened.run(_show(log, session, full=full, whole=whole)))
 
 
-async def _tell(log: Path, name: str) -> Exit:
+async def _tell(log: LogUrl, name: str) -> Exit:
     """Print a session as JSON."""
     from cueline.cli.document import document
     from cueline.cli.reading import read_past
@@ -64,7 +64,7 @@ async def _tell(log: Path, name: str) -> Exit:
     return code
 
 
-async def _show(log: Path, name: str, *, full: bool, whole: bool) -> Exit:
+async def _show(log: LogUrl, name: str, *, full: bool, whole: bool) -> Exit:
     from cueline.actors.owner import owner_of, silence_of
     from cueline.cli.excerpt import read_ends
     from cueline.cli.reading import past_of, session_in
@@ -90,7 +90,7 @@ async def _show(log: Path, name: str, *, full: bool, whole: bool) -> Exit:
 
 
 async def _print(
-    followed: "Followed", past: "Past", log: Path, *, full: bool, whole: bool
+    followed: "Followed", past: "Past", log: LogUrl, *, full: bool, whole: bool
 ) -> "Tally":
     """Print what happened, and return what it used."""
     from cueline.cli.reading import journal_of
@@ -121,7 +121,7 @@ async def _print(
 async def _sum_up(
     followed: "Followed",
     past: "Past",
-    log: Path,
+    log: LogUrl,
     tally: "Tally | None",
     stands: list[str],
     *,
@@ -152,7 +152,7 @@ async def _sum_up(
     screen.show(Line("note", line) for line in stands)
 
 
-async def _descent(log: Path, followed: "Followed") -> list[str]:
+async def _descent(log: LogUrl, followed: "Followed") -> list[str]:
     """Say what the session cost with all that descend from it; nothing where nothing does."""
     from cueline.projections.cost import below, spent, total
 
@@ -180,7 +180,7 @@ async def _whole(
 
 
 async def _stands(
-    followed: "Followed", owner: "Presence | None", silence: str | None, log: Path
+    followed: "Followed", owner: "Presence | None", silence: str | None, log: LogUrl
 ) -> list[str]:
     """Say who drives it, or how it goes on, and what was said to it meanwhile."""
     from cueline.actors.inbox import unread_of
@@ -205,7 +205,7 @@ async def _stands(
 def _course(
     state: "SessionState",
     owner: "Presence | None",
-    log: Path,
+    log: LogUrl,
     way: str,
     decided: Collection[str] = (),
     *,
@@ -226,7 +226,7 @@ def _course(
     return way_on(state, id, log, way, owned=owner is not None, decided=decided)
 
 
-def _damaged(followed: "Followed", log: Path) -> list[str]:
+def _damaged(followed: "Followed", log: LogUrl) -> list[str]:
     """Say what can be done with what is before the damage."""
     from cueline.cli.running import command
     from cueline.events.stream import shown

@@ -24,6 +24,7 @@ from cueline.environment import who
 from cueline.errors import ConfigError, RejectedError
 from cueline.events.agent import AgentSpec, Policy
 from cueline.events.inbox import StartAsked
+from cueline.events.log_url import LogUrl
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import shown, sibling, stream_name
 from cueline.preflight import check_log_is_out_of_reach, recorded
@@ -35,7 +36,7 @@ from cueline.wiring import Log, open_log
 class Wish:
     """Where a session is to be recorded and driven, and who watches."""
 
-    log: Path
+    log: LogUrl
     id: str
     inline: bool
     detach: bool
@@ -50,7 +51,7 @@ class Wish:
 
 def wish_of(
     ctx: typer.Context,
-    log: Path,
+    log: LogUrl,
     id: str,  # noqa: A002 - the word of the log
     *,
     inline: bool,

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -11,6 +10,7 @@ from cueline.cli import opened
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.up import document_of, place_of
 from cueline.console.text import count, json_of
+from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.events.store import Presence
@@ -61,7 +61,7 @@ def _print_processes(members: list[dict[str, Any]]) -> None:
     print_table(("process", "pid", "machine", "beat", "running"), rows)
 
 
-async def _look(log: Path, *, as_json: bool) -> None:
+async def _look(log: LogUrl, *, as_json: bool) -> None:
     from cueline.actors.owner import owners_of
     from cueline.actors.presence import living
     from cueline.clock import SystemClock

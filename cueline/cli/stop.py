@@ -1,7 +1,6 @@
 """`cueline stop`: end a session, also one that nobody drives."""
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,6 +8,7 @@ import typer
 from cueline.cli import opened
 from cueline.cli.addressing import client_for
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
+from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.client.receipt import StopReceipt
@@ -47,7 +47,7 @@ def stop(
         _print(receipt)
 
 
-async def _stop(log: Path, name: str, reason: str) -> "StopReceipt":
+async def _stop(log: LogUrl, name: str, reason: str) -> "StopReceipt":
     async with client_for(log, name) as (client, session):
         return await client.stop(session, reason)
 

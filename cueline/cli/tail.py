@@ -2,7 +2,6 @@
 
 from contextlib import aclosing, suppress
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +10,7 @@ from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
 from cueline.console.text import date_time, json_of, one_line
+from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.actors.followed import Followed
@@ -54,7 +54,7 @@ def tail(
     raise typer.Exit(opened.run(_tail(log, session, last, follow=follow, as_json=as_json)))
 
 
-async def _tail(log: Path, name: str, last: int, *, follow: bool, as_json: bool) -> Exit:
+async def _tail(log: LogUrl, name: str, last: int, *, follow: bool, as_json: bool) -> Exit:
     from cueline.actors.background import meanwhile
     from cueline.actors.lookout import Lookout
     from cueline.cli.ending import exit_of_state
@@ -77,7 +77,7 @@ async def _tail(log: Path, name: str, last: int, *, follow: bool, as_json: bool)
         return exit_of_state(followed.state)
 
 
-async def _tell_when_left(log: Path, followed: "Followed") -> None:
+async def _tell_when_left(log: LogUrl, followed: "Followed") -> None:
     from cueline.actors.owner import Vigil
     from cueline.clock import SystemClock
     from cueline.up_record import recovers
@@ -88,7 +88,7 @@ async def _tell_when_left(log: Path, followed: "Followed") -> None:
         await tell_when_left(log, followed, vigil, clock)
 
 
-async def tell_when_left(log: Path, followed: "Followed", vigil: "Vigil", clock: "Clock") -> None:
+async def tell_when_left(log: LogUrl, followed: "Followed", vigil: "Vigil", clock: "Clock") -> None:
     """Say on stderr, each time it comes about, that nobody drives a session which does not rest."""
     from cueline.actors.owner import LOOK_SECONDS, sleeps
     from cueline.cli.running import way_to_resume

@@ -20,6 +20,7 @@ from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.outside import Outside, outside_of
 from cueline.console.text import visible
 from cueline.errors import ClusterError
+from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.actors.slot import Slots
@@ -51,7 +52,7 @@ def register(app: typer.Typer) -> None:
 class Plan:
     """What is to be kept running."""
 
-    log: Path
+    log: LogUrl
     address: str | None
     hosts: int
     runners: int
@@ -95,7 +96,7 @@ def up(
     as_json: JsonOption = False,
 ) -> None:
     """Keep cueline running."""
-    from cueline.stores.file_system import refuse_place
+    from cueline.stores.backend import backend_of
     from cueline.up_record import find_up
 
     match recover:
@@ -111,14 +112,15 @@ def up(
             )
         case _:
             raise typer.BadParameter(f"{recover!r} is neither `all` nor `none`")
-    refuse_place(log)  # before a folder is made for what a detached one says
+    backend = backend_of(log)
+    backend.check(shared=True)  # before a folder is made for what a detached one says
     running = find_up(log)
     if running is not None:
         print_up(
             running, f"up already: {place_of(running)}; `cueline down` ends it", as_json=as_json
         )
         raise typer.Exit(Exit.DONE if detach else Exit.REFUSED)
-    if log.exists():
+    if backend.exists():
         # Here, and not in the actors: of a long one it takes longer than they have to start.
         opened.run(opened.read_on(log))
     if detach:
@@ -148,8 +150,9 @@ def document_of(record: "UpRecord") -> dict[str, Any]:
 
 def _detach(plan: Plan, outside: Outside) -> "tuple[UpRecord, Path]":
     """Start `up` as a process of its own; return, when it is ready, where it is and writes."""
-    plan.log.parent.mkdir(parents=True, exist_ok=True)
-    said = plan.log.with_name(f"{plan.log.name}-up.log")
+    from cueline.stores.backend import backend_of
+
+    said = backend_of(plan.log).up_output()
     settings = [] if outside.path is None else ["--config", str(outside.path)]
     with _opened(said) as output:
         keeper = subprocess.Popen(  # noqa: S603 - our own command
@@ -185,7 +188,7 @@ def _opened(said: Path) -> IO[bytes]:
 
 
 def _ready(
-    keeper: "subprocess.Popen[bytes]", log: Path, said: Path, outside: Outside
+    keeper: "subprocess.Popen[bytes]", log: LogUrl, said: Path, outside: Outside
 ) -> "UpRecord":
     """Return where the `up` of *log* is, once it is ready.
 

@@ -144,7 +144,7 @@ class Client(Reader):
         if not will_stop(state, unread):  # nothing starts in one that ends
             tools = check_resumed(
                 agent if state.setup is None else state.agent,
-                self.log.path,
+                self.log.url,
                 waived=waived_secrets(state, [*unread, said]),
                 accept_changed_tools=accept_changed_tools,
                 accept_with=f"await runtime.resume({id!r}, accept_changed_tools=True)",

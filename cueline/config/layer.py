@@ -93,7 +93,7 @@ def from_file(path: Path) -> Layer:
         table["model"] = str(path.parent / script)
     layer = dict(from_table(table, path))
     if "log" in layer:
-        layer["log"] = Given(path.parent / layer["log"].value, layer["log"].source)
+        layer["log"] = Given(layer["log"].value.within(path.parent), layer["log"].source)
     return layer
 
 

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from cueline.events.log_url import LogUrl
+
 FILE = "cueline.toml"
 PREFIX = "CUELINE_"
 LOG = "CUELINE_LOG"
-DEFAULT_LOG = Path(".cueline/log.db")
+DEFAULT_LOG = LogUrl.of(".cueline/log.db")
 CONFIG = "CUELINE_CONFIG"
 ELSEWHERE = (CONFIG, "CUELINE_MACHINE")
 """Variables that are no settings: where the file is, and what this machine is called."""

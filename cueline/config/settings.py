@@ -1,10 +1,10 @@
 """The settings: one frozen model, whose tables are those of an agent file."""
 
 import re
-from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator
+from pydantic_core import PydanticCustomError
 
 from cueline.config.pattern import MEANINGS, URL, VARIABLE
 from cueline.config.place import DEFAULT_LOG
@@ -16,10 +16,20 @@ from cueline.events.agent import (
     Price,
     RetryPolicy,
 )
+from cueline.events.log_url import LogUrl
 from cueline.events.number import Seconds, Time, Whole
 
 Variable = Annotated[str, Field(pattern=VARIABLE)]
 Address = Annotated[str, Field(pattern=URL)]
+
+
+def _log_url(name: object) -> LogUrl:
+    if not isinstance(name, str | LogUrl):
+        raise PydanticCustomError("path_type", "no path")
+    return LogUrl.of(name)
+
+
+Log = Annotated[LogUrl, PlainValidator(_log_url), PlainSerializer(str)]
 
 
 def _checked(others: tuple[Fallback, ...]) -> tuple[Fallback, ...]:
@@ -64,7 +74,8 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    log: Path = DEFAULT_LOG
+    log: Log = DEFAULT_LOG
+    """A path, or a URL."""
     grace_seconds: Time = Field(default=5.0, ge=0, le=3600)
     """What is in flight may finish for so long, after a signal or a stop."""
     provider: str | None = Field(default=None, min_length=1)

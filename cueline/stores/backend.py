@@ -32,18 +32,18 @@ class LogBackend(Protocol):
 
     @property
     def writer_place(self) -> Literal["process", "machine"] | None:
-        """Where whoever writes has to run: in this process, on this machine, or anywhere."""
+        """Where whoever writes has to run: in this process, on this machine; None: anywhere."""
         ...
 
     def exists(self) -> bool:
         """Whether there is such a log."""
         ...
 
-    def check(self) -> None:
-        """Refuse what can be no log, before anything is made.
+    def check(self, *, shared: bool = False) -> None:
+        """Refuse, before anything is made, what can be no log, or none that processes *share*.
 
         Raises:
-            LogUnavailableError: name another place; the message says why.
+            LogUnavailableError: name another; the message says why.
         """
         ...
 
@@ -90,9 +90,8 @@ class LogBackend(Protocol):
         """Forget what `write_up` kept."""
         ...
 
-    @property
-    def up_output(self) -> Path | None:
-        """The file to which a detached `cueline up` prints; None where none may be made."""
+    def up_output(self) -> Path:
+        """Return the file to which a detached `cueline up` prints; its folder is made."""
         ...
 
     def files(self) -> Sequence[Path]:

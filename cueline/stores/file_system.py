@@ -60,9 +60,7 @@ def refuse_place(path: Path, mounts: str | None = None) -> None:
             a file on a local disk.
     """
     if path.parts and (path.parts[0].endswith(":") or path.parts[0].startswith("file:")):
-        raise LogUnavailableError(
-            str(path), "a log is a file, so neither a URL nor `:memory:` names one; name a path"
-        )
+        raise LogUnavailableError(str(path), "it names no file; name a path, or `memory:`")
     kind = kind_of(Path(os.path.realpath(path)), _mounts() if mounts is None else mounts)
     if kind in _NETWORK:
         raise LogUnavailableError(

@@ -14,6 +14,7 @@ from cueline.stores.snapshots import MemorySnapshots
 if TYPE_CHECKING:
     from cueline.projections.views import Views
 
+_OUT_OF_REACH = "no other process reaches this one's memory; run it inline, or name a file"
 _GONE = "nothing of a log in memory outlives its process; name a file, as in `--log cueline.db`"
 
 
@@ -33,7 +34,6 @@ class MemoryBackend:
     """See `LogBackend`. `memory:` is a log of its own each time, `memory:NAME` is shared."""
 
     writer_place: Literal["process"] = "process"
-    up_output = None
 
     def __init__(self, url: LogUrl) -> None:
         self.url = url
@@ -43,8 +43,10 @@ class MemoryBackend:
         """See `LogBackend.exists`."""
         return self._log is not None
 
-    def check(self) -> None:
-        """See `LogBackend.check`: every name will do."""
+    def check(self, *, shared: bool = False) -> None:
+        """See `LogBackend.check`."""
+        if shared:
+            raise LogUnavailableError(str(self.url), _OUT_OF_REACH)
 
     def open(
         self, clock: Clock, *, must_exist: bool = False, read_only: bool = False
@@ -77,10 +79,14 @@ class MemoryBackend:
 
     def write_up(self, text: str) -> None:  # noqa: ARG002 - see `LogBackend`
         """See `LogBackend.write_up`."""
-        raise LogUnavailableError(str(self.url), _GONE)
+        raise LogUnavailableError(str(self.url), _OUT_OF_REACH)
 
     def remove_up(self) -> None:
         """See `LogBackend.remove_up`."""
+
+    def up_output(self) -> Path:
+        """See `LogBackend.up_output`."""
+        raise LogUnavailableError(str(self.url), _OUT_OF_REACH)
 
     def files(self) -> Sequence[Path]:
         """See `LogBackend.files`."""

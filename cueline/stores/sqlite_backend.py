@@ -30,7 +30,7 @@ class SqliteBackend:
         """See `LogBackend.exists`."""
         return self._path.exists()
 
-    def check(self) -> None:
+    def check(self, *, shared: bool = False) -> None:  # noqa: ARG002 - a file always is
         """See `LogBackend.check`."""
         refuse_place(self._path)
 
@@ -80,7 +80,6 @@ class SqliteBackend:
         """See `LogBackend.remove_up`."""
         self._beside("-up.json").unlink(missing_ok=True)
 
-    @property
     def up_output(self) -> Path:
         """See `LogBackend.up_output`."""
         self._path.parent.mkdir(parents=True, exist_ok=True)

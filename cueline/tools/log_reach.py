@@ -19,9 +19,7 @@ def names_log_folder(names: Iterable[str]) -> bool:
     return any(name.casefold() == LOG_FOLDER for name in names)
 
 
-def log_within(workspace: Workspace, log: Path) -> list[Path]:
-    """Return where *log*, and the link that names it, lie in *workspace*, relative to that."""
+def within(workspace: Workspace, files: Iterable[Path]) -> list[Path]:
+    """Return those of *files* that lie in *workspace*, relative to that."""
     root = Path(os.path.realpath(workspace.path))
-    named = Path(os.path.realpath(log.parent)) / log.name
-    places = {named, Path(os.path.realpath(log))}
-    return [each.relative_to(root) for each in places if each.is_relative_to(root)]
+    return [each.relative_to(root) for each in files if each.is_relative_to(root)]

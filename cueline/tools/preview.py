@@ -1,7 +1,7 @@
 """What a call would change, as far as it can be seen before it runs."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import unified_diff
 from os import fdopen
 from pathlib import Path
@@ -12,7 +12,7 @@ from cueline.actors.presence import machine_name
 from cueline.errors import CuelineError
 from cueline.events.agent import ToolSpec, Workspace
 from cueline.tools.folder import kind_of, open_file, parent_of
-from cueline.tools.log_reach import REACHES_LOG, log_within
+from cueline.tools.log_reach import REACHES_LOG, within
 
 LARGEST = 1_000_000
 PAIRS = 5000**2
@@ -22,18 +22,22 @@ _FILE_TOOLS = "cueline.tools.files:"
 
 
 def preview(
-    log: Path, tool: ToolSpec, arguments: Mapping[str, JsonValue], workspace: Workspace | None
+    log: str,
+    files: Iterable[Path],
+    tool: ToolSpec,
+    arguments: Mapping[str, JsonValue],
+    workspace: Workspace | None,
 ) -> str:
     """Return the difference that a call would make to a file; empty where it cannot be seen.
 
     Only a tool that declares what it writes is looked at, and only where the
-    workspace is on this machine. A tool that may reach *log* there is said to.
+    workspace is on this machine. A tool that may reach the *files* of *log* there is said to.
     """
     if workspace is None or workspace.machine != machine_name():
         return ""
     warning = ""
     confined = not tool.needs_workspace or tool.target.startswith(_FILE_TOOLS)
-    if not confined and log_within(workspace, log):
+    if not confined and within(workspace, files):
         warning = f"{REACHES_LOG} {log}: it is in the workspace."
     return "\n".join(filter(None, (warning, _change(tool, arguments, workspace))))
 

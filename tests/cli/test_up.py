@@ -136,12 +136,20 @@ def test_who_interrupts_a_detached_up_before_it_is_ready_ends_it(monkeypatch, tm
     assert ["the keeper"] == ended
 
 
-def test_a_log_that_can_be_none_leaves_no_folder_behind(shell):
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("file:x/log.db", "no kind of log has the scheme 'file'"),
+        (":memory:", "name a path, or `memory:`"),
+        ("memory:one", "memory:one: no other process reaches this one's memory"),
+    ],
+)
+def test_a_log_that_can_be_none_leaves_no_folder_behind(shell, name, told):
     before = sorted(shell.folder.iterdir())
 
-    done = shell("up", "--detach", "--log", "sqlite:///x/log.db")
+    done = shell("up", "--detach", "--log", name)
 
-    assert (2, True) == (done.exit_code, "a log is a file" in done.stderr), done.output
+    assert (2, True) == (done.exit_code, told in done.stderr), done.output
     assert before == sorted(shell.folder.iterdir())
 
 

@@ -9,6 +9,7 @@ from cueline.agent import read_agent
 from cueline.config.effective import effective
 from cueline.config.layer import from_environment, from_file, from_table
 from cueline.errors import ConfigError
+from cueline.events.log_url import LogUrl
 
 AGENT, FILE = Path("agent.toml"), Path("cueline.toml")
 
@@ -21,7 +22,7 @@ def test_what_is_in_a_file_lies_beside_it(tmp_path):
 
     said = from_file(tmp_path / "cueline.toml")
 
-    assert (tmp_path / "kept/log.db", str(tmp_path / "s.toml")) == (
+    assert (LogUrl.of(tmp_path / "kept/log.db"), str(tmp_path / "s.toml")) == (
         said["log"].value,
         said["model"].value,
     )
@@ -163,3 +164,9 @@ def piped():
     yield make
     for end in ends:
         os.close(end)
+
+
+def test_a_log_in_memory_lies_nowhere(tmp_path):
+    (tmp_path / "cueline.toml").write_text('log = "memory:one"\n')
+
+    assert LogUrl.of("memory:one") == from_file(tmp_path / "cueline.toml")["log"].value

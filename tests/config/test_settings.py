@@ -17,6 +17,7 @@ from cueline.config.layer import from_environment, from_flags, from_table
 from cueline.config.leaf import leaves, table_of
 from cueline.config.settings import Settings
 from cueline.errors import ConfigError
+from cueline.events.log_url import LogUrl
 
 AGENT, FILE = Path("agent.toml"), Path("cueline.toml")
 LEAVES = leaves()
@@ -59,7 +60,7 @@ def two_of(key):
         float: (low + 0.25, low + 0.5),
         Decimal: (low + 1, low + 2),
         str: ("some", "other"),
-        Path: ("some.db", "other.db"),
+        LogUrl: ("some.db", "other.db"),
     }[kinds[0]]
 
 
@@ -71,7 +72,7 @@ def lowest(key):
 def is_free(leaf):
     """Whether it may be any text, so that only a file can say something that is none."""
     words = get_origin(leaf.kind) is tuple and get_args(leaf.kind)[0] is str
-    return words or (bool({str, Path} & set(leaf.kinds)) and "pattern" not in str(leaf.field))
+    return words or (bool({str, LogUrl} & set(leaf.kinds)) and "pattern" not in str(leaf.field))
 
 
 def table(key, value):

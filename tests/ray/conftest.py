@@ -122,7 +122,7 @@ class World:
     @property
     def here(self):
         """Return what a runtime knows that has these sessions."""
-        return Here(self.log.path, self.place, Troubles(print), self.scope)
+        return Here(self.log.url, self.place, Troubles(print), self.scope)
 
     @property
     def session(self):

@@ -29,12 +29,12 @@ async def test_a_session_runs_on_ray_to_its_end(on_cluster):
 async def test_a_session_that_could_not_be_read_goes_on_when_it_is_resumed(world_of):
     async with world_of() as world:
         await world.ask(SCRIPT, 1)
-        swap(world.log.path, "StartAsked", '"go"', '"no"')
+        swap(world.log.store.path, "StartAsked", '"go"', '"no"')
         async with world.driven():
             await await_until(lambda: world.troubles)
             log, now = world.log, world.log.clock.now()
             assert await owner_of(log.store, log.board, world.streams[0], now) is None
-            swap(world.log.path, "StartAsked", '"no"', '"go"')
+            swap(world.log.store.path, "StartAsked", '"no"', '"go"')
             await world.session.resume()
 
             assert "Done." == await world.result()

@@ -30,6 +30,6 @@ def runtime(log):
             Troubles(lambda *trouble: told is not None and told.append(trouble)),
         )
         async with inline(log, scope=scope, on_trouble=troubles.hear) as here:
-            yield Runtime(log, Here(log.path, here, troubles, scope))
+            yield Runtime(log, Here(log.url, here, troubles, scope))
 
     return opened

@@ -8,7 +8,7 @@ import pytest
 import cueline
 from cueline.actors.presence import machine_name
 from cueline.clock import SystemClock
-from cueline.errors import ClusterError, ConfigError, LogUnavailableError
+from cueline.errors import ConfigError, LogUnavailableError
 from cueline.events.log_url import LogUrl
 from cueline.on_ray import parts_of
 from cueline.stores.backend import backend_of
@@ -85,7 +85,7 @@ async def test_a_log_in_memory_without_a_name_is_another_each_time():
 
 async def test_a_log_in_memory_is_refused_on_ray_with_what_to_do():
     async with open_log("memory:") as log:
-        with pytest.raises(ClusterError, match=r"memory:.*run inline, or name a file"):
+        with pytest.raises(LogUnavailableError, match=r"memory:.*run it inline, or name a file"):
             parts_of(log)
 
 

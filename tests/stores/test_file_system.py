@@ -40,7 +40,7 @@ def test_a_network_file_system_is_refused_with_what_to_do():
     "name", [":memory:", "file:log.db", "file::memory:?cache=shared", "sqlite:///log.db"]
 )
 def test_what_would_not_be_kept_at_its_path_is_no_log(name):
-    with pytest.raises(LogUnavailableError, match="neither a URL nor `:memory:` names one"):
+    with pytest.raises(LogUnavailableError, match="it names no file; name a path, or `memory:`"):
         refuse_place(Path(name), MOUNTS)
 
 

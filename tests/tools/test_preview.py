@@ -19,7 +19,7 @@ def place(tmp_path):
 
 
 def shown(place, path="a.txt", content="new\n", tool=write_file):
-    return preview(LOG, tool.spec(), {"path": path, "content": content}, place)
+    return preview(str(LOG), [LOG], tool.spec(), {"path": path, "content": content}, place)
 
 
 def test_a_write_is_shown_as_a_difference(place, tmp_path):
@@ -103,7 +103,8 @@ def test_a_file_of_too_many_lines_is_named_and_not_compared(place, tmp_path):
 def test_a_question_about_a_command_says_that_the_log_is_in_its_workspace(place, tmp_path):
     log = tmp_path / ".cueline" / "log.db"
     command = run_command.spec(), {"command": "rm -r ."}, place
+    files = [log]
 
-    assert f"can read, change or delete the log {log}" in preview(log, *command)
-    assert "" == preview(LOG, *command)
-    assert "" == preview(log, read_file.spec(), {"path": "a.txt"}, place)
+    assert f"can read, change or delete the log {log}" in preview(str(log), files, *command)
+    assert "" == preview(str(LOG), [LOG], *command)
+    assert "" == preview(str(log), files, read_file.spec(), {"path": "a.txt"}, place)
