@@ -15,6 +15,7 @@ from cueline.cli.reading import journal_of
 from cueline.cli.running import is_up, other_version, resuming
 from cueline.cli.signals import Interrupts
 from cueline.cli.watching import Watch
+from cueline.console.progress import progress
 from cueline.console.screen import Screen
 from cueline.console.telling import Line
 from cueline.errors import ClusterError, CorruptEventError, CuelineError
@@ -45,9 +46,12 @@ class Where:
             warning = other_version(self.log)
             warnings = [] if warning is None else [Line("note", warning)]
             return [*warnings, Line("dim", "driven by the `cueline up` of this log")]
-        return [
-            Line("dim", f"connecting to Ray at {self.address}" if self.address else "starting Ray")
-        ]
+        return [Line("dim", self.takes_long)]
+
+    @property
+    def takes_long(self) -> str:
+        """What takes more than a second before a session is driven."""
+        return f"connecting to Ray at {self.address}" if self.address else "starting Ray"
 
 
 @asynccontextmanager
@@ -66,9 +70,11 @@ async def placed(log: Log, stream: str, where: Where, watch: Watch) -> AsyncIter
 
     # The cluster that is named is for where no `up` has the log.
     address = None if is_up(where.log) else where.address
-    async with on_ray(log, scope={stream}, address=address, on_trouble=watch.stuck) as there:
-        with nullcontext() if there.lasts else meanwhile(leave_with_up(log, stream, watch)):
-            yield there
+    with progress(where.takes_long, plain=not watch.screen.live) as started:
+        async with on_ray(log, scope={stream}, address=address, on_trouble=watch.stuck) as there:
+            started()
+            with nullcontext() if there.lasts else meanwhile(leave_with_up(log, stream, watch)):
+                yield there
 
 
 async def leave_with_up(log: Log, stream: str, watch: Watch) -> None:

@@ -11,9 +11,10 @@ import typer
 from cueline.cli.failure import Exit
 from cueline.cli.hiding import say
 from cueline.cli.outside import Outside
-from cueline.cli.signals import ending_signals, leave_terminal
+from cueline.cli.signals import ending_signals, leave_terminal, show_cursor
 from cueline.cli.up import Plan, place_of, print_up
 from cueline.clock import SystemClock
+from cueline.console.progress import progress
 from cueline.errors import LogUnavailableError
 
 if TYPE_CHECKING:
@@ -36,32 +37,34 @@ async def keep(plan: Plan, outside: Outside, *, as_json: bool) -> None:
     for number in ending_signals():
         loop.add_signal_handler(number, _end, over, number)
     say(f"starting for {plan.log} …", outside)
-    async with keep_up(
-        plan.log,
-        address=plan.address,
-        hosts=plan.hosts,
-        runners=plan.runners,
-        recover=plan.recover == "all",
-        grace_seconds=plan.grace_seconds,
-        slots=plan.slots,
-    ) as kept:
-        print_up(kept.record, f"up: {place_of(kept.record)}", as_json=as_json)
-        typer.echo(_found(kept.found, recovers=plan.recover == "all"), err=as_json)
-        ended = asyncio.create_task(over.wait())
-        watching = asyncio.create_task(_watch(kept, outside))
-        looking = asyncio.create_task(_look(kept))
-        tasks = (ended, watching, looking)
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            task.cancel()
-        failed = [task for task in (watching, looking) if task.done()]
-        error = failed[0].exception() if failed else None
-        if error is not None:
-            # Now: where its Ray has died, Ray may end this process before the last word.
-            say(str(error), outside)
-        typer.echo("going down; a second Ctrl-C leaves at once", err=True)
-        if error is not None:
-            raise error
+    with progress("starting Ray, and what drives the sessions") as ready:
+        async with keep_up(
+            plan.log,
+            address=plan.address,
+            hosts=plan.hosts,
+            runners=plan.runners,
+            recover=plan.recover == "all",
+            grace_seconds=plan.grace_seconds,
+            slots=plan.slots,
+        ) as kept:
+            ready()
+            print_up(kept.record, f"up: {place_of(kept.record)}", as_json=as_json)
+            typer.echo(_found(kept.found, recovers=plan.recover == "all"), err=as_json)
+            ended = asyncio.create_task(over.wait())
+            watching = asyncio.create_task(_watch(kept, outside))
+            looking = asyncio.create_task(_look(kept))
+            tasks = (ended, watching, looking)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                task.cancel()
+            failed = [task for task in (watching, looking) if task.done()]
+            error = failed[0].exception() if failed else None
+            if error is not None:
+                # Now: where its Ray has died, Ray may end this process before the last word.
+                say(str(error), outside)
+            typer.echo("going down; a second Ctrl-C leaves at once", err=True)
+            if error is not None:
+                raise error
 
 
 def _found(count: int, *, recovers: bool) -> str:
@@ -78,6 +81,7 @@ def _end(over: asyncio.Event, number: int) -> None:
     # does as well, and each `cueline down` says SIGTERM.
     if number == signal.SIGINT and over.is_set():
         # Ray's processes end with this one; what was recorded is recorded.
+        show_cursor()
         os._exit(Exit.LEFT)
     over.set()
 

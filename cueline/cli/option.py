@@ -66,6 +66,12 @@ LogOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+PlainOption = Annotated[
+    bool,
+    typer.Option(
+        "--plain", help="Plain text: no colours, no status line, nothing rendered or wrapped."
+    ),
+]
 SessionArgument = Annotated[
     str,
     typer.Argument(

@@ -15,6 +15,7 @@ from cueline.cli.option import (
     InlineOption,
     JsonOption,
     LogOption,
+    PlainOption,
     SessionArgument,
     WithoutSecretOption,
 )
@@ -54,6 +55,7 @@ def resume(
     accept_changed_tools: AcceptOption = False,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
+    plain: PlainOption = False,
 ) -> None:
     """Go on with a session."""
     from cueline.cli.starting import wish_of
@@ -66,6 +68,7 @@ def resume(
         detach=detach,
         address=address,
         as_json=as_json,
+        plain=plain,
         without_secrets=without_secret,
     )
     raise typer.Exit(opened.run(_resume(wish, accept_changed_tools=accept_changed_tools)))

@@ -14,6 +14,7 @@ from cueline.cli.option import (
     InlineOption,
     JsonOption,
     LogOption,
+    PlainOption,
     WithoutSecretOption,
     labels_of,
 )
@@ -110,6 +111,7 @@ def run(
     without_secret: WithoutSecretOption = None,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
+    plain: PlainOption = False,
 ) -> None:
     """Start a session."""
     from cueline.actors.inbox import new_id
@@ -125,6 +127,7 @@ def run(
         detach=detach,
         address=address,
         as_json=as_json,
+        plain=plain,
         without_secrets=without_secret,
     )
     ask = Ask(

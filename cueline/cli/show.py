@@ -7,12 +7,13 @@ import typer
 
 from cueline.cli import opened
 from cueline.cli.failure import Exit
-from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, PlainOption, SessionArgument
 from cueline.console.text import count, json_of, money
 from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.actors.followed import Followed, Past
+    from cueline.console.screen import Screen
     from cueline.console.tally import Tally
     from cueline.deciders.session import SessionState
     from cueline.events.journal import Journal
@@ -45,11 +46,12 @@ def show(
     whole: Annotated[bool, typer.Option("--all", help="Show a long session whole.")] = False,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
+    plain: PlainOption = False,
 ) -> None:
     """Show a session."""
     if as_json:
         raise typer.Exit(opened.run(_tell(log, session)))
-    raise typer.Exit(opened.run(_show(log, session, full=full, whole=whole)))
+    raise typer.Exit(opened.run(_show(log, session, full=full, whole=whole, plain=plain)))
 
 
 async def _tell(log: LogUrl, name: str) -> Exit:
@@ -64,12 +66,14 @@ async def _tell(log: LogUrl, name: str) -> Exit:
     return code
 
 
-async def _show(log: LogUrl, name: str, *, full: bool, whole: bool) -> Exit:
+async def _show(log: LogUrl, name: str, *, full: bool, whole: bool, plain: bool) -> Exit:
     from cueline.actors.owner import owner_of, silence_of
     from cueline.cli.excerpt import read_ends
     from cueline.cli.reading import past_of, session_in
     from cueline.clock import SystemClock
+    from cueline.console.screen import Screen
 
+    screen = Screen(plain=plain)
     async with session_in(log, name) as followed, opened.board_of(log) as board:
         code = Exit.DONE
         if not whole and (ends := await read_ends(followed.journal, followed.stream)) is not None:
@@ -77,7 +81,7 @@ async def _show(log: LogUrl, name: str, *, full: bool, whole: bool) -> Exit:
         else:
             whole = True
             past, code = await past_of(followed)
-        tally = await _print(followed, past, log, full=full, whole=whole)
+        tally = await _print(followed, past, log, screen, full=full, whole=whole)
         stream, now = followed.stream, SystemClock().now()
         owner = await owner_of(followed.store, board, stream, now)
         silence = await silence_of(followed.store, board, stream, now)
@@ -85,22 +89,22 @@ async def _show(log: LogUrl, name: str, *, full: bool, whole: bool) -> Exit:
         stands = _damaged(followed, log)
         if not damaged:
             stands = await _stands(followed, owner, silence, log)
-        await _sum_up(followed, past, log, tally if whole else None, stands, damaged=damaged)
+        sums = tally if whole else None
+        await _sum_up(followed, past, log, sums, stands, screen=screen, damaged=damaged)
         return code
 
 
 async def _print(
-    followed: "Followed", past: "Past", log: LogUrl, *, full: bool, whole: bool
+    followed: "Followed", past: "Past", log: LogUrl, screen: "Screen", *, full: bool, whole: bool
 ) -> "Tally":
     """Print what happened, and return what it used."""
     from cueline.cli.reading import journal_of
     from cueline.cli.running import command
-    from cueline.console.screen import Screen
     from cueline.console.telling import Line, Telling
     from cueline.events.stream import shown
     from cueline.stores.waiting import take_turns
 
-    screen, seen = Screen(), 0
+    seen = 0
     telling = Telling(whole_results=full, whole_past=whole)
     journal = journal_of(followed.store)
     for recorded, fact in past:
@@ -125,12 +129,12 @@ async def _sum_up(
     tally: "Tally | None",
     stands: list[str],
     *,
+    screen: "Screen",
     damaged: bool,
 ) -> None:
     """Print what the session used and how it stands; without a *tally* as read models know it."""
     from cueline.cli.ending import shown_status
     from cueline.cli.excerpt import read_sums
-    from cueline.console.screen import Screen
     from cueline.console.summary import summary, summary_without_sums
     from cueline.console.telling import Line
     from cueline.events.session import ChildSpawned, ModelRequested
@@ -139,7 +143,6 @@ async def _sum_up(
     id, status = shown(followed.stream), shown_status(followed.state)  # noqa: A001 - the word of the log
     status = "damaged" if damaged else status
     sums = tally or await read_sums(log, followed.store, followed.stream)
-    screen = Screen()
     screen.show([Line("dim", "")])
     if sums is None:
         turns = [fact.effect for _, fact in past if isinstance(fact, ModelRequested)]

@@ -49,7 +49,9 @@ class Interrupts:
             return  # the system says it, and the shell as well
         # Not sys.exit: nothing may hold this up, neither a lock nor an
         # effect. What was recorded is recorded, and the rest is found again.
-        sys.stderr.write(f"\n{self._leave()}\n")
+        words = self._leave()
+        show_cursor()
+        sys.stderr.write(f"\n{words}\n")
         sys.stderr.flush()
         os._exit(Exit.LEFT)
 
@@ -60,6 +62,12 @@ def ending_signals() -> set[signal.Signals]:
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         endings.add(signal.SIGHUP)
     return endings
+
+
+def show_cursor() -> None:
+    """Have the cursor seen again, where something that is drawn over and over has hidden it."""
+    if sys.stderr.isatty():
+        sys.stderr.write("\x1b[?25h")
 
 
 def leave_terminal() -> None:

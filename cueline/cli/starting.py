@@ -43,6 +43,7 @@ class Wish:
     address: str | None
     attended: bool
     as_json: bool
+    plain: bool
     grace_seconds: float
     slots: Slots
     without_secrets: tuple[str, ...]
@@ -58,6 +59,7 @@ def wish_of(
     detach: bool,
     address: str | None,
     as_json: bool,
+    plain: bool = False,
     without_secrets: Sequence[str] | None,
 ) -> Wish:
     """Return what the options say that all have which drive a session.
@@ -79,6 +81,7 @@ def wish_of(
         address=address,
         attended=is_attended() and not detach and not as_json,
         as_json=as_json,
+        plain=plain,
         grace_seconds=outside_of(ctx).effective().settings.grace_seconds,
         slots=outside_of(ctx).slots(),
         without_secrets=tuple(without_secrets or ()),
@@ -210,7 +213,7 @@ async def carry_on(
     if wish.detach:
         await record()
         return await note_detached(log, stream, as_json=wish.as_json)
-    screen = Screen(quiet=wish.as_json)
+    screen = Screen(quiet=wish.as_json, plain=wish.plain)
     log = replace(log, grace_seconds=wish.grace_seconds, slots=wish.slots)
     where = Where(log=wish.log, inline=wish.inline, address=wish.address)
     try:

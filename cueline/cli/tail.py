@@ -1,5 +1,7 @@
 """`cueline tail`: a session's events, one a line."""
 
+import os
+from collections.abc import Callable
 from contextlib import aclosing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -8,7 +10,7 @@ import typer
 
 from cueline.cli import opened
 from cueline.cli.failure import Exit
-from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, PlainOption, SessionArgument
 from cueline.console.text import date_time, json_of, one_line
 from cueline.events.log_url import LogUrl
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from cueline.clock import Clock
     from cueline.events.session import SessionEvent
     from cueline.events.store import RecordedEvent
+
+    Show = Callable[[RecordedEvent, SessionEvent | None], None]
 
 _HELP = """Print a session's last events, one a line, and with -f those that come.
 
@@ -49,12 +53,14 @@ def tail(
     ] = 10,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
+    plain: PlainOption = False,
 ) -> None:
     """Print events."""
-    raise typer.Exit(opened.run(_tail(log, session, last, follow=follow, as_json=as_json)))
+    show = partial(_print, as_json=as_json, plain=plain)
+    raise typer.Exit(opened.run(_tail(log, session, last, show, follow=follow)))
 
 
-async def _tail(log: LogUrl, name: str, last: int, *, follow: bool, as_json: bool) -> Exit:
+async def _tail(log: LogUrl, name: str, last: int, show: "Show", *, follow: bool) -> Exit:
     from cueline.actors.background import meanwhile
     from cueline.actors.lookout import Lookout
     from cueline.cli.ending import exit_of_state
@@ -63,7 +69,7 @@ async def _tail(log: LogUrl, name: str, last: int, *, follow: bool, as_json: boo
     async with session_in(log, name) as followed:
         past, code = await past_of(followed, last=last)
         for recorded, fact in past:
-            _print(recorded, fact, as_json=as_json)
+            show(recorded, fact)
         if not follow or code is not Exit.DONE:
             return code
         if not followed.state.finished:
@@ -71,7 +77,7 @@ async def _tail(log: LogUrl, name: str, last: int, *, follow: bool, as_json: boo
                 async with aclosing(Lookout(followed.store).grows(followed.stream)) as growing:
                     async for _ in growing:
                         async for recorded, fact in followed.read():
-                            _print(recorded, fact, as_json=as_json)
+                            show(recorded, fact)
                         if followed.state.finished:
                             break
         return exit_of_state(followed.state)
@@ -109,15 +115,20 @@ async def tell_when_left(log: LogUrl, followed: "Followed", vigil: "Vigil", cloc
         await clock.sleep(LOOK_SECONDS)
 
 
-def _print(recorded: "RecordedEvent", fact: "SessionEvent | None", *, as_json: bool) -> None:
+def _print(
+    recorded: "RecordedEvent", fact: "SessionEvent | None", *, as_json: bool, plain: bool
+) -> None:
     from cueline.cli.document import event_document
 
     if as_json:
         typer.echo(json_of(event_document(recorded, fact)))
         return
     what = "emptied" if fact is None else _fields(fact)
-    when = date_time(recorded.recorded_at)
-    typer.echo(f"{recorded.version:>5}  {when}  {recorded.type:<18} {one_line(what, 200)}")
+    when, type_ = date_time(recorded.recorded_at), f"{recorded.type:<18}"
+    if not (plain or os.environ.get("NO_COLOR")):  # and a pipe gets none of it anyway
+        bad = recorded.type.endswith(("Failed", "Refused", "InDoubt"))
+        when, type_ = typer.style(when, dim=True), typer.style(type_, fg="red" if bad else "cyan")
+    typer.echo(f"{recorded.version:>5}  {when}  {type_} {one_line(what, 200)}")
 
 
 def _fields(fact: "SessionEvent") -> str:

@@ -18,6 +18,7 @@ from cueline.cli.failure import Exit
 from cueline.cli.hiding import say
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.outside import Outside, outside_of
+from cueline.console.progress import progress
 from cueline.console.text import visible
 from cueline.errors import ClusterError
 from cueline.events.log_url import LogUrl
@@ -199,13 +200,16 @@ def _ready(
     from cueline.up_record import find_up
 
     deadline = time.monotonic() + READY_SECONDS
-    while (running := find_up(log)) is None:
-        with suppress(subprocess.TimeoutExpired):
-            code = keeper.wait(LOOK_SECONDS)
-            say(said.read_text(errors="replace").strip(), outside)
-            raise typer.Exit(code or Exit.FAILED)
-        if time.monotonic() > deadline:
-            raise ClusterError("`cueline up`", f"it was not ready in time; {said} has what it said")
+    with progress("starting Ray, and what drives the sessions") as stop:
+        while (running := find_up(log)) is None:
+            with suppress(subprocess.TimeoutExpired):
+                code = keeper.wait(LOOK_SECONDS)
+                stop()
+                say(said.read_text(errors="replace").strip(), outside)
+                raise typer.Exit(code or Exit.FAILED)
+            if time.monotonic() > deadline:
+                reason = f"it was not ready in time; {said} has what it said"
+                raise ClusterError("`cueline up`", reason)
     return running
 
 

@@ -64,7 +64,7 @@ class Watch:
         self._log = log
         self._journal = log.journal()
         self._stream = stream
-        self._screen = screen
+        self.screen = screen
         self._attended = attended
         self._followed = Followed(stream, self._journal)
         self._questions: dict[str, Question] = {}
@@ -137,7 +137,7 @@ class Watch:
     def pause(self) -> None:
         """Ask the session to pause, and leave when it does, or when time is up."""
         note = "pausing; what is in flight may finish (Ctrl-C again leaves at once)"
-        self._screen.show([Line("note", note)])
+        self.screen.show([Line("note", note)])
         self._soon(self._post(PauseAsked(why="signal")))
         asyncio.get_running_loop().call_later(self._log.grace_seconds + RECORD_SECONDS, self.leave)
 
@@ -161,11 +161,11 @@ class Watch:
             return nullcontext()
         from cueline.console.live import Live
 
-        self._live = Live(self._screen, self._prompts, self._in_flight)
+        self._live = Live(self.screen, self._prompts, self._in_flight)
         return self._live
 
     def _in_flight(self) -> str:
-        return self._status.text(self._log.clock.now()) if self._screen.live else ""
+        return self._status.text(self._log.clock.now()) if self.screen.live else ""
 
     async def _follow(self) -> None:
         async with aclosing(self._log.lookout.grows(self._stream)) as growing:
@@ -197,7 +197,7 @@ class Watch:
         lines = self.telling.tell(recorded, fact)
         self._status.learn(fact, recorded.recorded_at)
         if show and not self._is_asked(fact):
-            self._screen.show(lines)
+            self.screen.show(lines)
         match fact:
             case ApprovalRequested() if not self._automatic:
                 self._question(fact, ask=show)
@@ -275,7 +275,7 @@ class Watch:
         await self._post(decision_of(answered, self.state.agent))
         if question.votes > 1 and answered.verdict == "grant":
             said = f"allowed by {who()}; it takes {question.votes} people"
-            self._screen.show([Line("note", said)])
+            self.screen.show([Line("note", said)])
 
     def _edit(self, question: Question, change: str) -> None:
         self._soon(self._change(question, change))
@@ -285,7 +285,7 @@ class Watch:
         try:
             self._prompts.change(await changed(question, change, agent, self._log.redactor(agent)))
         except ConfigError as error:
-            self._screen.show([Line("bad", str(error))])
+            self.screen.show([Line("bad", str(error))])
 
     def _offer(self) -> None:
         """Let the person here say more, where the session stays open for it."""
@@ -305,12 +305,12 @@ class Watch:
 
     def _show_cost(self) -> None:
         status = str(self.state.status)
-        self._screen.show(summary(shown(self._stream), status, self.telling.tally))
+        self.screen.show(summary(shown(self._stream), status, self.telling.tally))
 
     def _show_model(self) -> None:
         agent = self.state.agent
         said = f"{agent.provider} {agent.model}; a session keeps its model for now"
-        self._screen.show([Line("dim", said)])
+        self.screen.show([Line("dim", said)])
 
     async def _look_whether_it_rests(self) -> None:
         async with self._posting:  # what was said before still counts
@@ -333,7 +333,7 @@ class Watch:
         if warning != self._warned:
             self._warned = warning
             agent = self.state.agent if self.state.setup is not None else None
-            with self._screen.above():
+            with self.screen.above():
                 typer.echo(visible(self._log.redactor(agent).redact(warning)[0]), err=True)
 
     def _soon(self, work: Coroutine[object, object, None]) -> None:

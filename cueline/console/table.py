@@ -11,6 +11,19 @@ from cueline.console.screen import console_for
 from cueline.console.text import one_line
 
 _UNBOUNDED = 10_000
+_STATUSES = {
+    "completed": "green",
+    "idle": "green",
+    "closed": "green",
+    "running": "cyan",
+    "waiting": "yellow",
+    "paused": "yellow",
+    "half_open": "yellow",
+    "failed": "red",
+    "stopped": "red",
+    "open": "red",
+}
+_TIMES = {"changed", "recorded", "time left", "for", "until", "beat"}
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -23,8 +36,18 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         # The first names the row: it is copied, and has to be in one piece.
         table.add_column(Text(name.upper()), overflow="fold", no_wrap=number == 0)
     for row in rows:
-        table.add_row(*(Text(one_line(cell, _UNBOUNDED)) for cell in row))
+        cells = (one_line(cell, _UNBOUNDED) for cell in row)
+        table.add_row(
+            *(Text(cell, _style(name, cell)) for name, cell in zip(head, cells, strict=True))
+        )
     with console.capture() as captured:
         console.print(table)
     for line in captured.get().splitlines():
         typer.echo(line.rstrip())
+
+
+def _style(column: str, cell: str) -> str:
+    """Return how a cell looks: a status has its colour, a time is paler."""
+    if column in {"status", "state"}:
+        return _STATUSES.get(cell.partition(",")[0], "")
+    return "dim" if column in _TIMES else ""

@@ -8,7 +8,7 @@ from typer.main import get_command
 from cueline.cli import app
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/cli.md").read_text()
-EVERYWHERE = {"--log", "--json", "--help", "-h"}
+EVERYWHERE = {"--log", "--json", "--plain", "--help", "-h"}
 
 
 def commands():
