@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 from cueline.events.cause import Cause
-from cueline.events.session import PromptPrefixChanged
+from cueline.events.session import PromptPrefixChanged, SessionFailed, SessionStopped
 from cueline.events.stream import shown
 
 
@@ -53,6 +53,24 @@ def prefix_text(changed: PromptPrefixChanged) -> str:
     """Return which model is asked instead of which, and why."""
     why = "" if changed.cause is None else f": {cause_text(changed.cause)}"
     return f"{changed.after} is asked instead of {changed.before}{why}"
+
+
+def end_text(end: SessionFailed | SessionStopped) -> str:
+    """Return why a session failed or was stopped, without who stopped it."""
+    if isinstance(end, SessionFailed):
+        if end.kind == "approval_expired":
+            return f"nobody decided on {end.approval}"
+        return f"{end.kind}: {end.message}"
+    match end.code:
+        case "asked":
+            return stop_text(end.reason)
+        case "call_denied":
+            return f"User cancelled at checkpoint{f': {end.reason}' if end.reason else ''}"
+
+
+def stop_text(reason: str) -> str:
+    """Return why a person ended a session."""
+    return reason or "Session was manually stopped"
 
 
 def _limit_text(cause: Cause) -> str:

@@ -5,9 +5,9 @@ from typing import get_args
 
 import pytest
 
-from cueline.event_text import cause_text, prefix_text
+from cueline.event_text import cause_text, end_text, prefix_text
 from cueline.events.cause import Cause, CauseCode
-from cueline.events.session import PromptPrefixChanged
+from cueline.events.session import PromptPrefixChanged, SessionFailed, SessionStopped, StopCode
 
 
 def limit(name, of):
@@ -67,6 +67,28 @@ def test_a_cause_is_told_in_a_sentence(cause, text):
 
 def test_every_cause_is_in_the_table():
     assert set(get_args(CauseCode)) == {cause.code for cause, _ in CAUSES}
+
+
+ENDS = [
+    (SessionFailed(kind="refused", message="I will not."), "refused: I will not."),
+    (SessionFailed(kind="approval_expired", approval="1.1.0.1"), "nobody decided on 1.1.0.1"),
+    (SessionStopped(by="ada"), "Session was manually stopped"),
+    (SessionStopped(by="ada", reason="Enough."), "Enough."),
+    (SessionStopped(by="ada", code="call_denied"), "User cancelled at checkpoint"),
+    (
+        SessionStopped(by="ada", code="call_denied", reason="too dear"),
+        "User cancelled at checkpoint: too dear",
+    ),
+]
+
+
+@pytest.mark.parametrize(("end", "text"), ENDS, ids=[text for _, text in ENDS])
+def test_an_end_is_told_in_a_sentence(end, text):
+    assert text == end_text(end)
+
+
+def test_every_stop_is_in_the_table():
+    assert set(get_args(StopCode)) == {end.code for end, _ in ENDS if end.type == "SessionStopped"}
 
 
 def test_another_model_is_told_with_the_reason():

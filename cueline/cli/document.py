@@ -13,7 +13,7 @@ from cueline.console.tally import Tally
 from cueline.console.telling import Telling
 from cueline.deciders.prompt import FORKED_AWAY, Prompt, result_of
 from cueline.deciders.session import SessionState
-from cueline.event_text import cause_text
+from cueline.event_text import cause_text, end_text
 from cueline.events.agent import Limits
 from cueline.events.session import (
     ApprovalResolved,
@@ -239,17 +239,20 @@ def _note_end(ends: dict[str, Any], context: dict[str, Any], fact: SessionEvent)
             | SessionIdle(result=result, partial=partial)
         ):
             ends.update(result=result, partial=partial)
-        case SessionFailed(kind=kind, error=error, recoverable=recoverable):
-            ends["error"] = {"message": error, "kind": kind, "recoverable": recoverable}
-        case SessionStopped(by=by, reason=reason):
-            ends["error"] = stopped(by, reason)
+        case SessionFailed() | SessionStopped():
+            ends["error"] = error_document(fact)
         case _:
             pass
 
 
-def stopped(by: str, reason: str) -> dict[str, Any]:
-    """Return what is said of a stop where the error of a failure would be, as in `list`."""
-    return {"message": f"{reason} ({by})", "kind": "stopped", "recoverable": False}
+def error_document(end: SessionFailed | SessionStopped) -> dict[str, Any]:
+    """Return why a session failed or was stopped, as codes and words, and as a sentence."""
+    if isinstance(end, SessionStopped):
+        told: dict[str, Any] = {"kind": end.code, "message": end.reason, "by": end.by}
+    else:
+        told = end.model_dump(include={"kind", "message", "recoverable"})
+        told |= {"approval": end.approval} if end.approval else {}
+    return {**told, "text": end_text(end)}
 
 
 def _iso(moment: datetime | None) -> str | None:

@@ -33,9 +33,7 @@ def register(app: typer.Typer) -> None:
 def stop(
     session: SessionArgument,
     *,
-    reason: Annotated[
-        str, typer.Option(metavar="TEXT", help="Recorded, and shown.")
-    ] = "Session was manually stopped",
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Recorded, and shown.")] = "",
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:

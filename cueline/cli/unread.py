@@ -8,6 +8,7 @@ from cueline.cli.reading import journal_of
 from cueline.client.decide import approval_of, read_on
 from cueline.console.question import answer_told
 from cueline.console.text import one_line
+from cueline.event_text import stop_text
 from cueline.events.codec import Emptied
 from cueline.events.fact import Fact
 from cueline.events.inbox import (
@@ -77,7 +78,7 @@ def _line(said: Fact | Emptied) -> str:
         case MessageSent(lane=lane, text=text):
             return f"{lane}: {one_line(text, _WIDTH)}"
         case StopAsked(reason=reason):
-            return f"stop asked: {one_line(reason, _WIDTH)}"
+            return f"stop asked: {one_line(stop_text(reason), _WIDTH)}"
         case SecretsWaived(names=names, by=by):
             return f"{', '.join(names)} waived by {one_line(by, _WIDTH)}"
         case RaiseAsked():

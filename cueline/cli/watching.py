@@ -11,7 +11,7 @@ from cueline.actors.background import told_of_trouble
 from cueline.actors.followed import Followed
 from cueline.actors.inbox import unread_of
 from cueline.cli.asking import as_it_stands, changed, decision_of, question_of
-from cueline.cli.document import stopped
+from cueline.cli.document import error_document
 from cueline.cli.unread import is_decided
 from cueline.client.decide import approval_of
 from cueline.console.entry import Entry
@@ -209,10 +209,8 @@ class Watch:
                 self._begin(show=show)
             case SessionCompleted(result=result) | SessionIdle(result=result):
                 self.result = result
-            case SessionFailed(kind=kind, error=error, recoverable=recoverable):
-                self.error = {"message": error, "kind": kind, "recoverable": recoverable}
-            case SessionStopped(by=by, reason=reason):
-                self.error = stopped(by, reason)
+            case SessionFailed() | SessionStopped():
+                self.error = error_document(fact)
             case _:
                 pass
 

@@ -173,7 +173,7 @@ class Client(Reader):
         """Let a session have more; see `Session.raise_limits`."""
         return await tell(self, stream_of(session), made(RaiseAsked, **limits))
 
-    async def stop(self, session: str, reason: str = StopAsked().reason) -> StopReceipt:
+    async def stop(self, session: str, reason: str = "") -> StopReceipt:
         """End a session; see `Session.stop`."""
         return await stop(self, stream_of(session), made(StopAsked, reason=reason))
 

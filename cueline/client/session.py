@@ -11,7 +11,7 @@ from cueline.client.decide import Decision, decide
 from cueline.client.message import Raised, tell
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
 from cueline.deciders.session import Status, session_of
-from cueline.event_text import cause_text
+from cueline.event_text import cause_text, end_text
 from cueline.events.inbox import (
     Lane,
     ResumeAsked,
@@ -112,7 +112,7 @@ class Session:
         """
         return await self._client.raise_limits(self.stream, **limits)
 
-    async def stop(self, reason: str = "Session was manually stopped") -> StopReceipt:
+    async def stop(self, reason: str = "") -> StopReceipt:
         """End it: tools get 5 s, are terminated, and killed 5 s later.
 
         Who drives it is asked to; where nobody does, it has ended when this returns.
@@ -230,7 +230,7 @@ class Session:
                 if isinstance(fact, SessionCompleted | SessionIdle):
                     text, lacks = fact.result, fact.partial
                 elif isinstance(fact, SessionFailed):
-                    text = fact.error
+                    text = end_text(fact)
         if state.waiting is not None:
             text = cause_text(state.waiting.cause)
         return Result(state.status, text, lacks)

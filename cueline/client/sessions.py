@@ -73,7 +73,10 @@ class SessionRow:
     partial: bool
     """A tool that is not critical failed on the way to the result."""
     error: str | None
+    """The words of a vendor or a person, or the approval that nobody decided."""
     error_kind: str | None
+    """The kind of the failure, or the code of the stop."""
+    stopped_by: str | None
     recoverable: bool
     takeovers: int
     lost_attempts: int
@@ -94,8 +97,8 @@ class SessionRow:
 _SAME = (
     *("id", "agent", "provider", "model", "goal", "open", "labels", "updated_at"),
     *("wait_kind", "deadline_at", "version", "turns", "tool_calls", "unpriced"),
-    *("result", "partial", "error", "error_kind", "recoverable", "takeovers"),
-    *("lost_attempts", "in_doubt", "inherited_turns"),
+    *("result", "partial", "error", "error_kind", "stopped_by", "recoverable"),
+    *("takeovers", "lost_attempts", "in_doubt", "inherited_turns"),
 )
 
 

@@ -17,7 +17,7 @@ from cueline.console.text import (
     one_line,
     visible,
 )
-from cueline.event_text import cause_text, prefix_text
+from cueline.event_text import cause_text, end_text, prefix_text, stop_text
 from cueline.events.fact import Fact
 from cueline.events.inbox import (
     DecisionGiven,
@@ -296,7 +296,7 @@ def _message(fact: MessageReceived | MessageRefused) -> Iterator[Line]:
             who = one_line(by, WIDTH)
             yield Line("note", f"{who} goes on without the value of {', '.join(names)}")
         case StopAsked(reason=reason):
-            yield Line("note", f"stop asked: {one_line(reason, WIDTH)}")
+            yield Line("note", f"stop asked: {one_line(stop_text(reason), WIDTH)}")
         case DecisionGiven() | _:
             pass
 
@@ -332,11 +332,11 @@ def _course(fact: Fact) -> Iterator[Line]:
             yield Line("good", f"completed{_PARTIAL * partial}")
         case SessionIdle(partial=partial):
             yield Line("good", f"idle{_PARTIAL * partial}: it stays open for more messages")
-        case SessionFailed(kind=kind, error=error):
-            told = error.removeprefix(f"{kind}: ")  # the rules put it in front
+        case SessionFailed(kind=kind):
+            told = fact.message or end_text(fact)
             yield Line("bad", f"failed ({kind}): {one_line(told, WIDTH)}")
-        case SessionStopped(by=by, reason=reason):
-            yield Line("bad", f"stopped by {one_line(by, 60)}: {one_line(reason, WIDTH)}")
+        case SessionStopped(by=by):
+            yield Line("bad", f"stopped by {one_line(by, 60)}: {one_line(end_text(fact), WIDTH)}")
         case _:
             pass
 

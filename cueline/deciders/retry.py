@@ -4,12 +4,12 @@ import hashlib
 from datetime import datetime, timedelta
 
 from cueline.events.agent import RetryPolicy
+from cueline.events.failure import NOT_STARTED
 
 FATAL_MODEL = frozenset({"invalid_request", "refused", "content_filtered"})
 """Failures that the same recorded session would meet for ever."""
 SUITS_ANOTHER = frozenset({"invalid_request"})
 """Of these, what another model may not mind: it knows the parameter."""
-NOT_STARTED = "not_started"
 LOST = frozenset({"lost", NOT_STARTED})
 """A tool call that went down with its runner, or never began."""
 HELD = frozenset({NOT_STARTED, "tool_changed"})

@@ -24,6 +24,8 @@ PERMANENT: Final = frozenset(
 """The same request would fail again."""
 SAID: Final = TRANSIENT | PERMANENT
 """What a provider or a tool can say; what became of an attempt is ours to find out (I5)."""
+NOT_STARTED: Final = "not_started"
+"""A tool call that never began."""
 OURS: Final = frozenset(
     {
         "config",
@@ -31,7 +33,7 @@ OURS: Final = frozenset(
         "unknown_tool",
         "not_granted",
         "lost",
-        "not_started",
+        NOT_STARTED,
         "tool_changed",
         "cancelled",
         "killed",

@@ -84,7 +84,8 @@ class StopAsked(Fact):
     """End the session; tools get 5 seconds, then are terminated, then killed."""
 
     type: Literal["StopAsked"] = "StopAsked"
-    reason: str = "Session was manually stopped"
+    reason: str = ""
+    """The words of the person who asked."""
 
 
 class DecisionGiven(Fact):

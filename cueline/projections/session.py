@@ -83,7 +83,10 @@ class Session:
     partial: bool = False
     """A tool that is not critical failed on the way to it."""
     error: str | None = None
+    """The words of a vendor or a person, or the approval that nobody decided."""
     error_kind: str | None = None
+    """The kind of the failure, or the code of the stop."""
+    stopped_by: str | None = None
     recoverable: bool = False
     takeovers: int = 0
     lost_attempts: int = 0

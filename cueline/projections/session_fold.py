@@ -158,12 +158,13 @@ def _end(row: Row, fact: SessionCompleted | SessionFailed | SessionStopped) -> N
         case SessionCompleted():
             _become(row, "completed")
             row["result"], row["partial"] = fact.result, fact.partial
-        case SessionFailed(kind=kind, error=error, recoverable=recoverable):
+        case SessionFailed(kind=kind, recoverable=recoverable):
             _become(row, "failed")
-            row["error_kind"], row["error"], row["recoverable"] = kind, error, recoverable
-        case SessionStopped(by=by, reason=reason):
+            row["error_kind"], row["recoverable"] = kind, recoverable
+            row["error"] = fact.message or fact.approval
+        case SessionStopped(by=by, code=code, reason=reason):
             _become(row, "stopped")
-            row["error_kind"], row["error"] = "stopped", f"{reason} ({by})"
+            row["error_kind"], row["error"], row["stopped_by"] = code, reason, by
 
 
 def _describe(row: Row, agent: AgentSpec) -> None:

@@ -85,7 +85,7 @@ def _life(fact: Fact) -> Iterator[Told]:
             yield "takeover", "", "", ", ".join(attempt.effect for attempt in lost), False
         case SessionCompleted(result=result):
             yield "end", "", "completed", result, False
-        case SessionFailed(error=error):
-            yield "end", "", "failed", error, True
+        case SessionFailed(kind=kind):
+            yield "end", "", "failed", f"{kind} {fact.message or fact.approval}".rstrip(), True
         case SessionStopped(reason=reason):
             yield "end", "", "stopped", reason, False

@@ -13,10 +13,11 @@ from pathlib import Path
 
 from cueline.errors import ToolFailedError
 from cueline.events.clean import CUT
+from cueline.events.failure import NOT_STARTED
 from cueline.tools import guardian
 from cueline.tools.environment import scrubbed
 from cueline.tools.frame import CHUNK, SIZES, Head, pack
-from cueline.tools.result import NOT_STARTED, said_by
+from cueline.tools.result import said_by
 
 START_SECONDS = 60
 DEATH_SECONDS = 10

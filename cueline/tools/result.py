@@ -15,7 +15,6 @@ from cueline.tools.tool import OUTPUT_LIMIT, Output
 
 MESSAGE_LIMIT = 10_000
 SAYABLE = SAID | {"invalid_arguments"}
-NOT_STARTED = "not_started"
 SHORTAGES = frozenset({errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 """What the system says when processes, open files or memory have run out."""
 Outcome = Literal["happened", "did_not_happen", "unknown"]

@@ -18,8 +18,9 @@ from pydantic import Field
 
 from cueline.errors import ToolFailedError
 from cueline.events.clean import CUT
+from cueline.events.failure import NOT_STARTED
 from cueline.tools.guardian import LINUX, SET_CHILD_SUBREAPER, guard, prctl, sweep, watch_children
-from cueline.tools.result import NOT_STARTED, SHORTAGES, signal_name
+from cueline.tools.result import SHORTAGES, signal_name
 from cueline.tools.tool import OUTPUT_LIMIT, TIMEOUT_SECONDS, Output, ToolContext, tool
 
 CHUNK = 1 << 20

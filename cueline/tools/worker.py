@@ -10,9 +10,10 @@ from typing import Any, NoReturn
 
 from cueline.errors import ToolChangedError, ToolFailedError, ToolImportError
 from cueline.events.agent import ToolSpec
+from cueline.events.failure import NOT_STARTED
 from cueline.tools.frame import Head, receive, send
 from cueline.tools.recorded_tool import load_recorded
-from cueline.tools.result import NOT_STARTED, failure_of, finding_of, output_of, passes, passing
+from cueline.tools.result import failure_of, finding_of, output_of, passes, passing
 from cueline.tools.shell import run_command
 from cueline.tools.tool import Tool, ToolContext
 

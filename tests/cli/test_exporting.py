@@ -59,7 +59,7 @@ def test_who_stopped_a_session_and_why_is_exported_as_it_is_listed(asking):
 
     (listed,) = asking.json("list")
     assert (listed["error_kind"], listed["error"]) == (error["kind"], error["message"])
-    assert error["message"].startswith("Enough. (")
+    assert ("asked", "Enough.", "Enough.") == (error["kind"], error["message"], error["text"])
 
 
 def test_an_edited_call_is_exported_as_it_was_asked_for_and_as_it_ran(asking):

@@ -137,7 +137,7 @@ def test_a_session_that_rests_has_no_line(line, resting):
 @pytest.mark.parametrize(
     "on",
     [
-        SessionContinued(by="user:ada"),
+        SessionContinued(by="message"),
         ApprovalResolved(approval="a", verdict="granted", by="ada"),
     ],
 )

@@ -151,8 +151,11 @@ def test_a_call_is_told_by_what_became_of_it(telling, fact, line):
             ChildSettled(child="session-default/c", status="completed", usd=Decimal("0.5")),
             "child c completed · $0.5000",
         ),
-        (SessionFailed(kind="auth", error="bad key"), "failed (auth): bad key"),
-        (SessionFailed(kind="auth", error="auth: bad key"), "failed (auth): bad key"),
+        (SessionFailed(kind="auth", message="bad key"), "failed (auth): bad key"),
+        (
+            SessionFailed(kind="approval_expired", approval="1.1.0.1"),
+            "failed (approval_expired): nobody decided on 1.1.0.1",
+        ),
         (
             MessageReceived(
                 inbox_version=2, recorded_at=NOW, message=MessageSent(lane="steer", text="Stop\nit")

@@ -66,7 +66,7 @@ def test_an_outcome_after_the_end_changes_nothing():
 
 def test_an_outcome_after_a_failure_changes_nothing():
     past = given().when(*up_to_reply("shout"), running("1.0"))
-    past.when(SessionFailed(kind="import", error="no tool"))
+    past.when(SessionFailed(kind="import", message="no tool"))
 
     past.when(returned("1.0")).then(OutcomeCameLate)
 
@@ -76,7 +76,7 @@ def test_an_outcome_after_a_failure_changes_nothing():
 LATE = [
     RUNNER,
     SessionWaiting(kind="operator", cause=Cause(code="unexpected_error", message="no")),
-    SessionFailed(kind="import", error="no tool"),
+    SessionFailed(kind="import", message="no tool"),
     PeopleTold(effect="1.0", approval="1.1.0.1", hook=0, problem="", at=NOW),
 ]
 
@@ -88,7 +88,7 @@ def test_what_is_heard_after_the_end_is_not_recorded(fact):
 
 def test_a_question_is_not_answered_after_the_end():
     past = given().when(*up_to_reply("delete"), question("1.0", "1.1.0.1"))
-    past.when(SessionFailed(kind="import", error="no tool"))
+    past.when(SessionFailed(kind="import", message="no tool"))
 
     expired = ApprovalResolved(approval="1.1.0.1", verdict="expired", by="clock")
     past.when(expired).then_nothing()

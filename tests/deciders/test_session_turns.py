@@ -251,7 +251,7 @@ def test_a_failure_that_a_person_can_mend_waits_for_one(kind):
 @pytest.mark.parametrize("kind", ["invalid_request", "refused"])
 def test_a_failure_that_nobody_can_mend_is_the_end(kind):
     given().when(started(), asking(), failing(kind)).then(
-        ModelFailed, SessionFailed(kind=kind, error=f"{kind}: no")
+        ModelFailed, SessionFailed(kind=kind, message="no")
     )
 
 

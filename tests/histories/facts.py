@@ -274,8 +274,8 @@ LIFE = [
     PromptPrefixChanged(before="scripted a", after="scripted b"),
     OutcomeCameLate(effect="2.0", attempt=1, outcome="ToolReturned", message="ok"),
     SessionCompleted(result="Tidy."),
-    SessionFailed(kind="auth", error="no key", recoverable=True),
-    SessionStopped(by="ann", reason="Session was manually stopped"),
+    SessionFailed(kind="auth", message="no key", recoverable=True),
+    SessionStopped(by="ann", reason="It is done."),
 ]
 APPROVALS = [
     ApprovalOpened(

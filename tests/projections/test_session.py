@@ -94,7 +94,7 @@ STATUS = [
     ([SessionIdle(), AGAIN], "running", "running"),
     ([SessionIdle(), TAKEN], "running", "running"),
     ([SessionCompleted(result="done")], "completed", "completed"),
-    ([SessionFailed(kind="auth", error="no key")], "failed", "failed"),
+    ([SessionFailed(kind="auth", message="no key")], "failed", "failed"),
     ([SessionStopped(by="ann", reason="enough")], "stopped", "stopped"),
 ]
 
@@ -154,7 +154,7 @@ async def test_a_message_alone_changes_no_status(log, facts):
         TAKEN,
         waiting("retry"),
         SessionIdle(result="no"),
-        SessionFailed(kind="k", error="e"),
+        SessionFailed(kind="k", message="e"),
     ],
 )
 async def test_a_terminal_status_and_its_result_are_final(later, log, facts):
@@ -167,7 +167,7 @@ async def test_a_terminal_status_and_its_result_are_final(later, log, facts):
 
 
 async def test_a_failure_is_told_with_its_kind(log, facts):
-    failed = SessionFailed(kind="auth", error="no key", recoverable=True)
+    failed = SessionFailed(kind="auth", message="no key", recoverable=True)
 
     session = find_session(await log.tell("a", facts.STARTED, failed), "a")
 

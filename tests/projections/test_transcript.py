@@ -74,7 +74,7 @@ SAID = [
         ("wait", "", "retry", '{"code":"retry_pending"}', False),
     ),
     (SessionCompleted(result="done"), ("end", "", "completed", "done", False)),
-    (SessionFailed(kind="auth", error="no key"), ("end", "", "failed", "no key", True)),
+    (SessionFailed(kind="auth", message="no key"), ("end", "", "failed", "auth no key", True)),
     (SessionStopped(by="ann", reason="enough"), ("end", "", "stopped", "enough", False)),
     (
         SessionTakenOver(

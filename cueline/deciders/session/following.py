@@ -108,9 +108,10 @@ def _stopped(state: SessionState) -> SessionEvent | None:
         return None
     if any(in_flight(call) or call.asking for call in state.open_calls):
         return None
-    if state.stop.fails:
-        return SessionFailed(kind="approval_expired", error=state.stop.reason)
-    return SessionStopped(by=state.stop.by, reason=state.stop.reason)
+    stop = state.stop
+    if stop.code == "approval_expired":
+        return SessionFailed(kind=stop.code, approval=stop.approval)
+    return SessionStopped(by=stop.by, code=stop.code, reason=stop.reason)
 
 
 def _closing(state: SessionState) -> SessionEvent | None:
@@ -144,8 +145,7 @@ def _failed(state: SessionState, model: ModelCall) -> SessionFailed | None:
     if model.phase != "given_up" or not model.fatal or state.account.bills:
         return None
     assert model.error is not None, "what is given up has failed"
-    failed = model.error
-    return SessionFailed(kind=failed.failure, error=f"{failed.failure}: {failed.message}")
+    return SessionFailed(kind=model.error.failure, message=model.error.message)
 
 
 def _onward(state: SessionState) -> SessionEvent | None:

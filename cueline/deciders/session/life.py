@@ -28,6 +28,7 @@ from cueline.events.session import (
     SessionStarted,
     SessionTakenOver,
     SessionWaiting,
+    WakeCode,
 )
 
 
@@ -153,7 +154,7 @@ def _unreached(call: Call, event: SessionWaiting, deadline_at: datetime) -> Call
     return replace(call, reach=Reach(call.reach.until if call.reach else deadline_at, "waiting"))
 
 
-def continued(state: SessionState, by: str, at: datetime | None) -> SessionState:
+def continued(state: SessionState, by: WakeCode, at: datetime | None) -> SessionState:
     """Leave the wait; what is due at *at* may be tried again."""
     model = state.turn.model
     if model is not None and _passed(model.retry_at, at):

@@ -87,7 +87,7 @@ def _paused(state: SessionState, why: Literal["asked", "signal"]) -> SessionStat
 
 
 def _stopped(state: SessionState, reason: str) -> SessionState:
-    stop = Stop("user", reason)
+    stop = Stop("user", "asked", reason)
     return replace(state, status=Status.STOPPING, stop=stop, hold=None, waiting=None)
 
 

@@ -15,8 +15,6 @@ from cueline.events.session import (
     PeopleTold,
 )
 
-CANCELLED = "User cancelled at checkpoint"
-"""Why a session is ended after somebody denied a call."""
 _TIMED_OUT = "Action rejected: approval timeout"
 _REJECTED = "Action rejected by human operator"
 
@@ -140,7 +138,7 @@ def _denied(state: SessionState, call: Call, event: ApprovalResolved) -> Session
         case "pause" if not state.stop:
             return replace(told, hold=state.hold or Hold(Cause(code="call_denied")))
         case "cancel" if not state.stop:
-            return _ending(told, Stop(event.by, f"{CANCELLED}{note}"))
+            return _ending(told, Stop(event.by, "call_denied", event.note))
         case _:
             return told
 
@@ -153,7 +151,7 @@ def _expired(state: SessionState, call: Call, approval: Approval) -> SessionStat
         case _ if state.stop:
             return after
         case "fail":
-            return _ending(after, Stop("policy", f"nobody decided on {approval.id}", fails=True))
+            return _ending(after, Stop("policy", "approval_expired", approval=approval.id))
         case "escalate" if not approval.escalated:
             return with_call(state, replace(call, escalated=True))
         case "deny_and_continue" if may_it_run:

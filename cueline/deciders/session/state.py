@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -13,7 +13,7 @@ from cueline.events.agent import AgentSpec, ToolSpec
 from cueline.events.budget import Allowance
 from cueline.events.cause import Cause
 from cueline.events.inbox import Lane
-from cueline.events.session import WaitKind
+from cueline.events.session import StopCode, WaitKind
 
 STATE_FOLD: Final = 1
 """The number of this fold: raised when a fact comes to another state than before."""
@@ -123,9 +123,12 @@ class Stop(Struct, frozen=True):
     """Somebody wants the session to end."""
 
     by: str
-    reason: str
-    fails: bool = False
-    """It ends as failed."""
+    code: StopCode | Literal["approval_expired"]
+    """`approval_expired`: it ends as failed."""
+    reason: str = ""
+    """The words of the person."""
+    approval: str = ""
+    """The one that nobody decided."""
 
 
 UNMARKED = Marks()

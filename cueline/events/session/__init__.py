@@ -33,7 +33,9 @@ from cueline.events.session.life import (
     SessionStopped,
     SessionTakenOver,
     SessionWaiting,
+    StopCode,
     WaitKind,
+    WakeCode,
 )
 from cueline.events.session.mail import MessageReceived, MessageRefused
 from cueline.events.session.model import (
@@ -118,6 +120,7 @@ __all__ = [
     "SessionStopped",
     "SessionTakenOver",
     "SessionWaiting",
+    "StopCode",
     "ToolFailed",
     "ToolInDoubt",
     "ToolReconciled",
@@ -126,5 +129,6 @@ __all__ = [
     "ToolStarted",
     "Verdict",
     "WaitKind",
+    "WakeCode",
     "calls_of",
 ]

@@ -15,6 +15,10 @@ WaitKind = Literal[
     "operator", "budget", "approval", "child", "sandbox", "runner", "breaker", "retry"
 ]
 """Why a session waits, the strongest first."""
+StopCode = Literal["asked", "call_denied"]
+"""Why a session was ended: a person asked for it, or denied a call."""
+WakeCode = Literal["deadline", "message", "replay", "runner", "breaker", "work"]
+"""What has a session go on."""
 
 
 class SessionStarted(Fact):
@@ -79,8 +83,7 @@ class SessionContinued(Fact):
     """The session goes on."""
 
     type: Literal["SessionContinued"] = "SessionContinued"
-    by: str
-    """`deadline`, `message`, `replay` …"""
+    by: WakeCode
     at: AwareDatetime | None = None
 
 
@@ -125,7 +128,11 @@ class SessionFailed(Fact):
 
     type: Literal["SessionFailed"] = "SessionFailed"
     kind: str
-    error: str
+    """Which kind of failure; `approval_expired`: nobody decided in time."""
+    message: str = ""
+    """The words of the vendor or of an exception."""
+    approval: str = ""
+    """Of `approval_expired`."""
     recoverable: bool = False
 
 
@@ -134,4 +141,6 @@ class SessionStopped(Fact):
 
     type: Literal["SessionStopped"] = "SessionStopped"
     by: str
-    reason: str
+    code: StopCode = "asked"
+    reason: str = ""
+    """The words of the person: why they ended it, or denied the call."""
