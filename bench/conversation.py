@@ -113,8 +113,11 @@ async def loaded(log: Log, owner: str) -> Entity:
     return entity
 
 
-async def record(log: Log, turns: int) -> None:
-    """Record *turns* turns, five events each, a hundred turns an append."""
+async def record(log: Log, turns: int, *, rests: bool = False) -> None:
+    """Record *turns* turns, five events each, a hundred turns an append.
+
+    Where the session *rests*, it does after each append but the last.
+    """
     await _ask(log)
     entity = await loaded(log, "bench")
     steps = Steps(entity.state)
@@ -126,6 +129,8 @@ async def record(log: Log, turns: int) -> None:
         if turn % _TURNS_AN_APPEND == 0 or turn == turns:
             await entity.record(steps)
             steps = Steps(entity.state)
+            if rests and turn < turns:
+                await entity.rest()
 
 
 async def _ask(log: Log) -> None:

@@ -185,8 +185,7 @@ class Entity:
     async def _fold(self, stream: str, until: int | None) -> None:
         state, version = self.state, NO_STREAM
         folded = await snapshots.newest_with_messages(self.journal, stream, until)
-        if folded is not None and (stream == self.stream or not folded.state.turn.calls):
-            # The digest of a call names its session, so an open turn is folded again for a fork.
+        if folded is not None:
             state = replace(folded.state, stream=self.stream)
             self.prompt = folded.prompt
             version = self.version = folded.version

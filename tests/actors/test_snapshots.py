@@ -196,6 +196,23 @@ async def test_a_fork_uses_what_its_parent_was_at_its_version_or_before(version)
     assert quick.version == quick._snapshot > version
 
 
+@every_version
+async def test_a_fork_reads_only_what_its_parent_did_since(version):
+    kept = MemorySnapshots(every=0)
+    for each in (5, 15, VERSIONS):
+        await whole_after(each, kept)
+    counting = Reads(WHOLE.place.store)
+    journal = journal_of(WHOLE.place, kept, counting)
+    entity = Entity("session-default/fork", "next", journal, WHOLE.place.clock, print)
+
+    await entity.inherit(story.SESSION, version)
+
+    since = max((each for each in (5, 15, VERSIONS) if each <= version), default=0)
+    twice = [since] if since else []
+    assert [*twice, *range(max(since, 1), version + 1)] == counting.versions
+    assert ("session-default/fork", version) == (entity.state.stream, entity.version)
+
+
 async def test_what_is_emptied_is_in_no_snapshot_of_it_or_its_forks(tmp_path):
     kept = SqliteSnapshots(tmp_path / "log.db.snapshots", every=0)
     place = await story.cut(WHOLE.place, WHOLE.events, [*story.SAID, says("And more.")])

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum
+from functools import cache
 from typing import Any, Final
 
 from msgspec import Struct, msgpack
@@ -97,6 +98,7 @@ def _name(of: type) -> str:
     return f"{of.__module__}.{of.__qualname__}"
 
 
+@cache
 def _classes() -> dict[str, Any]:
     """Return what may be made again: only data of the rules and facts, never anything else."""
     return {_name(each): each for base in (Struct, Part, Fact, Enum) for each in _below(base)}
