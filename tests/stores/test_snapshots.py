@@ -1,9 +1,12 @@
 import pytest
 
+from cueline.clock import SystemClock
 from cueline.errors import LogUnavailableError
+from cueline.events.store import ANY, Write
 from cueline.stores import MemorySnapshots, SqliteSnapshots
+from cueline.stores.backend import backend_of
 from cueline.stores.sqlite_library import sqlite_library
-from cueline.testing.event_store_example import SESSION
+from cueline.testing.event_store_example import FORK, OTHER, SESSION, begin, facts
 from cueline.testing.snapshot_contract import SnapshotContract, keep
 
 
@@ -109,3 +112,23 @@ async def test_where_nothing_can_be_written_nothing_is_kept(tmp_path):
     await keep(store, 3, after=0)
 
     assert await store.newest(SESSION) is None
+
+
+@pytest.mark.parametrize("name", ["memory:", "log.db"])
+async def test_what_an_append_empties_goes_from_the_snapshots_of_its_log(
+    name, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    backend = backend_of(name)
+    log, snapshots = backend.open(SystemClock()), backend.open_snapshots()
+    await begin(log, OTHER)
+    await begin(log, SESSION)
+    await keep(snapshots, 1, after=0, stream=OTHER, of=OTHER)
+    await keep(snapshots, 1, after=0)
+    await keep(snapshots, 2, after=0, stream=FORK)
+
+    await log.append([Write("inbox-default/x", facts(1), ANY, empties=[(SESSION, 1)])], "k")
+    await log.close()
+
+    left = [await snapshots.newest(stream) for stream in (OTHER, SESSION, FORK)]
+    assert [b"s1", None, None] == left
