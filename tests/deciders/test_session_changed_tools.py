@@ -3,7 +3,6 @@
 import pytest
 
 from cueline.deciders.session import Status, due
-from cueline.deciders.session.changed_tools import CHANGED
 from cueline.deciders.session.due import CloseApproval
 from cueline.events.cause import Cause
 from cueline.events.inbox import ResumeAsked
@@ -26,6 +25,7 @@ from tests.session_example import (
     up_to_reply,
 )
 
+CHANGED = "The tool has changed since; nothing was run. Ask again, as the tool is now."
 SHOUT = tool("shout", "read_only").model_copy(update={"digest": "another"})
 
 

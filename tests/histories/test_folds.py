@@ -30,8 +30,8 @@ def folds():
 
 
 def pinned():
-    """Return the same as it was recorded."""
-    return json.loads(FOLDS.read_text(encoding="utf-8"))
+    """Return the same as it was recorded; nothing where it was not."""
+    return json.loads(FOLDS.read_text(encoding="utf-8")) if FOLDS.exists() else {}
 
 
 def broken(before, after):

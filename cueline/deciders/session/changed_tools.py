@@ -5,9 +5,10 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from cueline.deciders.session.state import SessionState
+from cueline.deciders.session.turn import Problem
 from cueline.events.agent import AgentSpec, ToolSpec
 
-CHANGED = "The tool has changed since; nothing was run. Ask again, as the tool is now."
+_CHANGED = Problem("tool_changed")
 
 
 def with_tools(agent: AgentSpec, tools: Collection[ToolSpec]) -> AgentSpec:
@@ -24,7 +25,7 @@ def accept_tools(state: SessionState, tools: Collection[ToolSpec]) -> SessionSta
     setup = replace(state.setup, agent=agent, tools=by_name)
     changed = {tool.name for tool in tools}
     calls = tuple(
-        replace(call, problem=call.problem or CHANGED) if call.tool in changed else call
+        replace(call, problem=call.problem or _CHANGED) if call.tool in changed else call
         for call in state.turn.calls
     )
     marks = replace(state.marks, requested="")  # the next prompt begins with other tools

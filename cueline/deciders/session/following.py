@@ -17,7 +17,7 @@ from cueline.deciders.session.limit import spoken
 from cueline.deciders.session.permission import on_open
 from cueline.deciders.session.recovery import degrades, lost, told_in_doubt
 from cueline.deciders.session.state import LIVE, MAX_TAKEOVERS, SessionState, Status
-from cueline.deciders.session.turn import Approval, Call, KeptBack, ModelCall
+from cueline.deciders.session.turn import Approval, Call, KeptBack, ModelCall, Problem
 from cueline.deciders.session.wait import in_flight, next_deadline, wait_of
 from cueline.events.session import (
     ApprovalResolved,
@@ -131,13 +131,26 @@ def _closed(state: SessionState, call: Call) -> SessionEvent | None:
         return None
     if call.problem is not None:
         rule = call.judged.rule if call.judged.answer == "deny" else ""
-        return ToolSkipped(effect=call.effect, reason=call.problem, rule=rule)
+        return ToolSkipped(effect=call.effect, reason=_not_run(call.problem), rule=rule)
     if state.steered:
         return ToolSkipped(effect=call.effect, reason=STEERED)
     if call.kept_back is not None and on_open(state, call) == "fallback":
         reason = circuit_open(call.kept_back.cause)
         return ToolSkipped(effect=call.effect, reason=reason, degraded=degrades(state, call))
     return None
+
+
+def _not_run(problem: Problem) -> str:
+    """Return what the model is told of a call that is not run."""
+    match problem.code:
+        case "judged":
+            return problem.text
+        case "rejected":
+            return f"Action rejected by human operator{problem.text and f': {problem.text}'}"
+        case "expired":
+            return "Action rejected: approval timeout"
+        case "tool_changed":
+            return "The tool has changed since; nothing was run. Ask again, as the tool is now."
 
 
 def _failed(state: SessionState, model: ModelCall) -> SessionFailed | None:

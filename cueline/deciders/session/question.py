@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from cueline.deciders.session.call import as_judged, with_call
 from cueline.deciders.session.state import Hold, SessionState, Status, Stop
-from cueline.deciders.session.turn import Answer, Approval, Call, Ruling
+from cueline.deciders.session.turn import Answer, Approval, Call, Problem, Ruling
 from cueline.deciders.standing import Standing
 from cueline.events.cause import Cause
 from cueline.events.session import (
@@ -14,9 +14,6 @@ from cueline.events.session import (
     GateAnswer,
     PeopleTold,
 )
-
-_TIMED_OUT = "Action rejected: approval timeout"
-_REJECTED = "Action rejected by human operator"
 
 
 def approval_requested(state: SessionState, event: ApprovalRequested) -> SessionState:
@@ -132,8 +129,7 @@ def _standing(state: SessionState, call: Call, event: ApprovalResolved) -> Sessi
 
 def _denied(state: SessionState, call: Call, event: ApprovalResolved) -> SessionState:
     """Somebody said no: the call never runs, and the policy says how the session goes on."""
-    note = f": {event.note}" if event.note else ""
-    told = with_call(state, replace(call, problem=f"{_REJECTED}{note}"))
+    told = with_call(state, replace(call, problem=Problem("rejected", event.note)))
     match state.agent.policy.on_deny:
         case "pause" if not state.stop:
             return replace(told, hold=state.hold or Hold(Cause(code="call_denied")))
@@ -146,7 +142,7 @@ def _denied(state: SessionState, call: Call, event: ApprovalResolved) -> Session
 def _expired(state: SessionState, call: Call, approval: Approval) -> SessionState:
     """Nobody decided: the call never runs, and the policy says how the session goes on."""
     may_it_run = approval.question == "may_it_run"
-    after = with_call(state, replace(call, problem=_TIMED_OUT) if may_it_run else call)
+    after = with_call(state, replace(call, problem=Problem("expired")) if may_it_run else call)
     match state.agent.policy.on_expiry:
         case _ if state.stop:
             return after

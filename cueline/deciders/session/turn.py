@@ -122,6 +122,14 @@ class Reach(Struct, frozen=True):
     phase: Literal["waiting", "trying", "last_try"]
 
 
+class Problem(Struct, frozen=True):
+    """Why a call is not run at all."""
+
+    code: Literal["judged", "rejected", "expired", "tool_changed"]
+    text: str = ""
+    """Of `judged`, what the rules said; of `rejected`, the note of the person."""
+
+
 Phase = Literal["requested", "started", "retry", "in_doubt", "closed"]
 
 
@@ -153,7 +161,7 @@ class Call(Struct, frozen=True):
     """Nobody answered in time, and others are asked."""
     told: tuple[tuple[str, int], ...] = ()
     """Of which question, if any, people were told by which hook."""
-    problem: str | None = None
+    problem: Problem | None = None
     """Why it cannot be run at all."""
     evidence: str = ""
     """How it is known that the runner of a call in doubt is gone."""
