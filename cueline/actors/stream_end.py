@@ -17,9 +17,6 @@ BUSY = frozenset({"ModelRequested", "ModelStarted", "ModelReplied", "ToolStarted
 """After one of these, the most frequent ones, something is in hand."""
 READS = frozenset({"SessionStarted", "SessionForked", "MessageReceived", "MessageRefused"})
 """These say how much of its inbox a session has read."""
-_PAGE = 64
-_LONGEST_PAGE = 4096
-"""A stream is read from its end in pages of so many events, each longer than the one before."""
 
 LastFact = SessionEvent | Emptied | None
 """None: it has not begun."""
@@ -79,11 +76,7 @@ async def inbox_seen(journal: Journal, stream: str, until: int) -> int:
 
 async def last_of(store: EventStore, stream: str, types: Collection[str], until: int) -> int:
     """Return the version of the last event of one of *types*, up to *until*; 0 without any."""
-    page = _PAGE
-    while until > NO_STREAM:
-        after = max(until - page, NO_STREAM)
-        found = [e.version async for e in store.read(stream, after, until) if e.type in types]
-        if found:
-            return found[-1]
-        until, page = after, min(4 * page, _LONGEST_PAGE)
+    async for event in store.read_back(stream, until):
+        if event.type in types:
+            return event.version
     return NO_STREAM

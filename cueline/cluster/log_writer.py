@@ -113,9 +113,13 @@ class LogWriterActor:
         """See `EventStore.last_position`."""
         return await self._store().last_position()
 
-    async def read(self, stream: str, after: int, until: int | None) -> Page:
+    async def read(self, stream: str, after: int, until: int | None, limit: int | None) -> Page:
         """Return the first events that `EventStore.read` yields."""
-        return await page_of(self._store().read(stream, after, until))
+        return await page_of(self._store().read(stream, after, until, limit))
+
+    async def read_back(self, stream: str, until: int | None, limit: int | None) -> Page:
+        """Return the first events that `EventStore.read_back` yields."""
+        return await page_of(self._store().read_back(stream, until, limit))
 
     async def read_all(
         self, after: int, categories: Collection[str] | None, limit: int | None

@@ -83,20 +83,42 @@ class RemoteStore:
         return cast("Appended", await self._wish(Append(writes, key)))
 
     async def read(
-        self, stream: str, after: int = NO_STREAM, until: int | None = None
+        self,
+        stream: str,
+        after: int = NO_STREAM,
+        until: int | None = None,
+        limit: int | None = None,
     ) -> AsyncIterator[RecordedEvent]:
         """See `EventStore.read`."""
         if reader := self._file():
-            async for event in reader.read(stream, after, until):
+            async for event in reader.read(stream, after, until, limit):
                 yield event
             return
         more = True
         while more:
-            page = cast("Page", await self._ask("read", stream, after, until))
+            page = cast("Page", await self._ask("read", stream, after, until, limit))
             for event in page.events:
                 yield event
                 after = event.version
-            more = page.more
+            limit = None if limit is None else limit - len(page.events)
+            more = page.more and limit != 0
+
+    async def read_back(
+        self, stream: str, until: int | None = None, limit: int | None = None
+    ) -> AsyncIterator[RecordedEvent]:
+        """See `EventStore.read_back`."""
+        if reader := self._file():
+            async for event in reader.read_back(stream, until, limit):
+                yield event
+            return
+        more = True
+        while more:
+            page = cast("Page", await self._ask("read_back", stream, until, limit))
+            for event in page.events:
+                yield event
+                until = event.version - 1
+            limit = None if limit is None else limit - len(page.events)
+            more = page.more and limit != 0
 
     async def read_all(
         self,

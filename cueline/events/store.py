@@ -211,11 +211,24 @@ class EventStore(Protocol):
         ...
 
     def read(
-        self, stream: str, after: int = NO_STREAM, until: int | None = None
+        self,
+        stream: str,
+        after: int = NO_STREAM,
+        until: int | None = None,
+        limit: int | None = None,
     ) -> AsyncIterator[RecordedEvent]:
-        """Read a stream's events with versions above *after*, up to *until*.
+        """Read a stream's events with versions above *after*, up to *until*, at most *limit*.
 
         A fork's events begin with its parent's.
+        """
+        ...
+
+    def read_back(
+        self, stream: str, until: int | None = None, limit: int | None = None
+    ) -> AsyncIterator[RecordedEvent]:
+        """Read a stream's events up to version *until*, the newest first, at most *limit*.
+
+        Whoever stops early has read no more than a page too much.
         """
         ...
 

@@ -217,15 +217,32 @@ class MemoryStore:
         return appended
 
     async def read(
-        self, stream: str, after: int = NO_STREAM, until: int | None = None
+        self,
+        stream: str,
+        after: int = NO_STREAM,
+        until: int | None = None,
+        limit: int | None = None,
     ) -> AsyncIterator[RecordedEvent]:
         """See `EventStore.read`."""
+        for event in self._events(stream, after, until)[:limit]:
+            yield event
+
+    async def read_back(
+        self, stream: str, until: int | None = None, limit: int | None = None
+    ) -> AsyncIterator[RecordedEvent]:
+        """See `EventStore.read_back`."""
+        for event in self._events(stream, NO_STREAM, until)[::-1][:limit]:
+            yield event
+
+    def _events(self, stream: str, after: int, until: int | None) -> list[RecordedEvent]:
         kept = self._tables.streams.get(stream)
-        for part, last in kept.line(until) if kept else ():
-            version = max(after, part.base)
-            while version < (part.version if last is None else min(last, part.version)):
-                yield part.events[version - part.base]
-                version += 1
+        parts = kept.line(until) if kept else ()
+        return [
+            event
+            for part, last in parts
+            for event in part.events[max(after - part.base, 0) :]
+            if last is None or event.version <= last
+        ]
 
     async def read_all(
         self,

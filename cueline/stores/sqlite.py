@@ -128,9 +128,16 @@ class SqliteStore:
         return appended
 
     async def read(
-        self, stream: str, after: int = NO_STREAM, until: int | None = None
+        self,
+        stream: str,
+        after: int = NO_STREAM,
+        until: int | None = None,
+        limit: int | None = None,
     ) -> AsyncIterator[RecordedEvent]:
         """See `EventStore.read`."""
+        if limit is not None:
+            end = after + limit
+            until = end if until is None else min(end, until)
         for span in self._reader.line(stream, after, until):
             rest = span
             while rest.after < rest.until:
@@ -138,6 +145,21 @@ class SqliteStore:
                 for event in events:
                     yield event
                 rest = rest._replace(after=events[-1].version)
+                await take_turns()
+
+    async def read_back(
+        self, stream: str, until: int | None = None, limit: int | None = None
+    ) -> AsyncIterator[RecordedEvent]:
+        """See `EventStore.read_back`."""
+        spans = self._reader.line(stream, NO_STREAM, until)
+        first = max(spans[-1].until - limit, NO_STREAM) if spans and limit is not None else 0
+        for span in reversed(spans):
+            rest = span._replace(after=max(span.after, first))
+            while rest.after < rest.until:
+                events = self._reader.stream_page_back(rest)
+                for event in events:
+                    yield event
+                rest = rest._replace(until=events[-1].version - 1)
                 await take_turns()
 
     async def read_all(

@@ -30,6 +30,7 @@ _STREAM_PAGE = f"""
 SELECT ?, {EVENT_COLUMNS} FROM events e
 WHERE e.stream = ? AND e.version > ? AND e.version <= ? ORDER BY e.version LIMIT ?
 """  # noqa: S608 - the columns are ours
+_STREAM_PAGE_BACK = _STREAM_PAGE.replace("ORDER BY e.version", "ORDER BY e.version DESC")
 _LOG_PAGE = f"""
 SELECT s.name, {EVENT_COLUMNS} FROM events e JOIN streams s ON s.id = e.stream
 WHERE e.position > ? AND e.position <= ? %s ORDER BY e.position LIMIT ?
@@ -137,12 +138,24 @@ class SqliteReader:
         Raises:
             CorruptEventError: the very first is damaged or missing.
         """
-        asked = (span.name, span.stream, span.after, span.until)
-        events, _ = self._events(_STREAM_PAGE, asked, lambda: self._broken(span, "it is damaged"))
+        first = span.after + 1
+        events = self._stream_events(_STREAM_PAGE, span, first)
         whole = _unbroken([event.version for event in events], span.after)
         if not whole:
-            raise self._broken(span, "it is missing")
+            raise self._broken(span, first, "it is missing")
         return events[:whole]
+
+    def stream_page_back(self, span: Span) -> Sequence[RecordedEvent]:
+        """Return the last events of *span*, the newest first.
+
+        Raises:
+            CorruptEventError: the very last is damaged or missing.
+        """
+        events = self._stream_events(_STREAM_PAGE_BACK, span, span.until)
+        whole = [e for place, e in enumerate(events) if e.version == span.until - place]
+        if not whole:
+            raise self._broken(span, span.until, "it is missing")
+        return whole
 
     def log_page(self, after: int, until: int, categories: Collection[str] | None) -> LogPage:
         """Return the first events at positions above *after*, up to *until*.
@@ -219,8 +232,12 @@ class SqliteReader:
             cursor.close()
         return events, True
 
-    def _broken(self, span: Span, reason: str) -> CorruptEventError:
-        version = span.after + 1
+    def _stream_events(self, sql: str, span: Span, first: int) -> list[RecordedEvent]:
+        """Return the events of a page; *first* is the version that it begins with."""
+        asked = (span.name, span.stream, span.after, span.until)
+        return self._events(sql, asked, lambda: self._broken(span, first, "it is damaged"))[0]
+
+    def _broken(self, span: Span, version: int, reason: str) -> CorruptEventError:
         try:
             row = self._one(_PLACE, span.stream, version)
         except StoreError:

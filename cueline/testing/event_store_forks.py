@@ -53,6 +53,9 @@ class ForkContract:
 
         assert [b"0", b"1", b"own"] == payloads(events)
         assert [SESSION, SESSION, FORK] == [event.stream for event in events]
+        assert events[::-1] == [event async for event in store.read_back(FORK)]
+        assert events[1:] == [event async for event in store.read(FORK, 1, limit=2)]
+        assert events[:0:-1] == [event async for event in store.read_back(FORK, limit=2)]
 
     async def test_a_forks_chain_goes_on_from_its_parents(self, store: EventStore) -> None:
         await begin(store, events=3)

@@ -56,11 +56,44 @@ class ReadContract:
 
         assert expected == versions([e async for e in store.read(SESSION, after, until)])
 
+    @pytest.mark.parametrize(
+        ("until", "limit", "expected"),
+        [
+            (None, None, [5, 4, 3, 2, 1]),
+            (3, None, [3, 2, 1]),
+            (None, 2, [5, 4]),
+            (3, 1, [3]),
+            (99, 9, [5, 4, 3, 2, 1]),
+            (0, None, []),
+            (None, 0, []),
+        ],
+    )
+    async def test_a_stream_is_read_from_its_end(
+        self, store: EventStore, until: int | None, limit: int | None, expected: list[int]
+    ) -> None:
+        await begin(store, OTHER, events=2)
+        await begin(store, events=5)
+
+        assert expected == versions([e async for e in store.read_back(SESSION, until, limit)])
+
+    @pytest.mark.parametrize(
+        ("after", "until", "limit", "expected"),
+        [(0, None, 2, [1, 2]), (2, None, 9, [3, 4, 5]), (1, 3, 1, [2]), (1, 3, 9, [2, 3])],
+    )
+    async def test_so_many_events_of_a_stream_are_read_and_no_more(
+        self, store: EventStore, after: int, until: int | None, limit: int, expected: list[int]
+    ) -> None:
+        await begin(store, events=5)
+
+        assert expected == versions([e async for e in store.read(SESSION, after, until, limit)])
+        assert [] == [e async for e in store.read(SESSION, after, until, 0)]
+
     async def test_a_stream_that_is_not_there_has_no_events(self, store: EventStore) -> None:
         await store.acquire(OTHER, "host-a", 0)
 
         assert [] == await all_of(store, SESSION)
         assert [] == await all_of(store, OTHER)
+        assert [] == [e async for e in store.read_back(SESSION)]
 
     async def test_a_long_stream_is_read_whole_and_in_order(self, store: EventStore) -> None:
         await begin(store, INBOX)
@@ -70,6 +103,8 @@ class ReadContract:
 
         assert list(range(1, 1_101)) == versions(events)
         assert 1_100 == check_chain(events).version
+        assert events[::-1] == [event async for event in store.read_back(SESSION)]
+        assert events[:-601:-1] == [event async for event in store.read_back(SESSION, limit=600)]
         assert list(range(1, 1_102)) == positions(await whole_log(store))
 
     async def test_large_events_are_read_whole_and_in_order(self, store: EventStore) -> None:

@@ -88,10 +88,22 @@ class MortalStore:
         return appended
 
     async def read(
-        self, stream: str, after: int = NO_STREAM, until: int | None = None
+        self,
+        stream: str,
+        after: int = NO_STREAM,
+        until: int | None = None,
+        limit: int | None = None,
     ) -> AsyncIterator[RecordedEvent]:
         """See `EventStore.read`."""
-        async for event in self._store.read(stream, after, until):
+        async for event in self._store.read(stream, after, until, limit):
+            await self._life.go_on()
+            yield event
+
+    async def read_back(
+        self, stream: str, until: int | None = None, limit: int | None = None
+    ) -> AsyncIterator[RecordedEvent]:
+        """See `EventStore.read_back`."""
+        async for event in self._store.read_back(stream, until, limit):
             await self._life.go_on()
             yield event
 
