@@ -1,10 +1,20 @@
 """The sentences for the codes that events hold."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 
 from cueline.events.cause import Cause
+from cueline.events.inbox import Resolution
+from cueline.events.refusal import Refusal
 from cueline.events.session import PromptPrefixChanged, SessionFailed, SessionStopped
 from cueline.events.stream import shown
+
+RESOLUTIONS: Mapping[Resolution, str] = {
+    "happened": "it took effect: it does not run again, and the agent gets the result you give",
+    "run_again": "it runs again, even if it took effect before",
+    "do_not_run": "it does not run again; the agent is told that the outcome is unknown",
+}
+"""What follows from each answer to the question about a call in doubt."""
 
 
 def cause_text(cause: Cause) -> str:  # noqa: C901, PLR0911, PLR0912 - one case for each code
@@ -73,6 +83,54 @@ def stop_text(reason: str) -> str:
     return reason or "Session was manually stopped"
 
 
+def refusal_text(refusal: Refusal) -> str:  # noqa: C901, PLR0911, PLR0912 - one case for each code
+    """Return why a message was refused, or would be."""
+    by, people = refusal.by, counted(refusal.votes, "person", "people")
+    match refusal.code:
+        case "session_ended":
+            return f"the session has ended: {refusal.status}"
+        case "session_stopping":
+            return "the session is being stopped"
+        case "never_started":
+            return "the session was never started"
+        case "started_before":
+            return "the session was started before"
+        case "no_such_approval":
+            return "there is no such approval"
+        case "already_decided":
+            return f"already {refusal.status}"
+        case "other_digest":
+            return "it was given for something else than what is asked now"
+        case "too_late":
+            return "it came after the deadline"
+        case "not_in_doubt":
+            return "it is asked whether the call may run, not what became of it"
+        case "not_resolved":
+            choices = "; ".join(f"{each} ({then})" for each, then in RESOLUTIONS.items())
+            return f"nobody knows whether the call took effect; say one of: {choices}"
+        case "no_result":
+            return "only a call that happened has a result"
+        case "no_person":
+            return f"{by or 'one without a name'} is no person"
+        case "excluded":
+            return f"{by} asked for the session, and may not allow it"
+        case "not_allowed":
+            return f"{by} may not allow it; {' or '.join(refusal.may_grant)} may"
+        case "granted_before":
+            return f"{by} has allowed it already, and it takes {people}"
+        case "nothing_to_change":
+            return "it was asked what happened; there is nothing to change or to allow for later"
+        case "needs_others":
+            return f"it takes {people}, so one alone can neither change nor extend it"
+        case "no_limit_named":
+            return "it names no limit"
+        case "no_such_limit":
+            return f"the session has no {refusal.limit}: a limit can be raised, not introduced"
+        case "not_higher":
+            unread = " (asked for before, and not read yet)" if refusal.unread else ""
+            return f"{refusal.limit} is {refusal.of:f} already: it can only be raised{unread}"
+
+
 def _limit_text(cause: Cause) -> str:
     match cause.limit:
         case "max_turns":
@@ -94,6 +152,6 @@ def _amount(cause: Cause, number: Decimal) -> str:
     return f"{number.normalize():f} USD"
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str, plural: str = "") -> str:
     """Return *number* with its noun, singular or plural."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"

@@ -5,8 +5,9 @@ from typing import get_args
 
 import pytest
 
-from cueline.event_text import cause_text, end_text, prefix_text
+from cueline.event_text import RESOLUTIONS, cause_text, end_text, prefix_text, refusal_text
 from cueline.events.cause import Cause, CauseCode
+from cueline.events.refusal import Refusal, RefusalCode
 from cueline.events.session import PromptPrefixChanged, SessionFailed, SessionStopped, StopCode
 
 
@@ -89,6 +90,70 @@ def test_an_end_is_told_in_a_sentence(end, text):
 
 def test_every_stop_is_in_the_table():
     assert set(get_args(StopCode)) == {end.code for end, _ in ENDS if end.type == "SessionStopped"}
+
+
+REFUSALS = [
+    (Refusal(code="session_ended", status="failed"), "the session has ended: failed"),
+    (Refusal(code="session_stopping"), "the session is being stopped"),
+    (Refusal(code="never_started"), "the session was never started"),
+    (Refusal(code="started_before"), "the session was started before"),
+    (Refusal(code="no_such_approval"), "there is no such approval"),
+    (Refusal(code="already_decided", status="granted"), "already granted"),
+    (Refusal(code="other_digest"), "it was given for something else than what is asked now"),
+    (Refusal(code="too_late"), "it came after the deadline"),
+    (
+        Refusal(code="not_in_doubt"),
+        "it is asked whether the call may run, not what became of it",
+    ),
+    (Refusal(code="no_result"), "only a call that happened has a result"),
+    (Refusal(code="no_person"), "one without a name is no person"),
+    (Refusal(code="no_person", by="auto:mine"), "auto:mine is no person"),
+    (Refusal(code="excluded", by="ann"), "ann asked for the session, and may not allow it"),
+    (
+        Refusal(code="not_allowed", by="ann", may_grant=("b*", "carl")),
+        "ann may not allow it; b* or carl may",
+    ),
+    (
+        Refusal(code="granted_before", by="ann", votes=2),
+        "ann has allowed it already, and it takes 2 people",
+    ),
+    (
+        Refusal(code="nothing_to_change"),
+        "it was asked what happened; there is nothing to change or to allow for later",
+    ),
+    (
+        Refusal(code="needs_others", votes=2),
+        "it takes 2 people, so one alone can neither change nor extend it",
+    ),
+    (Refusal(code="no_limit_named"), "it names no limit"),
+    (
+        Refusal(code="no_such_limit", limit="max_cost"),
+        "the session has no max_cost: a limit can be raised, not introduced",
+    ),
+    (
+        Refusal(code="not_higher", limit="max_cost", of=Decimal("0.10")),
+        "max_cost is 0.10 already: it can only be raised",
+    ),
+    (
+        Refusal(code="not_higher", limit="max_turns", of=Decimal(60), unread=True),
+        "max_turns is 60 already: it can only be raised (asked for before, and not read yet)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("refusal", "text"), REFUSALS, ids=[text for _, text in REFUSALS])
+def test_a_refusal_is_told_in_a_sentence(refusal, text):
+    assert text == refusal_text(refusal)
+
+
+def test_a_refusal_of_an_answer_says_what_can_be_answered():
+    text = refusal_text(Refusal(code="not_resolved"))
+
+    assert all(f"{each} ({then})" in text for each, then in RESOLUTIONS.items())
+
+
+def test_every_refusal_is_in_the_table():
+    assert set(get_args(RefusalCode)) == {"not_resolved", *(each.code for each, _ in REFUSALS)}
 
 
 def test_another_model_is_told_with_the_reason():

@@ -100,13 +100,13 @@ class ApprovalGate:
     async def vote(self, name: ApprovalName, vote: Vote) -> GateAnswer:
         """See `GatePort.vote`."""
         state, version = await self._load(name)
-        while (reason := refusal(state, vote)) is None:
+        while (refused := refusal(state, vote)) is None:
             try:
                 state = await self._append(name, vote, state, version)
                 return _told(_answer(name, state), state, vote)
             except WrongExpectedVersionError:
                 state, version = await self._load(name)
-        return GateAnswer(approval=name.id, verdict=None, accepted=False, reason=reason)
+        return GateAnswer(approval=name.id, verdict=None, refusal=refused)
 
     async def expire(self, name: ApprovalName, at: datetime) -> GateAnswer:
         """See `GatePort.expire`."""

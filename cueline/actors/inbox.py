@@ -14,6 +14,7 @@ from cueline.errors import (
     SessionFinishedError,
     WrongExpectedVersionError,
 )
+from cueline.event_text import refusal_text
 from cueline.events.agent import AgentSpec
 from cueline.events.codec import Emptied
 from cueline.events.fact import Fact
@@ -116,8 +117,8 @@ def check_heard(
         raise RejectedError(id, "it was asked to stop, and takes no more messages")
     if isinstance(message, RaiseAsked):
         limits = agent.limits if state.setup is None else state.meter.limits
-        if (why := unraisable(limits, unread, message)) is not None:
-            raise RejectedError(id, why)
+        if (refused := unraisable(limits, unread, message)) is not None:
+            raise RejectedError(id, refusal_text(refused))
 
 
 async def post(

@@ -9,10 +9,11 @@ from cueline.client.decide import permissions_of, tool_of
 from cueline.console.edit import edited
 from cueline.console.prompt import Answered
 from cueline.console.question import Question
-from cueline.deciders.approval import RESOLUTIONS, ApprovalState
+from cueline.deciders.approval import ApprovalState
 from cueline.deciders.policy import always
 from cueline.deciders.session import SessionState
 from cueline.environment import who
+from cueline.event_text import RESOLUTIONS
 from cueline.events.agent import AgentSpec
 from cueline.events.clean import Redactor
 from cueline.events.inbox import DecisionGiven

@@ -15,6 +15,7 @@ from cueline.client.value import made
 from cueline.deciders.approval import APPROVAL, ApprovalState, Vote, refusal, vote_of
 from cueline.deciders.policy import always as as_now
 from cueline.errors import ConfigError, InvalidNameError, NotPendingError, RejectedError
+from cueline.event_text import refusal_text
 from cueline.events.agent import AgentSpec, ToolSpec
 from cueline.events.approval import ApprovalOpened
 from cueline.events.inbox import DecisionGiven, Resolution
@@ -76,7 +77,12 @@ def permissions_of(person: str, state: ApprovalState, now: datetime) -> Permissi
     happened: Resolution | None = "happened" if opened.question == "did_it_happen" else None
     plain = Vote("grant", opened.digest, person, "", "", now, resolution=happened)
     more = replace(plain, always=())
-    return Permissions(barred=refusal(state, plain) or "", fixed=refusal(state, more) or "")
+    return Permissions(barred=_refused(state, plain), fixed=_refused(state, more))
+
+
+def _refused(state: ApprovalState, vote: Vote) -> str:
+    refused = refusal(state, vote)
+    return "" if refused is None else refusal_text(refused)
 
 
 async def approval_of(journal: Journal, name: str) -> ApprovalState:
@@ -214,7 +220,7 @@ async def _checked(
     agent: AgentSpec,
 ) -> DecisionGiven:
     """Return *given* as it is meant, where the gate will take it."""
-    if (why := refusal(state, vote_of(given, "", client.log.clock.now()))) is not None:
+    if why := _refused(state, vote_of(given, "", client.log.clock.now())):
         raise RejectedError(given.approval, why)
     tool = tool_of(agent, opened.tool)
     if given.always and not tool.paths:

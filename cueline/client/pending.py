@@ -7,7 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from cueline.client.reading import Notice, Page, print_notice, read_models
-from cueline.deciders.approval import RESOLUTIONS
+from cueline.event_text import RESOLUTIONS
 from cueline.events.inbox import Resolution
 from cueline.events.stream import shown
 from cueline.projections import approval as model

@@ -17,7 +17,7 @@ from cueline.console.text import (
     one_line,
     visible,
 )
-from cueline.event_text import cause_text, end_text, prefix_text, stop_text
+from cueline.event_text import cause_text, end_text, prefix_text, refusal_text, stop_text
 from cueline.events.fact import Fact
 from cueline.events.inbox import (
     DecisionGiven,
@@ -279,7 +279,7 @@ def _begun(fact: SessionStarted | SessionForked, id: str) -> Iterator[Line]:  # 
 
 def _message(fact: MessageReceived | MessageRefused) -> Iterator[Line]:
     if isinstance(fact, MessageRefused):
-        why = one_line(fact.reason, WIDTH)
+        why = one_line(refusal_text(fact.refusal), WIDTH)
         yield Line("bad", f"! a message was refused ({fact.message.type}): {why}")
         return
     match fact.message:

@@ -1,6 +1,6 @@
 """The rules of one approval: what an answer makes of it, and the lack of one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Literal, assert_never
 
@@ -20,6 +20,7 @@ from cueline.events.approval import (
 )
 from cueline.events.inbox import DecisionGiven, Resolution
 from cueline.events.message import Arguments, canonical_json
+from cueline.events.refusal import Refusal
 from cueline.events.session import Verdict
 
 AUTO_APPROVER = "auto:cli-flag"
@@ -29,15 +30,6 @@ AUTO_IN_TIME = "auto:auto_approve_after"
 READ_LATE_SECONDS = 300.0
 """How long a grant counts that was read after its deadline, from the reading on: time for the
 calls that go before it, and no longer than a question waits at a terminal."""
-RESOLUTIONS: Mapping[Resolution, str] = {
-    "happened": "it took effect: it does not run again, and the agent gets the result you give",
-    "run_again": "it runs again, even if it took effect before",
-    "do_not_run": "it does not run again; the agent is told that the outcome is unknown",
-}
-"""What follows from each answer to the question about a call in doubt."""
-_UNRESOLVED = "nobody knows whether the call took effect; say one of: " + "; ".join(
-    f"{resolution} ({then})" for resolution, then in RESOLUTIONS.items()
-)
 _NOT_PEOPLE = ("auto:", "agent:", "session:")
 """So begin the names by which something is decided, and yet by no person."""
 
@@ -130,45 +122,45 @@ class ApprovalState(Struct, frozen=True):
         return self.opened is not None and self.verdict is None
 
 
-def refusal(state: ApprovalState, vote: Vote) -> str | None:
-    """Say why *vote* does not count; None when it does."""
+def refusal(state: ApprovalState, vote: Vote) -> Refusal | None:
+    """Return why *vote* does not count; None when it does."""
     if state.opened is None:
-        return "there is no such approval"
+        return Refusal(code="no_such_approval")
     if vote.message in state.votes:
         return None
     if state.verdict is not None:
-        return f"already {state.verdict}"
+        return Refusal(code="already_decided", status=state.verdict)
     if vote.digest != state.opened.digest:
-        return "it was given for something else than what is asked now"
+        return Refusal(code="other_digest")
     if vote.recorded_at > state.opened.deadline_at:
-        return "it came after the deadline"
+        return Refusal(code="too_late")
     if (reason := _misfit(state.opened, vote)) is not None:
         return reason
     return _objection(state, state.opened, vote) if vote.verdict == "grant" else None
 
 
-def _misfit(opened: ApprovalOpened, vote: Vote) -> str | None:
-    """Say why *vote* answers another question than the one that was asked."""
+def _misfit(opened: ApprovalOpened, vote: Vote) -> Refusal | None:
+    """Return why *vote* answers another question than the one that was asked."""
     if opened.question == "may_it_run":
-        asked = "it is asked whether the call may run, not what became of it"
-        return asked if vote.resolution is not None or vote.result else None
+        fits = vote.resolution is None and not vote.result
+        return None if fits else Refusal(code="not_in_doubt")
     if vote.resolution is None or (vote.resolution == "do_not_run") != (vote.verdict == "deny"):
-        return _UNRESOLVED
+        return Refusal(code="not_resolved")
     given = vote.result and vote.resolution != "happened"
-    return "only a call that happened has a result" if given else None
+    return Refusal(code="no_result") if given else None
 
 
-def _objection(state: ApprovalState, opened: ApprovalOpened, vote: Vote) -> str | None:
+def _objection(state: ApprovalState, opened: ApprovalOpened, vote: Vote) -> Refusal | None:
     if (reason := may_not(opened, vote.by)) is not None:
         return reason
     if vote.by in state.grantors:
-        return f"{vote.by} has allowed it already, and it takes {opened.votes} people"
+        return Refusal(code="granted_before", by=vote.by, votes=opened.votes)
     if vote.edit is None and vote.always is None:
         return None
     if opened.question == "did_it_happen":
-        return "it was asked what happened; there is nothing to change or to allow for later"
+        return Refusal(code="nothing_to_change")
     if opened.votes > 1:
-        return f"it takes {opened.votes} people, so one alone can neither change nor extend it"
+        return Refusal(code="needs_others", votes=opened.votes)
     return None
 
 
@@ -177,15 +169,15 @@ def is_person(name: str) -> bool:
     return name != "" and not name.startswith(_NOT_PEOPLE)
 
 
-def may_not(opened: ApprovalOpened, person: str) -> str | None:
-    """Say why *person* may not allow it; None when they may (C17)."""
+def may_not(opened: ApprovalOpened, person: str) -> Refusal | None:
+    """Return why *person* may not allow it; None when they may (C17)."""
     if not is_person(person):
-        return f"{person or 'one without a name'} is no person"
+        return Refusal(code="no_person", by=person)
     if person in opened.excluded:
-        return f"{person} asked for the session, and may not allow it"
+        return Refusal(code="excluded", by=person)
     for group in opened.may_grant:
         if not fits_any(person, group):
-            return f"{person} may not allow it; {' or '.join(group)} may"
+            return Refusal(code="not_allowed", by=person, may_grant=group)
     return None
 
 

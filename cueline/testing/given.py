@@ -10,6 +10,7 @@ from cueline.deciders.decider import Decider
 from cueline.deciders.session import SESSION, SessionState, session_of
 from cueline.events.codec import Codec
 from cueline.events.fact import Fact
+from cueline.events.refusal import RefusalCode
 from cueline.events.session import MessageRefused, SessionEvent
 from cueline.events.store import RecordedEvent
 
@@ -81,11 +82,11 @@ class Given(Generic[Command, State]):
         """Check that nothing happened."""
         return self.then()
 
-    def then_rejected(self, reason: str) -> Self:
-        """Check that a message was refused, with *reason* in what is said."""
+    def then_rejected(self, code: RefusalCode) -> Self:
+        """Check that a message was refused, for the reason of *code*."""
         refused = self.facts[0] if self.facts else None
         assert isinstance(refused, MessageRefused), f"what happened is {self.facts!r}"
-        assert reason in refused.reason, refused.reason
+        assert code == refused.refusal.code, refused.refusal
         return self
 
 

@@ -126,7 +126,7 @@ async def test_a_decision_that_came_after_the_deadline_is_refused():
 
     await wake(scene)
 
-    assert "it came after the deadline" == (await scene.last(MessageRefused)).reason
+    assert "too_late" == (await scene.last(MessageRefused)).refusal.code
     assert [] == scene.executor.starts
 
 
@@ -216,6 +216,7 @@ async def test_others_are_asked_when_nobody_answered():
     await wake(scene)
 
     await answer(scene, by="ann")
-    assert "ann may not allow it; boss may" == (await scene.last(MessageRefused)).reason
+    refused = (await scene.last(MessageRefused)).refusal
+    assert ("not_allowed", ("boss",)) == (refused.code, refused.may_grant)
     await answer(scene, by="boss")
     assert "granted by boss" == (await scene.last(ToolStarted)).rule

@@ -92,7 +92,7 @@ async def test_a_message_after_the_end_is_refused_and_changes_nothing():
 
     await scene.say(NOTE)
 
-    assert "ended" in (await scene.last(MessageRefused)).reason
+    assert "session_ended" == (await scene.last(MessageRefused)).refusal.code
     assert Status.COMPLETED == (await scene.state()).status
 
 

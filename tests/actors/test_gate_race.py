@@ -79,7 +79,7 @@ async def test_a_grant_and_an_expiry_that_race_have_one_winner_everywhere():
 
         answers = await asyncio.gather(*(race if grant_first else race[::-1]))
 
-        verdicts = {answer.verdict for answer in answers if answer.accepted}
+        verdicts = {answer.verdict for answer in answers if answer.refusal is None}
         held = await gates[0].supersede(name, "late")
         assert 1 == len(verdicts)
         assert {held.verdict} == verdicts
@@ -127,7 +127,7 @@ async def test_two_gates_agree_on_one_verdict():
     again = await gates[1].vote(name, Vote("grant", opened.digest, "ann", "", "inbox@2", at))
 
     assert ("granted", "granted") == (one.verdict, again.verdict)
-    assert (False, "already granted") == (other.accepted, other.reason)
+    assert ("already_decided", "granted") == (other.refusal.code, other.refusal.status)
     assert 1 == (await scene.outside.types(GATE)).count("VoteGiven")
 
 

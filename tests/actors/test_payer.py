@@ -14,6 +14,7 @@ from cueline.events.budget import Allowance, BudgetRaised, BudgetWarned, CostRes
 from cueline.events.cause import Cause
 from cueline.events.inbox import RaiseAsked
 from cueline.events.message import Cost, Usage
+from cueline.events.refusal import Refusal
 from cueline.events.session import (
     MessageRefused,
     ModelFailed,
@@ -79,9 +80,10 @@ async def test_a_raise_that_the_session_refuses_raises_nothing_at_the_ledger():
 
     await place.say(RaiseAsked(max_cost=CENT), RaiseAsked(max_tokens=10**6))
 
-    refused = [fact.reason for fact in await of_kind(place, MessageRefused)]
-    assert ["max_cost is 0.12 already", "the session has no max_tokens"] == [
-        reason.partition(":")[0] for reason in refused
+    refused = [fact.refusal for fact in await of_kind(place, MessageRefused)]
+    assert refused == [
+        Refusal(code="not_higher", limit="max_cost", of=12 * CENT),
+        Refusal(code="no_such_limit", limit="max_tokens"),
     ]
     assert [] == await of_kind(place, BudgetRaised, BUDGET)
     assert Status.WAITING == (await place.state()).status

@@ -107,7 +107,7 @@ async def test_a_decision_on_something_else_is_refused_and_does_no_harm(approval
 
     await scene.say(DecisionGiven(approval=approval, digest="?", verdict="grant", by="eve"))
 
-    assert "there is no such approval" in (await scene.last(MessageRefused)).reason
+    assert "no_such_approval" == (await scene.last(MessageRefused)).refusal.code
     assert [] == scene.first.troubles
 
 
@@ -123,7 +123,7 @@ async def test_a_decision_decides_nothing_in_another_session_than_it_was_sent_to
         DecisionGiven(approval=theirs.id, digest=theirs.digest, verdict="grant", by="eve")
     )
 
-    assert "there is no such approval" in (await scene.last(MessageRefused)).reason
+    assert "no_such_approval" == (await scene.last(MessageRefused)).refusal.code
     assert 1 == (await scene.outside.store.head("approval-default/t.1.0.1")).version
     assert [] == scene.executor.starts
 
@@ -135,7 +135,7 @@ async def test_a_decision_on_what_was_not_shown_is_refused():
     await scene.say(DecisionGiven(approval="s.1.0.1", digest="?", verdict="grant", by="eve"))
 
     assert [] == scene.executor.starts
-    assert "something else" in (await scene.last(MessageRefused)).reason
+    assert "other_digest" == (await scene.last(MessageRefused)).refusal.code
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from cueline import open_runtime
-from cueline.deciders.approval import RESOLUTIONS
 from cueline.errors import RejectedError
+from cueline.event_text import RESOLUTIONS
 from tests.cli.terminal import needs_tmux
 from tests.cli.test_crashes import typed
 

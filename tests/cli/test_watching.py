@@ -157,7 +157,7 @@ async def test_what_was_decided_elsewhere_is_asked_only_if_that_is_refused(askin
         assert not await asks_at_the_prompt(log)
 
         refused = MessageRefused(
-            inbox_version=2, recorded_at=NOW, message=decision, reason="somebody else may"
+            inbox_version=2, recorded_at=NOW, message=decision, refusal={"code": "not_allowed"}
         )
 
         assert await asks_at_the_prompt(log, refused)

@@ -11,7 +11,7 @@ from cueline.console.entry import Entry
 from cueline.console.prompt import Prompts
 from cueline.console.question import Question, box, time_left
 from cueline.console.screen import Screen
-from cueline.deciders.approval import RESOLUTIONS
+from cueline.event_text import RESOLUTIONS
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

@@ -164,9 +164,12 @@ def test_a_call_is_told_by_what_became_of_it(telling, fact, line):
         ),
         (
             MessageRefused(
-                inbox_version=2, recorded_at=NOW, message=PauseAsked(), reason="it has ended"
+                inbox_version=2,
+                recorded_at=NOW,
+                message=PauseAsked(),
+                refusal={"code": "never_started"},
             ),
-            "! a message was refused (PauseAsked): it has ended",
+            "! a message was refused (PauseAsked): the session was never started",
         ),
     ],
 )

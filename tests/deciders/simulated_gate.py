@@ -18,6 +18,7 @@ from cueline.deciders.session.judging import digest_of
 from cueline.deciders.session.turn import Call
 from cueline.events.approval import ApprovalOpened
 from cueline.events.inbox import DecisionGiven
+from cueline.events.refusal import Refusal
 from cueline.events.session import ApprovalRequested, ApprovalResolved, GateAnswer
 
 
@@ -63,8 +64,7 @@ class SimulatedGate:
             told=news_of("tool", vote) if events and state.verdict == "granted" else "",
             resolution=state.resolution,
             result=state.result,
-            accepted=bool(events),
-            reason="" if events else "too late",
+            refusal=None if events else Refusal(code="too_late"),
         )
 
     def ask(

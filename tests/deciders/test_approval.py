@@ -5,15 +5,15 @@ from msgspec.structs import replace
 
 from cueline.deciders.approval import (
     APPROVAL,
-    RESOLUTIONS,
     Expire,
     Open,
     Supersede,
     Vote,
     news_of,
+    refusal,
     valid_until,
 )
-from cueline.deciders.approval import refusal as refusal_of
+from cueline.event_text import RESOLUTIONS, refusal_text
 from cueline.events.approval import (
     ApprovalDenied,
     ApprovalExpired,
@@ -37,6 +37,10 @@ OPENED = ApprovalOpened(
     opened_at=NOW,
     deadline_at=later(300),
 )
+
+
+def refusal_of(state, vote):
+    return refusal_text(refusal(state, vote))
 
 
 def vote(verdict="grant", digest="of this", at=NOW, message="inbox@2", by="ada", **more):

@@ -7,6 +7,7 @@ from cueline.deciders.session.due import AskApproval, CloseApproval, RunTool
 from cueline.deciders.session.following import STEERED
 from cueline.events.agent import Workspace
 from cueline.events.inbox import DecisionGiven, ResumeAsked, StopAsked
+from cueline.events.refusal import Refusal
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
@@ -214,14 +215,12 @@ def test_a_stop_withdraws_the_question_before_the_end():
 
 def test_a_decision_that_the_gate_did_not_take_is_refused():
     given_late = DecisionGiven(approval="1.1.0.1", digest="d", verdict="grant", by="ada")
-    answer = GateAnswer(
-        approval="1.1.0.1", verdict=None, accepted=False, reason="it came after the deadline"
-    )
+    answer = GateAnswer(approval="1.1.0.1", verdict=None, refusal=Refusal(code="too_late"))
 
     past = asked()
 
-    past.when(received(2, given_late, answer)).then_rejected("it came after the deadline")
-    past.when(received(3, given_late)).then_rejected("there is no such approval")
+    past.when(received(2, given_late, answer)).then_rejected("too_late")
+    past.when(received(3, given_late)).then_rejected("no_such_approval")
 
 
 def test_other_calls_go_on_while_a_person_is_asked():

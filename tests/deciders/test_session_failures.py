@@ -109,7 +109,7 @@ def test_a_session_that_failed_stays_so():
     past = given().when(started(), asking(), failing("refused"))
 
     assert (Status.FAILED, [], None) == (past.state.status, due(past.state), wake_at(past.state))
-    past.when(received(2, ResumeAsked())).then_rejected("the session has ended")
+    past.when(received(2, ResumeAsked())).then_rejected("session_ended")
 
 
 # 004-014: by tool, else by the agent's tools, else as model calls are.

@@ -173,8 +173,8 @@ def test_a_stop_does_not_wait_for_a_runner_that_cannot_be_reached():
 def test_the_first_stop_counts_and_nothing_is_taken_after_it():
     past = given().when(started(), asking(), received(2, STOP))
 
-    past.when(received(3, StopAsked(reason="really"))).then_rejected("is being stopped")
-    past.when(said(4)).then_rejected("is being stopped")
+    past.when(received(3, StopAsked(reason="really"))).then_rejected("session_stopping")
+    past.when(said(4)).then_rejected("session_stopping")
     past.when(saying("shout")).then(ModelReplied, SessionStopped(by="user", reason="enough"))
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from cueline.deciders.session.limit import unraisable
 from cueline.events.inbox import PauseAsked, RaiseAsked
+from cueline.events.refusal import Refusal
 from cueline.events.session import (
     LimitRaised,
     LimitWarned,
@@ -72,21 +73,21 @@ def test_turns_can_be_raised():
     ("unread", "wish", "why"),
     [
         ([], {"max_turns": 60}, None),
-        ([], {"max_turns": 40}, "max_turns is 50 already: it can only be raised"),
+        ([], {"max_turns": 40}, Refusal(code="not_higher", limit="max_turns", of=50)),
         ([RaiseAsked(max_turns=60)], {"max_turns": 70}, None),
         (
             [RaiseAsked(max_turns=60)],
             {"max_turns": 60},
-            "max_turns is 60 already: it can only be raised (asked for before, and not read yet)",
+            Refusal(code="not_higher", limit="max_turns", of=60, unread=True),
         ),
         # What the session will refuse raises nothing; what is no raise neither.
         ([RaiseAsked(max_turns=40), PauseAsked()], {"max_turns": 51}, None),
         (
             [RaiseAsked(max_turns=40)],
             {"max_turns": 45},
-            "max_turns is 50 already: it can only be raised",
+            Refusal(code="not_higher", limit="max_turns", of=50),
         ),
-        ([RaiseAsked(max_turns=60)], {}, "it names no limit"),
+        ([RaiseAsked(max_turns=60)], {}, Refusal(code="no_limit_named")),
     ],
 )
 def test_a_raise_is_compared_with_those_that_are_not_read_yet(unread, wish, why):
@@ -105,11 +106,11 @@ def test_a_raise_does_not_lift_a_pause():
 @pytest.mark.parametrize(
     ("wish", "why"),
     [
-        ({"max_active_seconds": 100}, "max_active_seconds is 100.0 already: it can only be raised"),
-        ({"max_turns": 60, "max_active_seconds": 1}, "it can only be raised"),
-        ({"max_wall_seconds": 100}, "a limit can be raised, not introduced"),
-        ({"max_cost": 10}, "the session has no max_cost"),
-        ({}, "it names no limit"),
+        ({"max_active_seconds": 100}, "not_higher"),
+        ({"max_turns": 60, "max_active_seconds": 1}, "not_higher"),
+        ({"max_wall_seconds": 100}, "no_such_limit"),
+        ({"max_cost": 10}, "no_such_limit"),
+        ({}, "no_limit_named"),
     ],
 )
 def test_a_limit_is_neither_lowered_nor_introduced(wish, why):

@@ -13,6 +13,7 @@ from cueline.events.inbox import (
     RaiseAsked,
     RoomMade,
 )
+from cueline.events.refusal import Refusal
 from cueline.events.session import (
     LimitRaised,
     LimitWarned,
@@ -114,17 +115,25 @@ def test_a_raise_is_a_fact_of_its_own():
 
 
 @pytest.mark.parametrize(
-    ("message", "reason"),
+    ("message", "refusal"),
     [
-        (RaiseAsked(max_cost=Decimal(1)), "max_cost is 1 already"),
-        (RaiseAsked(max_tokens=10), "max_tokens is 1000 already"),
-        (RaiseAsked(max_wall_seconds=10), "has no max_wall_seconds"),
-        (RaiseAsked(), "names no limit"),
-        (RaiseAsked(max_cost=Decimal(2), max_turns=1), "max_turns is 50 already"),
+        (RaiseAsked(max_cost=Decimal(1)), Refusal(code="not_higher", limit="max_cost", of=1)),
+        (RaiseAsked(max_tokens=10), Refusal(code="not_higher", limit="max_tokens", of=1000)),
+        (
+            RaiseAsked(max_wall_seconds=10),
+            Refusal(code="no_such_limit", limit="max_wall_seconds"),
+        ),
+        (RaiseAsked(), Refusal(code="no_limit_named")),
+        (
+            RaiseAsked(max_cost=Decimal(2), max_turns=1),
+            Refusal(code="not_higher", limit="max_turns", of=50),
+        ),
     ],
 )
-def test_a_limit_is_neither_lowered_nor_introduced(message, reason):
-    asked().when(received(2, message)).then_rejected(reason)
+def test_a_limit_is_neither_lowered_nor_introduced(message, refusal):
+    past = asked().when(received(2, message)).then_rejected(refusal.code)
+
+    assert refusal == past.facts[0].refusal
 
 
 def test_a_raise_of_turns_lets_a_session_at_its_limit_go_on():

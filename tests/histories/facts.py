@@ -72,6 +72,7 @@ from cueline.events.message import (
     ToolCall,
     Usage,
 )
+from cueline.events.refusal import Refusal
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
@@ -246,7 +247,12 @@ LIFE = [
         message=INBOX[-1],
         gate_answer=GateAnswer(approval=APPROVAL, verdict="granted", by="ann"),
     ),
-    MessageRefused(inbox_version=7, recorded_at=AT, message=INBOX[1], reason="it has ended"),
+    MessageRefused(
+        inbox_version=7,
+        recorded_at=AT,
+        message=INBOX[1],
+        refusal=Refusal(code="session_ended", status="stopped"),
+    ),
     ApprovalRequested(effect="2.0", approval=APPROVAL, digest=DIGEST, deadline_at=AT, rule="r"),
     ApprovalResolved(approval=APPROVAL, verdict="granted", by="ann", note="fine"),
     PeopleTold(effect="2.0", approval=APPROVAL, hook=0, problem="it ended with 1", at=AT),

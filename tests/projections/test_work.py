@@ -85,7 +85,7 @@ async def test_a_message_makes_work_until_it_is_answered(told, log, facts):
     await log.ask("a", MessageSent(lane="note", text="hello"))
     assert [A] == await due(log)
 
-    refused = {"inbox_version": 2, "recorded_at": log.moment, "reason": "it has ended"}
+    refused = {"inbox_version": 2, "recorded_at": log.moment, "refusal": {"code": "session_ended"}}
     await log.tell("a", MessageRefused(message=PauseAsked(), **refused))
 
     assert [] == await due(log)

@@ -21,6 +21,7 @@ from cueline.events.agent import answering
 from cueline.events.cause import Cause
 from cueline.events.failure import TRANSIENT
 from cueline.events.inbox import ChildEnded, DecisionGiven, RaiseAsked, StartAsked
+from cueline.events.refusal import Refusal
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
@@ -167,32 +168,30 @@ def _message(command: MessageReceived, state: SessionState) -> SessionEvent | No
     """Take a message or refuse it: always a fact, unless it was read before (I7)."""
     if command.inbox_version <= state.inbox_read:
         return None
-    reason = _refusal(command, state)
-    if reason is None:
+    refused = _refusal(command, state)
+    if refused is None:
         return command
     return MessageRefused(
         inbox_version=command.inbox_version,
         recorded_at=command.recorded_at,
         message=command.message,
         gate_answer=command.gate_answer,
-        reason=reason,
+        refusal=refused,
     )
 
 
-def _refusal(command: MessageReceived, state: SessionState) -> str | None:
+def _refusal(command: MessageReceived, state: SessionState) -> Refusal | None:
     if state.finished:
-        return f"the session has ended: {state.status}"
+        return Refusal(code="session_ended", status=state.status)
     if state.status is Status.CREATED:
-        return "the session was never started"
+        return Refusal(code="never_started")
     if isinstance(command.message, StartAsked):
-        return "the session was started before"
+        return Refusal(code="started_before")
     if isinstance(command.message, DecisionGiven):
         answer = command.gate_answer
-        if answer is None:
-            return "there is no such approval"
-        return None if answer.accepted else answer.reason
+        return Refusal(code="no_such_approval") if answer is None else answer.refusal
     if state.stop is not None and not isinstance(command.message, ChildEnded):
-        return "the session is being stopped"
+        return Refusal(code="session_stopping")
     if isinstance(command.message, RaiseAsked):
         return refusal(state.meter.limits, command.message)
     return None

@@ -28,6 +28,7 @@ from cueline.deciders.session.state import Hold, SessionState, Status
 from cueline.events.agent import Limits
 from cueline.events.cause import Cause
 from cueline.events.inbox import RaiseAsked
+from cueline.events.refusal import Refusal
 from cueline.events.session import LimitRaised, LimitWarned, SessionWaiting
 
 WARN, TELL, STOP = 0.8, 0.9, 1.0
@@ -156,30 +157,30 @@ def told_of(meter: Meter) -> Meter:
     return replace(meter, notes=()) if meter.notes else meter
 
 
-def refusal(limits: Limits, asked: RaiseAsked) -> str | None:
-    """Say why *limits* cannot be raised like that; None when they can."""
+def refusal(limits: Limits, asked: RaiseAsked) -> Refusal | None:
+    """Return why *limits* cannot be raised like that; None when they can."""
     wanted = asked.model_dump(exclude={"type"}, exclude_none=True)
     if not wanted:
-        return "it names no limit"
+        return Refusal(code="no_limit_named")
     for name, higher in wanted.items():
         present = getattr(limits, name)
         if present is None:
-            return f"the session has no {name}: a limit can be raised, not introduced"
+            return Refusal(code="no_such_limit", limit=name)
         if higher <= present:
-            return f"{name} is {present} already: it can only be raised"
+            return Refusal(code="not_higher", limit=name, of=Decimal(str(present)))
     return None
 
 
-def unraisable(limits: Limits, unread: Iterable[object], asked: RaiseAsked) -> str | None:
-    """Say why a session would refuse *asked*, which it reads after what is *unread*."""
+def unraisable(limits: Limits, unread: Iterable[object], asked: RaiseAsked) -> Refusal | None:
+    """Return why a session would refuse *asked*, which it reads after what is *unread*."""
     then = limits
     for message in unread:
         if isinstance(message, RaiseAsked):
             then = with_raise(then, message)
-    why = refusal(then, asked)
-    if why is None or refusal(limits, asked) == why:
-        return why
-    return f"{why} (asked for before, and not read yet)"
+    refused = refusal(then, asked)
+    if refused is None or refusal(limits, asked) == refused:
+        return refused
+    return refused.model_copy(update={"unread": True})
 
 
 def with_raise(limits: Limits, asked: RaiseAsked) -> Limits:

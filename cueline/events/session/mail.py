@@ -6,6 +6,7 @@ from pydantic import AwareDatetime
 
 from cueline.events.fact import Fact
 from cueline.events.inbox import InboxMessage
+from cueline.events.refusal import Refusal
 from cueline.events.session.question import GateAnswer
 
 
@@ -28,4 +29,4 @@ class MessageRefused(Fact):
     recorded_at: AwareDatetime
     message: InboxMessage
     gate_answer: GateAnswer | None = None
-    reason: str
+    refusal: Refusal

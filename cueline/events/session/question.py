@@ -8,6 +8,7 @@ from pydantic import AwareDatetime, JsonValue
 from cueline.events.agent import Part
 from cueline.events.fact import Fact
 from cueline.events.inbox import Resolution
+from cueline.events.refusal import Refusal
 from cueline.events.session.judgement import Judgement
 
 Verdict = Literal["granted", "denied", "expired", "superseded"]
@@ -37,9 +38,8 @@ class GateAnswer(Part):
     """Of a call in doubt."""
     result: str = ""
     """What the call gave, where somebody says that it happened."""
-    accepted: bool = True
-    """Whether this decision counted."""
-    reason: str = ""
+    refusal: Refusal | None = None
+    """Why this decision does not count; None: it does."""
 
 
 class ApprovalRequested(Fact):

@@ -1,0 +1,55 @@
+"""Why a message to a session is refused: a code and its parameters, without a sentence.
+
+People read the sentences of `cueline.event_text`.
+"""
+
+from decimal import Decimal
+from operator import not_
+from typing import Literal
+
+from pydantic import Field
+
+from cueline.events.agent import Part
+
+RefusalCode = Literal[
+    "session_ended",
+    "session_stopping",
+    "never_started",
+    "started_before",
+    "no_such_approval",
+    "already_decided",
+    "other_digest",
+    "too_late",
+    "not_in_doubt",
+    "not_resolved",
+    "no_result",
+    "no_person",
+    "excluded",
+    "not_allowed",
+    "granted_before",
+    "nothing_to_change",
+    "needs_others",
+    "no_limit_named",
+    "no_such_limit",
+    "not_higher",
+]
+
+
+class Refusal(Part):
+    """Why a message changes nothing; each code has the parameters that it needs."""
+
+    code: RefusalCode
+    status: str = Field(default="", exclude_if=not_)
+    """How the session, or the approval, stands."""
+    by: str = Field(default="", exclude_if=not_)
+    """Who decided."""
+    votes: int = Field(default=0, exclude_if=not_)
+    """How many people have to allow it."""
+    may_grant: tuple[str, ...] = Field(default=(), exclude_if=not_)
+    """Who may allow it."""
+    limit: str = Field(default="", exclude_if=not_)
+    """The name of the limit in `Limits`."""
+    of: Decimal = Field(default=Decimal(0), exclude_if=not_)
+    """The value of the limit."""
+    unread: bool = Field(default=False, exclude_if=not_)
+    """The session will have that value once it has read its inbox."""
