@@ -8,7 +8,8 @@ import pytest
 from cueline.actors.presence import presence_of
 from cueline.cluster import connection
 from cueline.errors import ClusterError
-from cueline.on_ray import ANSWER_SECONDS, on_ray
+from cueline.events.snapshot import NO_SNAPSHOTS
+from cueline.on_ray import ANSWER_SECONDS, on_ray, parts_of
 from cueline.testing.clock import FakeClock
 from cueline.up_record import UpRecord
 from cueline.wiring import open_log
@@ -64,3 +65,12 @@ async def test_an_up_that_does_not_answer_is_waited_for_so_long_and_refused(log)
 
     with pytest.raises(ClusterError, match="does not answer: `cueline down` ends it"):
         await attaching
+
+
+async def test_a_host_has_the_snapshots_where_the_log_is_and_goes_without_elsewhere(log):
+    here = parts_of(log)
+    elsewhere = replace(here, machine="another")
+    await log.snapshots.keep("s", 1, b"kept", b"", after=0, sources=["s"])
+
+    assert b"kept" == await here.journal(log.store).snapshots.newest("s")
+    assert elsewhere.journal(log.store).snapshots is NO_SNAPSHOTS

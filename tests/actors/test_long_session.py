@@ -7,8 +7,7 @@ import pytest
 
 from bench.conversation import STREAM, Talker, hosted, loaded
 from bench.conversation import _ask as ask
-from cueline.actors.fold import fold
-from cueline.deciders.session import SESSION, session_of
+from cueline.client.current import current_session
 from cueline.events.inbox import MessageSent
 from cueline.events.snapshot import EVERY, unsealed
 from cueline.testing.fakes import asks_for, says
@@ -39,12 +38,12 @@ async def test_of_a_long_session_only_its_end_is_read(log, tmp_path):
     reading = replace(log, store=counting)
 
     entity = await loaded(reading, "next")
-    state, version = await fold(reading.journal(), STREAM, SESSION, session_of(STREAM))
+    now = await current_session(reading, STREAM)
 
     assert last > EVERY
     # The event of the snapshot's version, for its hash and for the chain; by either.
     assert [last, last] * 2 == counting.versions
-    assert (entity.state, last) == (state, version)
+    assert (entity.state, last) == (now.state, now.version)
     assert 2 * (EVERY // 5 + 1) < len(entity.prompt.messages)
     assert (tmp_path / "log.db.snapshots").exists()
     assert log.backend.owns(tmp_path / "log.db.snapshots")
