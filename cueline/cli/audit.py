@@ -1,6 +1,5 @@
 """`cueline audit`: who did what and when, and whether anybody changed the log since."""
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -155,18 +154,12 @@ def verify(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None
 
 
 async def _verify(log: LogUrl, *, as_json: bool) -> Exit:
-    from cueline.cli.verifying import Verifying
+    from cueline.client.document import document
 
-    async with opened.looking(log) as store:
-        checked = Verifying(store)
-        await checked.run()
+    async with opened.reader(log) as reader:
+        checked = await reader.verify()
     if as_json:
-        document = {
-            "events": checked.events,
-            "streams": checked.streams,
-            "bad": [each._asdict() for each in checked.bad],
-        }
-        typer.echo(json.dumps(document, indent=2))
+        typer.echo(json_of(document(checked), indent=2))
     elif checked.bad:
         for each in checked.bad:
             typer.echo(f"{each.place}: {each.reason}")

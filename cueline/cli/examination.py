@@ -11,15 +11,17 @@ from importlib.metadata import PackageNotFoundError, version
 from ipaddress import ip_address
 from pathlib import Path
 from statistics import median
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from cueline.cli import opened
 from cueline.cli.outside import Outside
 from cueline.cli.running import command
-from cueline.cli.verifying import Bad, Verifying
 from cueline.console.text import count
 from cueline.errors import CuelineError
 from cueline.events.log_url import LogUrl
+
+if TYPE_CHECKING:
+    from cueline.client.verify import BadRow
 
 _PYTHON = (3, 11)
 _FSYNCS = 20
@@ -129,14 +131,11 @@ def log(path: LogUrl) -> Finding:
     return Finding("log", "good", found, advice)
 
 
-async def _checked(path: LogUrl) -> tuple[int, list[Bad]]:
+async def _checked(path: LogUrl) -> tuple[int, tuple["BadRow", ...]]:
     """Return the last position, and what is damaged where the log is short enough to look."""
-    async with opened.looking(path) as store:
-        last = await store.last_position()
-        checking = Verifying(store)
-        if last <= _CHECKED:
-            await checking.run()
-        return last, checking.bad
+    async with opened.reader(path) as reader:
+        last = await reader.log.store.last_position()
+        return last, (await reader.verify()).bad if last <= _CHECKED else ()
 
 
 def temporary() -> Finding:

@@ -34,14 +34,14 @@ def export(
     as_json: JsonOption = True,  # noqa: ARG001 - every command takes it; this one prints nothing else
 ) -> None:
     """Export a session."""
-    from cueline.cli.document import document, event_document
-    from cueline.cli.reading import read_past
+    from cueline.client.document import document
+    from cueline.client.export import event_document, export_of
 
     # Printed when the loop is over: Ctrl-C ends it at once.
-    followed, past, code = opened.run(read_past(log, session))
+    history = opened.run(opened.history(log, session))
     if events:
-        for recorded, fact in past:
+        for recorded, fact in history.events:
             typer.echo(json_of(event_document(recorded, fact)))
     else:
-        typer.echo(json_of(document(followed, past), indent=2))
-    raise typer.Exit(code)
+        typer.echo(json_of(document(export_of(history)), indent=2))
+    raise typer.Exit(opened.exit_of_damage(history.damage))

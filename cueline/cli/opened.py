@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from cueline.console.text import visible
-from cueline.errors import CorruptEventError, LogUnavailableError
+from cueline.errors import CorruptEventError, CuelineError, LogUnavailableError
 from cueline.events.log_url import LogName, LogUrl
 
 if TYPE_CHECKING:
+    from cueline.cli.failure import Exit
+    from cueline.client.history import History
     from cueline.client.reader import Reader
     from cueline.client.reading import Page
     from cueline.events.store import EventStore, PresenceBoard
@@ -43,6 +45,12 @@ async def reader(path: LogName, *, must_exist: bool = True) -> AsyncIterator["Re
         yield opened
 
 
+async def history(path: LogName, name: str, **how: Any) -> "History":
+    """Return the past of the session that *name* stands for; see `Reader.history`."""
+    async with reader(path) as opened:
+        return await opened.history(name, **how)
+
+
 def rows(page: "Page[Any]") -> Any:
     """Return the rows of a page in their JSON form."""
     from cueline.client.document import document
@@ -60,6 +68,16 @@ def end_of(page: "Page[Any]") -> None:
         typer.echo("there are more; --limit shows them", err=True)
     if page.damage is not None:
         raise page.damage
+
+
+def exit_of_damage(damage: CuelineError | None) -> "Exit":
+    """Return the exit code of a command that read as far as it could, and say what it could not."""
+    from cueline.cli.failure import Exit, tell
+
+    if damage is None:
+        return Exit.DONE
+    tell(damage)
+    return Exit.FAILED
 
 
 def _notice(text: str) -> None:

@@ -42,7 +42,7 @@ async def _list(log: LogUrl, *, as_json: bool) -> None:
     async with opened.reader(log) as reader:
         waiting = await reader.pending()
     if as_json:
-        documents = [_document(each, log) for each in opened.rows(waiting)]
+        documents = [document_of(each, log) for each in opened.rows(waiting)]
         typer.echo(json_of(documents, indent=2))
     elif waiting:
         _print(waiting, log)
@@ -64,7 +64,7 @@ def complete_approval(ctx: typer.Context, incomplete: str) -> list[str]:
         return []
 
 
-def _document(row: dict[str, Any], log: LogUrl) -> dict[str, Any]:
+def document_of(row: dict[str, Any], log: LogUrl) -> dict[str, Any]:
     """Return a row with the commands that give each answer."""
     from cueline.cli.resolution import command_for
 

@@ -1,17 +1,18 @@
 """`cueline replay`: rebuild a session's state from the log, and check its decisions."""
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
-from cueline.console.text import json_of
+from cueline.console.text import json_of, one_line
 
 if TYPE_CHECKING:
-    from cueline.actors.followed import Followed
-    from cueline.cli.checking import Difference
+    from cueline.client.history import History
+    from cueline.client.redecide import Check
 
 _HELP = """Rebuild a session's state from the log, and print it.
 
@@ -41,53 +42,60 @@ def replay(
     as_json: JsonOption = False,
 ) -> None:
     """Replay a session."""
-    from cueline.cli.checking import first_difference
-    from cueline.cli.reading import read_past
-    from cueline.errors import RejectedError
-    from cueline.events.stream import shown
+    from cueline.client.redecide import check_of
 
     # Decided again when the loop is over: Ctrl-C ends it at once.
-    followed, past, code = opened.run(read_past(log, session, to, last=None if check else 0))
-    if to is not None and followed.version < to and code is Exit.DONE:
-        raise RejectedError(shown(followed.stream), f"its last version is {followed.version}")
+    history = opened.run(opened.history(log, session, until=to, last=None if check else 0))
     if not check:
-        _print_state(followed, as_json=as_json)
-        raise typer.Exit(code)
-    steps, difference = first_difference(followed.stream, past, whole=to is None)
-    _print_check(followed, steps, difference, as_json=as_json)
-    raise typer.Exit(Exit.FAILED if difference else code)
+        _print_state(history, as_json=as_json)
+        raise typer.Exit(opened.exit_of_damage(history.damage))
+    checked = check_of(history, cut=to is not None)
+    _print_check(history.id, checked, as_json=as_json)
+    code = opened.exit_of_damage(checked.damage)
+    raise typer.Exit(Exit.FAILED if checked.difference else code)
 
 
-def _print_state(followed: "Followed", *, as_json: bool) -> None:
-    from cueline.cli.document import plain, tree
+def _print_state(history: "History", *, as_json: bool) -> None:
+    from cueline.client.document import document
 
-    state = {"version": followed.version, **plain(followed.state)}
+    state = {"version": history.version, **document(history.state)}
     if as_json:
         typer.echo(json_of(state, indent=2))
         return
-    if followed.state.setup is not None:
-        agent = followed.state.agent
+    if history.state.setup is not None:
+        agent = history.state.agent
         # Schemas of tools and scripts of models fill screens; --json has them.
         model = f"{agent.provider} {agent.model}"
         tools = [tool.name for tool in agent.tools]
         state["setup"] = {"agent": agent.name, "model": model, "tools": tools}
-    typer.echo("\n".join(tree(state)))
+    typer.echo("\n".join(_tree(state)))
 
 
-def _print_check(
-    followed: "Followed", steps: int, difference: "Difference | None", *, as_json: bool
-) -> None:
-    from cueline.events.stream import shown
+def _tree(value: Mapping[str, Any], indent: int = 0) -> Iterator[str]:
+    """Tell nested values line by line; empty ones are left out."""
+    for key, item in value.items():
+        if item in (None, "", [], {}):
+            continue
+        if isinstance(item, Mapping):
+            yield f"{' ' * indent}{key}:"
+            yield from _tree(item, indent + 2)
+        elif isinstance(item, list) and isinstance(item[0], Mapping):
+            for number, each in enumerate(item):
+                yield f"{' ' * indent}{key}[{number}]:"
+                yield from _tree(each, indent + 2)
+        else:
+            told = item if isinstance(item, str) else json_of(item)
+            yield f"{' ' * indent}{key}: {one_line(told, 200)}"
+
+
+def _print_check(id: str, checked: "Check", *, as_json: bool) -> None:  # noqa: A002 - the word of the log
+    from cueline.client.document import document
 
     if as_json:
-        found = None if difference is None else difference._asdict()
-        document = {"version": followed.version, "steps": steps, "difference": found}
-        typer.echo(json_of(document, indent=2))
-    elif difference is None:
-        typer.echo(f"{shown(followed.stream)}: {steps} steps decided again, each as recorded")
+        typer.echo(json_of(document(checked), indent=2))
+    elif checked.difference is None:
+        typer.echo(f"{id}: {checked.steps} steps decided again, each as recorded")
     else:
-        typer.echo(
-            f"{shown(followed.stream)}@{difference.version}: decided anew, this step differs"
-        )
-        typer.echo(f"  recorded: {difference.recorded}")
-        typer.echo(f"  decided:  {difference.decided}")
+        typer.echo(f"{id}@{checked.difference.version}: decided anew, this step differs")
+        typer.echo(f"  recorded: {checked.difference.recorded}")
+        typer.echo(f"  decided:  {checked.difference.decided}")

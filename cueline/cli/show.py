@@ -1,6 +1,6 @@
 """`cueline show`: one session, whole or its end."""
 
-from collections.abc import Collection
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,18 +8,25 @@ import typer
 from cueline.cli import opened
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, PlainOption, SessionArgument
-from cueline.console.text import count, json_of, money
+from cueline.console.text import count, json_of, money, one_line
+from cueline.errors import CuelineError
 from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
-    from cueline.actors.followed import Followed, Past
+    from cueline.client.history import History
+    from cueline.client.show import Standing, UnreadMessages
+    from cueline.client.tally import Tally
     from cueline.console.screen import Screen
-    from cueline.console.tally import Tally
-    from cueline.deciders.session import SessionState
-    from cueline.events.journal import Journal
-    from cueline.events.session import SessionEvent
-    from cueline.events.store import Presence, RecordedEvent
+    from cueline.events.codec import Emptied
+    from cueline.events.fact import Fact
 
+    Sums = tuple[Tally | None, int, Decimal]
+
+_WIDTH = 60
+_ASKED = {
+    "PauseAsked": "pause asked",
+    "ResumeAsked": "resume asked",
+}
 _HELP = """Show what was said and done in a session, and how it stands.
 
 Of a long session the last turns are shown, and --all shows the rest. What is
@@ -51,190 +58,150 @@ def show(
     """Show a session."""
     if as_json:
         raise typer.Exit(opened.run(_tell(log, session)))
-    raise typer.Exit(opened.run(_show(log, session, full=full, whole=whole, plain=plain)))
+    history, standing, sums = opened.run(_read(log, session, full=full, whole=whole))
+    # Printed when the loop is over: Ctrl-C ends it at once.
+    _print(log, history, standing, sums, full=full, plain=plain)
+    raise typer.Exit(opened.exit_of_damage(history.damage))
 
 
 async def _tell(log: LogUrl, name: str) -> Exit:
-    """Print a session as JSON."""
-    from cueline.cli.document import document
-    from cueline.cli.reading import read_past
-    from cueline.cli.resolution import doubts_document
+    """Print how a session stands as JSON."""
+    from cueline.cli.pending import document_of
+    from cueline.client.document import document
 
-    followed, past, code = await read_past(log, name)
-    told = document(followed, past) | {"inDoubt": doubts_document(followed.state, log)}
+    async with opened.reader(log) as reader:
+        told = document(await reader.show(name))
+    told["questions"] = [document_of(each, log) for each in told["questions"]]
     typer.echo(json_of(told, indent=2))
-    return code
+    return Exit.DONE
 
 
-async def _show(log: LogUrl, name: str, *, full: bool, whole: bool, plain: bool) -> Exit:
-    from cueline.actors.owner import owner_of, silence_of
-    from cueline.cli.excerpt import read_ends
-    from cueline.cli.reading import past_of, session_in
-    from cueline.clock import SystemClock
-    from cueline.console.screen import Screen
+async def _read(
+    log: LogUrl, name: str, *, full: bool, whole: bool
+) -> tuple["History", "Standing", "Sums"]:
+    from cueline.client.show import standing_of, sums_of
 
-    screen = Screen(plain=plain)
-    async with session_in(log, name) as followed, opened.board_of(log) as board:
-        code = Exit.DONE
-        if not whole and (ends := await read_ends(followed.journal, followed.stream)) is not None:
-            followed, past = ends  # noqa: PLW2901 - the same session, read less far
-        else:
-            whole = True
-            past, code = await past_of(followed)
-        tally = await _print(followed, past, log, screen, full=full, whole=whole)
-        stream, now = followed.stream, SystemClock().now()
-        owner = await owner_of(followed.store, board, stream, now)
-        silence = await silence_of(followed.store, board, stream, now)
-        damaged = code is not Exit.DONE
-        stands = _damaged(followed, log)
-        if not damaged:
-            stands = await _stands(followed, owner, silence, log)
-        sums = tally if whole else None
-        await _sum_up(followed, past, log, sums, stands, screen=screen, damaged=damaged)
-        return code
+    async with opened.reader(log) as reader:
+        read = reader.history if whole else reader.excerpt
+        history = await read(name, outputs=full)
+        standing = await standing_of(reader.log, history)
+        try:
+            sums = await sums_of(reader.log, history.stream)
+        except CuelineError:
+            sums = (None, 0, Decimal(0))
+        return history, standing, sums
 
 
-async def _print(
-    followed: "Followed", past: "Past", log: LogUrl, screen: "Screen", *, full: bool, whole: bool
-) -> "Tally":
-    """Print what happened, and return what it used."""
-    from cueline.cli.reading import journal_of
+def _print(
+    log: LogUrl, history: "History", standing: "Standing", sums: "Sums", *, full: bool, plain: bool
+) -> None:
     from cueline.cli.running import command
+    from cueline.console.screen import Screen
     from cueline.console.telling import Line, Telling
-    from cueline.events.stream import shown
-    from cueline.stores.waiting import take_turns
 
-    seen = 0
-    telling = Telling(whole_results=full, whole_past=whole)
-    journal = journal_of(followed.store)
-    for recorded, fact in past:
+    screen, seen = Screen(plain=plain), 0
+    telling = Telling(whole_results=full, whole_past=history.whole)
+    for recorded, fact in history.events:
         if left_out := recorded.version - seen - 1:
-            way = command(log, "show", shown(followed.stream), "--all")
+            way = command(log, "show", history.id, "--all")
             said = f"… {count(left_out, 'event')} not shown here; show them with\n  {way}"
             screen.show(Line("note", line) for line in ["", *said.split("\n"), ""])
         seen = recorded.version
         if fact is None:
             screen.show([Line("dim", f"  version {recorded.version} was emptied")])
         else:
-            told = await _whole(journal, recorded, fact) if full else fact
-            screen.show(telling.tell(recorded, told))
-        await take_turns()  # whoever has seen enough may interrupt
-    return telling.tally
+            screen.show(telling.tell(recorded, fact))
+    screen.show([Line("dim", "")])
+    _sum_up(screen, history, telling.tally if history.whole else sums[0], sums)
+    screen.show(Line("note", line) for line in _stands(log, history, standing))
 
 
-async def _sum_up(
-    followed: "Followed",
-    past: "Past",
-    log: LogUrl,
-    tally: "Tally | None",
-    stands: list[str],
-    *,
-    screen: "Screen",
-    damaged: bool,
-) -> None:
-    """Print what the session used and how it stands; without a *tally* as read models know it."""
-    from cueline.cli.ending import shown_status
-    from cueline.cli.excerpt import read_sums
+def _sum_up(screen: "Screen", history: "History", tally: "Tally | None", sums: "Sums") -> None:
+    """Print what the session used, and its descendants."""
     from cueline.console.summary import summary, summary_without_sums
     from cueline.console.telling import Line
-    from cueline.events.session import ChildSpawned, ModelRequested
-    from cueline.events.stream import shown
 
-    id, status = shown(followed.stream), shown_status(followed.state)  # noqa: A001 - the word of the log
-    status = "damaged" if damaged else status
-    sums = tally or await read_sums(log, followed.store, followed.stream)
-    screen.show([Line("dim", "")])
-    if sums is None:
-        turns = [fact.effect for _, fact in past if isinstance(fact, ModelRequested)]
-        screen.show([summary_without_sums(id, status, turns[-1].partition(".")[0])])
-    else:
-        screen.show(summary(id, status, sums))
-    has_children = tally is None or any(isinstance(fact, ChildSpawned) for _, fact in past)
-    if not damaged and sums is not None and has_children:
-        screen.show(Line("note", line) for line in await _descent(log, followed))
-    screen.show(Line("note", line) for line in stands)
+    _, descendants, cost = sums
+    if tally is None:
+        screen.show([summary_without_sums(history.id, history.status, history.turn)])
+        return
+    screen.show(summary(history.id, history.status, tally))
+    if descendants and history.damage is None:
+        whole = money(tally.cost + cost)
+        screen.show([Line("note", f"with {count(descendants, 'descendant')}: {whole}")])
 
 
-async def _descent(log: LogUrl, followed: "Followed") -> list[str]:
-    """Say what the session cost with all that descend from it; nothing where nothing does."""
-    from cueline.projections.cost import below, spent, total
-
-    async with opened.views_of(log, followed.store) as views:
-        number, cost = below(views.db, followed.stream)
-        own = total(spent(views.db, stream=followed.stream)).usd
-    return [f"with {count(number, 'descendant')}: {money(own + cost)}"] if number else []
-
-
-async def _whole(
-    journal: "Journal", recorded: "RecordedEvent", fact: "SessionEvent"
-) -> "SessionEvent":
-    """Return *fact* with all of its output, where the model was told a part of it.
-
-    Raises:
-        CorruptEventError: that is gone; what is before it is shown.
-    """
-    from cueline.events.session import ToolReturned
-
-    if not isinstance(fact, ToolReturned) or fact.whole is None:
-        return fact
-    whole = await journal.get_blob(recorded, fact.whole)
-    # Of a very long one the beginning is kept, which may end within a character.
-    return fact.model_copy(update={"output": whole.decode(errors="replace")})
-
-
-async def _stands(
-    followed: "Followed", owner: "Presence | None", silence: str | None, log: LogUrl
-) -> list[str]:
+def _stands(log: LogUrl, history: "History", standing: "Standing") -> list[str]:
     """Say who drives it, or how it goes on, and what was said to it meanwhile."""
-    from cueline.actors.inbox import unread_of
-    from cueline.cli.reading import journal_of
-    from cueline.cli.running import is_up, way_to_resume
-    from cueline.cli.unread import clean_messages, decided, suffices, told
+    from cueline.cli.running import resuming
 
-    if followed.emptied is not None:
-        return [str(followed.emptied)]
-    way = await way_to_resume(log, followed.store, followed.stream)
-    if owner is not None or followed.state.finished or is_up(log):
-        return _course(followed.state, owner, log, way, silence=silence)
-    unread = clean_messages(
-        await unread_of(journal_of(followed.store), followed.state), followed.state
-    )
-    if (said := told(unread)) and suffices(followed.state, unread):
+    if history.damage is not None:
+        return _damaged(log, history)
+    if history.followed.emptied is not None:
+        return [str(history.followed.emptied)]
+    way = resuming(log, history.id, inline=standing.inline)
+    said = unread_lines(standing.unread)
+    if said and standing.enough:
         return [*said, "go on with", f"  {way}"]
-    answered = await decided(followed, unread)
-    return [*said, *_course(followed.state, owner, log, way, answered, silence=silence)]
+    return [*said, *_course(log, history, standing, way)]
 
 
-def _course(
-    state: "SessionState",
-    owner: "Presence | None",
-    log: LogUrl,
-    way: str,
-    decided: Collection[str] = (),
-    *,
-    silence: str | None,
-) -> list[str]:
+def _course(log: LogUrl, history: "History", standing: "Standing", way: str) -> list[str]:
     """Say who drives it, or how it goes on."""
     from cueline.cli.ending import way_on
-    from cueline.deciders.session import DRIVEN
-    from cueline.events.stream import shown
 
-    id = shown(state.stream)  # noqa: A001 - the word of the log
+    state = history.state
     if state.status == "created":
         return ["it was asked for, and nobody has taken it up yet; go on with", f"  {way}"]
-    if state.status in DRIVEN:
-        if owner is not None:
-            return [f"driven by process {owner.pid} on {owner.machine}"]
-        return [f"driven by {silence or 'nobody'}; go on with", f"  {way}"]
-    return way_on(state, id, log, way, owned=owner is not None, decided=decided)
+    driver = standing.driver
+    if state.status in {"running", "stopping"}:
+        if driver is not None:
+            return [f"driven by process {driver.pid} on {driver.machine}"]
+        return [f"driven by {standing.silence or 'nobody'}; go on with", f"  {way}"]
+    owned = driver is not None
+    return way_on(state, history.id, log, way, owned=owned, decided=standing.decided)
 
 
-def _damaged(followed: "Followed", log: LogUrl) -> list[str]:
+def _damaged(log: LogUrl, history: "History") -> list[str]:
     """Say what can be done with what is before the damage."""
     from cueline.cli.running import command
-    from cueline.events.stream import shown
 
-    fork = command(log, "fork", shown(followed.stream), "--at", str(followed.version))
-    whole = [f"all is well up to version {followed.version}; go on from there with", f"  {fork}"]
+    fork = command(log, "fork", history.id, "--at", str(history.version))
+    whole = [f"all is well up to version {history.version}; go on from there with", f"  {fork}"]
     others = ["what else is damaged is told by", f"  {command(log, 'audit', 'verify')}"]
-    return whole + others if followed.version else others
+    return whole + others if history.version else others
+
+
+def unread_lines(unread: "UnreadMessages") -> list[str]:
+    """Say what people put into an inbox; of what other sessions do, nothing."""
+    lines = [f"  {line}" for _, said in unread if (line := _line(said))]
+    return ["not read yet, for nobody drives it:", *lines] if lines else []
+
+
+def _line(said: "Fact | Emptied") -> str:
+    from cueline.console.question import answer_told
+    from cueline.event_text import stop_text
+    from cueline.events.inbox import (
+        DecisionGiven,
+        MessageSent,
+        RaiseAsked,
+        SecretsWaived,
+        StopAsked,
+    )
+
+    match said:
+        case DecisionGiven(approval=approval, by=by):
+            return (
+                f"{approval} {answer_told(said.verdict, said.resolution)} by {one_line(by, _WIDTH)}"
+            )
+        case MessageSent(lane=lane, text=text):
+            return f"{lane}: {one_line(text, _WIDTH)}"
+        case StopAsked(reason=reason):
+            return f"stop asked: {one_line(stop_text(reason), _WIDTH)}"
+        case SecretsWaived(names=names, by=by):
+            return f"{', '.join(names)} waived by {one_line(by, _WIDTH)}"
+        case RaiseAsked():
+            limits = said.model_dump(exclude={"type"}, exclude_none=True)
+            return f"asked for {', '.join(f'{name} {limit}' for name, limit in limits.items())}"
+        case _:
+            return _ASKED.get(said.type, "")

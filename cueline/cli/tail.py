@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,9 +15,6 @@ from cueline.console.text import date_time, json_of, one_line
 from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
-    from cueline.actors.followed import Followed
-    from cueline.actors.owner import Vigil
-    from cueline.clock import Clock
     from cueline.events.session import SessionEvent
     from cueline.events.store import RecordedEvent
 
@@ -61,64 +58,32 @@ def tail(
 
 
 async def _tail(log: LogUrl, name: str, last: int, show: "Show", *, follow: bool) -> Exit:
-    from cueline.actors.background import meanwhile
-    from cueline.actors.lookout import Lookout
     from cueline.cli.ending import exit_of_state
-    from cueline.cli.reading import past_of, session_in
 
-    async with session_in(log, name) as followed:
-        past, code = await past_of(followed, last=last)
-        for recorded, fact in past:
+    async with opened.reader(log) as reader:
+        history = await reader.history(name, last=last)
+        for recorded, fact in history.events:
             show(recorded, fact)
-        if not follow or code is not Exit.DONE:
-            return code
-        if not followed.state.finished:
-            with meanwhile(_tell_when_left(log, followed)):
-                async with aclosing(Lookout(followed.store).grows(followed.stream)) as growing:
-                    async for _ in growing:
-                        async for recorded, fact in followed.read():
-                            show(recorded, fact)
-                        if followed.state.finished:
-                            break
-        return exit_of_state(followed.state)
+        if not follow or history.damage is not None:
+            return opened.exit_of_damage(history.damage)
+        async with aclosing(reader.follow(history, partial(_say_left, log, history.id))) as coming:
+            async for recorded, fact in coming:
+                show(recorded, fact)
+        return exit_of_state(history.state)
 
 
-async def _tell_when_left(log: LogUrl, followed: "Followed") -> None:
-    from cueline.actors.owner import Vigil
-    from cueline.clock import SystemClock
-    from cueline.up_record import recovers
+def _say_left(log: LogUrl, id: str, why: str, inline: bool) -> None:  # noqa: A002, FBT001 - see `Left`
+    """Say on stderr that nobody drives a session which does not rest."""
+    from cueline.cli.running import resuming
 
-    clock, up = SystemClock(), partial(recovers, log)
-    async with opened.board_of(log) as board:
-        vigil = Vigil(followed.stream, followed.store, board, clock, taken_up=up)
-        await tell_when_left(log, followed, vigil, clock)
-
-
-async def tell_when_left(log: LogUrl, followed: "Followed", vigil: "Vigil", clock: "Clock") -> None:
-    """Say on stderr, each time it comes about, that nobody drives a session which does not rest."""
-    from cueline.actors.owner import LOOK_SECONDS, sleeps
-    from cueline.cli.running import way_to_resume
-    from cueline.deciders.session import rests
-    from cueline.errors import LogUnavailableError
-    from cueline.events.stream import shown
-
-    id, told = shown(followed.stream), False  # noqa: A001 - the word of the log
-    while True:
-        with suppress(LogUnavailableError):  # looked at again
-            state, now = followed.state, clock.now()
-            idle = (rests(state, now) or sleeps(state, now)) and not await followed.unread()
-            why = await vigil.why_left(idle=idle)
-            if why is not None and not told:
-                way = await way_to_resume(log, followed.store, followed.stream)
-                typer.echo(f"{id}: nobody drives it now ({why}); go on with\n  {way}", err=True)
-            told = why is not None
-        await clock.sleep(LOOK_SECONDS)
+    way = resuming(log, id, inline=inline)
+    typer.echo(f"{id}: nobody drives it now ({why}); go on with\n  {way}", err=True)
 
 
 def _print(
     recorded: "RecordedEvent", fact: "SessionEvent | None", *, as_json: bool, plain: bool
 ) -> None:
-    from cueline.cli.document import event_document
+    from cueline.client.export import event_document
 
     if as_json:
         typer.echo(json_of(event_document(recorded, fact)))

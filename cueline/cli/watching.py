@@ -11,9 +11,10 @@ from cueline.actors.background import told_of_trouble
 from cueline.actors.followed import Followed
 from cueline.actors.inbox import unread_of
 from cueline.cli.asking import as_it_stands, changed, decision_of, question_of
-from cueline.cli.document import error_document
-from cueline.cli.unread import is_decided
 from cueline.client.decide import approval_of
+from cueline.client.document import document
+from cueline.client.export import ending_of
+from cueline.client.show import is_decided
 from cueline.console.entry import Entry
 from cueline.console.prompt import Answered, Prompts
 from cueline.console.question import Question
@@ -210,7 +211,7 @@ class Watch:
             case SessionCompleted(result=result) | SessionIdle(result=result):
                 self.result = result
             case SessionFailed() | SessionStopped():
-                self.error = error_document(fact)
+                self.error = document(ending_of(fact))
             case _:
                 pass
 

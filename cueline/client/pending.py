@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from cueline.client.reading import Notice, Page, print_notice, read_models
+from cueline.client.reading import Notice, Page, ReadModels, print_notice, read_models
 from cueline.event_text import RESOLUTIONS
 from cueline.events.inbox import Resolution
 from cueline.events.stream import shown
@@ -75,6 +75,11 @@ async def list_pending(log: Log, *, notice: Notice = print_notice) -> Page[Pendi
     """
     async with read_models(log, notice) as models:
         return models.page([_row(each) for each in model.pending_approvals(models.db)])
+
+
+def rows_of_session(models: ReadModels, stream: str) -> tuple[PendingRow, ...]:
+    """Return what of one session waits for a person."""
+    return tuple(_row(e) for e in model.pending_approvals(models.db) if e.session == stream)
 
 
 def _row(row: model.Approval) -> PendingRow:

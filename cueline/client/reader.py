@@ -1,6 +1,6 @@
 """The questions that a person or a program may ask about one log; nothing is changed."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import date, datetime
 
@@ -8,12 +8,22 @@ from cueline.client import audit, breakers, costs, pending, sessions
 from cueline.client.audit import AuditRow
 from cueline.client.breakers import BreakerRow
 from cueline.client.costs import Costs, GroupBy
+from cueline.client.export import Export, export_of
+from cueline.client.follow import Left, follow
+from cueline.client.history import History, read_ends, read_history
+from cueline.client.limits import Budget, budget_of_session
 from cueline.client.names import find_session, session_ids
 from cueline.client.pending import PendingRow
 from cueline.client.reading import Notice, Page, print_notice, read_models
+from cueline.client.redecide import Check, check_of
 from cueline.client.sessions import SessionRow
+from cueline.client.show import SessionDetails, session_details
+from cueline.client.verify import Verified, verify_log
 from cueline.config.place import DEFAULT_LOG
 from cueline.events.log_url import LogName
+from cueline.events.session import SessionEvent
+from cueline.events.store import RecordedEvent
+from cueline.projections.transcript import Line, transcript
 from cueline.wiring import Log, open_log
 
 
@@ -105,6 +115,91 @@ class Reader:
     async def breakers(self) -> Page[BreakerRow]:
         """Return the circuit breakers, those that are not closed first."""
         return await breakers.list_breakers(self.log, notice=self._notice)
+
+    async def show(self, session: str) -> SessionDetails:
+        """Return what there is to know of one session without reading its stream.
+
+        Raises:
+            UnknownSessionError: there is no such session; the message names some like it.
+        """
+        stream = await self.find(session)
+        return await session_details(self.log, stream, notice=self._notice)
+
+    async def history(
+        self,
+        session: str,
+        *,
+        until: int | None = None,
+        last: int | None = None,
+        outputs: bool = False,
+    ) -> History:
+        """Return what has happened in a session: see `read_history`.
+
+        Raises:
+            UnknownSessionError: there is no such session; the message names some like it.
+            RejectedError: the session has fewer versions than *until*.
+        """
+        stream = await self.find(session)
+        return await read_history(self.log, stream, until=until, last=last, outputs=outputs)
+
+    async def excerpt(self, session: str, *, outputs: bool = False) -> History:
+        """Return the first event and the last turns of a long session: see `read_ends`.
+
+        Raises:
+            UnknownSessionError: there is no such session; the message names some like it.
+        """
+        return await read_ends(self.log, await self.find(session), outputs=outputs)
+
+    def follow(
+        self, history: History, left: Left
+    ) -> AsyncGenerator[tuple[RecordedEvent, SessionEvent | None]]:
+        """Yield the events after a *history* as they come, until the end: see `follow`."""
+        return follow(self.log, history, left)
+
+    async def transcript(self, session: str) -> Page[Line]:
+        """Return what was said and done in a session, line by line, from its read model.
+
+        Raises:
+            UnknownSessionError: there is no such session; the message names some like it.
+        """
+        stream = await self.find(session)
+        async with read_models(self.log, self._notice) as models:
+            return models.page(transcript(models.db, stream))
+
+    async def export(self, session: str) -> Export:
+        """Return a session as one document.
+
+        Raises:
+            UnknownSessionError: there is no such session; the message names some like it.
+            CorruptEventError: it cannot be read whole; `history` has what is before that.
+        """
+        history = await self.history(session)
+        if history.damage is not None:
+            raise history.damage
+        return export_of(history)
+
+    async def check(self, session: str, *, until: int | None = None) -> Check:
+        """Decide the steps of a session again, and compare (I10).
+
+        Raises:
+            UnknownSessionError: there is no such session; the message names some like it.
+            RejectedError: the session has fewer versions than *until*.
+            CorruptEventError: something of it was emptied.
+        """
+        history = await self.history(session, until=until)
+        return check_of(history, cut=until is not None)
+
+    async def budget(self, session: str) -> Budget:
+        """Return what a session may use, and how much of it is used.
+
+        Raises:
+            UnknownSessionError: there is no such session; the message names some like it.
+        """
+        return await budget_of_session(self.log, await self.history(session))
+
+    async def verify(self) -> Verified:
+        """Check every event of the log, and what is kept beside the events."""
+        return await verify_log(self.log)
 
     async def changes(self) -> AsyncIterator[int]:
         """Yield the position of the log: now, and each time that it has grown; for ever."""

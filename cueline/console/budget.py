@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from cueline.console.tally import Tally
+from cueline.client.tally import Tally
 from cueline.console.text import duration, money
 from cueline.events.agent import Limits
 from cueline.events.message import Cost

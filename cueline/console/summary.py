@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from cueline.console.tally import Tally
+from cueline.client.tally import Tally
 from cueline.console.telling import Line, Tone
 from cueline.console.text import count, duration, money
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple
 
+from cueline.client.tally import Tally
 from cueline.console.attempts import Attempts
 from cueline.console.budget import NAMES, Budget, amount, possible_cost, price
 from cueline.console.question import ANSWERED
-from cueline.console.tally import Tally
 from cueline.console.text import (
     arguments,
     capped,

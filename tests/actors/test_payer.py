@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from cueline.actors.cost_ledger import CostLedger
-from cueline.console.tally import Tally
+from cueline.client.tally import Tally
 from cueline.deciders.budget import Amount, ModelCallName, Release, Reserve
 from cueline.deciders.session import Status
 from cueline.errors import ProviderRefusedError

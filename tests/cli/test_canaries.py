@@ -126,7 +126,7 @@ def test_a_tool_that_cannot_be_imported_does_not_tell_why_with_a_secret(planted)
         ["run", "Hi", "--agent", f"{KEY}.toml"],
         ["run", "Hi", "--agent", "agent.toml", "--label", TEAM],
         ["run", "Hi", "--agent", "agent.toml", "--id", f"{TEAM} {KEY}"],
-        ["list", "--log", f"{KEY}.db"],
+        ["pending", "--log", f"{KEY}.db"],
     ],
     ids=str,
 )

@@ -60,7 +60,7 @@ def test_a_session_that_kills_its_host_three_times_waits_for_a_person(shell):
     assert [-signal.SIGKILL] * 3 == died
     assert 3 == held.returncode, held.stderr
     assert "its host died 3 times in it" in held.stdout
-    assert "paused" == shell.json("list")[0]["shown_status"]
+    assert "paused" == shell.json("list")[0]["status"]
     other = shell("run", "Hi", "--agent", shell.agent(shell.hello), "--inline")
     assert other.exit_code == 0
 
@@ -91,7 +91,7 @@ def test_every_message_around_the_moment_of_rest_leads_to_one_fact(shell):
         assert 0 == shell("send", "one", str(sent)).exit_code
         sent += 1
     process.wait(PATIENCE_SECONDS)
-    while (listed := shell.json("list")[0])["inbox_length"] > listed["inbox_read"]:
+    while shell.json("list")[0]["unread"]:
         assert 0 == typed(shell, "resume", "one", "--inline").returncode
 
     facts = [json.loads(line) for line in shell("export", "one", "--events").stdout.splitlines()]

@@ -1,12 +1,13 @@
 """Logs that were damaged, or that another version wrote."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from cueline.actors.inbox import ask_start
-from cueline.cli.verifying import Verifying
+from cueline.client.verify import Verifying
 from cueline.events.agent import AgentSpec
 from cueline.events.inbox import StartAsked
 from cueline.events.journal import FactWrite
@@ -15,6 +16,7 @@ from cueline.events.store import ANY, Draft, Write
 from cueline.stores import SqliteStore
 from cueline.testing.clock import FakeClock
 from cueline.wiring import open_log
+from tests.scripted import memory_log
 
 FLIP = (
     "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), 'There is', 'There was') "
@@ -202,7 +204,7 @@ async def test_what_is_appended_while_the_log_is_checked_is_no_damage(finished):
     store = Busy.open(finished.log, FakeClock())
     before = await store.last_position()
 
-    checked = Verifying(store)
+    checked = Verifying(replace(memory_log(finished.folder), store=store))
     await checked.run()
 
     assert ([], before, before + 1) == (checked.bad, checked.events, await store.last_position())

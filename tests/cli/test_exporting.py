@@ -2,8 +2,8 @@
 
 import pytest
 
-from cueline.actors.followed import Followed
-from cueline.cli.document import document
+from cueline.client.export import export_of
+from cueline.client.history import read_history
 from cueline.deciders.prompt import FORKED_AWAY
 from cueline.events.journal import FactWrite
 from cueline.events.session import ToolInDoubt, ToolReconciled
@@ -20,13 +20,12 @@ RETRY = broken("1.0", "network").model_copy(update={"retry_at": NOW})
 
 async def exported(folder, *facts):
     """Return what is exported of a call of which *facts* are recorded."""
-    journal = memory_log(folder).journal()
+    log = memory_log(folder)
+    journal = log.journal()
     past = [started(), saying("shout"), running("1.0"), *facts]
     write = FactWrite(stream="session-default/one", steps=[past], expected_version=ANY)
     await journal.append([write], key="1")
-    followed = Followed(write.stream, journal)
-    told = document(followed, [pair async for pair in followed.read()])
-    (call,) = told["toolCalls"]
+    (call,) = export_of(await read_history(log, write.stream)).tool_calls
     return call
 
 
@@ -41,14 +40,14 @@ async def exported(folder, *facts):
     ],
 )
 async def test_a_call_stands_as_its_facts_say(tmp_path, facts, status):
-    assert status == (await exported(tmp_path, *facts))["status"]
+    assert status == (await exported(tmp_path, *facts)).status
 
 
 async def test_what_is_said_of_a_call_is_of_its_last_status(tmp_path):
     call = await exported(tmp_path, RETRY, running("1.0", attempt=2), returned("1.0", attempt=2))
 
-    assert ("returned", "done", 2) == (call["status"], call["output"], call["attempts"])
-    assert not {"kind", "message"} & call.keys()
+    assert ("returned", "done", 2) == (call.status, call.output, call.attempts)
+    assert (None, None) == (call.kind, call.message)
 
 
 def test_who_stopped_a_session_and_why_is_exported_as_it_is_listed(asking):
@@ -66,7 +65,7 @@ def test_an_edited_call_is_exported_as_it_was_asked_for_and_as_it_ran(asking):
     asking("approve", "one.1.0.1", "--edit", "path=other.txt")
     asking("resume", "one", "--inline")
 
-    (call,) = asking.json("export", "one")["toolCalls"]
+    (call,) = asking.json("export", "one")["tool_calls"]
     assert {"path": "list.txt"} == call["arguments"]
     assert {"path": "other.txt"} == call["edit"]
 
@@ -76,7 +75,7 @@ def test_a_call_that_was_open_at_a_fork_was_not_run_there(asking):
 
     asking("fork", "one", "--at", str(reply), "--id", "two", "--inline")
 
-    (call,) = asking.json("export", "two")["toolCalls"]
+    (call,) = asking.json("export", "two")["tool_calls"]
     assert ("skipped", FORKED_AWAY) == (call["status"], call["message"])
-    (call,) = asking.json("export", "one")["toolCalls"]
+    (call,) = asking.json("export", "one")["tool_calls"]
     assert "requested" == call["status"]

@@ -70,7 +70,7 @@ def test_a_result_that_lacks_something_says_so_everywhere(shell, critical):
     assert partial == ("completed, partial" in shell("list").stdout)
     (listed,) = shell.json("list")
     assert partial is listed["partial"] is shell.json("export", "one")["partial"]
-    (call,) = shell.json("export", "one")["toolCalls"]
+    (call,) = shell.json("export", "one")["tool_calls"]
     assert partial is call.get("degraded", False)
 
 

@@ -67,7 +67,7 @@ def test_sigterm_pauses_likewise_and_lets_the_model_finish(shell):
     process.communicate(timeout=PATIENCE_SECONDS)
 
     assert process.returncode == 3
-    assert "paused" == shell.json("list")[0]["shown_status"]
+    assert "paused" == shell.json("list")[0]["status"]
     assert ["ModelReplied", "SessionWaiting"] == shell.types("one")[-2:]
 
 

@@ -7,8 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from cueline.cli import checking, document
-from cueline.client import reading
+from cueline.client import export, reading, redecide
 from cueline.console.text import date_time
 
 
@@ -174,14 +173,14 @@ def test_a_session_is_exported_whole(finished):
     roles = [message["role"] for message in document["messages"]]
     assert roles == ["user", "assistant", "tool", "assistant"]
     assert document["messages"][1]["calls"][0]["name"] == "list_files"
-    assert document["toolCalls"][0]["status"] == "returned"
-    assert document["metrics"]["tokensUsed"]["input"] == 250
-    assert document["metrics"]["turnCount"] == 2
+    assert document["tool_calls"][0]["status"] == "returned"
+    assert document["metrics"]["tokens"]["input"] == 250
+    assert document["metrics"]["turns"] == 2
     assert document["error"] is None
-    assert document["started"] < document["lastUpdated"]
+    assert document["started_at"] < document["updated_at"]
     assert (document["id"], document["status"]) == ("one", "completed")
     assert (document["provider"], document["agent"]) == ("scripted", "clerk")
-    assert document["position"]["version"] == len(finished.types("one"))
+    assert document["version"] == len(finished.types("one"))
 
 
 def test_the_exported_conversation_ends_with_the_answer(finished):
@@ -201,9 +200,9 @@ def test_events_are_exported_as_lines(finished):
 @pytest.mark.parametrize(
     ("words", "module", "work"),
     [
-        (["export"], document, "document"),
-        (["export", "--events"], document, "event_document"),
-        (["replay", "--check"], checking, "first_difference"),
+        (["export"], export, "export_of"),
+        (["export", "--events"], export, "event_document"),
+        (["replay", "--check"], redecide, "check_of"),
     ],
 )
 def test_who_will_not_wait_may_interrupt(finished, monkeypatch, words, module, work):

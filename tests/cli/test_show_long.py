@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from cueline.cli import excerpt
-from cueline.cli.excerpt import LAST
+from cueline.client import show
+from cueline.client.history import LAST
 from tests.cli.conftest import Shell
 from tests.damage import change
 
@@ -66,7 +66,7 @@ def test_all_of_it_is_shown_where_that_is_asked_for(long):
     assert "not shown here" not in shown
     assert TURNS == shown.count("I look again.\n")
     assert "so far" in shown
-    assert TURNS + 2 == long.json("show", "one")["metrics"]["turnCount"]
+    assert TURNS + 2 == long.json("show", "one")["turns"]
 
 
 def test_it_says_what_to_answer_and_what_waits_unread(long):
@@ -99,7 +99,7 @@ def test_damage_at_the_end_is_told_as_ever(long):
 
 
 def test_sums_that_would_take_long_are_left_out(long, monkeypatch):
-    monkeypatch.setattr(excerpt, "_BEHIND", -1)
+    monkeypatch.setattr(show, "BEHIND", -1)
 
     shown = long("show", "one").stdout
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from contextlib import asynccontextmanager
-from pathlib import Path
+from functools import partial
 
 import pytest
 
@@ -10,10 +10,12 @@ from cueline.actors.followed import Followed
 from cueline.actors.inbox import ask_start
 from cueline.actors.owner import Vigil
 from cueline.actors.presence import presence_of
-from cueline.cli.tail import tell_when_left
+from cueline.cli.tail import _say_left
+from cueline.client.follow import tell_when_left
 from cueline.events.codec import Codec
 from cueline.events.inbox import StartAsked
 from cueline.events.journal import Journal
+from cueline.events.log_url import LogUrl
 from cueline.stores import MemoryPresence, MemoryStore
 from cueline.testing.clock import FakeClock
 from cueline.wiring import open_log
@@ -40,8 +42,9 @@ def board(clock):
 
 @asynccontextmanager
 async def watching(followed, clock, board, *, up=False):
+    left = partial(_say_left, LogUrl.of("of.db"), "one")
     vigil = Vigil(ONE, followed.store, board, clock, taken_up=lambda: up)
-    telling = asyncio.create_task(tell_when_left(Path("of.db"), followed, vigil, clock))
+    telling = asyncio.create_task(tell_when_left(followed, vigil, clock, left))
     yield
     telling.cancel()
 

@@ -110,7 +110,7 @@ def test_a_resume_takes_back_a_pause_that_nobody_has_read(asking):
     done = asking("resume", "one", "--inline")
 
     assert "session one: waiting" in done.stdout
-    assert "waiting" == asking.json("list")[0]["shown_status"]
+    assert "waiting" == asking.json("list")[0]["status"]
 
 
 @pytest.fixture
@@ -211,8 +211,8 @@ def test_a_fork_goes_on_from_the_past_with_files_of_its_own(asking):
     assert "Ada\n" == (asking.folder / "work-two" / "list.txt").read_text()
     assert (work / "list.txt").exists()
     document = json.loads(asking("export", "two").stdout)
-    assert (document["context"]["parent"], document["context"]["forkedAt"]) == ("one", 4)
-    assert document["metrics"]["inherited"]["turnCount"] == 1
+    assert (document["parent"], document["forked_at"]) == ("one", 4)
+    assert document["metrics"]["inherited"]["turns"] == 1
     assert any("is a copy of" in str(message) for message in document["messages"])
 
 

@@ -1,5 +1,6 @@
 """Each question gives the same from Python and from the command line."""
 
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -136,3 +137,79 @@ def test_the_breakers(both):
     told = both(lambda client: client.breakers(), "breakers")
 
     assert [("open", "overloaded")] == [(each["state"], each["kind"]) for each in told]
+
+
+@pytest.mark.parametrize("name", ["one", "o", "session-default/one"])
+def test_one_session(both, name):
+    told = both(lambda client: client.show(name), "show", name)
+
+    assert ("one", "completed", 2) == (told["id"], told["status"], told["turns"])
+    assert (None, [], 0) == (told["driver"], told["questions"], told["descendants"])
+
+
+@pytest.mark.parametrize("command", ["show", "export", "budget show", "replay --check"])
+def test_a_session_that_is_not_there(both, command):
+    question = {
+        "show": lambda client: client.show("nine"),
+        "export": lambda client: client.export("nine"),
+        "budget show": lambda client: client.budget("nine"),
+        "replay --check": lambda client: client.check("nine"),
+    }[command]
+
+    told = both(question, *command.split(), "nine")
+
+    assert "error: nine: there is no such session in .cueline/log.db" == told
+
+
+def test_an_export(both):
+    told = both(lambda client: client.export("one"), "export", "one")
+
+    (call,) = told["tool_calls"]
+    assert ("completed", "returned") == (told["status"], call["status"])
+    assert 250 == told["metrics"]["tokens"]["input"]
+
+
+def test_a_budget(both):
+    told = both(lambda client: client.budget("one"), "budget", "show", "one")
+
+    assert {"max_turns": "2"} == {
+        each["limit"]: each["used"] for each in told["rows"] if each["limit"] == "max_turns"
+    }
+
+
+@pytest.mark.parametrize(("until", "words"), [(None, []), (3, ["--to", "3"]), (99, ["--to", "99"])])
+def test_deciding_again(both, until, words):
+    told = both(lambda client: client.check("one", until=until), "replay", "one", "--check", *words)
+
+    if until == 99:
+        assert told.startswith("error: one: its last version is ")
+    else:
+        assert (until or told["version"], None) == (told["version"], told["difference"])
+
+
+def test_the_chains(both):
+    intact = both(lambda client: client.verify(), "audit", "verify")
+    both.shell.change("UPDATE events SET payload = x'7b7d' WHERE version = 3")
+    damaged = both(lambda client: client.verify(), "audit", "verify")
+
+    assert [] == intact["bad"]
+    assert [("session-default/one", 3)] == [(e["stream"], e["version"]) for e in damaged["bad"]]
+
+
+def test_a_session_that_cannot_be_read_to_its_end(both):
+    both.shell.change("UPDATE events SET payload = x'7b7d' WHERE version = 5")
+
+    told = both.python(lambda client: client.export("one"))
+
+    assert told.startswith("error: session-default/one@5")
+    typed = both.shell("export", "one")
+    assert 1 == typed.exit_code
+    assert told == typed.stderr.splitlines()[0]
+    assert 4 == json.loads(typed.stdout)["version"]
+
+
+async def test_a_transcript(finished):
+    async with open_reader(".cueline/log.db") as client:
+        lines = await client.transcript("one")
+
+    assert ["user", "assistant", "call", "result", "assistant", "end"] == [e.kind for e in lines]

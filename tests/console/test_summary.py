@@ -2,8 +2,8 @@
 
 from decimal import Decimal
 
+from cueline.client.tally import Tally
 from cueline.console.summary import cost_of, summary
-from cueline.console.tally import Tally
 from cueline.events.agent import AgentSpec, Limits
 from cueline.events.message import Cost
 from cueline.events.session import (

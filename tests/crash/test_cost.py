@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 
-from cueline.console.tally import Tally
+from cueline.client.tally import Tally
 from cueline.events.message import Cost
 from cueline.events.session import ModelFailed, ModelReplied, ReservationClosed
 from cueline.projections.cost import spent, total

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from cueline.cli.checking import first_difference
+from cueline.client.redecide import first_difference
 from cueline.deciders.budget import BUDGET
 from cueline.events.budget import CostSettled
 from cueline.events.session import ReservationClosed, ToolReconciled

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from cueline.console.tally import Tally
+from cueline.client.tally import Tally
 from cueline.events.inbox import ForkPoint
 from cueline.events.message import Cost, Usage
 from cueline.events.session import ModelFailed, ModelStarted, ReservationClosed

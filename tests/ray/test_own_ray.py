@@ -46,7 +46,7 @@ class Typed(Marked):
 
     def status(self, session):
         _, said = self("list", "--json")
-        return {each["id"]: each["shown_status"] for each in json.loads(said)}[session]
+        return {each["id"]: each["status"] for each in json.loads(said)}[session]
 
 
 @pytest.fixture

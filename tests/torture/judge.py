@@ -32,7 +32,7 @@ def judge_calls(ground, session, document, whole):
     written = Counter((word, key) for word, key, _ in lines)
     if max(Counter(map(tuple, lines)).values(), default=0) > 1:
         tally.fault("repeated", f"{where}: an attempt began or ended twice")
-    calls = {call["effect"]: call for call in document["toolCalls"]}
+    calls = {call["effect"]: call for call in document["tool_calls"]}
     outputs, expected = told(document), told(whole)
     for effect, call in calls.items():
         key = f"session-default/{session}/{effect}"
@@ -44,14 +44,15 @@ def judge_calls(ground, session, document, whole):
             tally.cut_short += 1
         elif outputs.get(effect) != expected[effect] or not written["end", key]:
             tally.fault("lost", f"{where}: {effect} gave {outputs.get(effect)!r}")
-    if set(calls) != {call["effect"] for call in whole["toolCalls"]}:
+    if set(calls) != {call["effect"] for call in whole["tool_calls"]}:
         tally.fault("lost", f"{where}: it has the calls {sorted(calls)}")
 
 
 def told(document):
     """Return what the model was told of each call, by effect."""
     names = {
-        f"call_{call['effect'].replace('.', '_')}": call["effect"] for call in document["toolCalls"]
+        f"call_{call['effect'].replace('.', '_')}": call["effect"]
+        for call in document["tool_calls"]
     }
     return {
         names[message["call"]]: message["text"]

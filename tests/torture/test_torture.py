@@ -44,4 +44,4 @@ def test_a_call_that_ran_twice_and_a_lost_event_would_be_seen(ground):
 
 
 def pays(ground, session):
-    return [c["effect"] for c in ground.exported(session)["toolCalls"] if c["tool"] == "pay"]
+    return [c["effect"] for c in ground.exported(session)["tool_calls"] if c["tool"] == "pay"]

@@ -1,18 +1,19 @@
 """Checks the whole log: positions, the chain and head of every stream, blobs and keys."""
 
 from contextlib import suppress
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from cueline.cli.reading import journal_of
 from cueline.errors import CorruptEventError, CuelineError
 from cueline.events.chain import Chain
 from cueline.events.codec import blobs_named
 from cueline.events.session import MessageReceived, MessageRefused
-from cueline.events.store import EventStore, RecordedEvent
+from cueline.events.store import RecordedEvent
 from cueline.events.stream import category_of, sibling
+from cueline.wiring import Log
 
 
-class Bad(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class BadRow:
     """The first row of a stream that is not what was appended."""
 
     stream: str
@@ -28,14 +29,34 @@ class Bad(NamedTuple):
         return f"{self.stream}@{self.version} (position {self.position})"
 
 
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What was checked of a log, and what is damaged."""
+
+    events: int
+    streams: int
+    bad: tuple[BadRow, ...]
+
+
+async def verify_log(log: Log) -> Verified:
+    """Check the whole log.
+
+    Raises:
+        LogUnavailableError: it cannot be read.
+    """
+    checked = Verifying(log)
+    await checked.run()
+    return Verified(checked.events, checked.streams, tuple(checked.bad))
+
+
 class Verifying:
     """One pass over the log; a stream with a bad row is not looked at any further."""
 
-    def __init__(self, store: EventStore) -> None:
+    def __init__(self, log: Log) -> None:
         self.events = 0
-        self.bad: list[Bad] = []
-        self._store = store
-        self._journal = journal_of(store)
+        self.bad: list[BadRow] = []
+        self._store = log.store
+        self._journal = log.journal()
         self._chains: dict[str, Chain] = {}
         self._broken: set[str] = set()
         self._emptied: set[str] = set()
@@ -51,12 +72,12 @@ class Verifying:
         """Check every event, then what is kept beside them: no stream ends early."""
         while (hole := await self._read()) is not None:
             # Go on behind it: one bad row must not hide the others.
-            self.bad.append(Bad(hole.stream, hole.version, hole.position, hole.reason))
+            self.bad.append(BadRow(hole.stream, hole.version, hole.position, hole.reason))
             self._after = hole.position
         for fault in await self._store.faults():
             if fault.stream not in self._broken:
                 self._broken.add(fault.stream)
-                self.bad.append(Bad(fault.stream, fault.version, fault.position, fault.reason))
+                self.bad.append(BadRow(fault.stream, fault.version, fault.position, fault.reason))
 
     async def _read(self) -> CorruptEventError | None:
         """Check the events that follow, up to one that the store cannot give."""
@@ -113,8 +134,8 @@ class Verifying:
         if event.stream not in self._emptied:
             self._emptied.add(event.stream)
             reason = "it was emptied, and not by cueline"
-            self.bad.append(Bad(event.stream, event.version, event.position, reason))
+            self.bad.append(BadRow(event.stream, event.version, event.position, reason))
 
     def _note(self, event: RecordedEvent, reason: str) -> None:
         self._broken.add(event.stream)
-        self.bad.append(Bad(event.stream, event.version, event.position, reason))
+        self.bad.append(BadRow(event.stream, event.version, event.position, reason))

@@ -1,12 +1,13 @@
 """Decides a session's steps again, and compares (I10)."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import zip_longest
-from typing import NamedTuple
 
 from cueline.actors.followed import Past
+from cueline.client.history import History
 from cueline.deciders.session import SESSION, command_of, decide, session_of
-from cueline.errors import CorruptEventError
+from cueline.errors import CorruptEventError, CuelineError
 from cueline.events.codec import EMPTIED
 from cueline.events.session import SessionEvent
 from cueline.events.store import RecordedEvent
@@ -14,7 +15,8 @@ from cueline.events.store import RecordedEvent
 Step = list[tuple[RecordedEvent, SessionEvent | None]]
 
 
-class Difference(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Difference:
     """The first event that deciding anew does not give."""
 
     version: int
@@ -22,15 +24,33 @@ class Difference(NamedTuple):
     decided: str
 
 
-def first_difference(stream: str, past: Past, *, whole: bool) -> tuple[int, Difference | None]:
-    """Return how many steps were decided again, and the first difference.
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What came of deciding a session's steps again."""
 
-    What a fork inherited is its parent's to check. Without the *whole* past
-    the last step may be cut, and is left out.
+    version: int
+    steps: int
+    """So many were decided again, each as recorded."""
+    difference: Difference | None
+    damage: CuelineError | None = None
+    """Why the session cannot be read further."""
+
+
+def check_of(history: History, *, cut: bool = False) -> Check:
+    """Decide the steps of a session again.
+
+    What a fork inherited is its parent's to check. If the history is *cut*, its last
+    step may be incomplete, and is left out.
 
     Raises:
         CorruptEventError: something of it was emptied, so that no state after it is known.
     """
+    steps, difference = first_difference(history.stream, history.events, whole=not cut)
+    return Check(history.version, steps, difference, history.damage)
+
+
+def first_difference(stream: str, past: Past, *, whole: bool) -> tuple[int, Difference | None]:
+    """Return how many steps were decided again, and the first difference."""
     state = session_of(stream)
     checked = 0
     steps = list(steps_of(past))

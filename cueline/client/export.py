@@ -1,0 +1,282 @@
+"""A session as one document: how it stands, what was said, what was called, what it used."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from cueline.client.document import document
+from cueline.client.history import History
+from cueline.client.tally import Tally
+from cueline.deciders.prompt import FORKED_AWAY, Prompt, result_of
+from cueline.event_text import cause_text, end_text
+from cueline.events.agent import Limits
+from cueline.events.message import Usage
+from cueline.events.session import (
+    ApprovalResolved,
+    ModelReplied,
+    SessionCompleted,
+    SessionEvent,
+    SessionFailed,
+    SessionForked,
+    SessionIdle,
+    SessionStarted,
+    SessionStopped,
+    ToolFailed,
+    ToolInDoubt,
+    ToolReconciled,
+    ToolReturned,
+    ToolSkipped,
+    ToolStarted,
+    calls_of,
+)
+from cueline.events.store import RecordedEvent
+from cueline.events.stream import effect_of, shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRow:
+    """One tool call; below `attempts` only what its present status says."""
+
+    effect: str
+    tool: str
+    arguments: Mapping[str, object]
+    edit: Mapping[str, object] | None = None
+    """The arguments that a person allowed instead."""
+    requested_at: datetime
+    attempts: int = 0
+    rule: str | None = None
+    status: str = "requested"
+    """`requested`, `started`, `retry`, `in doubt`; at the end `returned`, `failed`, `skipped`
+    or `reconciled`."""
+    changed_at: datetime | None = None
+    output: str | None = None
+    seconds: float | None = None
+    whole: str | None = None
+    """The blob with all of the output, if the model was told a part of it."""
+    kind: str | None = None
+    message: str | None = None
+    outcome: str | None = None
+    by: str | None = None
+    degraded: bool = False
+    """It failed, and the session goes on without it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    """What a session used."""
+
+    tokens: Usage
+    cost: Decimal
+    estimated_cost: Decimal
+    children_cost: Decimal
+    unpriced: int
+    turns: int
+    tool_calls: int
+    takeovers: int
+    lost_attempts: int
+    inherited: "Metrics | None"
+    """What the past that a fork shares used; none of it was spent here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """Why a session failed or was stopped."""
+
+    kind: str
+    message: str
+    """The words of who or what ended it."""
+    text: str
+    """The same as a sentence."""
+    recoverable: bool = False
+    by: str | None = None
+    """Who stopped it."""
+    approval: str | None = None
+    """The question whose answer ended it."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Export:
+    """A session whole."""
+
+    id: str
+    status: str
+    agent: str | None = None
+    provider: str | None = None
+    model: str | None = None
+    limits: Mapping[str, object] | None = None
+    """With `sources`: who set each."""
+    policy: Mapping[str, object] | None = None
+    workspace: Mapping[str, object] | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    parent: str | None = None
+    """The session that asked for it, or that it was forked from."""
+    forked_at: int | None = None
+    started_at: datetime | None = None
+    updated_at: datetime | None = None
+    waiting: Mapping[str, object] | None = None
+    messages: Sequence[Mapping[str, object]] = ()
+    tool_calls: Sequence[CallRow] = ()
+    metrics: Metrics | None = None
+    result: str | None = None
+    partial: bool = False
+    error: Ending | None = None
+    version: int = 0
+    turn: int = 0
+    inbox_read: int = 0
+
+
+_ASKED = ("effect", "tool", "arguments", "edit", "requested_at", "attempts", "rule")
+"""What holds of a call whatever its status; the rest is of its last status."""
+_OVER = frozenset({"returned", "failed", "skipped", "reconciled"})
+
+
+def export_of(history: History) -> Export:
+    """Return a session as one document."""
+    state, tally, prompt = history.state, Tally(), Prompt()
+    told = Export(id=history.id, status=history.status, version=history.version)
+    calls: dict[str, CallRow] = {}
+    for recorded, fact in history.events:
+        if fact is None:
+            continue
+        tally = tally.after(fact, recorded.recorded_at)
+        prompt.add(fact)
+        _note_call(calls, recorded, fact)
+        _note_end(told, fact)
+    if state.setup is not None:
+        _note_setup(told, history)
+    told.started_at, told.updated_at = tally.began_at, tally.updated_at
+    if (wait := state.waiting) is not None:
+        told.waiting = {**document(wait), "why": cause_text(wait.cause)}
+    told.messages = [json.loads(message) for message in prompt.messages]
+    told.tool_calls = list(calls.values())
+    told.metrics = _metrics(tally)
+    told.turn, told.inbox_read = state.turn.number, state.inbox_read
+    return told
+
+
+def event_document(recorded: RecordedEvent, fact: SessionEvent | None) -> dict[str, Any]:
+    """Return one event with its place in the log; the fact of an emptied one is None."""
+    return {
+        "position": recorded.position,
+        "stream": recorded.stream,
+        "version": recorded.version,
+        "type": recorded.type,
+        "schema": recorded.schema,
+        "occurred_at": recorded.occurred_at.isoformat(),
+        "recorded_at": recorded.recorded_at.isoformat(),
+        "epoch": recorded.epoch,
+        "actor": recorded.actor,
+        "step": recorded.step,
+        "hash": recorded.hash.hex(),
+        "fact": None if fact is None else fact.model_dump(mode="json", exclude={"type"}),
+    }
+
+
+def _note_setup(told: Export, history: History) -> None:
+    agent = history.state.agent
+    said = {key.removeprefix("limits."): at for key, at in agent.limit_sources.items()}
+    sources = {key: at for key, at in said.items() if key in Limits.model_fields}
+    told.agent, told.provider, told.model = agent.name, agent.provider, agent.model
+    told.limits = {**agent.limits.model_dump(mode="json"), "sources": sources}
+    told.policy = agent.policy.model_dump(mode="json")
+    told.workspace = agent.workspace.model_dump() if agent.workspace else None
+
+
+def _metrics(tally: Tally) -> Metrics:
+    past = tally.inherited
+    return Metrics(
+        tokens=tally.usage,
+        cost=tally.cost,
+        estimated_cost=tally.estimated,
+        children_cost=tally.children_cost,
+        unpriced=tally.unpriced,
+        turns=tally.turns,
+        tool_calls=tally.tool_calls,
+        takeovers=tally.takeovers,
+        lost_attempts=tally.lost_attempts,
+        inherited=None if past is None else _metrics(past),
+    )
+
+
+def _note_call(calls: dict[str, CallRow], recorded: RecordedEvent, fact: SessionEvent) -> None:
+    at = recorded.recorded_at
+    match fact:
+        case ModelReplied():
+            for effect, call in calls_of(fact).items():
+                calls[effect] = CallRow(
+                    effect=effect, tool=call.name, arguments=call.arguments, requested_at=at
+                )
+        case ApprovalResolved(edit=dict(edit)) if effect_of(fact.approval) in calls:
+            # Not instead of what the model asked for: both are to be seen.
+            effect = effect_of(fact.approval)
+            calls[effect] = replace(calls[effect], edit=edit)
+        case SessionForked():
+            for effect, row in calls.items():
+                if row.status not in _OVER:
+                    calls[effect] = _changed(row, at, status="skipped", message=FORKED_AWAY)
+        case _ if (known := calls.get(getattr(fact, "effect", ""))) and (change := _change(fact)):
+            degraded = getattr(fact, "degraded", False)
+            calls[known.effect] = _changed(known, at, degraded=degraded, **change)
+
+
+def _changed(call: CallRow, at: datetime, **change: Any) -> CallRow:
+    """Return *call* with another status."""
+    asked = {each.name: getattr(call, each.name) for each in fields(call) if each.name in _ASKED}
+    return CallRow(**{**asked, "changed_at": at, **change})
+
+
+def _change(fact: SessionEvent) -> dict[str, Any] | None:
+    change: dict[str, Any] | None = None
+    match fact:
+        case ToolStarted(attempt=attempt, rule=rule):
+            change = {"status": "started", "attempts": attempt, "rule": rule}
+        case ToolReturned(output=output, seconds=seconds, whole=whole):
+            change = {"status": "returned", "output": output, "seconds": seconds, "whole": whole}
+        case ToolFailed(kind=kind, message=message, retry_at=retry_at):
+            status = "failed" if retry_at is None else "retry"
+            change = {"status": status, "kind": kind, "message": message}
+        case ToolSkipped(reason=reason):
+            change = {"status": "skipped", "message": reason}
+        case ToolInDoubt(evidence=evidence):
+            change = {"status": "in doubt", "message": evidence}
+        case ToolReconciled(outcome="did_not_happen" | "run_again" as outcome, by=by):
+            change = {"status": "requested", "outcome": outcome, "by": by}
+        case ToolReconciled(outcome=outcome, by=by, output=output) if result_of(fact) is not None:
+            change = {"status": "reconciled", "outcome": outcome, "by": by, "output": output}
+        case _:
+            pass
+    return change
+
+
+def _note_end(told: Export, fact: SessionEvent) -> None:
+    match fact:
+        case SessionStarted(labels=labels, parent=parent):
+            told.labels, told.parent = labels, shown(parent) if parent else None
+        case SessionForked(parent=parent, version=version):
+            told.labels, told.parent, told.forked_at = {}, shown(parent), version
+            told.result, told.partial, told.error = None, False, None
+        case (
+            SessionCompleted(result=result, partial=partial)
+            | SessionIdle(result=result, partial=partial)
+        ):
+            told.result, told.partial = result, partial
+        case SessionFailed() | SessionStopped():
+            told.error = ending_of(fact)
+        case _:
+            pass
+
+
+def ending_of(fact: SessionFailed | SessionStopped) -> Ending:
+    """Return why a session failed or was stopped, as codes and words, and as a sentence."""
+    if isinstance(fact, SessionStopped):
+        return Ending(kind=fact.code, message=fact.reason, text=end_text(fact), by=fact.by)
+    return Ending(
+        kind=fact.kind,
+        message=fact.message,
+        text=end_text(fact),
+        recoverable=fact.recoverable,
+        approval=fact.approval or None,
+    )

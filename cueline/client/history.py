@@ -1,0 +1,140 @@
+"""What has happened in a session, as far as it can be read."""
+
+from collections import deque
+from dataclasses import dataclass
+
+from cueline.actors.followed import Followed, Past
+from cueline.actors.stream_end import last_of
+from cueline.deciders.session import SessionState
+from cueline.errors import CorruptEventError, CuelineError, RejectedError, UnknownEventTypeError
+from cueline.events.journal import Journal
+from cueline.events.session import ModelRequested, SessionEvent, ToolReturned
+from cueline.events.store import RecordedEvent
+from cueline.events.stream import shown
+from cueline.wiring import Log
+
+LAST = 100
+"""About so many events are read of a session that has more than twice as many."""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Events of a session in order, and the state after the last of them."""
+
+    followed: Followed
+    events: Past
+    """None stands for an event that was emptied."""
+    whole: bool = True
+    """Whether no event before the last one is left out."""
+    damage: CuelineError | None = None
+    """Why the session cannot be read further."""
+
+    @property
+    def stream(self) -> str:
+        """The session's stream."""
+        return self.followed.stream
+
+    @property
+    def id(self) -> str:
+        """What a user calls the session."""
+        return shown(self.stream)
+
+    @property
+    def version(self) -> int:
+        """Of the last event that could be read."""
+        return self.followed.version
+
+    @property
+    def state(self) -> SessionState:
+        """The session at that version."""
+        return self.followed.state
+
+    @property
+    def turn(self) -> str:
+        """The number of the last turn; the state's own counts from where it was read."""
+        asked = (
+            fact.effect for _, fact in reversed(self.events) if isinstance(fact, ModelRequested)
+        )
+        return next(asked, "0").partition(".")[0]
+
+    @property
+    def status(self) -> str:
+        """The status as lists show it; `damaged` if the session cannot be read to its end."""
+        if self.damage is not None:
+            return "damaged"
+        paused = self.state.waiting is not None and self.state.waiting.is_pause
+        return "paused" if paused else str(self.state.status)
+
+
+async def read_history(
+    log: Log,
+    stream: str,
+    *,
+    until: int | None = None,
+    last: int | None = None,
+    outputs: bool = False,
+) -> History:
+    """Return the past of a session, each event checked against the one before.
+
+    Args:
+        log: the open log.
+        stream: the session's.
+        until: the last version that is read.
+        last: only so many events are kept; the state is that after all of them.
+        outputs: keep the whole output of each tool, also if the model was told a part of it.
+
+    Raises:
+        RejectedError: the session has fewer versions than *until*.
+        LogUnavailableError: the log cannot be read.
+    """
+    followed = Followed(stream, log.journal())
+    past: deque[tuple[RecordedEvent, SessionEvent | None]] = deque(maxlen=last)
+    try:
+        async for recorded, fact in followed.read(until):
+            event = await _whole(followed.journal, recorded, fact) if outputs else fact
+            past.append((recorded, event))
+    except (CorruptEventError, UnknownEventTypeError) as error:
+        return History(followed, list(past), last is None, error)
+    if until is not None and followed.version < until:
+        raise RejectedError(shown(stream), f"its last version is {followed.version}")
+    return History(followed, list(past), last is None)
+
+
+async def read_ends(log: Log, stream: str, *, outputs: bool = False) -> History:
+    """Return the first event and the last turns of a long session, and any other whole.
+
+    The state says of the present what it would say otherwise, but for sums. A session
+    whose end cannot be read alone is read whole, too.
+
+    Raises:
+        LogUnavailableError: the log cannot be read.
+    """
+    followed, past = Followed(stream, log.journal()), Past()
+    try:
+        length = (await log.store.head(stream)).version
+        begins = await last_of(log.store, stream, {"ModelRequested"}, length - LAST)
+        if begins > LAST:
+            past += [pair async for pair in followed.read(until=1)]
+            await followed.skip(begins - 1)
+            async for recorded, fact in followed.read():
+                event = await _whole(followed.journal, recorded, fact) if outputs else fact
+                past.append((recorded, event))
+            return History(followed, past, whole=False)
+    except (CorruptEventError, UnknownEventTypeError):
+        pass
+    return await read_history(log, stream, outputs=outputs)
+
+
+async def _whole(
+    journal: Journal, recorded: RecordedEvent, fact: SessionEvent | None
+) -> SessionEvent | None:
+    """Return *fact* with all of its output.
+
+    Raises:
+        CorruptEventError: the output is gone.
+    """
+    if not isinstance(fact, ToolReturned) or fact.whole is None:
+        return fact
+    whole = await journal.get_blob(recorded, fact.whole)
+    # Of a very long one the beginning is kept, which may end within a character.
+    return fact.model_copy(update={"output": whole.decode(errors="replace")})

@@ -1,0 +1,122 @@
+"""What a session may use, and how much of it is used."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from cueline.actors.fold import fold
+from cueline.client.clocks import Clocks
+from cueline.client.history import History
+from cueline.client.tally import Tally
+from cueline.deciders.budget import BUDGET, BudgetState
+from cueline.deciders.session import SessionState
+from cueline.deciders.session.budget import budget_of
+from cueline.errors import CuelineError
+from cueline.events.agent import Limits
+from cueline.events.budget import LimitName
+from cueline.events.stream import shown
+from cueline.wiring import Log
+
+
+@dataclass(frozen=True, slots=True)
+class LimitRow:
+    """One limit."""
+
+    limit: str
+    used: Decimal
+    of: Decimal
+    source: str
+    """Who set it."""
+    whose: str | None = None
+    """The session above it that has the limit; None: its own."""
+    reserved: Decimal = Decimal(0)
+    """For calls that are under way; beside what is used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The limits of a session, and its three clocks."""
+
+    id: str
+    status: str
+    rows: tuple[LimitRow, ...]
+    active_seconds: float
+    waiting_seconds: float
+    wall_seconds: float
+    damage: CuelineError | None = None
+    """Why the session cannot be read further."""
+
+
+async def budget_of_session(log: Log, history: History) -> Budget:
+    """Return what a session may use, and how much of it is used."""
+    clocks, tally = Clocks(), Tally()
+    for recorded, fact in history.events:
+        if fact is not None:
+            clocks.add(fact, recorded.recorded_at)
+            tally = tally.after(fact, recorded.recorded_at)
+    now, state = log.clock.now(), history.state
+    rows: tuple[LimitRow, ...] = ()
+    if state.setup is not None:
+        ledger, _ = await fold(log.journal(), budget_of(state), BUDGET, BUDGET.initial_state)
+        rows = (*_own(state, clocks.wall(now)), *_money(state, tally, ledger))
+    return Budget(
+        id=history.id,
+        status=history.status,
+        rows=rows,
+        active_seconds=round(clocks.active_seconds, 3),
+        waiting_seconds=round(clocks.waiting(now), 3),
+        wall_seconds=round(clocks.wall(now), 3),
+        damage=history.damage,
+    )
+
+
+def _own(state: SessionState, wall_seconds: float) -> Iterator[LimitRow]:
+    """Tell the limits that concern nobody else."""
+    limits, turn = state.meter.limits, state.turn
+    # A turn that is held before its call has not been used.
+    held = turn.model is not None and turn.model.phase == "requested"
+    used = {
+        "max_turns": max(0, turn.since_user - held),
+        "max_active_seconds": turn.active_seconds,
+        "max_wall_seconds": wall_seconds,
+    }
+    for name, so_far in used.items():
+        if (most := getattr(limits, name)) is not None:
+            yield LimitRow(name, _exact(so_far), _exact(most), _source(state, name))
+
+
+def _money(state: SessionState, tally: Tally, budget: BudgetState) -> Iterator[LimitRow]:
+    """Tell the limits of tokens and money: its own, and those of the sessions above it."""
+    assert state.setup is not None, "a session that has limits was started"
+    node = budget.nodes.get(state.stream)
+    tokens = Decimal(tally.usage.total)
+    own = {"max_tokens": tokens, "max_cost": tally.cost + tally.children_cost}
+    names: tuple[LimitName, ...] = ("max_tokens", "max_cost")
+    for name in names:
+        most = getattr(state.meter.limits, name)
+        if most is not None:
+            used = node.settled.of(name) if node else own[name]
+            held = node.reserved.of(name) if node else Decimal(0)
+            yield LimitRow(name, used, _exact(most), _source(state, name), None, held)
+    for allowance in state.setup.family.allowances:
+        above = budget.nodes.get(allowance.session)
+        for name in names:
+            if above is not None and name in above.limits:
+                used, held = above.settled.of(name), above.reserved.of(name)
+                whose = shown(allowance.session)
+                yield LimitRow(name, used, above.limits[name], "its own", whose, held)
+
+
+def _exact(value: float | Decimal) -> Decimal:
+    return value if isinstance(value, Decimal) else Decimal(str(round(value, 3)))
+
+
+def _source(state: SessionState, name: str) -> str:
+    """Tell who set a limit; of an agent in code no place is recorded."""
+    if getattr(state.meter.limits, name) != getattr(state.agent.limits, name):
+        return "raised"
+    sources = state.agent.limit_sources
+    if (source := sources.get(f"limits.{name}") or sources.get(name)) is not None:
+        return source
+    usual = getattr(state.agent.limits, name) == getattr(Limits(), name)
+    return "default" if usual else "the agent"

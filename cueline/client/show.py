@@ -1,0 +1,175 @@
+"""How one session stands: who drives it, what it was told and has not read, how it goes on."""
+
+from dataclasses import dataclass, fields
+from decimal import Decimal
+
+from cueline.actors.inbox import Unread, asked_agent, unread_of
+from cueline.actors.owner import owner_of, silence_of
+from cueline.client.decide import approval_of, read_on
+from cueline.client.history import History
+from cueline.client.pending import PendingRow, rows_of_session
+from cueline.client.reading import Notice, is_far_behind, print_notice, read_models
+from cueline.client.sessions import SessionRow, find_row, rows_of
+from cueline.client.tally import Tally
+from cueline.deciders.approval import ApprovalState
+from cueline.errors import UnknownSessionError
+from cueline.events.clean import clean
+from cueline.events.inbox import DecisionGiven, RaiseAsked, StopAsked
+from cueline.events.store import Presence
+from cueline.events.stream import shown, tenant_of
+from cueline.projections.cost import below
+from cueline.up_record import find_up
+from cueline.wiring import Log
+
+UnreadMessages = Unread
+BEHIND = 10_000
+"""Read models that lack more events than these take too long to bring up to date."""
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """A living process that drives a session."""
+
+    pid: int
+    machine: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionDetails(SessionRow):
+    """One session as its read model has it, and what else concerns it now."""
+
+    driver: Driver | None
+    up: bool
+    """Whether a `cueline up` takes up the sessions of the log."""
+    questions: tuple[PendingRow, ...]
+    """What of it waits for a person."""
+    descendants: int
+    descendants_cost: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Who drives a session, and what it has not read."""
+
+    driver: Driver | None
+    silence: str | None
+    """Which process should drive it, and has not said so for long."""
+    up: bool
+    inline: bool
+    """Whether it was last driven inline."""
+    unread: Unread
+    """The messages that it has not read, without secrets; of one that nobody drives."""
+    decided: frozenset[str] = frozenset()
+    """Questions that these messages answer."""
+    enough: bool = False
+    """Whether it goes on without another word: it was idle, is to end, or got more."""
+
+
+async def session_details(
+    log: Log, stream: str, *, notice: Notice = print_notice
+) -> SessionDetails:
+    """Return what there is to know of a session without reading its stream.
+
+    Raises:
+        CorruptEventError: the log is damaged before the end of what concerns the session.
+        LogUnavailableError: the log cannot be read.
+    """
+    async with read_models(log, notice) as models:
+        row = find_row(models, stream)
+        if models.damage is not None:
+            raise models.damage
+        if row is None:
+            raise UnknownSessionError(shown(stream), f"there is no such session in {log.url}")
+        number, cost = below(models.db, stream)
+        questions = rows_of_session(models, stream)
+        (told,) = await rows_of(log, (row,))
+    return SessionDetails(
+        **{each.name: getattr(told, each.name) for each in fields(SessionRow)},
+        driver=_driver(await owner_of(log.store, log.board, stream, log.clock.now())),
+        up=find_up(log.url) is not None,
+        questions=questions,
+        descendants=number,
+        descendants_cost=cost,
+    )
+
+
+async def standing_of(log: Log, history: History) -> Standing:
+    """Return who drives a session, and what it has not read."""
+    stream, now, state = history.stream, log.clock.now(), history.state
+    owner = await owner_of(log.store, log.board, stream, now)
+    silence = await silence_of(log.store, log.board, stream, now)
+    inline = ((await log.store.head(stream)).owner or "").startswith("inline-")
+    up = find_up(log.url) is not None
+    unread: Unread = []
+    if owner is None and not up and not state.finished and history.damage is None:
+        agent = state.agent if state.setup is not None else await asked_agent(log.journal(), stream)
+        redactor = log.redactor(agent)
+        unread = [
+            (recorded, clean(said, redactor)[0])
+            for recorded, said in await unread_of(log.journal(), state)
+        ]
+    goes_on = any(isinstance(said, StopAsked | RaiseAsked) for _, said in unread)
+    return Standing(
+        driver=_driver(owner),
+        silence=silence,
+        up=up,
+        inline=inline,
+        unread=unread,
+        decided=frozenset(await _decided(log, history, unread)),
+        enough=state.status == "idle" or goes_on,
+    )
+
+
+async def sums_of(
+    log: Log, stream: str, *, notice: Notice = print_notice
+) -> tuple[Tally | None, int, Decimal]:
+    """Return what a session used, and how many descend from it and what these cost.
+
+    None, if the read models are so far behind that this would take long.
+    """
+    if await is_far_behind(log, BEHIND):
+        return None, 0, Decimal(0)
+    async with read_models(log, notice) as models:
+        row = find_row(models, stream)
+        number, cost = below(models.db, stream)
+    if row is None:
+        return None, number, cost
+    (told,) = await rows_of(log, (row,))
+    inherited = Tally(turns=told.inherited_turns, cost=told.inherited_cost)
+    tally = Tally(
+        turns=told.turns,
+        tool_calls=told.tool_calls,
+        usage=told.tokens,
+        cost=told.cost,
+        estimated=told.estimated_cost,
+        assumed=told.assumed_cost,
+        unpriced=told.unpriced,
+        partial=told.partial,
+        began_at=told.started_at,
+        updated_at=told.updated_at,
+        inherited=inherited if told.inherited_turns else None,
+    )
+    return tally, number, cost
+
+
+def is_decided(name: str, approval: ApprovalState, unread: Unread) -> bool:
+    """Whether *approval* has a verdict when *unread* is read."""
+    for recorded, said in unread:
+        if isinstance(said, DecisionGiven) and said.approval == name:
+            approval = read_on(approval, recorded, said)
+    return approval.verdict is not None
+
+
+async def _decided(log: Log, history: History, unread: Unread) -> set[str]:
+    """Return the questions that need no further word when *unread* is read."""
+    if not unread:
+        return set()
+    journal, tenant = log.journal(), tenant_of(history.stream)
+    approvals = {
+        name: await approval_of(journal, f"{tenant}/{name}") for name in history.state.questions
+    }
+    return {name for name, approval in approvals.items() if is_decided(name, approval, unread)}
+
+
+def _driver(owner: Presence | None) -> Driver | None:
+    return None if owner is None else Driver(owner.pid, owner.machine)
