@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from cueline.deciders.prompt import Prompt, user_message
-from cueline.deciders.session import allowing_rule, due, order_digest
+from cueline.deciders.session import allowing_rule, command_of, due, order_digest
 from cueline.deciders.session.due import AskApproval
 from cueline.events.inbox import DecisionGiven
 from cueline.events.session import (
@@ -62,6 +62,17 @@ def test_a_grant_that_was_read_late_counts_for_a_while_from_then_on(more):
 
     assert later(900) == past.facts[1].valid_until
     assert [later(900)] == [effect.valid_until for effect in due(past.state)]
+
+
+# I10
+def test_the_command_of_a_judged_edit_is_the_answer_as_it_came():
+    past, edited = asked(), resolved("granted", edit=EDIT, digest=digest(EDIT))
+    past.when(edited)
+
+    resolved_ = past.facts[0]
+
+    assert ("ask", digest(EDIT)) == (resolved_.judged.answer, resolved_.judged.digest)
+    assert edited == command_of(resolved_)
 
 
 def test_an_edit_whose_digest_is_of_something_else_is_asked_again():

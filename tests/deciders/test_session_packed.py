@@ -1,6 +1,7 @@
 """What a snapshot keeps of a session comes back as it was, at every point of every history."""
 
 from datetime import UTC, datetime
+from decimal import Decimal
 
 import pytest
 from msgspec import msgpack
@@ -10,6 +11,7 @@ from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import evolve, session_of
 from cueline.deciders.session.packed import packed, unpacked
 from cueline.deciders.session.state import Wait
+from cueline.deciders.session.turn import Answer, Approval, Call, Turn
 from tests.histories.test_recorded_sessions import SESSIONS, facts_of
 
 each_session = pytest.mark.parametrize("path", SESSIONS, ids=lambda path: path.stem)
@@ -66,6 +68,7 @@ def test_a_state_that_has_other_fields_by_now_is_not_read():
         ["list", [{}]],
         ["tuple", [["struct", 7]]],
         ["list", [1, []]],
+        ["list", [1, ["list", []]]],
     ],
 )
 def test_nothing_but_data_of_the_rules_is_made(value):
@@ -85,3 +88,15 @@ def test_a_time_comes_back_with_its_microseconds():
     state = replace(session_of("s"), waiting=Wait("operator", "why", moment))
 
     assert moment == unpacked(packed(state, Prompt()))[0].waiting.deadline_at
+
+
+def test_an_amount_comes_back_to_the_cent():
+    answer = Answer("granted", "ada", usd=Decimal("0.10"))
+    asked = Approval("s.1.0.1", "d", datetime(2026, 1, 1, tzinfo=UTC), "may_it_run", answer)
+    call = Call("1.0", "c", "pay", "nothing", gated=True, digest="d", approval=asked)
+    state = replace(session_of("s"), turn=Turn(calls=(call,)))
+
+    again, _ = unpacked(packed(state, Prompt()))
+
+    assert state == again
+    assert "0.10" == str(again.turn.calls[0].approval.answer.usd)

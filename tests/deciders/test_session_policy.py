@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from cueline.deciders.session import allowing_rule, due
+from cueline.deciders.session import allowing_rule, command_of, due
 from cueline.deciders.session.due import RunTool
 from cueline.events.message import Estimate
 from cueline.events.session import (
@@ -35,6 +35,16 @@ def test_a_call_that_a_rule_denies_is_never_asked_about_and_told_to_the_model():
     skipped = past.facts[1]
     assert "no deletes" == skipped.rule
     assert "no deletes" in skipped.reason
+
+
+# I10: the command is what came from outside, without what the rules said of it.
+def test_the_command_of_a_judged_reply_is_the_reply_as_it_came():
+    said = saying("delete")
+
+    (replied,) = given().when(started(), asking(), said).facts
+
+    assert ["ask"] == [judged.answer for judged in replied.judged.values()]
+    assert said == command_of(replied)
 
 
 # I13: nor where the log was cut before it says so.
