@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from cueline.actors import snapshots
 from cueline.actors.author import author_of
-from cueline.actors.background import Trouble
+from cueline.actors.background import Trouble, to_the_end
 from cueline.actors.family import farewell
 from cueline.actors.inbox import check_asked_for
 from cueline.actors.outfit import Outfit
@@ -168,7 +168,8 @@ class Entity:
     async def rest(self) -> None:
         """Have the next who takes the session up begin here, if much came since the last."""
         if self.version - self._snapshot > self.journal.snapshots.every:
-            await snapshots.keep(self.journal, self.stream)
+            # A command that has its answer ends its host at once.
+            await to_the_end(snapshots.keep(self.journal, self.stream))
 
     async def patiently(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
         """Ask the log, and again until it answers: what is known stays in memory so long."""

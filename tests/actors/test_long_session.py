@@ -10,6 +10,7 @@ from bench.conversation import _ask as ask
 from cueline.client.current import current_session
 from cueline.events.inbox import MessageSent
 from cueline.events.snapshot import EVERY, unsealed
+from cueline.stores import MemorySnapshots
 from cueline.testing.fakes import asks_for, says
 from cueline.wiring import open_log
 from tests.actors.scene import SESSION as SCENE
@@ -92,3 +93,31 @@ async def test_a_session_is_kept_when_its_host_lets_go_of_it():
     last = (await scene.outside.store.head(SCENE)).version
     assert [last] == await versions(scene)
     assert "SessionIdle" not in await scene.types()
+
+
+class Slow(MemorySnapshots):
+    """Snapshots that nobody gets before the gate is opened."""
+
+    def __init__(self):
+        super().__init__(every=0)
+        self.asked, self.gate = asyncio.Event(), asyncio.Event()
+
+    async def newest(self, stream, until=None):
+        self.asked.set()
+        await self.gate.wait()
+        return await super().newest(stream, until)
+
+
+async def test_a_session_that_has_ended_is_kept_also_if_its_host_is_closed_meanwhile():
+    scene = Scene([says("done")])
+    scene.outside.snapshots = slow = Slow()
+    world = await scene.begin()
+    await slow.asked.wait()
+
+    closing = asyncio.create_task(world.host.close())
+    await scene.clock.settle()
+    slow.gate.set()
+    await closing
+
+    last = (await scene.outside.store.head(SCENE)).version
+    assert [last] == await versions(scene)
