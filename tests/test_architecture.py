@@ -269,6 +269,23 @@ def sleeps(node: ast.AST) -> bool:
             return False
 
 
+def test_only_the_stores_know_what_a_log_is_kept_in():
+    """ADR 0026: what is beside a log's file is asked of its backend."""
+    asked = {"cueline.stores"} | {
+        f"cueline.stores.{m}" for m in ("backend", "sqlite_library", "waiting")
+    }
+    outside = [i for i in OURS if i.target == "stores" and i.room not in {"stores", "testing"}]
+    sources = [p for p in (ROOT / "cueline").rglob("*.py") if p.parts[-2] != "stores"]
+    kept = r"Sqlite(Store|Presence|Snapshots)\b|views_path"
+    made = (
+        kept + r"|\{(\w+\.)*(log|url)\}[-.]\w|Path\((str\()?(\w+\.)*(log|url)\b|\b(log|url)\.rest\b"
+    )
+
+    assert outside
+    assert [] == [i for i in outside if i.module not in asked]
+    assert [] == [(p.name, f[0]) for p in sources for f in re.finditer(made, p.read_text())]
+
+
 def test_errors_are_defined_in_one_room():
     classes = [(w, node.name) for w, node in nodes("cueline") if isinstance(node, ast.ClassDef)]
     errors = [(where, name) for where, name in classes if name.endswith(("Error", "Exception"))]

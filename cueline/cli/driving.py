@@ -10,7 +10,6 @@ import typer
 from cueline.actors.background import meanwhile
 from cueline.actors.owner import LOOK_SECONDS, Vigil, taker_of
 from cueline.cli.failure import Exit
-from cueline.cli.opened import looking
 from cueline.cli.reading import journal_of
 from cueline.cli.running import is_up, other_version, resuming
 from cueline.cli.signals import Interrupts
@@ -180,9 +179,12 @@ async def _check_kept(log: Log, watch: Watch) -> None:
         StoreError: it does not; the message says why.
     """
     stream, version = watch.state.stream, NO_STREAM
-    async with looking(log.url) as store:
+    store = log.backend.open(log.clock, read_only=True)
+    try:
         async for recorded, _ in journal_of(store).read(stream):
             version = recorded.version
+    finally:
+        await store.close()
     if version < watch.version:
         reason = "it was recorded, and is not in the log's file"
         raise CorruptEventError(stream, version + 1, 0, reason)

@@ -29,6 +29,7 @@ from cueline.events.store import NO_STREAM
 from cueline.events.stream import shown, sibling, stream_name
 from cueline.preflight import check_log_is_out_of_reach, recorded
 from cueline.secret import waiver
+from cueline.stores.backend import backend_of
 from cueline.wiring import Log, open_log
 
 
@@ -69,6 +70,8 @@ def wish_of(
     """
     if inline and detach:
         raise typer.BadParameter("an inline run ends with this command; leave one of them out")
+    if not inline:
+        backend_of(log).check(shared=True)
     # RAY_ADDRESS may be there for other commands.
     if (inline or detach) and is_typed(ctx, "address"):
         mode = "--inline" if inline else "--detach"

@@ -53,7 +53,7 @@ class SqliteStore:
         writer: SqliteWriter | None,
         bell: Bell,
         *,
-        snapshots: SnapshotStore,
+        snapshots: SnapshotStore = NO_SNAPSHOTS,
     ) -> None:
         self._file = file
         self._clock = clock
