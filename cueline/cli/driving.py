@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 
 import typer
 
@@ -37,19 +38,11 @@ class Where:
     inline: bool
     address: str | None = None
 
-    def note(self) -> list[Line]:
-        """Say what takes a while, or who else drives it."""
-        if self.inline:
-            return []
-        if is_up(self.log):
-            warning = other_version(self.log)
-            warnings = [] if warning is None else [Line("note", warning)]
-            return [*warnings, Line("dim", "driven by the `cueline up` of this log")]
-        return [Line("dim", self.takes_long)]
-
     @property
     def takes_long(self) -> str:
         """What takes more than a second before a session is driven."""
+        if is_up(self.log):
+            return "connecting to the `cueline up` of this log"
         return f"connecting to Ray at {self.address}" if self.address else "starting Ray"
 
 
@@ -65,11 +58,12 @@ async def placed(log: Log, stream: str, where: Where, watch: Watch) -> AsyncIter
             with meanwhile(_give_way(log, here, watch)):
                 yield here
         return
-    from cueline.on_ray import on_ray
-
     # The cluster that is named is for where no `up` has the log.
     address = None if is_up(where.log) else where.address
-    with progress(where.takes_long, plain=not watch.screen.live) as started:
+    say = partial(watch.screen.show, [Line("dim", where.takes_long)])
+    with progress(where.takes_long, plain=not watch.screen.live, instead=say) as started:
+        from cueline.on_ray import on_ray
+
         async with on_ray(log, scope={stream}, address=address, on_trouble=watch.stuck) as there:
             started()
             with nullcontext() if there.lasts else meanwhile(leave_with_up(log, stream, watch)):
@@ -160,7 +154,8 @@ async def drive(
     signals = Interrupts(pause, leave, goes_on=goes_on)
     with _telling_whether(beginning, where, stream), signals:
         await watch.catch_up(show=show_past)
-        screen.show(where.note())
+        warning = None if where.inline else other_version(where.log)
+        screen.show([] if warning is None else [Line("note", warning)])
         async with placed(log, stream, where, watch) as place:
             await beginning.record()
             if beginning.left:

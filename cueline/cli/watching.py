@@ -30,6 +30,7 @@ from cueline.events.inbox import DecisionGiven, InboxMessage, Lane, MessageSent,
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
+    MessageReceived,
     MessageRefused,
     SessionCompleted,
     SessionEvent,
@@ -77,8 +78,16 @@ class Watch:
         }
         self._status = StatusLine(self.telling)
         self._live: Live | None = None
+        self._said: list[str] = []
+        """By people, so far."""
         self._entry = Entry(screen, self._say, commands)
-        self._prompts = Prompts(screen, log.clock.now, self._answer, self._entry, self._edit)
+        self._prompts = Prompts(
+            screen,
+            log.clock.now,
+            lambda answered: self._soon(self._give(answered)),
+            self._entry,
+            lambda question, change: self._soon(self._change(question, change)),
+        )
         self._posting = asyncio.Lock()
         self._asking = asyncio.Lock()
         self._leaving = asyncio.Event()
@@ -162,11 +171,8 @@ class Watch:
             return nullcontext()
         from cueline.console.live import Live
 
-        self._live = Live(self.screen, self._prompts, self._in_flight)
+        self._live = Live(self.screen, self._prompts, self._status.text, self._said)
         return self._live
-
-    def _in_flight(self) -> str:
-        return self._status.text(self._log.clock.now()) if self.screen.live else ""
 
     async def _follow(self) -> None:
         async with aclosing(self._log.lookout.grows(self._stream)) as growing:
@@ -195,8 +201,7 @@ class Watch:
     def _take(self, recorded: RecordedEvent, fact: SessionEvent | None, *, show: bool) -> None:
         if fact is None:
             return
-        lines = self.telling.tell(recorded, fact)
-        self._status.learn(fact, recorded.recorded_at)
+        lines = self._learn(recorded, fact)
         if show and not self._is_asked(fact):
             self.screen.show(lines)
         match fact:
@@ -214,6 +219,13 @@ class Watch:
                 self.error = document(ending_of(fact))
             case _:
                 pass
+
+    def _learn(self, recorded: RecordedEvent, fact: SessionEvent) -> list[Line]:
+        lines = self.telling.tell(recorded, fact)
+        self._status.learn(fact, recorded.recorded_at)
+        if isinstance(fact, MessageReceived) and isinstance(fact.message, MessageSent):
+            self._said.append(fact.message.text)
+        return lines
 
     def _begin(self, *, show: bool) -> None:
         for approval in list(self._questions):  # of the past that a fork shares
@@ -266,18 +278,12 @@ class Watch:
         self._questions.pop(approval, None)
         self._prompts.withdraw(approval)
 
-    def _answer(self, answered: Answered) -> None:
-        self._soon(self._give(answered))
-
     async def _give(self, answered: Answered) -> None:
         question = answered.question
         await self._post(decision_of(answered, self.state.agent))
         if question.votes > 1 and answered.verdict == "grant":
             said = f"allowed by {who()}; it takes {question.votes} people"
             self.screen.show([Line("note", said)])
-
-    def _edit(self, question: Question, change: str) -> None:
-        self._soon(self._change(question, change))
 
     async def _change(self, question: Question, change: str) -> None:
         agent = self.state.agent

@@ -3,8 +3,9 @@
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from datetime import datetime
 from types import TracebackType
 from typing import Self
 
@@ -27,6 +28,7 @@ from cueline.console.prompt import Prompts
 from cueline.console.screen import Screen
 
 _TICK_SECONDS = 0.1
+_REST_SECONDS = 0.5
 _ROWS_TYPED = 10
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
@@ -34,14 +36,21 @@ _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 class Live:
     """Stays beneath what is shown while it is entered; the screen writes above it."""
 
-    def __init__(self, screen: Screen, prompts: Prompts, status: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        screen: Screen,
+        prompts: Prompts,
+        status: Callable[[datetime], str],
+        said: Iterable[str] = (),
+    ) -> None:
+        """Show *status* beneath the prompt; the arrow keys bring back what was *said* before."""
         self._screen = screen
         self._prompts = prompts
-        self._status = status
+        self._in_flight = status
         self._ticks = 0
         self._keyboard = Keyboard()
         self._buffer = Buffer(
-            history=InMemoryHistory(),
+            history=InMemoryHistory([*said]),
             multiline=True,
             read_only=Condition(lambda: not prompts.label),
             on_text_changed=self._changed,
@@ -76,6 +85,9 @@ class Live:
         if is_foreground():
             self._app.renderer.erase()
         self._keyboard.restore()
+
+    def _status(self) -> str:
+        return self._in_flight(self._prompts.now()) if self._screen.live else ""
 
     def _application(self) -> Application[None]:
         typing = Window(
@@ -158,7 +170,8 @@ class Live:
         else:
             self._keyboard.leave()
             self._app.renderer.reset()  # it is the shell's now where the cursor is
-        self._ticking = asyncio.get_running_loop().call_later(_TICK_SECONDS, self._tick)
+        after = _TICK_SECONDS if self._status() else _REST_SECONDS
+        self._ticking = asyncio.get_running_loop().call_later(after, self._tick)
 
     @contextmanager
     def _above(self) -> Iterator[None]:

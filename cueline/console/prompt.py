@@ -70,7 +70,7 @@ class Prompts:
         self.on_other: Callable[[], None] = lambda: None
         """Called when what is typed from now on answers something else."""
         self._screen = screen
-        self._now = now
+        self.now = now
         self._answer = answer
         self._entry = entry
         self._edit = edit
@@ -94,7 +94,7 @@ class Prompts:
         if self._editing:
             return _CHANGE
         until = question.auto_at or question.deadline_at
-        left = time_left((until - self._now()).total_seconds())
+        left = time_left((until - self.now()).total_seconds())
         ends = f"granted in {left} unless you say no" if question.auto_at else f"timeout: {left}"
         others = len(self._waiting) - 1
         return f"{wording(question)} ({ends}){f' ({others} more after this)' if others else ''}"
@@ -125,12 +125,13 @@ class Prompts:
         """Ask the first question that waits, once nothing else is being typed."""
         question = next(iter(self._waiting.values()), None)
         asks = None if question is None else question.approval
+        if asks != self._asked and not (self.talks and self.typed):
+            # Before it can be seen: what is typed from then on counts.
+            self._asked, self.typed, self._editing = asks, "", False
+            self.on_other()
         if question is not None and self._drawn != asks:
             self._screen.draw(box(question))
         self._drawn = asks
-        if asks != self._asked and not (self.talks and self.typed):
-            self._asked, self.typed, self._editing = asks, "", False
-            self.on_other()
 
     def enter(self, typed: str) -> bool:
         """Take what was entered, and say whether it is done with; otherwise it can be mended."""

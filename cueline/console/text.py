@@ -17,6 +17,7 @@ _UNSEEN = re.compile(
 )
 """What a terminal obeys, and what it does not show."""
 _BENEATH = "  "
+_UNIT = re.compile(r"(?<=\d) (?=[a-z])")
 _MINUTE = 60
 _HOUR = 3600
 _DAY = 86_400
@@ -70,14 +71,14 @@ def wrapped(line: str, width: int) -> list[str]:
     if len(line) <= width or text.startswith("cueline "):
         return [line]
     rows = wrap(
-        text,
+        _UNIT.sub("\x00", text),  # a number stays with its unit
         width,
         initial_indent=indent,
         subsequent_indent=indent or _BENEATH,
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return rows or [line]
+    return [row.replace("\x00", " ") for row in rows]
 
 
 def arguments(given: Mapping[str, object], width: int) -> str:

@@ -46,6 +46,43 @@ def test_just_enter_is_no(shell, terminal, list_file):
     assert list_file.exists()
 
 
+def test_who_is_asked_sees_what_is_in_flight_and_says_why_not(shell, terminal, list_file):
+    terminal.command(*RUN)
+    terminal.sees("waiting for a person's answer · ")
+
+    terminal.type("perhaps", "Enter")
+    terminal.sees("perhaps is no answer: y, n, a, e, d or ?")
+    terminal.type("n it is used", "Enter")
+
+    seen = terminal.sees("exit 0")
+    assert "Action rejected by human operator: it is used" in seen
+    assert "Ctrl-C pauses" not in seen  # the line is gone with what it was about
+    assert list_file.exists()
+
+
+def test_plain_text_has_no_line_of_what_is_in_flight(shell, terminal, list_file):
+    terminal.command(*RUN, "--plain")
+    terminal.sees("Approve? [y/N]")
+
+    assert "waiting for a person" not in terminal.screen
+    terminal.type("y", "Enter")
+    terminal.sees("exit 0")
+
+
+def test_sigterm_gives_the_terminal_back(shell, terminal, list_file):
+    terminal.command(*RUN)
+    terminal.sees("Approve? [y/N]")
+
+    terminal.type("C-z")
+    terminal.sees("exit 1")
+    terminal.type("kill %1; fg; echo over", "Enter")
+
+    terminal.sees("cueline resume one")
+    terminal.sees("\nover\n")
+    terminal.type("stty -a", "Enter")
+    assert " icanon" in terminal.sees(" echo ")
+
+
 def test_a_person_changes_a_call_and_allows_it(shell, terminal, list_file):
     """I9: what the person saw last is what runs."""
     other = list_file.with_name("other.txt")
@@ -70,7 +107,7 @@ from cueline import tool
 
 
 def price(pages):
-    return {1: "0.05", 9: "0.45", 90: "4.50"}.get(pages) or os.environ["BILL"] / pages
+    return {1: "0.05", 2: "0.10", 9: "0.45", 90: "4.50"}.get(pages) or os.environ["BILL"] / pages
 
 
 @tool(cost_usd=price)
@@ -96,11 +133,11 @@ def test_a_call_that_is_changed_is_shown_with_what_it_costs_then(shell, terminal
     terminal.sees("the edit: a rule denies it (cost cap)")
     terminal.type("pages=7", "Enter")
     terminal.sees("│ Rule: cost, of unknown cost (KeyError: 'BILL')")
-    terminal.type("e", "Enter", "pages=1", "Enter")
-    terminal.sees("│ Pages: 1 ")
+    terminal.type("e", "Enter", "pages=2", "Enter")
+    terminal.sees("│ Pages: 2 ")
     terminal.type("y", "Enter")
 
-    assert "1 pages" in terminal.sees("exit 0")
+    assert "2 pages" in terminal.sees("exit 0")
 
 
 def test_an_answer_from_another_shell_takes_the_question_away(shell, terminal, list_file):

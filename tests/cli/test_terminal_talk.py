@@ -74,3 +74,29 @@ def test_who_resumes_an_open_session_goes_on_talking(shell, terminal, talker):
     terminal.sees("Reply 2.")
     terminal.type("C-d")
     terminal.sees("exit 0")
+
+
+def test_a_message_may_have_several_lines_and_come_back(shell, terminal, talker):
+    terminal.command(*OPEN)
+    terminal.sees("idle: it stays open")
+
+    terminal.type("one", "M-Enter", "two", "Enter")
+    terminal.sees("Reply 2.")
+    assert "you: one\n     two" in terminal.screen
+    terminal.type("Up", "three", "Enter")
+
+    terminal.sees("     twothree")
+
+
+def test_a_command_is_not_said_to_the_agent(shell, terminal, talker):
+    terminal.command(*OPEN)
+    terminal.sees("idle: it stays open")
+
+    terminal.type("/model", "Enter")
+    terminal.sees("scripted script.toml; a session keeps its model for now")
+    terminal.type("/cost", "Enter")
+    terminal.sees("session one: idle · 1 turn")
+    terminal.type("/quit", "Enter")
+
+    seen = terminal.sees("exit 0")
+    assert "you: /" not in seen
