@@ -18,11 +18,10 @@ async def client_for(path: LogUrl, name: str) -> AsyncIterator[tuple["Client", s
     Raises:
         UnknownSessionError: there is none; the message names some that are like it.
     """
-    from cueline.cli.naming import find_session
     from cueline.client.client import open_client
 
     async with open_client(path) as client:
-        yield client, await find_session(client.log.store, path, name)
+        yield client, await client.find(name)
 
 
 def when_it_counts(log: LogUrl, receipt: "Receipt") -> str:

@@ -85,8 +85,10 @@ async def _end_orphans(log: LogUrl, record: "UpRecord") -> None:
     clock = SystemClock()
     deadline = time.monotonic() + ORPHAN_SECONDS
     with suppress(LogUnavailableError):
-        async with opened.board_of(log) as board:
-            while any(each.role == "dispatcher" for each in await living(board, clock.now())):
+        async with opened.reader(log) as reader:
+            while any(
+                each.role == "dispatcher" for each in await living(reader.log.board, clock.now())
+            ):
                 try:
                     end_left_behind(record)
                 except ClusterError:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import typer
@@ -11,7 +11,6 @@ import typer
 from cueline.actors.background import meanwhile
 from cueline.actors.owner import LOOK_SECONDS, Vigil, taker_of
 from cueline.cli.failure import Exit
-from cueline.cli.reading import journal_of
 from cueline.cli.running import is_up, other_version, resuming
 from cueline.cli.signals import Interrupts
 from cueline.cli.watching import Watch
@@ -176,7 +175,7 @@ async def _check_kept(log: Log, watch: Watch) -> None:
     stream, version = watch.state.stream, NO_STREAM
     store = log.backend.open(log.clock, read_only=True)
     try:
-        async for recorded, _ in journal_of(store).read(stream):
+        async for recorded, _ in replace(log, store=store).journal().read(stream):
             version = recorded.version
     finally:
         await store.close()

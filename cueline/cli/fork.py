@@ -26,7 +26,7 @@ from cueline.cli.option import (
 )
 from cueline.cli.outside import outside_of
 from cueline.environment import who
-from cueline.errors import ConfigError, CuelineError, RejectedError, UnknownOutcomeError
+from cueline.errors import ConfigError, CuelineError, UnknownOutcomeError
 from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
@@ -186,27 +186,17 @@ async def _past(log: LogUrl, name: str, at: int) -> Past:
         RejectedError: it has no such version.
         CorruptEventError: it was damaged or emptied up to there.
     """
-    from cueline.cli.reading import session_in
     from cueline.events.inbox import ForkPoint
-    from cueline.events.stream import shown
 
-    async with session_in(log, name) as followed:
-        found = None
-        async for recorded, _ in followed.read(at):
-            found = recorded
-        state = followed.state
-        if found is None or found.version < at:
-            last = (await followed.store.head(followed.stream)).version
-            raise RejectedError(
-                shown(followed.stream), f"there is no version {at}; its last is {last}"
-            )
-        if followed.emptied is not None:
-            raise followed.emptied
-        assert state.setup is not None, "the first fact of a session says what it is to do"
-        point = ForkPoint(stream=followed.stream, version=at, hash=found.hash.hex())
-        # The limits as they were raised by then; nothing of them is spent yet.
-        agent = state.agent.model_copy(update={"limits": state.meter.limits})
-        return Past(point, agent, open=state.setup.open)
+    history = await opened.history(log, name, until=at)
+    if (damage := history.damage or history.followed.emptied) is not None:
+        raise damage
+    state, (recorded, _) = history.state, history.events[-1]
+    assert state.setup is not None, "the first fact of a session says what it is to do"
+    point = ForkPoint(stream=history.stream, version=at, hash=recorded.hash.hex())
+    # The limits as they were raised by then; nothing of them is spent yet.
+    agent = state.agent.model_copy(update={"limits": state.meter.limits})
+    return Past(point, agent, open=state.setup.open)
 
 
 @contextmanager

@@ -96,7 +96,8 @@ async def read_history(
     except (CorruptEventError, UnknownEventTypeError) as error:
         return History(followed, list(past), last is None, error)
     if until is not None and followed.version < until:
-        raise RejectedError(shown(stream), f"its last version is {followed.version}")
+        last_there = f"there is no version {until}; its last is {followed.version}"
+        raise RejectedError(shown(stream), last_there)
     return History(followed, list(past), last is None)
 
 

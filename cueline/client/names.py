@@ -1,13 +1,13 @@
 """Finds the session that a user means by an id or the beginning of one."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from difflib import get_close_matches
 
 from cueline.client.reading import ReadModels
 from cueline.errors import InvalidNameError, UnknownSessionError
 from cueline.events.store import EventStore
 from cueline.events.stream import session_stream, shown, sibling
 from cueline.projections.row import ask
+from cueline.suggestion import closest
 
 _WIDTH = 200
 _MOST = 8
@@ -47,7 +47,7 @@ async def find_session(
     if found:
         raise UnknownSessionError(name, f"more than one session begins so: {_some(found)}")
     beginnings = {each[: len(name) + 1]: each for each in reversed(known)}
-    near = get_close_matches(name.lower(), [*known, *beginnings], n=3, cutoff=0.6)
+    near = closest(name, [*known, *beginnings], most=3)
     close = list(dict.fromkeys(beginnings.get(each, each) for each in near))
     meant = f"; did you mean {_some(close)}?" if close else ""
     raise UnknownSessionError(as_typed(name), f"there is no such session in {where}{meant}")

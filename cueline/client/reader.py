@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import date, datetime
+from pathlib import Path
 
 from cueline.client import audit, breakers, costs, pending, sessions
 from cueline.client.audit import AuditRow
@@ -14,12 +15,16 @@ from cueline.client.history import History, read_ends, read_history
 from cueline.client.limits import Budget, budget_of_session
 from cueline.client.names import find_session, session_ids
 from cueline.client.pending import PendingRow
+from cueline.client.policies import PolicyBacktest, backtest_policy, check_policy
 from cueline.client.reading import Notice, Page, print_notice, read_models
 from cueline.client.redecide import Check, check_of
 from cueline.client.sessions import SessionRow
 from cueline.client.show import SessionDetails, session_details
+from cueline.client.status import LogStatus, status_of
 from cueline.client.verify import Verified, verify_log
 from cueline.config.place import DEFAULT_LOG
+from cueline.errors import ConfigError
+from cueline.events.agent import Policy
 from cueline.events.log_url import LogName
 from cueline.events.session import SessionEvent
 from cueline.events.store import RecordedEvent
@@ -201,12 +206,40 @@ class Reader:
         """Check every event of the log, and what is kept beside the events."""
         return await verify_log(self.log)
 
+    async def status(self) -> LogStatus:
+        """Return what drives the sessions of the log, and where."""
+        return await status_of(self.log, notice=self._notice)
+
+    async def backtest(
+        self, policy: str | Path | Policy, *, since: datetime | None = None
+    ) -> PolicyBacktest:
+        """Judge the calls of the past by another policy, and change nothing.
+
+        Args:
+            policy: it, or the file with it: see `check_policy`.
+            since: only calls from then on.
+
+        Raises:
+            ConfigError: the policy has a fault; the message names the first.
+        """
+        if not isinstance(policy, Policy):
+            checked = check_policy(policy)
+            if checked.problems:
+                raise ConfigError(checked.file, str(checked.problems[0]))
+            policy = checked.policy
+        return await backtest_policy(self.log, policy, since=since)
+
     async def changes(self) -> AsyncIterator[int]:
         """Yield the position of the log: now, and each time that it has grown; for ever."""
         while True:
             position = await self.log.store.last_position()
             yield position
             await anext(self.log.store.follow(position))
+
+    async def catch_up(self) -> None:
+        """Bring the read models up to date, however long that takes."""
+        async with read_models(self.log, self._notice):
+            pass
 
     async def session_ids(self) -> list[str]:
         """Return the ids of all sessions, the last changed first."""

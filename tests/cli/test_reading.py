@@ -155,7 +155,7 @@ def test_a_version_that_is_not_there_is_refused(finished):
     done = finished("replay", "one", "--to", "99")
 
     assert done.exit_code == 2
-    assert "its last version is " in done.stderr
+    assert "there is no version 99; its last is " in done.stderr
 
 
 def test_each_step_decided_again_gives_what_was_recorded(finished):

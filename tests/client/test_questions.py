@@ -182,7 +182,7 @@ def test_deciding_again(both, until, words):
     told = both(lambda client: client.check("one", until=until), "replay", "one", "--check", *words)
 
     if until == 99:
-        assert told.startswith("error: one: its last version is ")
+        assert told.startswith("error: one: there is no version 99; its last is ")
     else:
         assert (until or told["version"], None) == (told["version"], told["difference"])
 
@@ -213,3 +213,32 @@ async def test_a_transcript(finished):
         lines = await client.transcript("one")
 
     assert ["user", "assistant", "call", "result", "assistant", "end"] == [e.kind for e in lines]
+
+
+def test_what_drives_the_sessions(both):
+    told = both(lambda client: client.status(), "status")
+
+    assert (None, [], 0, 0) == (told["up"], told["processes"], told["driven"], told["undriven"])
+
+
+@pytest.mark.parametrize(
+    ("policy", "answers"),
+    [
+        ('approval = "off"\n', ["allow"]),
+        ('[[rules]]\nname = "none"\ntools = ["list_files"]\nanswer = "deny"\n', ["deny"]),
+        ("approvall = 1\n", None),
+    ],
+)
+def test_another_policy_on_the_past(both, policy, answers):
+    (both.shell.folder / "other.toml").write_text(policy)
+
+    typed = both.typed("policy", "backtest", "other.toml")
+    python = both.python(lambda client: client.backtest("other.toml"))
+
+    if answers is None:
+        assert typed == python
+        assert typed.startswith("error: other.toml: key 'approvall'")
+    else:
+        assert typed == python["sums"]
+        assert answers == [each["answer"] for each in typed]
+        assert [("one", *answers)] == [(e["session"], e["answer"]) for e in python["calls"]]

@@ -1,0 +1,149 @@
+"""Whether a policy means something, and what it would have done."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, cast
+
+from cueline.agent import agent_in
+from cueline.config.layer import read_table, read_toml
+from cueline.config.problem import Problem
+from cueline.deciders.backtest import NEEDED, Backtest, Finding, Sum, summed
+from cueline.deciders.policy import rules_of
+from cueline.deciders.policy_fault import faults
+from cueline.errors import ConfigError
+from cueline.events.agent import Policy, Rule
+from cueline.events.session import SessionEvent
+from cueline.events.store import RecordedEvent, to_us
+from cueline.events.stream import shown
+from cueline.wiring import Log
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyCheck:
+    """A policy in a file, and what is wrong with it."""
+
+    file: str
+    policy: Policy
+    problems: Sequence[Problem] = ()
+    """Each with its key in the file."""
+    unchecked: Sequence[str] = ()
+    """Tools whose names are known only when their code runs: rules for tools were not checked."""
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """All rules, those of its profiles first."""
+        return rules_of(self.policy)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCall:
+    """One call of the past, and what the policy would have said of it."""
+
+    session: str
+    effect: str
+    tool: str
+    arguments: Mapping[str, object]
+    before: str
+    """`allowed`, `asked` or `denied`."""
+    answer: str
+    """`allow`, `notify`, `ask` or `deny`."""
+    rule: str
+    ran: bool
+
+    @property
+    def otherwise(self) -> bool:
+        """Whether it would have gone otherwise."""
+        same = {"allowed": ("allow", "notify"), "asked": ("ask",), "denied": ("deny",)}
+        return self.answer not in same[self.before]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyBacktest:
+    """The calls of the past, judged by another policy."""
+
+    calls: tuple[JudgedCall, ...]
+    sums: tuple[Sum, ...]
+    """The strongest answer first."""
+
+    @property
+    def stopped_usd(self) -> Decimal:
+        """What the calls that ran unasked, and would not have, were estimated to cost."""
+        return sum((each.stopped_usd for each in self.sums), Decimal(0))
+
+
+def check_policy(file: str | Path) -> PolicyCheck:
+    """Look for faults in the policy of an agent file, or in a file with its keys alone.
+
+    It runs no code of tools.
+    """
+    path, name = Path(file), str(file)
+    try:
+        table = read_toml(path, "policy file")
+    except ConfigError as error:
+        return PolicyCheck(name, Policy(), [Problem("", error.reason)])
+    alone = not {"provider", "policy"} & table.keys()
+    layer, found = read_table({"policy": table if alone else table.get("policy", {})}, path)
+    policy = Policy(**{key.removeprefix("policy."): each.value for key, each in layer.items()})
+    if not found:
+        found = [Problem(f"policy.{key}", reason) for key, reason in faults(policy)]
+    if not found and "provider" in table:
+        return _of_agent(table, path)
+    if alone:
+        found = [Problem(each.key.removeprefix("policy."), each.reason) for each in found]
+    return PolicyCheck(name, policy, found)
+
+
+def _of_agent(table: dict[str, Any], file: Path) -> PolicyCheck:
+    """Return the policy as it holds for its agent, and what is wrong with it for the tools."""
+    try:
+        agent = agent_in(table, file).agent
+        names = agent.tool_names()
+    except ConfigError as error:
+        return PolicyCheck(str(file), Policy(), [Problem("", error.reason)])
+    unknown = [tool for tool, name in names.items() if name is None]
+    known = None if unknown else [name for name in names.values() if name is not None]
+    found = [Problem(f"policy.{key}", reason) for key, reason in faults(agent.policy, known)]
+    return PolicyCheck(str(file), agent.whole_policy, found, unknown)
+
+
+async def backtest_policy(
+    log: Log, policy: Policy, *, since: datetime | None = None
+) -> PolicyBacktest:
+    """Judge the calls that a log holds, from *since* on, by another policy; change nothing.
+
+    Raises:
+        LogUnavailableError: the log cannot be read.
+        CorruptEventError: an event cannot be read.
+    """
+    since_us = to_us(since) if since else 0
+    test, journal = Backtest(policy), log.journal()
+    async for recorded in log.store.read_all(0, {"session"}):
+        if _is_needed(recorded):
+            fact = cast("SessionEvent", await journal.told(recorded))
+            test.add(recorded.stream, fact, counts=recorded.recorded_us >= since_us)
+    found = list(test.findings)
+    return PolicyBacktest(tuple(map(_judged, found)), tuple(summed(found)))
+
+
+def _is_needed(recorded: RecordedEvent) -> bool:
+    """Whether an event is worth decoding; a reply without calls is not."""
+    payload = recorded.payload
+    if recorded.type not in NEEDED or payload is None:
+        return False
+    return recorded.type != "ModelReplied" or b'"calls":[{' in payload
+
+
+def _judged(found: Finding) -> JudgedCall:
+    return JudgedCall(
+        session=shown(found.session),
+        effect=found.effect,
+        tool=found.call.name,
+        arguments=found.call.arguments,
+        before=found.before,
+        answer=found.judged.answer,
+        rule=found.judged.rule,
+        ran=found.ran,
+    )
