@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from decimal import Decimal
 
+from cueline.events.approval import ApprovalOpened, Doubt
 from cueline.events.cause import Cause
 from cueline.events.inbox import Resolution
 from cueline.events.refusal import Refusal
-from cueline.events.session import PromptPrefixChanged, SessionFailed, SessionStopped
+from cueline.events.session import PeopleTold, PromptPrefixChanged, SessionFailed, SessionStopped
 from cueline.events.stream import shown
 
 RESOLUTIONS: Mapping[Resolution, str] = {
@@ -129,6 +130,45 @@ def refusal_text(refusal: Refusal) -> str:  # noqa: C901, PLR0911, PLR0912 - one
         case "not_higher":
             unread = " (asked for before, and not read yet)" if refusal.unread else ""
             return f"{refusal.limit} is {refusal.of:f} already: it can only be raised{unread}"
+
+
+def rationale_text(opened: ApprovalOpened) -> str:
+    """Return why a person is asked."""
+    if opened.doubt is not None:
+        return _doubt_question(opened.doubt)
+    cost = f", and is estimated to cost ${opened.usd}" if opened.usd is not None else ""
+    if opened.unpriced:
+        cost = f", and nobody knows what it will cost: {opened.unpriced}"
+    people = f" {opened.votes} people have to allow it." if opened.votes > 1 else ""
+    return f"A call of {opened.tool} needs a person's word by the rule {opened.rule}{cost}.{people}"
+
+
+def doubt_text(cause: Cause) -> str:
+    """Return how it is known that nobody will report the outcome of a call."""
+    return cause.message or cause_text(cause)
+
+
+def untold_text(told: PeopleTold) -> str:
+    """Return why a hook told nobody."""
+    match told.code:
+        case "told":
+            return ""
+        case "call_over":
+            return "the call is over"
+        case "question_over":
+            return "the question is over"
+        case "hook_failed":
+            return told.problem
+
+
+def _doubt_question(doubt: Doubt) -> str:
+    itself = " Its own check could not tell." if doubt.checked else ""
+    again = " To run it again needs a grant of those whom the policy names, who are asked then."
+    return (
+        f"Attempt {doubt.attempt} was given to runner {doubt.runner}, which was gone before it "
+        f"reported: {doubt_text(doubt.cause)}.{itself} Did the call take effect?"
+        f"{again if doubt.people_only else ''}"
+    )
 
 
 def _limit_text(cause: Cause) -> str:

@@ -1,14 +1,30 @@
 """Every code that an event holds has a sentence."""
 
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import get_args
 
 import pytest
 
-from cueline.event_text import RESOLUTIONS, cause_text, end_text, prefix_text, refusal_text
+from cueline.event_text import (
+    RESOLUTIONS,
+    cause_text,
+    doubt_text,
+    end_text,
+    prefix_text,
+    refusal_text,
+    untold_text,
+)
 from cueline.events.cause import Cause, CauseCode
 from cueline.events.refusal import Refusal, RefusalCode
-from cueline.events.session import PromptPrefixChanged, SessionFailed, SessionStopped, StopCode
+from cueline.events.session import (
+    PeopleTold,
+    PromptPrefixChanged,
+    SessionFailed,
+    SessionStopped,
+    StopCode,
+    TellCode,
+)
 
 
 def limit(name, of):
@@ -154,6 +170,40 @@ def test_a_refusal_of_an_answer_says_what_can_be_answered():
 
 def test_every_refusal_is_in_the_table():
     assert set(get_args(RefusalCode)) == {"not_resolved", *(each.code for each, _ in REFUSALS)}
+
+
+UNTOLD = [
+    ("told", ""),
+    ("call_over", "the call is over"),
+    ("question_over", "the question is over"),
+    ("hook_failed", "it ended with 3"),
+]
+
+
+@pytest.mark.parametrize(("code", "text"), UNTOLD)
+def test_a_hook_that_told_nobody_says_why(code, text):
+    said = "it ended with 3" if code == "hook_failed" else ""
+
+    told = PeopleTold(effect="1.0", hook=0, code=code, problem=said, at=datetime.now(UTC))
+    assert text == untold_text(told)
+
+
+def test_every_code_of_a_hook_is_in_the_table():
+    assert set(get_args(TellCode)) == {code for code, _ in UNTOLD}
+
+
+GONE = Cause(code="tool_failed", failure="lost", message="process 7 has ended")
+
+
+@pytest.mark.parametrize(
+    ("cause", "text"),
+    [
+        (GONE, "process 7 has ended"),
+        (Cause(code="runner_unreachable", runner="r1"), "runner r1 cannot be reached"),
+    ],
+)
+def test_a_doubt_says_how_it_is_known(cause, text):
+    assert text == doubt_text(cause)
 
 
 def test_another_model_is_told_with_the_reason():

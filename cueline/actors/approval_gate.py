@@ -22,7 +22,7 @@ from cueline.deciders.approval import (
     refusal,
 )
 from cueline.errors import WrongExpectedVersionError
-from cueline.events.approval import ApprovalOpened
+from cueline.events.approval import ApprovalOpened, SupersedeCode
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.session import GateAnswer
 from cueline.events.stream import stream_name, tenant_of
@@ -70,7 +70,7 @@ class GatePort(Protocol):
         """Say that a time has passed, and that all decisions until then were handed over."""
         ...
 
-    async def supersede(self, name: ApprovalName, reason: str) -> GateAnswer:
+    async def supersede(self, name: ApprovalName, reason: SupersedeCode) -> GateAnswer:
         """Say that the need has ended."""
         ...
 
@@ -112,7 +112,7 @@ class ApprovalGate:
         """See `GatePort.expire`."""
         return _answer(name, await self._handle(name, Expire(at)))
 
-    async def supersede(self, name: ApprovalName, reason: str) -> GateAnswer:
+    async def supersede(self, name: ApprovalName, reason: SupersedeCode) -> GateAnswer:
         """See `GatePort.supersede`."""
         return _answer(name, await self._handle(name, Supersede(reason)))
 

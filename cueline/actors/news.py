@@ -4,6 +4,7 @@ import json
 
 from cueline.actors.question import summary
 from cueline.deciders.session.turn import Call
+from cueline.event_text import rationale_text
 from cueline.events.agent import Hook
 from cueline.events.approval import ApprovalOpened
 from cueline.events.message import ToolCall
@@ -34,7 +35,7 @@ def news_of(
             "approval": call.approval.id,
             "question": opened.question,
             "preview": opened.preview,
-            "why": opened.rationale,
+            "why": rationale_text(opened),
             "votes_needed": opened.votes,
             "escalated": call.approval.escalated,
             "deadline_at": opened.deadline_at.isoformat(),

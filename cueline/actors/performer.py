@@ -14,7 +14,7 @@ from cueline.actors.model_call import ModelCaller
 from cueline.actors.news import news_of
 from cueline.actors.outfit import Outfit
 from cueline.actors.payer import Payer
-from cueline.actors.question import Asker, Circumstances, doubt
+from cueline.actors.question import Asker, Circumstances, doubt_of
 from cueline.actors.runner import CallName
 from cueline.actors.slot import SlotHolder
 from cueline.actors.tool import ToolOrder
@@ -44,6 +44,7 @@ from cueline.events.session import (
     PeopleTold,
     SessionEvent,
     SessionWaiting,
+    TellCode,
 )
 
 LONGEST_PAUSE_SECONDS = 60.0
@@ -174,7 +175,7 @@ class Performer:
             self._entity.epoch,
             state.setup.asked_by,
             call.escalated,
-            doubt=doubt(call) if call.phase == "in_doubt" else "",
+            doubt=doubt_of(call),
         )
 
     async def _heard(self, effect: Effect, outcome: SessionEvent) -> Facts:
@@ -191,14 +192,16 @@ class Performer:
         call = state.call(effect.effect)
         asked = self._entity.prompt.calls.get(effect.effect)
         hook = self._outfit.agent.policy.hooks[effect.hook]
-        problem: str | None = "the call is over"
+        code: TellCode = "call_over"
+        problem: str | None = None
         if call is not None and call.approval is not None and self._late(call.approval):
-            problem = "the question is over"
+            code = "question_over"
         elif call is not None and asked is not None:
             opened = await self._opened(call)
             news = news_of(state.stream, hook, call, asked, opened)
             problem = await self._run_hook(self._outfit.agent, hook, news)
-        return self._told(effect, problem or "")
+            code = "told" if problem is None else "hook_failed"
+        return self._told(effect, code, problem or "")
 
     async def _opened(self, call: Call) -> ApprovalOpened | None:
         """Return the question about *call* as the gate recorded it; None where nobody is asked."""
@@ -212,11 +215,12 @@ class Performer:
         """Whether nobody can answer any more: no host lived when it was time to tell."""
         return asked.granted is None and asked.closes_at <= self._clock.now()
 
-    def _told(self, effect: TellPeople, problem: str) -> PeopleTold:
+    def _told(self, effect: TellPeople, code: TellCode, problem: str) -> PeopleTold:
         told = PeopleTold(
             effect=effect.effect,
             approval=effect.approval,
             hook=effect.hook,
+            code=code,
             problem=problem,
             at=self._clock.now(),
         )
@@ -289,7 +293,7 @@ class Performer:
                 # It was started, and nobody will learn more of it.
                 return self._tools.failed(self.name(effect.effect, effect.attempt), "lost", told)
             case TellPeople():
-                return self._told(effect, told)
+                return self._told(effect, "hook_failed", told)
             case _:
                 cause = Cause(code="unexpected_error", message=told)
                 return self._outfit.clean(SessionWaiting(kind="operator", cause=cause))

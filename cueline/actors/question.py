@@ -13,12 +13,12 @@ from cueline.actors.outfit import Outfit
 from cueline.deciders.approval import AUTO_APPROVER, AUTO_IN_TIME
 from cueline.deciders.session.due import AskApproval, CloseApproval
 from cueline.deciders.session.turn import Call
-from cueline.events.approval import ApprovalOpened
+from cueline.events.approval import ApprovalOpened, Doubt
 from cueline.events.clean import clean_record
 from cueline.events.message import ToolCall, canonical_json
 from cueline.events.session import ApprovalRequested, ApprovalResolved, GateAnswer, Judgement
 
-IN_DOUBT: Final = Judgement(answer="ask", rule="in doubt")
+IN_DOUBT: Final = Judgement(answer="ask", rule="in_doubt")
 """Of a call in doubt, whatever the rules say of it: anybody may tell what became of it."""
 _SHOWN = 200
 
@@ -33,7 +33,7 @@ class Circumstances:
     """Who wanted the session."""
     escalated: bool
     """Nobody answered in time before."""
-    doubt: str = ""
+    doubt: Doubt | None = None
     """What is known of a call in doubt."""
 
 
@@ -94,7 +94,7 @@ class Asker:
             tool=call.name,
             arguments=call.arguments,
             summary=summary(call),
-            rationale=about.doubt,
+            doubt=about.doubt,
             rule=IN_DOUBT.rule,
             epoch=about.epoch,
             opened_at=now,
@@ -110,7 +110,8 @@ class Asker:
         tool = self._outfit.tools[call.name]
         asked = {
             "preview": self._parts.preview(tool, call.arguments, agent.workspace),
-            "rationale": rationale(call.name, about.judged),
+            "doubt": None,
+            "unpriced": about.judged.unpriced,
             "rule": about.judged.rule,
             "usd": about.judged.usd,
             "votes": about.judged.votes,
@@ -127,23 +128,16 @@ def seen_digest(preview: str) -> str:
     return hashlib.sha256(preview.encode()).hexdigest() if preview else ""
 
 
-def rationale(tool: str, judged: Judgement) -> str:
-    """Return why a person is asked."""
-    cost = f", and is estimated to cost ${judged.usd}" if judged.usd is not None else ""
-    if judged.unpriced:
-        cost = f", and nobody knows what it will cost: {judged.unpriced}"
-    people = f" {judged.votes} people have to allow it." if judged.votes > 1 else ""
-    return f"A call of {tool} needs a person's word by the rule {judged.rule}{cost}.{people}"
-
-
-def doubt(call: Call) -> str:
+def doubt_of(call: Call) -> Doubt | None:
     """Return what is known of a call in doubt, for the person who is asked about it."""
-    itself = " Its own check could not tell." if call.unclear else ""
-    again = " To run it again needs a grant of those whom the policy names, who are asked then."
-    people = again if call.judged.people_only else ""
-    return (
-        f"Attempt {call.attempt} was given to runner {call.runner}, which was gone before it "
-        f"reported: {call.evidence}.{itself} Did the call take effect?{people}"
+    if call.phase != "in_doubt" or call.doubt is None:
+        return None
+    return Doubt(
+        attempt=call.attempt,
+        runner=call.runner or "",
+        cause=call.doubt,
+        checked=call.unclear,
+        people_only=call.judged.people_only,
     )
 
 

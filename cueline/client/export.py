@@ -11,7 +11,7 @@ from cueline.client.document import document
 from cueline.client.history import History
 from cueline.client.tally import Tally
 from cueline.deciders.prompt import FORKED_AWAY, Prompt, result_of
-from cueline.event_text import cause_text, end_text
+from cueline.event_text import cause_text, doubt_text, end_text
 from cueline.events.agent import Limits
 from cueline.events.message import Usage
 from cueline.events.session import (
@@ -240,8 +240,8 @@ def _change(fact: SessionEvent) -> dict[str, Any] | None:
             change = {"status": status, "kind": kind, "message": message}
         case ToolSkipped(reason=reason):
             change = {"status": "skipped", "message": reason}
-        case ToolInDoubt(evidence=evidence):
-            change = {"status": "in doubt", "message": evidence}
+        case ToolInDoubt(cause=cause):
+            change = {"status": "in doubt", "message": doubt_text(cause)}
         case ToolReconciled(outcome="did_not_happen" | "run_again" as outcome, by=by):
             change = {"status": "requested", "outcome": outcome, "by": by}
         case ToolReconciled(outcome=outcome, by=by, output=output) if result_of(fact) is not None:

@@ -7,7 +7,8 @@ from datetime import datetime
 from decimal import Decimal
 
 from cueline.client.reading import Notice, Page, ReadModels, print_notice, read_models
-from cueline.event_text import RESOLUTIONS
+from cueline.event_text import RESOLUTIONS, rationale_text
+from cueline.events.approval import ApprovalOpened
 from cueline.events.inbox import Resolution
 from cueline.events.stream import shown
 from cueline.projections import approval as model
@@ -62,7 +63,7 @@ class PendingRow:
 
 
 _SAME = (
-    *("id", "effect", "question", "tool", "summary", "digest", "preview", "rationale", "rule"),
+    *("id", "effect", "question", "tool", "summary", "digest", "preview", "rule"),
     *("votes", "votes_needed", "deadline_at", "auto_at"),
 )
 
@@ -85,6 +86,7 @@ def rows_of_session(models: ReadModels, stream: str) -> tuple[PendingRow, ...]:
 def _row(row: model.Approval) -> PendingRow:
     return PendingRow(
         **{name: getattr(row, name) for name in _SAME},
+        rationale=rationale_text(ApprovalOpened.model_validate_json(row.opened_json)),
         session=shown(row.session),
         arguments=json.loads(row.arguments_json),
         usd=Decimal(row.usd) if row.usd else None,

@@ -8,7 +8,7 @@ from cueline.cluster.lone_actor import LoneActor
 from cueline.cluster.remote_store import RemoteStore
 from cueline.cluster.site import Site
 from cueline.deciders.approval import Vote
-from cueline.events.approval import ApprovalOpened
+from cueline.events.approval import ApprovalOpened, SupersedeCode
 from cueline.events.session import GateAnswer
 
 
@@ -33,7 +33,7 @@ class ApprovalGateActor:
         """See `GatePort.expire`."""
         return await self._gate().expire(name, at)
 
-    async def supersede(self, name: ApprovalName, reason: str) -> GateAnswer:
+    async def supersede(self, name: ApprovalName, reason: SupersedeCode) -> GateAnswer:
         """See `GatePort.supersede`."""
         return await self._gate().supersede(name, reason)
 
@@ -67,6 +67,6 @@ class RemoteGate:
         """See `GatePort.expire`."""
         return cast("GateAnswer", await self._gate.ask("expire", name.stream, name, at))
 
-    async def supersede(self, name: ApprovalName, reason: str) -> GateAnswer:
+    async def supersede(self, name: ApprovalName, reason: SupersedeCode) -> GateAnswer:
         """See `GatePort.supersede`."""
         return cast("GateAnswer", await self._gate.ask("supersede", name.stream, name, reason))

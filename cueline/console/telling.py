@@ -17,7 +17,15 @@ from cueline.console.text import (
     one_line,
     visible,
 )
-from cueline.event_text import cause_text, end_text, prefix_text, refusal_text, stop_text
+from cueline.event_text import (
+    cause_text,
+    doubt_text,
+    end_text,
+    prefix_text,
+    refusal_text,
+    stop_text,
+    untold_text,
+)
 from cueline.events.fact import Fact
 from cueline.events.inbox import (
     DecisionGiven,
@@ -223,7 +231,7 @@ class Telling:
     def _doubt(self, fact: ToolInDoubt | ToolReconciled) -> Iterator[Line]:
         name = f"{fact.effect} {self._name(fact.effect)}"
         if isinstance(fact, ToolInDoubt):
-            why = one_line(fact.evidence, WIDTH)
+            why = one_line(doubt_text(fact.cause), WIDTH)
             yield Line("bad", f"? {name} is in doubt: it may or may not have run ({why})")
             return
         outcome = {
@@ -237,8 +245,7 @@ class Telling:
 
     def _approval(self, fact: ApprovalRequested | ApprovalResolved | PeopleTold) -> Iterator[Line]:
         if isinstance(fact, PeopleTold):
-            if fact.problem:
-                why = one_line(fact.problem, WIDTH)
+            if why := one_line(untold_text(fact), WIDTH):
                 told = f"hook {fact.hook + 1} told nobody of {fact.approval or fact.effect}"
                 yield Line("bad", f"{told}: {why}")
             return

@@ -16,6 +16,7 @@ from cueline.events.approval import (
     ApprovalGranted,
     ApprovalOpened,
     ApprovalSuperseded,
+    SupersedeCode,
     VoteGiven,
 )
 from cueline.events.inbox import DecisionGiven, Resolution
@@ -90,7 +91,7 @@ class Expire(Struct, frozen=True):
 class Supersede(Struct, frozen=True):
     """The need has ended."""
 
-    reason: str
+    reason: SupersedeCode
 
 
 ApprovalCommand = Open | Vote | Expire | Supersede

@@ -5,8 +5,26 @@ from typing import Literal
 
 from pydantic import AwareDatetime, JsonValue
 
+from cueline.events.agent import Part
+from cueline.events.cause import Cause
 from cueline.events.fact import Fact
 from cueline.events.inbox import Resolution
+
+SupersedeCode = Literal["stop", "steer", "change"]
+"""What ended the need: the session ends, a person steered it, or the tool changed."""
+
+
+class Doubt(Part):
+    """What is known of a call in doubt."""
+
+    attempt: int
+    runner: str
+    cause: Cause
+    """How it is known that nobody will report the outcome."""
+    checked: bool = False
+    """Its own check could not tell."""
+    people_only: bool = False
+    """To run it again needs a grant of the people whom the policy names."""
 
 
 class ApprovalOpened(Fact):
@@ -26,7 +44,10 @@ class ApprovalOpened(Fact):
     preview: str = ""
     """What it would change, as a unified diff, where that could be seen;
     a warning if it can change the log."""
-    rationale: str = ""
+    unpriced: str = ""
+    """Why nobody knows what it will cost, though its tool should."""
+    doubt: Doubt | None = None
+    """Of a call in doubt: what is known of it."""
     rule: str = ""
     """Which rules ask."""
     usd: Decimal | None = None
@@ -105,7 +126,7 @@ class ApprovalSuperseded(Fact):
     """What ended the need came first."""
 
     type: Literal["ApprovalSuperseded"] = "ApprovalSuperseded"
-    reason: str
+    reason: SupersedeCode
 
 
 ApprovalEvent = (

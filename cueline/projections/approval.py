@@ -31,7 +31,8 @@ class Approval:
     tool: str
     arguments_json: str
     summary: str
-    rationale: str
+    opened_json: str
+    """The question as it was recorded, without the preview."""
     rule: str
     digest: str
     """Of exactly what will run (I9)."""

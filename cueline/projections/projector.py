@@ -191,7 +191,7 @@ def _opened(stream: str, fact: ApprovalOpened) -> Approval:
         tool=fact.tool,
         arguments_json=json.dumps(fact.arguments, ensure_ascii=False),
         summary=fact.summary,
-        rationale=fact.rationale,
+        opened_json=fact.model_dump_json(exclude={"preview"}),
         rule=fact.rule,
         digest=fact.digest,
         opened_us=to_us(fact.opened_at),

@@ -31,7 +31,7 @@ from cueline.projections.session import Session
 from cueline.projections.transcript import Line
 from cueline.projections.usage import DayUsage
 
-VERSION = 13
+VERSION = 14
 """Raised with every change of a table or of what is put in it; others are filled anew."""
 BATCH = 2000
 """So many events are projected in one transaction, which takes the event loop some 60 ms."""

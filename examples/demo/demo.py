@@ -28,7 +28,7 @@ from cueline.actors.presence import ended
 from cueline.agent import Agent
 from cueline.client.session import Session
 from cueline.deciders.session import SessionState, Status
-from cueline.event_text import cause_text
+from cueline.event_text import cause_text, doubt_text
 from cueline.events.session import (
     ModelFailed,
     ModelReplied,
@@ -125,8 +125,8 @@ def show_call(story: Story, event: SessionEvent) -> None:
             say(name, f"← {kind}: {then}", "red")
             if retry_at:
                 story.recovered.append("an idempotent call, run again")
-        case ToolInDoubt(evidence=evidence):
-            say(name, f"← in doubt: {evidence}", "red")
+        case ToolInDoubt(cause=cause):
+            say(name, f"← in doubt: {doubt_text(cause)}", "red")
         case ToolReconciled(by=by):
             say(name, f"   by {by}, the model is told that the outcome is unknown", "red")
             story.recovered.append("a call in doubt, told to the model")

@@ -67,8 +67,8 @@ async def test_nobody_is_reminded_of_a_question_whose_time_is_over():
     await wake(scene)
 
     facts = await scene.outside.facts(SESSION)
-    told = [(f.hook, f.problem) for f in facts if isinstance(f, PeopleTold)]
-    assert [(0, "nobody runs hooks here"), (1, "the question is over")] == told
+    told = [(f.hook, f.code) for f in facts if isinstance(f, PeopleTold)]
+    assert [(0, "hook_failed"), (1, "question_over")] == told
 
 
 async def test_a_reminder_to_come_keeps_nobody_from_being_told_of_the_next_question():

@@ -3,6 +3,7 @@
 import asyncio
 from decimal import Decimal
 
+from cueline.event_text import rationale_text
 from cueline.events.agent import Limits
 from cueline.events.inbox import StopAsked
 from cueline.events.message import Estimate
@@ -50,7 +51,7 @@ async def test_who_is_asked_about_an_unknown_cost_is_told_why():
 
     opened = (await scene.outside.facts(GATE))[0]
 
-    assert "and nobody knows what it will cost: KeyError: list" in opened.rationale
+    assert "and nobody knows what it will cost: KeyError: list" in rationale_text(opened)
 
 
 async def test_an_edited_call_is_estimated_again():

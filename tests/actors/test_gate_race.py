@@ -80,7 +80,7 @@ async def test_a_grant_and_an_expiry_that_race_have_one_winner_everywhere():
         answers = await asyncio.gather(*(race if grant_first else race[::-1]))
 
         verdicts = {answer.verdict for answer in answers if answer.refusal is None}
-        held = await gates[0].supersede(name, "late")
+        held = await gates[0].supersede(name, "stop")
         assert 1 == len(verdicts)
         assert {held.verdict} == verdicts
         ends = [t for t in await scene.outside.types(GATE) if t in VERDICTS]
@@ -146,7 +146,9 @@ async def test_gates_that_do_the_same_at_once_agree_although_each_has_a_time_of_
     expired = await asyncio.gather(
         one.expire(names[0], first.deadline_at), other.expire(names[0], later.deadline_at)
     )
-    ended = await asyncio.gather(one.supersede(names[2], "stop"), other.supersede(names[2], "edit"))
+    ended = await asyncio.gather(
+        one.supersede(names[2], "stop"), other.supersede(names[2], "change")
+    )
 
     assert opened[0] == opened[1]
     assert expired[0] == expired[1]

@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 
 from cueline.deciders.approval import AUTO_APPROVER
+from cueline.event_text import rationale_text
 from cueline.events.agent import Hook, Rule
 from cueline.events.inbox import DecisionGiven, MessageSent, StopAsked
 from cueline.events.session import ApprovalResolved, MessageRefused, SessionWaiting, ToolStarted
@@ -93,7 +94,9 @@ async def test_a_question_says_why_it_is_asked_and_what_it_costs():
     opened = (await scene.outside.facts(GATE))[0]
 
     assert ("sensitive, cost", Decimal("0.75")) == (opened.rule, opened.usd)
-    assert opened.rationale.endswith("by the rule sensitive, cost, and is estimated to cost $0.75.")
+    assert rationale_text(opened).endswith(
+        "by the rule sensitive, cost, and is estimated to cost $0.75."
+    )
     await scene.decide()
     assert Decimal("0.75") == (await scene.last(ToolStarted)).usd
 
@@ -176,9 +179,9 @@ async def test_who_is_asked_about_a_doubt_is_told_what_is_known():
     await scene.world()
 
     opened = (await scene.outside.facts(GATE))[0]
-    assert ("in doubt", "did_it_happen") == (opened.rule, opened.question)
-    assert f"Attempt 1 was given to runner {first.name}, which was gone" in opened.rationale
-    assert f"process {first.name} has ended" in opened.rationale
+    assert ("in_doubt", "did_it_happen") == (opened.rule, opened.question)
+    assert f"Attempt 1 was given to runner {first.name}, which was gone" in rationale_text(opened)
+    assert f"process {first.name} has ended" in rationale_text(opened)
 
 
 async def test_who_hears_of_a_doubt_by_a_hook_is_told_what_the_question_says():
@@ -200,9 +203,9 @@ async def test_who_hears_of_a_doubt_by_a_hook_is_told_what_the_question_says():
 
     opened = (await scene.outside.facts("approval-default/s.1.0.2"))[0]
     _, told = heard
-    assert ("did_it_happen", "in doubt", 1) == (
+    assert ("did_it_happen", "in_doubt", 1) == (
         told["question"],
         told["rule"],
         told["votes_needed"],
     )
-    assert opened.rationale == told["why"]
+    assert rationale_text(opened) == told["why"]

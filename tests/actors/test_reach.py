@@ -156,7 +156,7 @@ async def test_the_evidence_that_a_runner_is_gone_is_recorded(tool, fact):
     await scene.world()
 
     recorded = await scene.last(fact)
-    told = recorded.evidence if fact is ToolInDoubt else recorded.message
+    told = recorded.cause.message if fact is ToolInDoubt else recorded.message
     assert f"process {owner.name} has ended" == told
 
 

@@ -70,7 +70,7 @@ async def test_another_incarnation_is_no_witness():
 async def test_a_bug_on_the_way_to_a_runner_leaves_the_call_in_doubt():
     scene = await driven(execute=[ZeroDivisionError("a bug")])
 
-    assert "ZeroDivisionError: a bug" == (await scene.last(ToolInDoubt)).evidence
+    assert "ZeroDivisionError: a bug" == (await scene.last(ToolInDoubt)).cause.message
     assert "did_it_happen" == (await scene.last(ApprovalRequested)).question
 
 

@@ -103,7 +103,7 @@ def test_how_long_a_person_can_answer_is_told(seconds, auto, told):
         tool="delete",
         arguments_json="{}",
         summary="",
-        rationale="",
+        opened_json="",
         rule="",
         digest="",
         opened_us=to_us(later(0)),

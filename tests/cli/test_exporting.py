@@ -5,13 +5,16 @@ import pytest
 from cueline.client.export import export_of
 from cueline.client.history import read_history
 from cueline.deciders.prompt import FORKED_AWAY
+from cueline.events.cause import Cause
 from cueline.events.journal import FactWrite
 from cueline.events.session import ToolInDoubt, ToolReconciled
 from cueline.events.store import ANY
 from tests.scripted import memory_log
 from tests.session_example import NOW, broken, returned, running, saying, started
 
-IN_DOUBT = ToolInDoubt(effect="1.0", attempt=1, evidence="exit 137")
+IN_DOUBT = ToolInDoubt(
+    effect="1.0", attempt=1, cause=Cause(code="tool_failed", failure="lost", message="exit 137")
+)
 UNKNOWN = ToolReconciled(effect="1.0", outcome="unknown", by="tool")
 NOT_RUN = ToolReconciled(effect="1.0", outcome="did_not_happen", by="ada")
 TOLD = ToolReconciled(effect="1.0", outcome="unknown", by="policy", output="Nobody knows.")

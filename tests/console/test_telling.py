@@ -96,7 +96,11 @@ def test_why_a_call_could_not_be_run_is_told_once(telling):
         ),
         (ToolSkipped(effect="1.0", reason="no"), "✗ 1.0 read_file was not run"),
         (
-            ToolInDoubt(effect="1.0", attempt=1, evidence="it died"),
+            ToolInDoubt(
+                effect="1.0",
+                attempt=1,
+                cause=Cause(code="tool_failed", failure="lost", message="it died"),
+            ),
             "? 1.0 read_file is in doubt: it may or may not have run (it died)",
         ),
         (
@@ -320,7 +324,14 @@ def test_what_a_model_takes_for_the_name_of_a_tool_is_told_on_one_line(telling):
 
 
 def test_a_hook_that_reached_nobody_is_told(telling):
-    hook = PeopleTold(effect="1.0", approval="one.1.0.1", hook=0, problem="it ended with 3", at=NOW)
+    hook = PeopleTold(
+        effect="1.0",
+        approval="one.1.0.1",
+        hook=0,
+        code="hook_failed",
+        problem="it ended with 3",
+        at=NOW,
+    )
 
     assert ["hook 1 told nobody of one.1.0.1: it ended with 3"] == told(telling, hook)
     assert [] == told(telling, hook.model_copy(update={"problem": ""}))

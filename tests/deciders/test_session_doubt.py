@@ -42,7 +42,11 @@ RUNNER = SessionWaiting(
 def test_an_undeclared_call_that_was_lost_is_in_doubt_and_a_person_asked():
     past = given().when(*up_to_reply("shout"), running("1.0"), broken("1.0", "lost"))
 
-    past.then(ToolInDoubt(effect="1.0", attempt=1, evidence="gone"))
+    past.then(
+        ToolInDoubt(
+            effect="1.0", attempt=1, cause=Cause(code="tool_failed", failure="lost", message="gone")
+        )
+    )
     assert [AskApproval] == owed(past)
 
 

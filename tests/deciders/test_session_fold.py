@@ -68,7 +68,9 @@ STRAY = [
     failing("network"),
     LimitRaised(max_turns=60),
     ToolReconciled(effect="9.0", outcome="happened", by="ada"),
-    ToolInDoubt(effect="9.0", attempt=1, evidence="gone"),
+    ToolInDoubt(
+        effect="9.0", attempt=1, cause=Cause(code="tool_failed", failure="lost", message="gone")
+    ),
     returned("9.0"),
     running("9.0"),
     question("9.0", "1.9.0.1"),

@@ -214,7 +214,11 @@ TURN = [
     ),
     ToolFailed(effect="2.1", attempt=1, kind="timeout", message="300 s", failed_at=AT, retry_at=AT),
     ToolSkipped(effect="2.1", reason="Skipped due to queued user message."),
-    ToolInDoubt(effect="2.0", attempt=1, evidence="its machine says that it exited"),
+    ToolInDoubt(
+        effect="2.0",
+        attempt=1,
+        cause=Cause(code="tool_failed", failure="lost", message="its machine says that it exited"),
+    ),
     ToolReconciled(effect="2.0", outcome="happened", by="ann", output="It did."),
 ]
 LIFE = [
@@ -255,7 +259,14 @@ LIFE = [
     ),
     ApprovalRequested(effect="2.0", approval=APPROVAL, digest=DIGEST, deadline_at=AT, rule="r"),
     ApprovalResolved(approval=APPROVAL, verdict="granted", by="ann", note="fine"),
-    PeopleTold(effect="2.0", approval=APPROVAL, hook=0, problem="it ended with 1", at=AT),
+    PeopleTold(
+        effect="2.0",
+        approval=APPROVAL,
+        hook=0,
+        code="hook_failed",
+        problem="it ended with 1",
+        at=AT,
+    ),
     SessionWaiting(
         kind="approval",
         cause=Cause(code="approval_pending", approvals=("2.0",)),
@@ -278,7 +289,7 @@ LIFE = [
     ChildSettled(child=CHILD, status="completed", tokens=900, usd=Decimal("0.001")),
     LimitWarned(limit="max_active_seconds", share=0.9, used=90.5, of=100, note="Wrap up."),
     PromptPrefixChanged(before="scripted a", after="scripted b"),
-    OutcomeCameLate(effect="2.0", attempt=1, outcome="ToolReturned", message="ok"),
+    OutcomeCameLate(effect="2.0", attempt=1, outcome="ToolReturned"),
     SessionCompleted(result="Tidy."),
     SessionFailed(kind="auth", message="no key", recoverable=True),
     SessionStopped(by="ann", reason="It is done."),
@@ -292,7 +303,6 @@ APPROVALS = [
         tool="write_file",
         arguments={"path": "é.txt"},
         summary="writes é.txt",
-        rationale="asked to",
         rule="sensitive",
         epoch=2,
         opened_at=AT,
@@ -302,7 +312,7 @@ APPROVALS = [
     ApprovalGranted(by="ann", edit={"path": "ü.txt"}, digest=DIGEST, always=("ü.txt",)),
     ApprovalDenied(by="bob"),
     ApprovalExpired(at=AT),
-    ApprovalSuperseded(reason="the session was stopped"),
+    ApprovalSuperseded(reason="stop"),
 ]
 BUDGET = [
     BudgetOpened(session=SESSION, max_tokens=100_000, max_cost=Decimal("2.50")),

@@ -81,7 +81,7 @@ async def test_a_question_waits_for_a_person(opened, log):
         (ApprovalGranted(by="ann", note="fine"), ("granted", "ann", "fine")),
         (ApprovalDenied(by="bob", note="no"), ("denied", "bob", "no")),
         (ApprovalExpired(at="2026-03-02T00:00:00Z"), ("expired", "", "")),
-        (ApprovalSuperseded(reason="stopped"), ("superseded", "", "stopped")),
+        (ApprovalSuperseded(reason="stop"), ("superseded", "", "stop")),
     ],
 )
 async def test_a_verdict_ends_the_wait(verdict, expected, opened):

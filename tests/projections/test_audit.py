@@ -35,7 +35,7 @@ async def db(log, facts):
         opened_at=log.moment,
         deadline_at=log.moment,
     )
-    ended = ApprovalSuperseded(reason="stopped")
+    ended = ApprovalSuperseded(reason="stop")
     await log.append("approval-default/a.1.0.1", opened, ended, expected=0)
     await log.append("runner-default/r1", PauseAsked())
     return await log.ask("b", PauseAsked())

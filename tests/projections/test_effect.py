@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import pytest
 
+from cueline.events.cause import Cause
 from cueline.events.session import (
     LostAttempt,
     ModelFailed,
@@ -24,7 +25,9 @@ from cueline.projections.session import find_session, list_sessions
 
 A = "session-default/a"
 RETURNED = ToolReturned(effect="1.0", attempt=1, output="ok", seconds=1.5)
-DOUBT = ToolInDoubt(effect="1.0", attempt=1, evidence="exit 137")
+DOUBT = ToolInDoubt(
+    effect="1.0", attempt=1, cause=Cause(code="tool_failed", failure="lost", message="exit 137")
+)
 
 
 def started(attempt=1, runner="r1"):
@@ -89,7 +92,10 @@ async def test_a_tool_that_nobody_declared_is_told_without(log, facts):
         ([started(), DOUBT, reconciled("happened", "it did")], "reconciled"),
         ([started(), DOUBT, reconciled("did_not_happen")], "requested"),
         ([started(), DOUBT, reconciled("unknown")], "in_doubt"),
-        ([started(), RETURNED, OutcomeCameLate(effect="1.0", attempt=1, outcome="x")], "returned"),
+        (
+            [started(), RETURNED, OutcomeCameLate(effect="1.0", attempt=1, outcome="ToolReturned")],
+            "returned",
+        ),
     ],
 )
 async def test_its_status_follows_its_facts(facts_told, status, told):

@@ -219,7 +219,9 @@ async def test_what_was_recovered_is_counted(log, facts):
         epoch=2, lost_attempts=(LostAttempt(effect="1.m", attempt=1),), at=log.moment
     )
     gone = ToolFailed(effect="1.0", attempt=1, kind="lost", message="its runner died")
-    doubt = ToolInDoubt(effect="1.1", attempt=1, evidence="exit 137")
+    doubt = ToolInDoubt(
+        effect="1.1", attempt=1, cause=Cause(code="tool_failed", failure="lost", message="exit 137")
+    )
     calls = facts.replied(1, "write_file", "write_file")
 
     db = await log.tell("a", facts.STARTED, facts.requested(1), lost, calls, gone, doubt)

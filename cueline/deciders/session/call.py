@@ -126,11 +126,12 @@ def call_in_doubt(state: SessionState, event: ToolInDoubt) -> SessionState:
     call = state.call(event.effect)
     if call is None or call.phase == "closed":
         return state
+    said = event.cause.message[:_LONGEST_EVIDENCE]
     doubt = replace(
         call,
         phase="in_doubt",
         approval=None,
-        evidence=event.evidence[:_LONGEST_EVIDENCE],
+        doubt=event.cause.model_copy(update={"message": said}),
         unclear=False,
         ruling=None,
         reach=None,

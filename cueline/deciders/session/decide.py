@@ -6,7 +6,6 @@ a step's first event holds the whole command, and deciding again on the state
 before it gives the same step (I10); `command_of` gives the command back.
 """
 
-from cueline.deciders.model_text import runner_gone
 from cueline.deciders.retry import HELD, LOST, retry_at
 from cueline.deciders.session.budget import closes
 from cueline.deciders.session.evolve import evolve
@@ -230,7 +229,8 @@ def _tool_outcome(
         return command
     unknown = command.kind == "lost" or (state.stop is not None and command.kind in _ENDED_BY_US)
     if unknown and not call.repeatable:
-        return ToolInDoubt(effect=command.effect, attempt=command.attempt, evidence=command.message)
+        cause = Cause(code="tool_failed", failure=command.kind, message=command.message)
+        return ToolInDoubt(effect=command.effect, attempt=command.attempt, cause=cause)
     if command.kind in LOST:
         again = again_at(state, call, command.failed_at)
     else:
@@ -265,7 +265,7 @@ def _kept_back(command: SessionWaiting, state: SessionState) -> SessionEvent | N
 def _in_vain(state: SessionState, call: Call, cause: Cause) -> SessionEvent:
     assert call.reach is not None, "somebody waited for a runner"
     if call.phase == "started":
-        return lost(state, call, evidence=runner_gone(cause), at=call.reach.until)
+        return lost(state, call, cause=cause, at=call.reach.until)
     if call.phase == "in_doubt":
         return ToolReconciled(effect=call.effect, outcome="unknown", by="tool")
     return SessionWaiting(kind="operator", cause=cause)

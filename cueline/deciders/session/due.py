@@ -17,6 +17,7 @@ from cueline.deciders.session.reminder import untold
 from cueline.deciders.session.state import LIVE, SessionState
 from cueline.deciders.session.turn import Call, Question
 from cueline.deciders.session.wait import next_deadline
+from cueline.events.approval import SupersedeCode
 from cueline.events.stream import id_of
 
 
@@ -89,7 +90,7 @@ class CloseApproval(Struct, frozen=True):
     approval: str
     deadline_at: datetime
     """When the time decides it: it expires, or is granted automatically."""
-    superseded_by: str | None
+    superseded_by: SupersedeCode | None
     """None: it is due at its deadline."""
 
 
@@ -171,7 +172,7 @@ def _owed_for(state: SessionState, call: Call) -> list[Effect]:
 
 def _closing(state: SessionState, call: Call) -> CloseApproval:
     assert call.approval is not None, "what is closed is open"
-    by = "stop" if state.stop else "steer" if state.steered else None
+    by: SupersedeCode | None = "stop" if state.stop else "steer" if state.steered else None
     if by is None and call.problem is not None:
         by = "change"  # of its tool: it will not run, whatever a person says
     return CloseApproval(call.effect, call.approval.id, call.approval.closes_at, by)

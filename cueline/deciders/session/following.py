@@ -19,6 +19,7 @@ from cueline.deciders.session.recovery import degrades, lost, told_in_doubt
 from cueline.deciders.session.state import LIVE, MAX_TAKEOVERS, SessionState, Status
 from cueline.deciders.session.turn import Approval, Call, KeptBack, ModelCall, Problem
 from cueline.deciders.session.wait import in_flight, next_deadline, wait_of
+from cueline.events.cause import Cause
 from cueline.events.session import (
     ApprovalResolved,
     ModelRequested,
@@ -102,7 +103,8 @@ def _stopped(state: SessionState) -> SessionEvent | None:
     assert state.stop is not None, "a session stops because somebody wants it to"
     for call in state.open_calls:
         if call.phase == "started" and (call.unreached or state.takeovers >= MAX_TAKEOVERS):
-            return lost(state, call, evidence="it could not be reached at the stop", at=None)
+            cause = Cause(code="runner_unreachable", runner=call.runner or "")
+            return lost(state, call, cause=cause, at=None)
     model = state.turn.model
     if (model is not None and model.phase == "started") or closings(state):
         return None

@@ -2,6 +2,7 @@
 
 from cueline.deciders.session.state import SessionState
 from cueline.deciders.session.turn import Call, ModelCall, Question
+from cueline.events.approval import SupersedeCode
 
 
 def may_ask(state: SessionState, model: ModelCall) -> bool:
@@ -39,7 +40,7 @@ def asks(state: SessionState, call: Call) -> Question | None:
     return None
 
 
-def need_ended_by(state: SessionState, effect: str) -> str | None:
+def need_ended_by(state: SessionState, effect: str) -> SupersedeCode | None:
     """Return what ended the need to ask about that call; None where a pause at most delays it."""
     if state.finished or state.stop is not None:
         return "stop"

@@ -2,10 +2,12 @@
 
 from datetime import datetime
 
+from cueline.deciders.model_text import runner_gone
 from cueline.deciders.retry import retry_at
 from cueline.deciders.session.state import SessionState
 from cueline.deciders.session.turn import Call, Ruling
 from cueline.events.agent import tool_retries
+from cueline.events.cause import Cause
 from cueline.events.failure import TRANSIENT
 from cueline.events.session import ToolFailed, ToolInDoubt, ToolReconciled
 
@@ -18,17 +20,17 @@ _NOT_ITS = frozenset({"invalid_arguments", "cancelled"})
 
 
 def lost(
-    state: SessionState, call: Call, *, evidence: str, at: datetime | None
+    state: SessionState, call: Call, *, cause: Cause, at: datetime | None
 ) -> ToolFailed | ToolInDoubt:
     """Say what a started call is whose runner can be asked no more."""
     if not call.repeatable:
-        return ToolInDoubt(effect=call.effect, attempt=call.attempt, evidence=evidence)
+        return ToolInDoubt(effect=call.effect, attempt=call.attempt, cause=cause)
     again = again_at(state, call, at)
     return ToolFailed(
         effect=call.effect,
         attempt=call.attempt,
         kind="lost",
-        message=evidence,
+        message=runner_gone(cause),
         failed_at=at,
         retry_at=again,
         degraded=again is None and degrades(state, call, "lost"),

@@ -163,8 +163,8 @@ class Call(Struct, frozen=True):
     """Of which question, if any, people were told by which hook."""
     problem: Problem | None = None
     """Why it cannot be run at all."""
-    evidence: str = ""
-    """How it is known that the runner of a call in doubt is gone."""
+    doubt: Cause | None = None
+    """How it is known that nobody will report the outcome of a call in doubt."""
     unclear: bool = False
     """Its `reconcile` could not tell."""
     ruling: Ruling | None = None

@@ -51,6 +51,7 @@ from cueline.events.session.question import (
     ApprovalResolved,
     GateAnswer,
     PeopleTold,
+    TellCode,
     Verdict,
 )
 
@@ -121,6 +122,7 @@ __all__ = [
     "SessionTakenOver",
     "SessionWaiting",
     "StopCode",
+    "TellCode",
     "ToolFailed",
     "ToolInDoubt",
     "ToolReconciled",

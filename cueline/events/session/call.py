@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 
 from pydantic import AwareDatetime
 
+from cueline.events.cause import Cause
 from cueline.events.fact import Fact
 
 
@@ -86,8 +87,8 @@ class ToolInDoubt(Fact):
     type: Literal["ToolInDoubt"] = "ToolInDoubt"
     effect: str
     attempt: int
-    evidence: str
-    """How it is known that the runner is gone."""
+    cause: Cause
+    """How it is known that nobody will report the outcome."""
 
 
 class ToolReconciled(Fact):
@@ -111,6 +112,5 @@ class OutcomeCameLate(Fact):
     type: Literal["OutcomeCameLate"] = "OutcomeCameLate"
     effect: str
     attempt: int
-    outcome: str
+    outcome: Literal["ModelReplied", "ModelFailed", "ToolReturned", "ToolFailed"]
     """The type of the fact that it would have been."""
-    message: str = ""

@@ -11,6 +11,8 @@ from cueline.events.inbox import Resolution
 from cueline.events.refusal import Refusal
 from cueline.events.session.judgement import Judgement
 
+TellCode = Literal["told", "call_over", "question_over", "hook_failed"]
+"""Whether a hook told people, and why not."""
 Verdict = Literal["granted", "denied", "expired", "superseded"]
 
 
@@ -100,6 +102,7 @@ class PeopleTold(Fact):
     """The question, where it is about one."""
     hook: int
     """Its place among the policy's hooks."""
+    code: TellCode = "told"
     problem: str = ""
-    """Why nobody was reached; it is not tried again."""
+    """Of `hook_failed`: the words of the hook; it is not tried again."""
     at: AwareDatetime
