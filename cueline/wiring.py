@@ -231,7 +231,8 @@ async def open_log(
 
     clock = SystemClock()
     backend = backend_of(log)
-    if read_only and not must_exist and not backend.exists():
+    may_come = backend.writer_place != "process"  # by another process
+    if read_only and not must_exist and may_come and not backend.exists():
         backend, read_only = backend_of("memory:"), False
     store = backend.open(clock, must_exist=must_exist, read_only=read_only)
     try:

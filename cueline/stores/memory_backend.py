@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cueline.projections.views import Views
 
 _OUT_OF_REACH = "no other process reaches this one's memory; run it inline, or name a file"
-_GONE = "nothing of a log in memory outlives its process; name a file, as in `--log cueline.db`"
+_GONE = "nothing of a log in memory outlives its process, so name a file: `--log cueline.db`"
 
 
 class MemoryLog:
@@ -46,14 +46,14 @@ class MemoryBackend:
     def check(self, *, shared: bool = False) -> None:
         """See `LogBackend.check`."""
         if shared:
-            raise LogUnavailableError(str(self.url), _OUT_OF_REACH)
+            raise self._unavailable(_OUT_OF_REACH)
 
     def open(
         self, clock: Clock, *, must_exist: bool = False, read_only: bool = False
     ) -> MemoryStore:
         """See `LogBackend.open`."""
         if self._log is None and (must_exist or read_only):
-            raise LogUnavailableError(str(self.url), f"there is no such log: {_GONE}")
+            raise self._unavailable(f"there is no such log; {_GONE}")
         made = self._made()
         return MemoryStore(clock, made.tables, made.snapshots)
 
@@ -79,14 +79,14 @@ class MemoryBackend:
 
     def write_up(self, text: str) -> None:  # noqa: ARG002 - see `LogBackend`
         """See `LogBackend.write_up`."""
-        raise LogUnavailableError(str(self.url), _OUT_OF_REACH)
+        raise self._unavailable(_OUT_OF_REACH)
 
     def remove_up(self) -> None:
         """See `LogBackend.remove_up`."""
 
     def up_output(self) -> Path:
         """See `LogBackend.up_output`."""
-        raise LogUnavailableError(str(self.url), _OUT_OF_REACH)
+        raise self._unavailable(_OUT_OF_REACH)
 
     def files(self) -> Sequence[Path]:
         """See `LogBackend.files`."""
@@ -102,3 +102,6 @@ class MemoryBackend:
             if self.url.rest:
                 self._log = _NAMED.setdefault(self.url.rest, self._log)
         return self._log
+
+    def _unavailable(self, reason: str) -> LogUnavailableError:
+        return LogUnavailableError(str(self.url).removesuffix(":"), reason)
