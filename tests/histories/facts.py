@@ -1,4 +1,4 @@
-"""One fact of each type, and of each schema that is written: made by hand."""
+"""One fact of each type at least, made by hand."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -79,6 +79,7 @@ from cueline.events.session import (
     ChildSettled,
     ChildSpawned,
     GateAnswer,
+    Judgement,
     LimitRaised,
     LimitWarned,
     LostAttempt,
@@ -147,6 +148,15 @@ AGENT = AgentSpec(
 )
 CHILD = "session-default/c41d"
 ABOVE = (Allowance(session=SESSION, max_cost=Decimal("2.50")),)
+ASKED = Judgement(
+    answer="ask",
+    rule="books, cost",
+    digest=DIGEST,
+    usd=Decimal("0.75"),
+    votes=2,
+    may_grant=(("ann",),),
+    exclude_requester=True,
+)
 CALL = ToolCall(id="call_1", name="write_file", arguments={"path": "é.txt", "$blob": "not ours"})
 INBOX = [
     StartAsked(
@@ -205,6 +215,10 @@ TURN = [
         model="scripted-1-0101",
         seconds=1.25,
         estimates={"2.0": Estimate(usd=Decimal("0.75")), "2.1": Estimate(problem="no list")},
+        judged={
+            "2.0": ASKED,
+            "2.1": Judgement(answer="allow", rule="", digest=DIGEST, problem="no JSON object"),
+        },
     ),
     ToolStarted(
         effect="2.0", attempt=1, tool="write_file", runner="r1", epoch=2, rule=f"grant {APPROVAL}"
@@ -259,6 +273,14 @@ LIFE = [
     ),
     ApprovalRequested(effect="2.0", approval=APPROVAL, digest=DIGEST, deadline_at=AT, rule="r"),
     ApprovalResolved(approval=APPROVAL, verdict="granted", by="ann", note="fine"),
+    ApprovalResolved(
+        approval=APPROVAL,
+        verdict="granted",
+        by="ann",
+        edit={"path": "a.txt"},
+        digest=DIGEST,
+        judged=Judgement(answer="ask", rule="sensitive", digest=DIGEST),
+    ),
     PeopleTold(
         effect="2.0",
         approval=APPROVAL,
