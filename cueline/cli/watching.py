@@ -88,10 +88,8 @@ class Watch:
             self._entry,
             lambda question, change: self._soon(self._change(question, change)),
         )
-        self._posting = asyncio.Lock()
-        self._asking = asyncio.Lock()
-        self._leaving = asyncio.Event()
-        self._resting = asyncio.Event()
+        self._posting, self._asking = asyncio.Lock(), asyncio.Lock()
+        self._leaving, self._resting = asyncio.Event(), asyncio.Event()
         self._trouble: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._tasks: set[asyncio.Task[None]] = set()
         self._warned = ""
@@ -309,13 +307,12 @@ class Watch:
         self._soon(self._look_whether_it_rests())
 
     def _show_cost(self) -> None:
-        status = str(self.state.status)
-        self.screen.show(summary(shown(self._stream), status, self.telling.tally))
+        tally = self.telling.tally
+        self.screen.show(summary(shown(self._stream), str(self.state.status), tally))
 
     def _show_model(self) -> None:
-        agent = self.state.agent
-        said = f"{agent.provider} {agent.model}; a session keeps its model for now"
-        self.screen.show([Line("dim", said)])
+        named = f"{self.state.agent.provider} {self.state.agent.model}"
+        self.screen.show([Line("dim", f"{named}; a session keeps its model for now")])
 
     async def _look_whether_it_rests(self) -> None:
         async with self._posting:  # what was said before still counts
