@@ -13,7 +13,7 @@ from cueline.actors.owner import LOOK_SECONDS, Vigil, taker_of
 from cueline.cli.failure import Exit
 from cueline.cli.running import is_up, other_version, resuming
 from cueline.cli.signals import Interrupts
-from cueline.cli.watching import Watch
+from cueline.cli.watching import Facts, Watch
 from cueline.console.progress import progress
 from cueline.console.screen import Screen
 from cueline.console.telling import Line
@@ -125,6 +125,7 @@ async def drive(
     screen: Screen,
     attended: bool,
     show_past: bool,
+    facts: Facts | None = None,
 ) -> tuple[Watch, bool]:
     """Drive *stream* until it rests, and return what was seen, and whether it rested.
 
@@ -133,7 +134,7 @@ async def drive(
         CuelineError: it cannot be driven, or not be read.
         Exit: Ctrl-C came before anything was recorded.
     """
-    watch = Watch(log, stream, screen, attended=attended)
+    watch = Watch(log, stream, screen, attended=attended, facts=facts)
     beginning = Beginning(record)
     loop = asyncio.get_running_loop()
 

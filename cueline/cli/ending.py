@@ -47,12 +47,19 @@ def shown_status(state: SessionState) -> str:
 
 
 def report(
-    watch: Watch, screen: Screen, log: LogUrl, *, rested: bool, as_json: bool, inline: bool
+    watch: Watch,
+    screen: Screen,
+    log: LogUrl,
+    *,
+    rested: bool,
+    as_json: bool,
+    inline: bool,
+    indent: int | None = 2,
 ) -> Exit:
     """Say how the session was left, and return the exit code."""
     state, id = watch.state, shown(watch.state.stream)  # noqa: A001 - the word of the log
     if as_json:
-        typer.echo(json_of(_document(watch, id, log), indent=2))
+        typer.echo(json_of(_document(watch, id, log), indent=indent))
         return exit_of_state(state)
     screen.show([Line("dim", ""), *summary(id, shown_status(state), watch.telling.tally)])
     resume = resuming(log, id, inline=inline)
@@ -159,7 +166,7 @@ def _document(watch: Watch, id: str, log: LogUrl) -> dict[str, Any]:  # noqa: A0
         ends_at = min((each.closes_at for each in _asked(state)), default=None)
     return {
         "id": id,
-        "status": str(state.status),
+        "status": shown_status(state),
         "result": watch.result,
         "partial": tally.partial,
         "error": watch.error,

@@ -11,7 +11,7 @@ from cueline.console.text import json_of
 _HELP = """Print a session as one JSON document, or with --events as JSON lines.
 
 The document holds status, messages, tool calls, metrics, limits, error and
-position. A row that cannot be read is named on stderr, what is before it is
+version. A row that cannot be read is named on stderr, what is before it is
 printed, and the exit code is 1.
 
 \b

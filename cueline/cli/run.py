@@ -111,6 +111,12 @@ def run(
     without_secret: WithoutSecretOption = None,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
+    json_stream: Annotated[
+        bool,
+        typer.Option(
+            "--json-stream", help="Print each fact as it comes, and at last what --json prints."
+        ),
+    ] = False,
     plain: PlainOption = False,
 ) -> None:
     """Start a session."""
@@ -127,6 +133,7 @@ def run(
         detach=detach,
         address=address,
         as_json=as_json,
+        json_stream=json_stream,
         plain=plain,
         without_secrets=without_secret,
     )

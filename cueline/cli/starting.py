@@ -16,16 +16,19 @@ from cueline.cli.option import is_typed
 from cueline.cli.outside import Outside, outside_of
 from cueline.cli.running import command, note_detached, resuming
 from cueline.cli.terminal import is_attended
+from cueline.client.export import event_document
 from cueline.config.layer import Flags, from_flags
 from cueline.config.settings import APPROVAL_SECONDS, Approval
 from cueline.console.screen import Screen
+from cueline.console.text import json_of
 from cueline.deciders.policy import asked_about
 from cueline.environment import who
 from cueline.errors import ConfigError, RejectedError
 from cueline.events.agent import AgentSpec, Policy
 from cueline.events.inbox import StartAsked
 from cueline.events.log_url import LogUrl
-from cueline.events.store import NO_STREAM
+from cueline.events.session import SessionEvent
+from cueline.events.store import NO_STREAM, RecordedEvent
 from cueline.events.stream import shown, sibling, stream_name
 from cueline.preflight import check_log_is_out_of_reach, recorded
 from cueline.secret import waiver
@@ -44,6 +47,8 @@ class Wish:
     address: str | None
     attended: bool
     as_json: bool
+    json_stream: bool
+    """Whether each fact is printed as it comes, and at last the result, one a line."""
     plain: bool
     grace_seconds: float
     slots: Slots
@@ -60,6 +65,7 @@ def wish_of(
     detach: bool,
     address: str | None,
     as_json: bool,
+    json_stream: bool = False,
     plain: bool = False,
     without_secrets: Sequence[str] | None,
 ) -> Wish:
@@ -82,8 +88,9 @@ def wish_of(
         inline=inline,
         detach=detach,
         address=address,
-        attended=is_attended() and not detach and not as_json,
-        as_json=as_json,
+        attended=is_attended() and not (detach or as_json or json_stream),
+        as_json=as_json or json_stream,
+        json_stream=json_stream,
         plain=plain,
         grace_seconds=outside_of(ctx).effective().settings.grace_seconds,
         slots=outside_of(ctx).slots(),
@@ -221,7 +228,14 @@ async def carry_on(
     where = Where(log=wish.log, inline=wish.inline, address=wish.address)
     try:
         watch, rested = await drive(
-            log, stream, where, record, screen=screen, attended=wish.attended, show_past=show_past
+            log,
+            stream,
+            where,
+            record,
+            screen=screen,
+            attended=wish.attended,
+            show_past=show_past,
+            facts=_print_fact if wish.json_stream else None,
         )
         return report(
             watch,
@@ -229,12 +243,17 @@ async def carry_on(
             wish.log,
             rested=rested,
             as_json=wish.as_json,
+            indent=None if wish.json_stream else 2,
             inline=wish.inline,
         )
     except OSError as error:
         if is_of_output(error):
             await _tell_what_stays(log, stream, wish)
         raise
+
+
+def _print_fact(recorded: RecordedEvent, fact: SessionEvent) -> None:
+    typer.echo(json_of(event_document(recorded, fact)))
 
 
 async def _tell_what_stays(log: Log, stream: str, wish: Wish) -> None:

@@ -1,7 +1,7 @@
 """Watches one session from the log: shows it, asks what it asks, says when to leave."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +48,8 @@ from cueline.wiring import Log
 if TYPE_CHECKING:
     from cueline.console.live import Live
 
+Facts = Callable[[RecordedEvent, SessionEvent], None]
+"""Handed each fact as it comes."""
 RECORD_SECONDS = 1.0
 """What was cancelled at the end of the grace may be recorded for so long."""
 
@@ -55,7 +57,15 @@ RECORD_SECONDS = 1.0
 class Watch:
     """One session on one screen. It drives nothing, and holds nothing up."""
 
-    def __init__(self, log: Log, stream: str, screen: Screen, *, attended: bool) -> None:
+    def __init__(
+        self,
+        log: Log,
+        stream: str,
+        screen: Screen,
+        *,
+        attended: bool,
+        facts: Facts | None = None,
+    ) -> None:
         self.telling = Telling()
         self.result = ""
         """What the agent said last, when it was done."""
@@ -68,6 +78,7 @@ class Watch:
         self._stream = stream
         self.screen = screen
         self._attended = attended
+        self._facts = facts
         self._followed = Followed(stream, self._journal)
         self._questions: dict[str, Question] = {}
         commands = {
@@ -200,6 +211,8 @@ class Watch:
         if fact is None:
             return
         lines = self._learn(recorded, fact)
+        if show and self._facts is not None:
+            self._facts(recorded, fact)
         if show and not self._is_asked(fact):
             self.screen.show(lines)
         match fact:

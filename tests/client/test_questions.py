@@ -242,3 +242,13 @@ def test_another_policy_on_the_past(both, policy, answers):
         assert typed == python["sums"]
         assert answers == [each["answer"] for each in typed]
         assert [("one", *answers)] == [(e["session"], e["answer"]) for e in python["calls"]]
+
+
+def test_a_run_is_streamed_fact_by_fact(shell):
+    agent = shell.agent(shell.hello)
+
+    done = shell("run", "Hi", "--agent", agent, "--inline", "--id", "two", "--json-stream")
+
+    *facts, last = map(json.loads, done.stdout.splitlines())
+    assert shell.types("two") == [each["type"] for each in facts]
+    assert ("two", "completed", "Good evening.") == (last["id"], last["status"], last["result"])

@@ -1,0 +1,37 @@
+"""The page on the client has each field of what its calls return."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from cueline.client.audit import AuditRow
+from cueline.client.breakers import BreakerRow
+from cueline.client.costs import Costs
+from cueline.client.export import CallRow, Ending, Export, Metrics
+from cueline.client.limits import Budget, LimitRow
+from cueline.client.pending import PendingRow
+from cueline.client.policies import JudgedCall
+from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
+from cueline.client.sessions import SessionRow
+from cueline.client.show import SessionDetails
+from cueline.client.status import LogStatus, ProcessRow
+from cueline.client.verify import BadRow, Verified
+
+PAGE = (Path(__file__).parents[2] / "docs/reference/client.md").read_text()
+BASES = {"SessionDetails": SessionRow, "PauseReceipt": Receipt, "StopReceipt": Receipt}
+BASES |= {"DecisionReceipt": Receipt}
+ROWS = [SessionRow, SessionDetails, PendingRow, Export, CallRow, Metrics, Ending, Budget, LimitRow]
+ROWS += [Costs, AuditRow, Verified, BadRow, BreakerRow, LogStatus, ProcessRow, JudgedCall]
+ROWS += [Receipt, PauseReceipt, StopReceipt, DecisionReceipt]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.__name__)
+def test_the_page_has_each_field(row):
+    section = PAGE.partition(f"### `{row.__name__}`\n")[2].partition("\n### ")[0]
+    inherited: set[str] = set()
+    if (base := BASES.get(row.__name__)) is not None:
+        inherited = {each.name for each in fields(base)}
+
+    told = {line.split("`")[1] for line in section.splitlines() if line.startswith("| `")}
+    assert told == {each.name for each in fields(row)} - inherited
