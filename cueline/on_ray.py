@@ -129,13 +129,13 @@ async def on_ray(
         ClusterError: the cluster cannot be used; the message says what to do.
         LogUnavailableError: the log cannot be used there.
     """
-    # First of all: Ray reads the environment when it is imported.
-    from cueline.cluster.connection import connected  # noqa: PLC0415 - as said
-
     record = find_up(log.url)
     if record is not None:
         yield await attached(log, record, address)
         return
+    # First of all: Ray reads the environment when it is imported.
+    from cueline.cluster.connection import connected  # noqa: PLC0415 - as said
+
     parts = parts_of(log)
     namespace = namespace_of(parts.log_id)
     # A variable that is set to nothing is not set.

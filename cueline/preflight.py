@@ -6,13 +6,13 @@ from typing import TypeVar
 
 from cueline.actors.presence import machine_name
 from cueline.agent import Agent
-from cueline.deciders.policy import NOT_ESTIMATED, judge
+from cueline.deciders.policy import NOT_ESTIMATED, asked_about, judge
 from cueline.deciders.session.changed_tools import with_tools
 from cueline.environment import HERE
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec, Fallback, Limits, ToolSpec, Workspace, each_model
 from cueline.events.budget import Allowance
-from cueline.events.log_url import LogName
+from cueline.events.log_url import MEMORY, LogName, LogUrl
 from cueline.events.message import Arguments
 from cueline.events.session import Judgement
 from cueline.secret import check_secrets
@@ -107,6 +107,26 @@ def check_log_is_out_of_reach(agent: AgentSpec, log: LogName) -> None:
             str(log),
             f"the log is inside the workspace {place.path}, where tools can destroy it; "
             f"name a log outside of it, or in a folder `{LOG_FOLDER}`, which no file tool touches",
+        )
+
+
+def check_answerable(agent: AgentSpec, log: LogName, *, attended: bool) -> None:
+    """Refuse an agent that would ask where nobody could ever answer (D36).
+
+    Whoever can open the *log* from another shell can answer.
+
+    Raises:
+        ConfigError: the message says how somebody could.
+    """
+    told = any(hook.on != "notify" for hook in agent.policy.hooks)
+    if attended or told or LogUrl.of(log).scheme != MEMORY:
+        return
+    if tools := asked_about(agent):
+        raise ConfigError(
+            agent.name,
+            f"it asks before it calls {', '.join(tools)}, and nobody can answer: no other "
+            f"process can open the log {log}; run it in a terminal, or name a log in a file, "
+            "or start it with --auto-approve",
         )
 
 

@@ -1,10 +1,11 @@
 """The Python API: a log, and a place where its sessions are driven."""
 
+import os
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from cueline.actors.background import Trouble, told_of_trouble
 from cueline.actors.slot import SLOTS, Slots
@@ -14,8 +15,12 @@ from cueline.environment import who
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.log_url import LogName, LogUrl
 from cueline.inline import inline
-from cueline.up_record import recovers
-from cueline.wiring import KnownPlace, open_log
+from cueline.stores.backend import backend_of
+from cueline.up_record import find_up, recovers
+from cueline.wiring import KnownPlace, Log, open_log
+
+On = Literal["auto", "ray", "inline"]
+"""Where sessions are to be driven: see `open_runtime`."""
 
 
 class Troubles:
@@ -56,6 +61,11 @@ class Here:
         """See `Home`."""
         return who()
 
+    @property
+    def drives(self) -> bool:
+        """See `Home`."""
+        return self.place.lasts
+
     def trouble(self, stream: str) -> CuelineError | None:
         """See `Home`."""
         return self.troubles.of(stream)
@@ -84,8 +94,56 @@ class Here:
         await self.place.place([stream, *above])
 
 
+Place = Literal["up", "ray", "inline"]
+"""Where sessions are driven: by a running `cueline up`, on Ray, or in this process."""
+
+
 class Runtime(Client):
     """A client with a place where the sessions that are started here are driven."""
+
+    def __init__(self, log: Log, context: Here, place: Place = "inline") -> None:
+        super().__init__(log, context)
+        self.place = place
+        """Where they are driven."""
+
+
+def place_for(log: LogUrl, on: On = "auto", address: str | None = None) -> Place:
+    """Return where a command on *log* drives its sessions.
+
+    That is the running `cueline up` of the log; else the Ray of *address* or RAY_ADDRESS,
+    or, *on* `ray`, a new one; else this process.
+    """
+    if on == "inline":
+        return "inline"
+    if find_up(log) is not None:
+        return "up"
+    # A variable that is set to nothing is not set.
+    named = address or os.environ.get("RAY_ADDRESS")
+    alone = backend_of(log).writer_place == "process"
+    return "ray" if on == "ray" or (named and not alone) else "inline"
+
+
+@asynccontextmanager
+async def runtime_on(
+    log: Log, *, on: On = "auto", address: str | None = None, on_trouble: Trouble
+) -> AsyncIterator[Runtime]:
+    """Drive sessions of *log* where `place_for` says.
+
+    Raises:
+        ClusterError: there is no usable cluster; the message says what to do.
+        LogUnavailableError: the log cannot be used there.
+    """
+    scope: set[str] = set()
+    troubles = Troubles(on_trouble)
+    place = place_for(log.url, on, address)
+    if place == "inline":
+        async with inline(log, scope=scope, on_trouble=troubles.hear) as here:
+            yield Runtime(log, Here(log.url, here, troubles, scope), place)
+        return
+    from cueline.on_ray import on_ray  # noqa: PLC0415 - Ray takes its time, and not everybody needs it
+
+    async with on_ray(log, scope=scope, address=address, on_trouble=troubles.hear) as there:
+        yield Runtime(log, Here(log.url, there, troubles, scope), place)
 
 
 def _print_trouble(stream: str, error: CuelineError) -> None:
@@ -96,7 +154,7 @@ def _print_trouble(stream: str, error: CuelineError) -> None:
 async def open_runtime(
     path: LogName = DEFAULT_LOG,
     *,
-    on: Literal["ray", "inline"] = "ray",
+    on: On = "auto",
     address: str | None = None,
     slots: int = SLOTS.loop,
     workers: int = SLOTS.workers,
@@ -107,8 +165,10 @@ async def open_runtime(
     Args:
         path: the log's file, made if it is not there, or a URL: `sqlite:///` and the
             path, `memory:` or `memory:NAME`. One in memory is driven `inline`.
-        on: `ray` attaches to a cluster or starts one for as long as this lasts;
-            `inline` drives everything in this process.
+        on: `auto` uses the running `cueline up` of the log, else the Ray cluster of
+            *address* or RAY_ADDRESS, else this process. `ray` starts a cluster where `auto`
+            would use this process, for as long as this lasts; `inline` always drives
+            everything in this process.
         address: of the Ray cluster, when it is not the one `cueline up` started.
         slots: how many calls of async tools run at once; a running `cueline up` has its own.
         workers: how many calls of other tools run at once, each in a process of its own.
@@ -117,25 +177,17 @@ async def open_runtime(
     Raises:
         LogUnavailableError: the log cannot be used; the message says what to do.
         ClusterError: there is no usable cluster; the message says what to do.
-        ConfigError: no log is known by such a URL, *on* is neither, an *address* goes with
+        ConfigError: no log is known by such a URL, *on* is another word, an *address* goes with
             `inline`, or no tool could run; nothing was made.
     """
-    if on not in ("ray", "inline"):
-        raise ConfigError("on", f"{on!r} is neither 'ray' nor 'inline'")
+    if on not in get_args(On):
+        raise ConfigError("on", f"{on!r} is none of 'auto', 'ray' and 'inline'")
     if on == "inline" and address is not None:
         raise ConfigError("address", f"{address} is Ray's, and 'inline' drives all in this process")
     for name, count in {"slots": slots, "workers": workers}.items():
         if count < 1:
             raise ConfigError(name, f"{count} is less than 1: no tool could run")
-    scope: set[str] = set()
-    troubles = Troubles(on_trouble)
     async with open_log(path) as opened:
         log = replace(opened, slots=Slots(slots, workers))
-        if on == "inline":
-            async with inline(log, scope=scope, on_trouble=troubles.hear) as here:
-                yield Runtime(log, Here(log.url, here, troubles, scope))
-        else:
-            from cueline.on_ray import on_ray  # noqa: PLC0415 - Ray takes its time, and not everybody needs it
-
-            async with on_ray(log, scope=scope, address=address, on_trouble=troubles.hear) as there:
-                yield Runtime(log, Here(log.url, there, troubles, scope))
+        async with runtime_on(log, on=on, address=address, on_trouble=on_trouble) as runtime:
+            yield runtime

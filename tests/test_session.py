@@ -170,7 +170,7 @@ async def test_a_session_goes_on_when_it_is_given_more(log):
         held = await session.result()
         await session.raise_limits(max_turns=5)
 
-        assert "limit: 1 turns" in held.text
+        assert "limit: 1 turn since" in held.text
         assert "Done." == (await session.result()).text
 
 
@@ -195,7 +195,7 @@ async def test_a_tree_is_shown_with_what_all_of_it_cost(log):
 
 
 async def test_a_place_that_there_is_not_is_refused_before_a_log_is_made(tmp_path):
-    with pytest.raises(ConfigError, match="'in-line' is neither 'ray' nor 'inline'"):
+    with pytest.raises(ConfigError, match="'in-line' is none of 'auto', 'ray' and 'inline'"):
         async with cueline.open_runtime(tmp_path / "log.db", on="in-line"):
             pass
 

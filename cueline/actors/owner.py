@@ -27,6 +27,11 @@ def aside(owner: str) -> str:
     return f"{owner}{_ASIDE}"
 
 
+def is_aside(owner: str | None) -> bool:
+    """Whether a session of this *owner* is one that nobody drives until somebody says so."""
+    return owner is not None and owner.endswith(_ASIDE)
+
+
 async def owner_of(
     store: EventStore, board: PresenceBoard, stream: str, now: datetime
 ) -> Presence | None:
@@ -139,7 +144,7 @@ class Vigil:
 
     async def _why_now(self) -> str | None:
         name = (await self._store.head(self._stream)).owner
-        if name is not None and name.endswith(_ASIDE):
+        if name is not None and is_aside(name):
             return f"{name.removesuffix(_ASIDE)} has set it aside"
         if self._taken_up():
             return None

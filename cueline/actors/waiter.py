@@ -39,6 +39,11 @@ class Home(Protocol):
         """The name of the person whose process this is."""
         ...
 
+    @property
+    def drives(self) -> bool:
+        """Whether it drives sessions itself, as long as it lasts."""
+        ...
+
     def trouble(self, stream: str) -> CuelineError | None:
         """Return why a session cannot be driven here."""
         ...

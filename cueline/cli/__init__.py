@@ -44,7 +44,7 @@ resume is to replay.
 
 \b
 Start a session and watch it:
-  cueline run "Tidy the notes" --agent agent.toml --workspace notes --inline
+  cueline run "Tidy the notes" --agent agent.toml --workspace notes
 See what there is, and go on with one that was cut off:
   cueline list
   cueline resume 7f3a

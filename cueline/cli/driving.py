@@ -2,30 +2,32 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
 import typer
 
 from cueline.actors.background import meanwhile
-from cueline.actors.owner import LOOK_SECONDS, Vigil, taker_of
 from cueline.cli.failure import Exit
-from cueline.cli.running import is_up, other_version, resuming
+from cueline.cli.running import other_version, resuming
 from cueline.cli.signals import Interrupts
 from cueline.cli.watching import Facts, Watch
+from cueline.client.client import Client
+from cueline.client.session import Session
+from cueline.client.watch import until_taken_over, until_up_is_over
 from cueline.console.progress import progress
 from cueline.console.screen import Screen
 from cueline.console.telling import Line
-from cueline.errors import ClusterError, CorruptEventError, CuelineError
+from cueline.errors import ClusterError, CorruptEventError
 from cueline.events.log_url import LogUrl
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import shown
-from cueline.inline import Inline, inline
-from cueline.wiring import Log, Place
+from cueline.runtime import On, Place, Runtime, place_for, runtime_on
+from cueline.wiring import Log
 
-Record = Callable[[], Awaitable[None]]
-"""Puts into the log what somebody wishes of a session."""
+Record = Callable[[Client], Awaitable[Session]]
+"""Puts into the log what somebody wishes of a session, and has it driven."""
 _NOTHING = "left before anything was recorded"
 
 
@@ -34,64 +36,55 @@ class Where:
     """Where a session is to be driven."""
 
     log: LogUrl
-    inline: bool
+    on: On
     address: str | None = None
 
     @property
+    def place(self) -> Place:
+        """Where that is now."""
+        return place_for(self.log, self.on, self.address)
+
+    @property
     def takes_long(self) -> str:
-        """What takes more than a second before a session is driven."""
-        if is_up(self.log):
+        """What takes more than a second before a session is driven; empty where nothing does."""
+        if self.place == "inline":
+            return ""
+        if self.place == "up":
             return "connecting to the `cueline up` of this log"
         return f"connecting to Ray at {self.address}" if self.address else "starting Ray"
 
 
 @asynccontextmanager
-async def placed(log: Log, stream: str, where: Where, watch: Watch) -> AsyncIterator[Place]:
-    """Start what drives *stream*, and it alone: here, or on Ray.
+async def running(log: Log, stream: str, where: Where, watch: Watch) -> AsyncIterator[Runtime]:
+    """Start what drives *stream*: here, or on Ray.
 
     Raises:
         ClusterError: Ray is not usable; the message says what to do.
     """
-    if where.inline:
-        async with inline(log, scope={stream}, on_trouble=watch.stuck) as here:
-            with meanwhile(_give_way(log, here, watch)):
-                yield here
-        return
     # The cluster that is named is for where no `up` has the log.
-    address = None if is_up(where.log) else where.address
-    say = partial(watch.screen.show, [Line("dim", where.takes_long)])
-    with progress(where.takes_long, plain=not watch.screen.live, instead=say) as started:
-        from cueline.on_ray import on_ray
-
-        async with on_ray(log, scope={stream}, address=address, on_trouble=watch.stuck) as there:
+    address = None if where.place == "up" else where.address
+    long = where.takes_long
+    say = partial(watch.screen.show, [Line("dim", long)] if long else [])
+    with progress(long, plain=not (long and watch.screen.live), instead=say) as started:
+        async with runtime_on(log, on=where.on, address=address, on_trouble=watch.stuck) as runtime:
             started()
-            with nullcontext() if there.lasts else meanwhile(leave_with_up(log, stream, watch)):
-                yield there
+            with meanwhile(_leave_in_time(runtime, stream, watch)):
+                yield runtime
+
+
+async def _leave_in_time(runtime: Runtime, stream: str, watch: Watch) -> None:
+    """Leave where it is waited in vain."""
+    if runtime.place == "up":
+        await leave_with_up(runtime.log, stream, watch)
+    elif runtime.place == "inline":
+        await until_taken_over(runtime.log, lambda: watch.state, runtime.context.has)
+        watch.give_way()
 
 
 async def leave_with_up(log: Log, stream: str, watch: Watch) -> None:
     """Leave when the `cueline up` has gone, or set *stream* aside: nobody drives it any more."""
-    vigil = Vigil(stream, log.store, log.board, log.clock, taken_up=lambda: True)
-    why = None
-    while why is None and is_up(log.url):
-        await log.clock.sleep(LOOK_SECONDS)
-        with suppress(CuelineError):  # looked at again
-            why = await vigil.why_left(idle=False)
-    ended = "the `cueline up` of this log has ended"
-    told = ended if why is None else f"nobody drives it now ({why})"
-    typer.echo(f"{shown(stream)}: {told}", err=True)
+    typer.echo(f"{shown(stream)}: {await until_up_is_over(log, stream)}", err=True)
     watch.leave()
-
-
-async def _give_way(log: Log, here: Inline, watch: Watch) -> None:
-    """Leave where another process has the session, and waits for a call that is still with us."""
-    while True:
-        await log.clock.sleep(LOOK_SECONDS)
-        with suppress(CuelineError):  # looked at again
-            now = log.clock.now()
-            if await taker_of(watch.state, log.store, log.board, now, here.has) is not None:
-                watch.give_way()
-                return
 
 
 class Beginning:
@@ -103,7 +96,7 @@ class Beginning:
         """Whether somebody asked to leave meanwhile."""
         self._record = record
 
-    async def record(self) -> None:
+    async def record(self, runtime: Client) -> None:
         """Put it into the log.
 
         Raises:
@@ -112,7 +105,7 @@ class Beginning:
         if self.left:
             typer.echo(_NOTHING, err=True)
             raise typer.Exit(Exit.LEFT)
-        await self._record()
+        await self._record(runtime)
         self.recorded = True
 
 
@@ -145,24 +138,23 @@ async def drive(
 
     def leave() -> str:
         watch.let_go()
-        way = resuming(where.log, shown(stream), inline=where.inline)
+        way = resuming(where.log, shown(stream))
         left = f"left at once; what was recorded stays, and goes on with\n  {way}"
         return left if beginning.recorded else _NOTHING
 
     # Of another process, that is; closing the window of who only watches ends nothing.
-    goes_on = not where.inline and is_up(where.log)
+    goes_on = where.place == "up"
     signals = Interrupts(pause, leave, goes_on=goes_on)
     with _telling_whether(beginning, where, stream), signals:
         await watch.catch_up(show=show_past)
-        warning = None if where.inline else other_version(where.log)
+        warning = None if where.place == "inline" else other_version(where.log)
         screen.show([] if warning is None else [Line("note", warning)])
-        async with placed(log, stream, where, watch) as place:
-            await beginning.record()
+        async with running(log, stream, where, watch) as runtime:
+            await beginning.record(runtime)
             if beginning.left:
                 watch.pause()
-            await place.place([stream])
             rested = await watch.until_it_rests()
-        if rested:
+        if rested and log.backend.writer_place != "process":
             await _check_kept(log, watch)
     return watch, rested
 
@@ -190,8 +182,8 @@ def _telling_whether(beginning: Beginning, where: Where, stream: str) -> Iterato
     try:
         yield
     except ClusterError:
-        way = resuming(where.log, shown(stream), inline=where.inline)
+        way = resuming(where.log, shown(stream))
         recorded = f"it is recorded; once Ray can be used, `{way}` goes on"
-        nothing = "nothing was recorded; with --inline it needs no Ray"
+        nothing = "nothing was recorded; without --ray and --address it needs no Ray"
         typer.echo(recorded if beginning.recorded else nothing, err=True)
         raise

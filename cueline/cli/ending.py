@@ -53,7 +53,6 @@ def report(
     *,
     rested: bool,
     as_json: bool,
-    inline: bool,
     indent: int | None = 2,
 ) -> Exit:
     """Say how the session was left, and return the exit code."""
@@ -62,7 +61,7 @@ def report(
         typer.echo(json_of(_document(watch, id, log), indent=indent))
         return exit_of_state(state)
     screen.show([Line("dim", ""), *summary(id, shown_status(state), watch.telling.tally)])
-    resume = resuming(log, id, inline=inline)
+    resume = resuming(log, id)
     left = ["left while something was in flight; go on with", f"  {resume}"]
     if watch.gave_way:
         watching = command(log, "tail", "-f", id)

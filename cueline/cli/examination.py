@@ -158,7 +158,7 @@ def ray() -> Iterator[Finding]:
     try:
         found = version("ray")
     except PackageNotFoundError:
-        advice = "install it, or run with --inline"
+        advice = "install it, or run without --ray"
         yield Finding("Ray", "warn", "not installed", advice)
         return
     yield Finding("Ray", "good", found)

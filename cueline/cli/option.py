@@ -82,7 +82,10 @@ SessionArgument = Annotated[
     ),
 ]
 InlineOption = Annotated[
-    bool, typer.Option("--inline", help="Drive it in this process, without Ray.")
+    bool, typer.Option("--inline", help="Drive it in this process, whatever else runs.")
+]
+RayOption = Annotated[
+    bool, typer.Option("--ray", help="Start a Ray for this command, where none is to be used.")
 ]
 WithoutSecretOption = Annotated[
     list[str] | None,
@@ -109,6 +112,6 @@ AddressOption = Annotated[
         "--address",
         envvar="RAY_ADDRESS",
         metavar="HOST:PORT",
-        help="The Ray cluster to run on, where no `cueline up` drives this log; else a new one.",
+        help="The Ray cluster to run on, where no `cueline up` drives this log.",
     ),
 ]

@@ -16,14 +16,13 @@ from cueline.cli.option import (
     JsonOption,
     LogOption,
     PlainOption,
+    RayOption,
     SessionArgument,
     WithoutSecretOption,
 )
-from cueline.environment import who
 
 if TYPE_CHECKING:
     from cueline.cli.starting import Wish
-    from cueline.events.agent import ToolSpec
 
 _HELP = """Go on with a session that crashed, was paused, or was interrupted.
 
@@ -34,7 +33,7 @@ process drives, unless it is paused: then that process is told to go on.
 \b
 Examples:
   cueline resume 7f3a
-  cueline resume 7f3a --inline
+  cueline resume 7f3a --ray
   cueline resume 7f3a --without-secret SHOP_TOKEN
 """
 
@@ -49,6 +48,7 @@ def resume(
     session: SessionArgument,
     *,
     inline: InlineOption = False,
+    ray: RayOption = False,
     detach: DetachOption = False,
     address: AddressOption = None,
     without_secret: WithoutSecretOption = None,
@@ -63,61 +63,27 @@ def resume(
     wish = wish_of(
         ctx,
         log,
-        session,
         inline=inline,
+        ray=ray,
         detach=detach,
         address=address,
         as_json=as_json,
         plain=plain,
         without_secrets=without_secret,
     )
-    raise typer.Exit(opened.run(_resume(wish, accept_changed_tools=accept_changed_tools)))
+    raise typer.Exit(opened.run(_resume(wish, session, accept_changed_tools=accept_changed_tools)))
 
 
-async def _resume(wish: "Wish", *, accept_changed_tools: bool) -> Exit:
-    from cueline.actors.owner import check_resume, owner_of
-    from cueline.cli.addressing import client_for
-    from cueline.cli.running import is_up, resuming
-    from cueline.cli.starting import carry_on, check_channel
-    from cueline.client.current import current_session
-    from cueline.deciders.session.unread import waived_secrets
-    from cueline.deciders.session.wait import rests
-    from cueline.events.inbox import ResumeAsked
-    from cueline.events.stream import shown
-    from cueline.preflight import check_resumed
-    from cueline.secret import waiver
+async def _resume(wish: "Wish", name: str, *, accept_changed_tools: bool) -> Exit:
+    from cueline.cli.running import resuming
+    from cueline.cli.starting import carry_on
+    from cueline.client.client import open_client
 
-    async with client_for(wish.log, wish.id) as (client, stream):
-        log = client.log
-        to = await current_session(log, stream)
-        owner = await owner_of(log.store, log.board, stream, log.clock.now())
-        check_resume(to.state, to.unread, owner)
-        said = waiver(to.agent, wish.without_secrets, who())
-        tools: tuple[ToolSpec, ...] = ()
-        if not to.stopping:  # nothing starts in one that ends, and nobody is asked
-            known = waived_secrets(to.state, [*to.unread, said])
-            way = resuming(wish.log, shown(stream), inline=wish.inline)
-            tools = check_resumed(
-                to.agent,
-                wish.log,
-                waived=known,
-                accept_changed_tools=accept_changed_tools,
-                accept_with=f"{way} {ACCEPT}",
-            )
-            if to.attached:  # any other was started where people answer from elsewhere (D36)
-                check_channel(to.agent, wish)
-        # A question that is not over is answered, not gone on after.
-        rested = rests(to.state, log.clock.now())
-        asks = to.held or (to.state.waiting is not None and not rested)
-        asks = asks and not to.stopping  # it is driven to its end, and nothing else
-        # An `up` has set it aside, or leaves it alone as it was found: it waits for a word.
-        left = owner is None and not wish.inline and is_up(wish.log)
-
-        async def record_it() -> None:
-            if said is not None:
-                await log.post(stream, said, to.agent, by=f"user:{who()}")
-            if asks or left or tools:
-                resume = ResumeAsked(tools=tools)
-                await log.post(stream, resume, to.agent, by=f"user:{who()}")
-
-        return await carry_on(log, stream, wish, record_it, show_past=False)
+    async with open_client(wish.log) as client:
+        request = await client.resume_request(
+            name,
+            accept_changed_tools=accept_changed_tools,
+            accept_with=f"{resuming(wish.log, name)} {ACCEPT}",
+            without_secrets=wish.without_secrets,
+        )
+        return await carry_on(client, request.stream, wish, request.submit, show_past=False)

@@ -15,6 +15,7 @@ from cueline.cli.option import (
     JsonOption,
     LogOption,
     PlainOption,
+    RayOption,
     WithoutSecretOption,
     labels_of,
 )
@@ -23,15 +24,18 @@ from cueline.cli.terminal import text_or_stdin
 
 _HELP = """Start a session, and watch it until it ends, rests, or waits for a person.
 
-It runs on Ray unless --inline says otherwise. Everything is checked before
-anything is recorded. Ctrl-C once asks it to pause, and says how to go on;
-twice leaves at once, and nothing that was recorded is lost.
+It goes to the running `cueline up` of the log, else to the Ray that --address or
+RAY_ADDRESS names; otherwise it runs in this process. Everything is checked before
+anything is recorded. Without a terminal nobody is asked: if the session waits for
+a person, `run` exits with 3 and says how to approve. Ctrl-C once asks it to
+pause, and says how to go on; twice leaves at once, and nothing that was recorded
+is lost.
 
 \b
 Examples:
   cueline run "Tidy the notes" --agent agent.toml --workspace notes
-  cueline run "Let us tidy the notes" --agent agent.toml --inline --open
-  cueline run "Answer the mail" --agent clerk.toml --inline --require-approval
+  cueline run "Let us tidy the notes" --agent agent.toml --open
+  cueline run "Answer the mail" --agent clerk.toml --require-approval
   cueline run "Index everything" --agent indexer.toml --detach --label team=search
 """
 
@@ -63,6 +67,7 @@ def run(
         typer.Option(help="The folder of its files, instead of the agent's own.", metavar="DIR"),
     ] = None,
     inline: InlineOption = False,
+    ray: RayOption = False,
     detach: DetachOption = False,
     stay_open: Annotated[
         bool,
@@ -120,16 +125,14 @@ def run(
     plain: PlainOption = False,
 ) -> None:
     """Start a session."""
-    from cueline.actors.inbox import new_id
     from cueline.cli.starting import Ask, prepared, start, wish_of
     from cueline.providers.factory import retirements
 
-    id = new_id() if name is None else name  # noqa: A001 - the word of the log
     wish = wish_of(
         ctx,
         log,
-        id,
         inline=inline,
+        ray=ray,
         detach=detach,
         address=address,
         as_json=as_json,
@@ -154,8 +157,9 @@ def run(
         stay_open=stay_open,
         attended=wish.attended,
         without_secrets=wish.without_secrets,
+        id=name,
     )
-    asked = prepared(agent, ask, outside_of(ctx))
-    for line in retirements(asked.agent):
+    request = prepared(agent, ask, outside_of(ctx))
+    for line in retirements(request.asked.agent):
         say(f"warning: {line}", outside_of(ctx))
-    raise typer.Exit(opened.run(start(asked, wish)))
+    raise typer.Exit(opened.run(start(request, wish)))

@@ -11,17 +11,7 @@ from cueline.cli.option import naming
 from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
-    from cueline.events.store import EventStore
-    from cueline.wiring import Log
-
-
-async def is_taken_up(log: "Log", stream: str) -> bool:
-    """Whether somebody reads the session's inbox now."""
-    from cueline.actors.owner import owner_of
-
-    if await owner_of(log.store, log.board, stream, log.clock.now()) is not None:
-        return True
-    return is_up(log.url)
+    from cueline.client.receipt import Receipt
 
 
 def is_up(path: LogUrl) -> bool:
@@ -51,43 +41,20 @@ def command(log: LogUrl, *words: str) -> str:
     return " ".join(quote(word) for word in ("cueline", *words)) + naming(log)
 
 
-def resuming(log: LogUrl, id: str, *, inline: bool = False) -> str:  # noqa: A002 - the word of the log
-    """Return the command that goes on with a session; *inline* where it was driven so before."""
-    return command(log, "resume", id, *(["--inline"] if inline else []))
+def resuming(log: LogUrl, id: str) -> str:  # noqa: A002 - the word of the log
+    """Return the command that goes on with a session."""
+    return command(log, "resume", id)
 
 
-async def way_to_resume(log: LogUrl, store: "EventStore", stream: str) -> str:
-    """Return the command that goes on with a session as it was last driven."""
-    from cueline.events.stream import shown
-
-    # Whoever drove it inline has no Ray running, and may have none at all.
-    inline = ((await store.head(stream)).owner or "").startswith("inline-")
-    return resuming(log, shown(stream), inline=inline)
-
-
-def when_it_counts(way: str, *, driven: bool) -> str:
-    """Return what to add to the news that something was put into a session's inbox."""
-    if driven:
-        return ""
-    return f"; nothing drives it now, it counts when it is next driven: `{way}`"
-
-
-async def note_detached(log: "Log", stream: str, *, as_json: bool) -> Exit:
+def note_detached(log: LogUrl, receipt: "Receipt", *, as_json: bool) -> Exit:
     """Print the id of a session of which something was recorded, and say who takes it up."""
-    from cueline.actors.fold import fold
-    from cueline.deciders.session import SESSION, session_of
-    from cueline.events.stream import shown
-
-    id = shown(stream)  # noqa: A001 - the word of the log
-    if (warning := other_version(log.url)) is not None:
+    if (warning := other_version(log)) is not None:
         typer.echo(warning, err=True)
     if as_json:
-        state, _ = await fold(log.journal(), stream, SESSION, session_of(stream))
-        document = {"id": id, "status": str(state.status), "up": is_up(log.url)}
-        typer.echo(json.dumps(document))
+        typer.echo(json.dumps(receipt.to_json()))
         return Exit.DONE
-    typer.echo(id)
-    if not await is_taken_up(log, stream):
-        up_command = command(log.url, "up")
+    typer.echo(receipt.session)
+    if receipt.read_by == "nobody":
+        up_command = command(log, "up")
         typer.echo(f"it is recorded; nothing runs that would take it up: `{up_command}`", err=True)
     return Exit.DONE

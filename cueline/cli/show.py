@@ -139,7 +139,7 @@ def _stands(log: LogUrl, history: "History", standing: "Standing") -> list[str]:
         return _damaged(log, history)
     if history.followed.emptied is not None:
         return [str(history.followed.emptied)]
-    way = resuming(log, history.id, inline=standing.inline)
+    way = resuming(log, history.id)
     said = unread_lines(standing.unread)
     if said and standing.enough:
         return [*said, "go on with", f"  {way}"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from cueline.actors.slot import Slots
-from cueline.agent import SHARED, Agent, read_agent
+from cueline.agent import SHARED, read_agent
 from cueline.cli.driving import Record, Where, drive
 from cueline.cli.ending import report
 from cueline.cli.failure import Exit, is_of_output
@@ -16,24 +16,23 @@ from cueline.cli.option import is_typed
 from cueline.cli.outside import Outside, outside_of
 from cueline.cli.running import command, note_detached, resuming
 from cueline.cli.terminal import is_attended
+from cueline.client.client import Client, open_client
 from cueline.client.export import event_document
+from cueline.client.start import StartRequest, check_id_is_free, start_request
 from cueline.config.layer import Flags, from_flags
 from cueline.config.settings import APPROVAL_SECONDS, Approval
 from cueline.console.screen import Screen
 from cueline.console.text import json_of
-from cueline.deciders.policy import asked_about
-from cueline.environment import who
-from cueline.errors import ConfigError, RejectedError
-from cueline.events.agent import AgentSpec, Policy
-from cueline.events.inbox import StartAsked
+from cueline.errors import ConfigError
+from cueline.events.agent import Policy
 from cueline.events.log_url import LogUrl
 from cueline.events.session import SessionEvent
 from cueline.events.store import NO_STREAM, RecordedEvent
-from cueline.events.stream import shown, sibling, stream_name
-from cueline.preflight import check_log_is_out_of_reach, recorded
-from cueline.secret import waiver
+from cueline.events.stream import shown, sibling
+from cueline.preflight import check_answerable, check_log_is_out_of_reach
+from cueline.runtime import On
 from cueline.stores.backend import backend_of
-from cueline.wiring import Log, open_log
+from cueline.wiring import Log
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +40,7 @@ class Wish:
     """Where a session is to be recorded and driven, and who watches."""
 
     log: LogUrl
-    id: str
-    inline: bool
+    on: On
     detach: bool
     address: str | None
     attended: bool
@@ -59,9 +57,9 @@ class Wish:
 def wish_of(
     ctx: typer.Context,
     log: LogUrl,
-    id: str,  # noqa: A002 - the word of the log
     *,
     inline: bool,
+    ray: bool,
     detach: bool,
     address: str | None,
     as_json: bool,
@@ -74,18 +72,19 @@ def wish_of(
     Raises:
         BadParameter: two of them exclude each other.
     """
-    if inline and detach:
-        raise typer.BadParameter("an inline run ends with this command; leave one of them out")
-    if not inline:
+    modes = [name for name, chosen in (("inline", inline), ("ray", ray)) if chosen]
+    modes += ["detach"] if detach else []
+    if len(modes) > 1:
+        raise typer.BadParameter(f"--{modes[0]} and --{modes[1]} exclude each other")
+    if ray or detach:
         backend_of(log).check(shared=True)
     # RAY_ADDRESS may be there for other commands.
-    if (inline or detach) and is_typed(ctx, "address"):
-        mode = "--inline" if inline else "--detach"
-        raise typer.BadParameter(f"--address names a Ray that {mode} does not use; leave one out")
+    if modes and modes != ["ray"] and is_typed(ctx, "address"):
+        reason = f"--address names a Ray that --{modes[0]} does not use; leave one out"
+        raise typer.BadParameter(reason)
     return Wish(
         log=log,
-        id=id,
-        inline=inline,
+        on="inline" if inline else "ray" if ray else "auto",
         detach=detach,
         address=address,
         attended=is_attended() and not (detach or as_json or json_stream),
@@ -111,9 +110,10 @@ class Ask:
     stay_open: bool
     attended: bool
     without_secrets: tuple[str, ...]
+    id: str | None
 
 
-def prepared(file: Path, ask: Ask, outside: Outside) -> StartAsked:
+def prepared(file: Path, ask: Ask, outside: Outside) -> StartRequest:
     """Return what is asked for, checked.
 
     Raises:
@@ -137,32 +137,22 @@ def prepared(file: Path, ask: Ask, outside: Outside) -> StartAsked:
         sources["policy.approval"] = "flag --require-approval"
     workspace = ask.workspace or agent.workspace
     asked = agent.model_copy(update={"policy": policy, "workspace": workspace})
-    spec = _checked(file, asked, ask.without_secrets)
-    return StartAsked(
-        agent=spec.model_copy(update={"limit_sources": sources}),
-        goal=ask.goal,
-        open=ask.stay_open,
-        attached=ask.attended,
-        labels=ask.labels,
-        asked_by=who(),
-        asked_at=datetime.now(UTC),
-    )
-
-
-def _checked(file: Path, agent: Agent, waived: Sequence[str]) -> AgentSpec:
-    """Return the *agent* of a file as it will be recorded.
-
-    Raises:
-        ConfigError: mend the file, or what else it names.
-        ToolImportError: make the tool importable.
-    """
     try:
-        spec = recorded(agent, waived=waived)
+        return start_request(
+            asked,
+            ask.goal,
+            now=datetime.now(UTC),
+            open=ask.stay_open,
+            id=ask.id,
+            labels=ask.labels,
+            without_secrets=ask.without_secrets,
+            attached=ask.attended,
+            sources=sources,
+        )
     except ConfigError as error:
         if error.subject != agent.name:
             raise
         raise ConfigError(str(file), error.reason) from error  # a person mends it there
-    return spec
 
 
 def with_time_to_answer(policy: Policy, approval: Approval, *, attended: bool) -> Policy:
@@ -171,48 +161,24 @@ def with_time_to_answer(policy: Policy, approval: Approval, *, attended: bool) -
     return policy.model_copy(update={"approval_seconds": seconds})
 
 
-def check_channel(agent: AgentSpec, wish: Wish) -> None:
-    """Refuse an agent that would ask where nobody can be asked (D36).
-
-    Raises:
-        ConfigError: the message says how somebody could be.
-    """
-    told = any(hook.on != "notify" for hook in agent.policy.hooks)
-    if wish.attended or wish.detach or told:
-        return
-    if tools := asked_about(agent):
-        raise ConfigError(
-            agent.name,
-            f"it asks before it calls {', '.join(tools)}, and nobody can be asked here; "
-            "run it in a terminal, or with --detach and answer with `cueline approve`, "
-            "or name a hook in its [policy] that tells of questions, "
-            "or start it with --auto-approve",
-        )
-
-
-async def start(asked: StartAsked, wish: Wish) -> Exit:
+async def start(request: StartRequest, wish: Wish) -> Exit:
     """Record the wish, and drive and show the session, unless it is detached.
 
     Raises:
-        RejectedError: the id is taken, or has a form that ids do not have.
+        RejectedError: the id is taken.
         ConfigError: it would ask, and nobody can be asked; or its tools would reach the log.
         LogUnavailableError: the log cannot be used; nothing was recorded.
     """
-    stream = stream_name("session", wish.id)
-    check_channel(asked.agent, wish)
-    check_log_is_out_of_reach(asked.agent, wish.log)
-    waived = waiver(asked.agent, wish.without_secrets, who())
-    async with open_log(wish.log) as log:
-        await refuse_taken(log, stream)
-
-        async def record_it() -> None:
-            await log.ask_start(wish.id, asked, by=f"user:{who()}", waived=waived)
-
-        return await carry_on(log, stream, wish, record_it)
+    agent = request.asked.agent
+    check_answerable(agent, wish.log, attended=wish.attended)
+    check_log_is_out_of_reach(agent, wish.log)
+    async with open_client(wish.log, must_exist=False) as client:
+        await check_id_is_free(client.log, request.id)
+        return await carry_on(client, request.stream, wish, request.submit)
 
 
 async def carry_on(
-    log: Log, stream: str, wish: Wish, record: Record, *, show_past: bool = True
+    client: Client, stream: str, wish: Wish, record: Record, *, show_past: bool = True
 ) -> Exit:
     """Record what is wished, and drive and show the session, unless it is detached.
 
@@ -221,11 +187,12 @@ async def carry_on(
         CuelineError: it cannot be driven, or not be read.
     """
     if wish.detach:
-        await record()
-        return await note_detached(log, stream, as_json=wish.as_json)
+        session = await record(client)
+        assert session.receipt is not None, "what was recorded just now has a receipt"
+        return note_detached(wish.log, session.receipt, as_json=wish.as_json)
     screen = Screen(quiet=wish.as_json, plain=wish.plain)
-    log = replace(log, grace_seconds=wish.grace_seconds, slots=wish.slots)
-    where = Where(log=wish.log, inline=wish.inline, address=wish.address)
+    log = replace(client.log, grace_seconds=wish.grace_seconds, slots=wish.slots)
+    where = Where(log=wish.log, on=wish.on, address=wish.address)
     try:
         watch, rested = await drive(
             log,
@@ -244,7 +211,6 @@ async def carry_on(
             rested=rested,
             as_json=wish.as_json,
             indent=None if wish.json_stream else 2,
-            inline=wish.inline,
         )
     except OSError as error:
         if is_of_output(error):
@@ -262,15 +228,5 @@ async def _tell_what_stays(log: Log, stream: str, wish: Wish) -> None:
         typer.echo("nothing was recorded", err=True)
         return
     id = shown(stream)  # noqa: A001 - the word of the log
-    look, way = command(wish.log, "show", id), resuming(wish.log, id, inline=wish.inline)
+    look, way = command(wish.log, "show", id), resuming(wish.log, id)
     typer.echo(f"what was recorded stays: `{look}` shows it, `{way}` goes on", err=True)
-
-
-async def refuse_taken(log: Log, stream: str) -> None:
-    """Refuse an id that a session has, before anything is set up for it.
-
-    Raises:
-        RejectedError: choose another.
-    """
-    if (await log.store.head(sibling(stream, "inbox"))).version != NO_STREAM:
-        raise RejectedError(shown(stream), "there is a session of this id")

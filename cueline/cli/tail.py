@@ -72,11 +72,11 @@ async def _tail(log: LogUrl, name: str, last: int, show: "Show", *, follow: bool
         return exit_of_state(history.state)
 
 
-def _say_left(log: LogUrl, id: str, why: str, inline: bool) -> None:  # noqa: A002, FBT001 - see `Left`
+def _say_left(log: LogUrl, id: str, why: str) -> None:  # noqa: A002 - the word of the log
     """Say on stderr that nobody drives a session which does not rest."""
     from cueline.cli.running import resuming
 
-    way = resuming(log, id, inline=inline)
+    way = resuming(log, id)
     typer.echo(f"{id}: nobody drives it now ({why}); go on with\n  {way}", err=True)
 
 

@@ -2,35 +2,31 @@
 
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
+from os import PathLike
 from typing import Unpack
 
 from cueline.actors.breaker_reset import reset_breaker
 from cueline.actors.family import Parents
-from cueline.actors.fold import fold
-from cueline.actors.inbox import asked_agent, new_id, unread_of
-from cueline.actors.owner import check_resume, owner_of
 from cueline.actors.waiter import Home
 from cueline.agent import Agent
 from cueline.client.context import NoPlace
 from cueline.client.decide import Decision, Granted, decide, question_of
-from cueline.client.message import Raised, pause, tell
+from cueline.client.fork import ForkRequest, ForkWanted, fork_request
+from cueline.client.message import Raised, pause, raise_limits, send
 from cueline.client.reader import Reader
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
+from cueline.client.resume import ResumeRequest, resume_request
 from cueline.client.session import Session
+from cueline.client.start import start_request
 from cueline.client.stop import stop
-from cueline.client.value import made, stream_of
+from cueline.client.value import check_is_text
 from cueline.config.place import DEFAULT_LOG
-from cueline.deciders.session import SESSION, session_of
-from cueline.deciders.session.unread import waived_secrets, will_stop
 from cueline.environment import who
-from cueline.events.agent import ToolSpec
 from cueline.events.approval import ApprovalOpened
-from cueline.events.inbox import Lane, MessageSent, RaiseAsked, ResumeAsked, StartAsked, StopAsked
+from cueline.events.inbox import Lane
 from cueline.events.log_url import LogName
 from cueline.events.session import ApprovalRequested
 from cueline.events.stream import session_stream
-from cueline.preflight import check_limits, check_resumed, recorded
-from cueline.secret import waiver
 from cueline.wiring import Log, open_log
 
 
@@ -40,11 +36,11 @@ class Client(Reader):
     def __init__(self, log: Log, context: Home) -> None:
         super().__init__(log)
         self.context = context
-        self._parents = Parents(log.journal())
+        self.parents = Parents(log.journal())
 
     async def start(
         self,
-        agent: Agent,
+        agent: Agent | str | PathLike[str],
         goal: str | None = None,
         *,
         open: bool = False,  # noqa: A002 - the word of the log
@@ -61,7 +57,7 @@ class Client(Reader):
         an id can `resume` that, which drives it, or says that there is none.
 
         Args:
-            agent: who works.
+            agent: who works, or the path of its file.
             goal: what the agent is told first; without one the session is idle
                 until the first message.
             open: it stays for more messages after its goal, instead of ending.
@@ -84,23 +80,17 @@ class Client(Reader):
             UnknownOutcomeError: it may be recorded; who gave it an id can `resume` that.
             LogUnavailableError: the log cannot be used; do what the message says.
         """
-        spec = recorded(agent, waived=without_secrets)
-        said = waiver(spec, without_secrets, who())
-        asked = StartAsked(
-            agent=spec,
-            goal=goal,
+        request = start_request(
+            agent,
+            goal,
+            now=self.log.clock.now(),
             open=open,
-            labels=dict(labels or {}),
-            asked_by=who(),
-            asked_at=self.log.clock.now(),
+            id=id,
+            labels=labels,
+            parent=parent,
+            without_secrets=without_secrets,
         )
-        if parent is not None:
-            asked = await self._parents.child_of(session_stream(parent), asked)
-            check_limits(spec, asked.allowances)
-        name = new_id() if id is None else id
-        stream = await self.log.ask_start(name, asked, by=f"user:{who()}", waived=said)
-        await self.context.take_up(stream, asked.parent)
-        return self._session(stream)
+        return await request.submit(self)
 
     async def resume(
         self,
@@ -130,52 +120,95 @@ class Client(Reader):
             UnknownOutcomeError: resume it again.
             LogUnavailableError: the log cannot be used; do what the message says.
         """
-        stream = session_stream(id)
-        session = self._session(stream)
-        journal = self.log.journal()
-        agent = await asked_agent(journal, stream)
-        state, _ = await fold(journal, stream, SESSION, session_of(stream))
-        owner = await owner_of(self.log.store, self.log.board, stream, self.log.clock.now())
-        ours = owner is not None and self.context.has(owner.incarnation)
-        unread = [said for _, said in await unread_of(journal, state)]
-        check_resume(state, unread, None if ours else owner)
-        said = waiver(agent, without_secrets, who())
-        tools: tuple[ToolSpec, ...] = ()
-        if not will_stop(state, unread):  # nothing starts in one that ends
-            tools = check_resumed(
-                agent if state.setup is None else state.agent,
-                self.log.url,
-                waived=waived_secrets(state, [*unread, said]),
-                accept_changed_tools=accept_changed_tools,
-                accept_with=f"await runtime.resume({id!r}, accept_changed_tools=True)",
-            )
-        # Though it may have been asked to stop, and refuse it: a host that has set it aside hears.
-        self.context.tries_again(stream)
-        if said is not None:
-            await self.log.post(stream, said, agent, by=f"user:{who()}")
-        await self.log.post(stream, ResumeAsked(tools=tools), agent, by=f"user:{who()}")
-        await self.context.take_up(stream)
-        return session
+        request = await self.resume_request(
+            id,
+            accept_changed_tools=accept_changed_tools,
+            accept_with=f"await runtime.resume({id!r}, accept_changed_tools=True)",
+            without_secrets=without_secrets,
+        )
+        return await request.submit(self)
+
+    async def resume_request(
+        self,
+        session: str,
+        *,
+        accept_changed_tools: bool = False,
+        accept_with: str = "accept_changed_tools=True",
+        without_secrets: Collection[str] = (),
+    ) -> ResumeRequest:
+        """Check what `resume` does, and record nothing; `submit` does the rest."""
+        return await resume_request(
+            self,
+            await self.find(session),
+            accept_changed_tools=accept_changed_tools,
+            accept_with=accept_with,
+            without_secrets=without_secrets,
+        )
+
+    async def fork(
+        self,
+        session: str,
+        *,
+        at: int,
+        goal: str | None = None,
+        id: str | None = None,  # noqa: A002 - the word of the log
+        accept_changed_tools: bool = False,
+        without_secrets: Collection[str] = (),
+    ) -> Session:
+        """Start a session that shares another's past up to a version, and goes on from there.
+
+        Nothing in flight crosses the fork. Its workspace is a copy, made now, in a
+        folder beside the original; the model is told so.
+
+        Args:
+            session: whose past it shares.
+            at: the last version of the shared past, as `Session.events` tells it.
+            goal: what it is told to do from there.
+            id: what the fork is called; chosen where none is given.
+            accept_changed_tools: as for `resume`.
+            without_secrets: as for `start`.
+
+        Raises:
+            UnknownSessionError: there is no such session.
+            RejectedError: it has no such version, or there is a session of that id.
+            ConfigError: the workspace is on another machine or cannot be copied, or what
+                `resume` says.
+            ToolChangedError: a tool has changed; accept that, or put it back.
+            ToolImportError: make the tool importable again.
+            CorruptEventError: the past was damaged or emptied up to there.
+        """
+        request = await self.fork_request(
+            session,
+            at=at,
+            goal=goal,
+            id=id,
+            accept_changed_tools=accept_changed_tools,
+            accept_with=f"await runtime.fork({session!r}, at={at}, accept_changed_tools=True)",
+            without_secrets=without_secrets,
+        )
+        return await request.submit(self)
+
+    async def fork_request(self, session: str, **wanted: Unpack[ForkWanted]) -> ForkRequest:
+        """Check what `fork` does, and record nothing; `submit` does the rest."""
+        return await fork_request(self, await self.find(session), **wanted)
 
     async def send(
         self, session: str, text: str, lane: Lane = "note", *, key: str | None = None
     ) -> Receipt:
         """Say *text* to the agent of a session; see `Session.send`."""
-        message = made(MessageSent, lane=lane, text=text)
-        name = None if key is None else f"send.{key}"
-        return await tell(self, stream_of(session), message, key=name)
+        return await send(self, await self.find(session), text, lane, key=key)
 
     async def pause(self, session: str) -> PauseReceipt:
         """Have a session start nothing new; see `Session.pause`."""
-        return await pause(self, stream_of(session))
+        return await pause(self, await self.find(session))
 
     async def raise_limits(self, session: str, **limits: Unpack[Raised]) -> Receipt:
         """Let a session have more; see `Session.raise_limits`."""
-        return await tell(self, stream_of(session), made(RaiseAsked, **limits))
+        return await raise_limits(self, await self.find(session), limits)
 
     async def stop(self, session: str, reason: str = "") -> StopReceipt:
         """End a session; see `Session.stop`."""
-        return await stop(self, stream_of(session), made(StopAsked, reason=reason))
+        return await stop(self, await self.find(session), reason)
 
     async def approve(
         self, approval: str | ApprovalRequested, **said: Unpack[Granted]
@@ -228,10 +261,8 @@ class Client(Reader):
         Raises:
             InvalidNameError: no id has this form.
         """
-        return self._session(stream_of(id))
-
-    def _session(self, stream: str) -> Session:
-        return Session(self, stream)
+        check_is_text("session", id)
+        return Session(self, session_stream(id))
 
 
 @asynccontextmanager

@@ -23,6 +23,11 @@ class NoPlace:
         """See `Home`."""
         return who()
 
+    @property
+    def drives(self) -> bool:
+        """See `Home`."""
+        return False
+
     def trouble(self, stream: str) -> CuelineError | None:  # noqa: ARG002 - no host reports here
         """See `Home`."""
         return None

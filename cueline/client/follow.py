@@ -16,8 +16,8 @@ from cueline.events.store import RecordedEvent
 from cueline.up_record import recovers
 from cueline.wiring import Log
 
-Left = Callable[[str, bool], None]
-"""Told why nobody drives a session now, and whether it was last driven inline."""
+Left = Callable[[str], None]
+"""Told why nobody drives a session now."""
 
 
 async def follow(
@@ -54,7 +54,6 @@ async def tell_when_left(followed: Followed, vigil: Vigil, clock: Clock, left: L
             idle = (rests(state, now) or sleeps(state, now)) and not await followed.unread()
             why = await vigil.why_left(idle=idle)
             if why is not None and not told:
-                owner = (await followed.store.head(followed.stream)).owner or ""
-                left(why, owner.startswith("inline-"))
+                left(why)
             told = why is not None
         await clock.sleep(LOOK_SECONDS)

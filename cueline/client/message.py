@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, TypedDict
 
 from cueline.client.current import CurrentSession, current_session
 from cueline.client.receipt import PauseReceipt, Receipt, reader_of, where
+from cueline.client.value import made
 from cueline.deciders.session import DRIVEN
 from cueline.errors import SessionFinishedError
 from cueline.event_text import cause_text
-from cueline.events.inbox import InboxMessage, PauseAsked
+from cueline.events.inbox import InboxMessage, Lane, MessageSent, PauseAsked, RaiseAsked
 from cueline.events.session import MessageReceived, SessionCompleted, SessionFailed, SessionStopped
 from cueline.events.store import Appended
 from cueline.events.stream import shown
@@ -25,6 +26,19 @@ class Raised(TypedDict, total=False):
     max_turns: int | None
     max_active_seconds: float | None
     max_wall_seconds: float | None
+
+
+async def send(
+    client: "Client", stream: str, text: str, lane: Lane, *, key: str | None = None
+) -> Receipt:
+    """Say *text* to the agent of a session; with a *key*, once. Raises what `tell` raises."""
+    message = made(MessageSent, lane=lane, text=text)
+    return await tell(client, stream, message, key=None if key is None else f"send.{key}")
+
+
+async def raise_limits(client: "Client", stream: str, limits: Raised) -> Receipt:
+    """Let a session have more. Raises what `tell` raises."""
+    return await tell(client, stream, made(RaiseAsked, **limits))
 
 
 async def tell(

@@ -21,6 +21,7 @@ from cueline.client.redecide import Check, check_of
 from cueline.client.sessions import SessionRow
 from cueline.client.show import SessionDetails, session_details
 from cueline.client.status import LogStatus, status_of
+from cueline.client.value import check_is_text
 from cueline.client.verify import Verified, verify_log
 from cueline.config.place import DEFAULT_LOG
 from cueline.errors import ConfigError
@@ -251,7 +252,9 @@ class Reader:
 
         Raises:
             UnknownSessionError: there is none, or more than one; the message names some.
+            ConfigError: *name* is no text.
         """
+        check_is_text("session", name)
         return await find_session(self.log.store, name, self.session_ids, str(self.log.url))
 
     async def _stream(self, name: str | None) -> str | None:

@@ -8,6 +8,7 @@ from cueline.actors.owner import owner_of
 from cueline.client.document import document
 from cueline.events.inbox import Resolution
 from cueline.events.store import Appended
+from cueline.events.stream import shown
 from cueline.up_record import find_up
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Receipt:
     version: int | None = None
     """Of the session's inbox, with this message; None where nothing was recorded."""
     position: int | None = None
-    """Of the log, likewise."""
+    """Of the log, likewise; None also of a start."""
     read_by: ReadBy
 
     def to_json(self) -> dict[str, object]:
@@ -84,6 +85,17 @@ async def reader_of(client: "Client", stream: str) -> ReadBy:
     if owner is not None:
         return "elsewhere"
     return "here" if context.takes_up(stream) else "nobody"
+
+
+async def receipt_of_start(client: "Client", stream: str) -> Receipt:
+    """Return what became of the wish for the session *stream*."""
+    return Receipt(
+        session=shown(stream),
+        message="StartAsked",
+        recorded=True,
+        version=1,
+        read_by=await reader_of(client, stream),
+    )
 
 
 def where(at: Appended | None) -> dict[str, int]:

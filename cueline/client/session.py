@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack
 from cueline.actors.followed import Followed
 from cueline.actors.waiter import Told, Waiter
 from cueline.client.decide import Decision, decide
-from cueline.client.message import Raised, tell
+from cueline.client.message import Raised, pause, raise_limits, send, tell
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
+from cueline.client.stop import stop
 from cueline.deciders.session import Status, session_of
 from cueline.event_text import cause_text, end_text
 from cueline.events.inbox import (
@@ -56,8 +57,10 @@ class Session:
     nothing is running; whoever drives the session next reads it.
     """
 
-    def __init__(self, client: "Client", stream: str) -> None:
+    def __init__(self, client: "Client", stream: str, receipt: Receipt | None = None) -> None:
         self.stream = stream
+        self.receipt = receipt
+        """What became of the wish that returned this; None of one that was only looked up."""
         self._client = client
 
     def __repr__(self) -> str:
@@ -86,11 +89,11 @@ class Session:
             UnknownOutcomeError: send it again, with the same key if it had one.
             LogUnavailableError: the log cannot be used; do what the message says.
         """
-        return await self._client.send(self.stream, text, lane, key=key)
+        return await send(self._client, self.stream, text, lane, key=key)
 
     async def pause(self) -> PauseReceipt:
         """Start nothing new; what is in flight finishes. Raises what `send` raises."""
-        return await self._client.pause(self.stream)
+        return await pause(self._client, self.stream)
 
     async def resume(self) -> Receipt:
         """Go on after a pause, where it is driven; `Runtime.resume` drives it, too.
@@ -110,7 +113,7 @@ class Session:
             RejectedError: it has as much already, or no such limit; and what `send` raises.
             ConfigError: a value is no limit.
         """
-        return await self._client.raise_limits(self.stream, **limits)
+        return await raise_limits(self._client, self.stream, limits)
 
     async def stop(self, reason: str = "") -> StopReceipt:
         """End it: tools get 5 s, are terminated, and killed 5 s later.
@@ -121,7 +124,7 @@ class Session:
             UnknownSessionError: there is no such session; and what `send` raises of the log.
             CuelineError: nobody drives it, and it cannot be driven here; the message says why.
         """
-        return await self._client.stop(self.stream, reason)
+        return await stop(self._client, self.stream, reason)
 
     async def approve(
         self,

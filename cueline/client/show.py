@@ -55,8 +55,6 @@ class Standing:
     silence: str | None
     """Which process should drive it, and has not said so for long."""
     up: bool
-    inline: bool
-    """Whether it was last driven inline."""
     unread: Unread
     """The messages that it has not read, without secrets; of one that nobody drives."""
     decided: frozenset[str] = frozenset()
@@ -98,7 +96,6 @@ async def standing_of(log: Log, history: History) -> Standing:
     stream, now, state = history.stream, log.clock.now(), history.state
     owner = await owner_of(log.store, log.board, stream, now)
     silence = await silence_of(log.store, log.board, stream, now)
-    inline = ((await log.store.head(stream)).owner or "").startswith("inline-")
     up = find_up(log.url) is not None
     unread: Unread = []
     if owner is None and not up and not state.finished and history.damage is None:
@@ -113,7 +110,6 @@ async def standing_of(log: Log, history: History) -> Standing:
         driver=_driver(owner),
         silence=silence,
         up=up,
-        inline=inline,
         unread=unread,
         decided=frozenset(await _decided(log, history, unread)),
         enough=state.status == "idle" or goes_on,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from cueline.client.current import CurrentSession, current_session
 from cueline.client.message import post
 from cueline.client.receipt import StopReceipt, reader_of, where
+from cueline.client.value import made
 from cueline.events.inbox import StopAsked
 from cueline.events.stream import shown
 from cueline.inline import drive_to_end
@@ -13,13 +14,14 @@ if TYPE_CHECKING:
     from cueline.client.client import Client
 
 
-async def stop(client: "Client", stream: str, message: StopAsked) -> StopReceipt:
+async def stop(client: "Client", stream: str, reason: str) -> StopReceipt:
     """Ask for the end of a session; where nobody would read that, end it here.
 
     Raises:
         UnknownSessionError: there is no such session.
         CuelineError: nobody drives it, and it cannot be driven here; the message says why.
     """
+    message = made(StopAsked, reason=reason)
     now = await current_session(client.log, stream)
     ended = now.state.finished
     at = None if ended or now.stopping else await post(client, now, message)

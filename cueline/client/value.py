@@ -6,7 +6,6 @@ from pydantic import BaseModel, ValidationError
 
 from cueline.config.problem import problems_of
 from cueline.errors import ConfigError
-from cueline.events.stream import session_stream
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -24,13 +23,11 @@ def made(kind: type[M], **values: object) -> M:
         raise ConfigError(problem.key, problem.reason) from error
 
 
-def stream_of(session: object) -> str:
-    """Return the stream of a session, by its id or stream.
+def check_is_text(name: str, value: object) -> None:
+    """Refuse a *value* of the parameter *name* that is no text.
 
     Raises:
-        InvalidNameError: no id has this form.
-        ConfigError: it is no text.
+        ConfigError: the message has the value.
     """
-    if not isinstance(session, str):
-        raise ConfigError("session", f"{session!r} is no id; an id is text, such as '7f3a'")
-    return session_stream(session)
+    if not isinstance(value, str):
+        raise ConfigError(name, f"{value!r} is no text; an id is text, such as '7f3a'")

@@ -246,7 +246,10 @@ async def run(scratch: Path) -> bool:
     stories = {name: Story(name) for name in GOALS}
     path = scratch / "log.db"
     screen.print("Starting Ray on this machine. The demo approves every sensitive call by itself.")
-    async with open_log(path) as log, open_runtime(path, on_trouble=screen.print) as runtime:
+    async with (
+        open_log(path) as log,
+        open_runtime(path, on="ray", on_trouble=screen.print) as runtime,
+    ):
         started: dict[str, set[str]] = {name: set() for name in GOALS}
         sessions = {}
         for name, goal in GOALS.items():

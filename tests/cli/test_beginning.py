@@ -106,7 +106,7 @@ def test_a_run_that_finds_no_cluster_records_nothing(shell, words):
 
     assert done.exit_code == 2
     assert f"error: {words[1]}: " in done.stderr
-    assert "nothing was recorded; with --inline it needs no Ray\n" in done.stderr
+    assert "nothing was recorded; without --ray and --address it needs no Ray\n" in done.stderr
     assert [] == shell.json("list")
 
 

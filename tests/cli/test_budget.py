@@ -132,7 +132,7 @@ def test_who_is_held_at_a_limit_is_told_how_to_have_more(shell, more, why, optio
     assert said.startswith(f"paused: {why}")
     assert said.endswith("raise the limit, and it goes on")
     assert f"  cueline budget raise two {option}" == command
-    assert "  cueline resume two --inline" == resume
+    assert "  cueline resume two" == resume
 
 
 PRICED = """[limits]

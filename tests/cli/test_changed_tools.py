@@ -57,7 +57,7 @@ def test_a_resume_names_what_changed_and_how_to_accept_it(deployed):
 
     assert 2 == code
     assert "tell (parameter 'text' was removed; parameter 'letter' was added)" in said
-    assert "cueline resume one --inline --accept-changed-tools" in said
+    assert "cueline resume one --accept-changed-tools" in said
     assert before == deployed.types("one")
 
 

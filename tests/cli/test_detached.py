@@ -8,6 +8,7 @@ import pytest
 from cueline.actors.presence import presence_of
 from cueline.cli.driving import Where
 from cueline.events.journal import FactWrite
+from cueline.events.log_url import LogUrl
 from cueline.events.session import SessionContinued
 from cueline.up_record import UpRecord
 from cueline.wiring import open_log
@@ -36,7 +37,12 @@ def driven(shell):
 def test_what_goes_on_detached_is_told_as_it_stands(paused):
     told = paused.json("resume", "one", "--detach")
 
-    assert {"id": "one", "status": "waiting", "up": False} == told
+    assert ("one", "ResumeAsked", True, "nobody") == (
+        told["session"],
+        told["message"],
+        told["recorded"],
+        told["read_by"],
+    )
 
 
 @pytest.fixture
@@ -49,10 +55,11 @@ def kept_up(asking):
 
 def test_an_up_of_another_version_is_warned_of(kept_up):
     done = kept_up("run", "Hi", "--agent", kept_up.agent(kept_up.hello), "--detach")
-    [attached, _] = Where(log=kept_up.log, inline=False).note()
+    where = Where(log=LogUrl.of(kept_up.log), on="auto")
 
     warning = "the `cueline up` of this log is cueline 0.0.9, and this is "
-    assert (0, True, True) == (done.exit_code, warning in done.stderr, warning in attached.text)
+    assert (0, True) == (done.exit_code, warning in done.stderr)
+    assert ("up", True) == (where.place, "cueline up" in where.takes_long)
 
 
 def test_beside_an_up_no_other_is_advised(kept_up, asking):

@@ -3,9 +3,10 @@
 import pytest
 
 from cueline.actors.presence import machine_name
-from cueline.cli.fork import copied
+from cueline.client.fork import copied
 from cueline.errors import LogUnavailableError, UnknownOutcomeError
 from cueline.events.agent import Workspace
+from cueline.stores.backend import backend_of
 from tests.session_example import AGENT
 
 LOG = ("log", "log-wal", "log-shm", "log-views.db", "log.presence", "log-up.json")
@@ -27,7 +28,7 @@ def files_in(folder):
 
 
 def test_a_copy_holds_all_files_but_those_of_the_log_itself(agent, tmp_path):
-    with copied(agent, "two", tmp_path / "work" / "log"):
+    with copied(agent, "two", backend_of(tmp_path / "work" / "log")):
         assert set(FILES) == files_in(tmp_path / "work-two")
 
 
@@ -39,7 +40,7 @@ def test_a_copy_holds_all_files_but_those_of_the_log_itself(agent, tmp_path):
     ],
 )
 def test_a_copy_stays_where_a_fork_may_be_recorded_that_works_there(agent, tmp_path, error, stays):
-    with pytest.raises(type(error)), copied(agent, "two", tmp_path / "log.db"):
+    with pytest.raises(type(error)), copied(agent, "two", backend_of(tmp_path / "log.db")):
         raise error
 
     assert stays == (tmp_path / "work-two").exists()

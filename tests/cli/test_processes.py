@@ -53,7 +53,7 @@ def test_one_ctrl_c_pauses_and_says_how_to_go_on(shell):
     assert process.returncode == 3
     assert "pausing; what is in flight may finish" in said
     assert "session one: paused" in said
-    assert "  cueline resume one --inline\n" in said
+    assert "  cueline resume one\n" in said
     assert "SessionWaiting" == shell.types("one")[-1]
     assert "signal" == shell.json("export", "one")["waiting"]["why"]
     assert 0 == shell("resume", "one", "--inline").exit_code
@@ -134,7 +134,7 @@ def test_a_second_ctrl_c_leaves_at_once_and_loses_nothing(shell, monkeypatch):
 
     assert process.returncode == 130
     assert "left at once" in said
-    assert said.endswith("  cueline resume one --inline\n")
+    assert said.endswith("  cueline resume one\n")
     assert "Traceback" not in said
     assert done.exit_code == 0
     assert 0 == shell("audit", "verify").exit_code

@@ -193,7 +193,7 @@ def test_a_detached_run_is_recorded_and_says_what_is_missing(shell):
     assert (0, "one\n") == (done.exit_code, done.stdout)
     assert "nothing runs that would take it up: `cueline up`" in done.stderr
     assert "created" == shell.json("list")[0]["status"]
-    assert json.loads(shell("run", "Hi", "--agent", agent, "--detach", "--json").stdout)["id"]
+    assert json.loads(shell("run", "Hi", "--agent", agent, "--detach", "--json").stdout)["session"]
 
 
 def test_a_detached_session_can_be_driven_later(shell):

@@ -48,7 +48,7 @@ def test_a_paused_session_says_how_it_goes_on(asking):
     asking("resume", "one", "--inline")
     shown = asking("show", "one").stdout
 
-    assert "  cueline resume one --inline\n" in shown
+    assert "  cueline resume one\n" in shown
 
 
 def test_a_session_that_nobody_has_taken_up_says_how_it_goes_on(shell):
@@ -62,7 +62,7 @@ def test_a_session_that_nobody_has_taken_up_says_how_it_goes_on(shell):
 def test_a_session_that_waits_says_what_to_answer(asking):
     shown = asking("show", "one").stdout
 
-    assert "  cueline approve one.1.0.1\n  cueline resume one --inline\n" in shown
+    assert "  cueline approve one.1.0.1\n  cueline resume one\n" in shown
 
 
 def test_what_was_said_to_a_session_that_nobody_drives_is_shown(asking):
@@ -73,7 +73,7 @@ def test_what_was_said_to_a_session_that_nobody_drives_is_shown(asking):
     shown = asking("show", "one").stdout
 
     said = f"  one.1.0.1 granted by {who()}\n  followup: Hurry\n"
-    way = "decided; go on with\n  cueline resume one --inline\n"
+    way = "decided; go on with\n  cueline resume one\n"
     assert shown.endswith(f"not read yet, for nobody drives it:\n{said}{way}")
 
 
@@ -82,7 +82,7 @@ def test_a_session_that_was_asked_to_end_is_not_told_to_be_answered(asking):
 
     shown = asking("show", "one").stdout
 
-    assert shown.endswith("  stop asked: too late\ngo on with\n  cueline resume one --inline\n")
+    assert shown.endswith("  stop asked: too late\ngo on with\n  cueline resume one\n")
 
 
 def test_a_session_that_was_given_more_is_not_told_to_be_given_more(shell):
@@ -92,7 +92,7 @@ def test_a_session_that_was_given_more_is_not_told_to_be_given_more(shell):
 
     shown = shell("show", "one").stdout
 
-    assert shown.endswith("  asked for max_turns 9\ngo on with\n  cueline resume one --inline\n")
+    assert shown.endswith("  asked for max_turns 9\ngo on with\n  cueline resume one\n")
 
 
 def test_an_idle_session_that_has_news_only_has_to_be_driven(shell):
@@ -101,7 +101,7 @@ def test_an_idle_session_that_has_news_only_has_to_be_driven(shell):
 
     shown = shell("show", "one").stdout
 
-    assert shown.endswith("  note: And now?\ngo on with\n  cueline resume one --inline\n")
+    assert shown.endswith("  note: And now?\ngo on with\n  cueline resume one\n")
 
 
 def test_a_question_that_takes_two_people_is_shown_until_both_have_decided(shell):
@@ -111,7 +111,4 @@ def test_a_question_that_takes_two_people_is_shown_until_both_have_decided(shell
 
     shell("approve", "one.1.0.1")
 
-    assert (
-        "  cueline approve one.1.0.1\n  cueline resume one --inline\n"
-        in shell("show", "one").stdout
-    )
+    assert "  cueline approve one.1.0.1\n  cueline resume one\n" in shell("show", "one").stdout

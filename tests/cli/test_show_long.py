@@ -76,7 +76,7 @@ def test_it_says_what_to_answer_and_what_waits_unread(long):
 
     assert "  followup: Hurry\n" in shown
     assert "denied" not in shown.partition("not read yet")[2]
-    assert "  cueline approve one.72.0.1\n  cueline resume one --inline\n" in shown
+    assert "  cueline approve one.72.0.1\n  cueline resume one\n" in shown
     assert whole.partition("not read yet")[2] == shown.partition("not read yet")[2]
 
 

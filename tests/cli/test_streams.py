@@ -84,6 +84,6 @@ def test_who_cannot_be_shown_a_session_is_told_how_it_goes_on(shell, more):
     code, _, told = output_of(shell, run)
 
     stays, error = told.splitlines()
-    assert "`cueline show one` shows it, `cueline resume one --inline` goes on" in stays
+    assert "`cueline show one` shows it, `cueline resume one` goes on" in stays
     assert (1, "error: the output cannot be written: No space left on device") == (code, error)
     assert shell("show", "one").exit_code == 0

@@ -71,7 +71,7 @@ async def test_who_follows_is_told_each_time_that_nobody_drives_it(store, board,
         second = capsys.readouterr()
 
     assert ("", LEFT.format("nobody has taken it up yet", "")) == (early.err, first.err)
-    assert LEFT.format(f"{owner.incarnation} has left it", " --inline") == second.err
+    assert LEFT.format(f"{owner.incarnation} has left it", "") == second.err
     assert "" == first.out + second.out
 
 

@@ -77,14 +77,14 @@ async def test_what_a_warning_repeats_moves_no_cursor(finished, capsys):
 async def test_who_leaves_while_ray_starts_has_recorded_nothing():
     recorded = []
 
-    async def record():
-        recorded.append("it")
+    async def record(client):
+        recorded.append(client)
 
     beginning = Beginning(record)
     beginning.left = True
 
     with pytest.raises(typer.Exit) as left:
-        await beginning.record()
+        await beginning.record(None)
     assert ([], Exit.LEFT) == (recorded, left.value.exit_code)
 
 
@@ -183,12 +183,9 @@ def test_a_decision_that_the_gate_will_refuse_keeps_nobody_from_deciding(asking,
 
     asyncio.run(elsewhere())
 
-    assert (
-        "  cueline approve one.1.0.1\n  cueline resume one --inline\n"
-        in asking("show", "one").stdout
-    )
+    assert "  cueline approve one.1.0.1\n  cueline resume one\n" in asking("show", "one").stdout
     assert 0 == asking("approve", "one.1.0.1").exit_code
-    assert "decided; go on with\n  cueline resume one --inline\n" in asking("show", "one").stdout
+    assert "decided; go on with\n  cueline resume one\n" in asking("show", "one").stdout
     assert 0 == asking("resume", "one", "--inline").exit_code
 
 

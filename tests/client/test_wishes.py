@@ -113,7 +113,7 @@ def test_an_edit_that_does_not_fit_is_refused(twice):
     ("wish", "names"),
     [
         (lambda c: c.send("one", 7), "text: 7 is no text"),
-        (lambda c: c.send(7, "Hi"), "session: 7 is no id; an id is text, such as '7f3a'"),
+        (lambda c: c.send(7, "Hi"), "session: 7 is no text; an id is text, such as '7f3a'"),
         (lambda c: c.send("one", "Hi", "shout"), "lane: 'shout' is none of"),
         (lambda c: c.stop("one", None), "reason: "),
         (lambda c: c.raise_limits("one", max_turns="many"), "max_turns: 'many' is no whole number"),

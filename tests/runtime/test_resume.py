@@ -28,7 +28,7 @@ async def test_a_session_that_a_living_process_drives_is_not_resumed(runtime, lo
         await here.resume("one")
 
     inbox = [fact.type async for _, fact in log.journal().read("inbox-default/one")]
-    assert ["StartAsked", "ResumeAsked"] == inbox
+    assert ["StartAsked"] == inbox  # it goes on anyway
 
 
 async def test_a_session_that_has_ended_is_not_resumed(runtime):

@@ -1,0 +1,184 @@
+"""Starts a session that shares another's past up to a version, and goes on from there."""
+
+import shutil
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Required, TypedDict
+
+from cueline.actors.followed import Followed
+from cueline.actors.inbox import check_asked_for, new_id
+from cueline.actors.presence import machine_name
+from cueline.client.session import Session
+from cueline.client.start import StartRequest, check_id_is_free
+from cueline.client.value import made
+from cueline.deciders.session.changed_tools import with_tools
+from cueline.errors import ConfigError, CuelineError, RejectedError, UnknownOutcomeError
+from cueline.events.agent import AgentSpec
+from cueline.events.inbox import ForkPoint, StartAsked
+from cueline.events.stream import shown
+from cueline.preflight import check_resumed
+from cueline.secret import waiver
+from cueline.stores.backend import LogBackend
+
+if TYPE_CHECKING:
+    from cueline.client.client import Client
+
+_NOTE = (
+    "This session was forked from another. Its workspace is a copy of that session's "
+    "folder, made at the fork from the files as they were then; they may differ from "
+    "what was said before."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ForkRequest:
+    """A fork that somebody wants, checked; nothing of it is recorded or copied yet."""
+
+    start: StartRequest
+
+    @property
+    def stream(self) -> str:
+        """The fork's."""
+        return self.start.stream
+
+    @property
+    def agent(self) -> AgentSpec:
+        """Who works."""
+        return self.start.asked.agent
+
+    def with_agent(self, agent: AgentSpec) -> "ForkRequest":
+        """Return the request for another *agent*."""
+        asked = self.start.asked.model_copy(update={"agent": agent})
+        return ForkRequest(replace(self.start, asked=asked))
+
+    async def submit(self, client: "Client") -> Session:
+        """Copy the workspace, record the fork, and have it driven where *client* drives sessions.
+
+        Raises:
+            RejectedError: there is a session of that id.
+            ConfigError: the folder is on another machine, or cannot be copied.
+        """
+        asked = self.start.asked
+        await check_id_is_free(client.log, self.start.id)
+        with copied(asked.agent, self.start.id, client.log.backend) as (agent, note):
+            moved = asked.model_copy(update={"agent": agent, "note": note})
+            return await replace(self.start, asked=moved).submit(client)
+
+
+class ForkWanted(TypedDict, total=False):
+    """What is wanted of a fork; see `Client.fork`."""
+
+    at: Required[int]
+    goal: str | None
+    id: str | None
+    accept_changed_tools: bool
+    accept_with: str
+    without_secrets: Collection[str]
+    attached: bool
+    """Somebody is at a terminal, and is asked there."""
+
+
+async def fork_request(
+    client: "Client",
+    stream: str,
+    *,
+    at: int,
+    goal: str | None = None,
+    id: str | None = None,  # noqa: A002 - the word of the log
+    accept_changed_tools: bool = False,
+    accept_with: str = "accept_changed_tools=True",
+    without_secrets: Collection[str] = (),
+    attached: bool = False,
+) -> ForkRequest:
+    """Return what is wanted, checked. See `Client.fork`; *accept_with* accepts changed tools.
+
+    Raises what `Client.fork` raises.
+    """
+    name = new_id() if id is None else id
+    await check_id_is_free(client.log, name)
+    point, agent, open_ = await _past(client, stream, at)
+    tools = check_resumed(
+        agent,
+        client.log.url,
+        waived=without_secrets,
+        accept_changed_tools=accept_changed_tools,
+        accept_with=accept_with,
+    )
+    agent, user = with_tools(agent, tools), client.context.user
+    asked = made(
+        StartAsked,
+        agent=agent,
+        goal=goal,
+        open=open_,
+        attached=attached,
+        fork_of=point,
+        asked_by=user,
+        asked_at=client.log.clock.now(),
+    )
+    return ForkRequest(StartRequest(name, asked, waiver(agent, without_secrets, user)))
+
+
+async def _past(client: "Client", stream: str, at: int) -> tuple[ForkPoint, AgentSpec, bool]:
+    """Return where the fork leaves its parent, the agent by then, and whether it stays open.
+
+    Each event up to there is checked.
+    """
+    if not isinstance(at, int) or at < 1:
+        raise ConfigError("at", f"{at!r} is no version; a version is a whole number from 1")
+    await check_asked_for(client.log.store, stream)
+    followed, found = Followed(stream, client.log.journal()), None
+    async for recorded, _ in followed.read(at):
+        found = recorded
+    if found is None or found.version < at:
+        last = (await client.log.store.head(stream)).version
+        raise RejectedError(shown(stream), f"there is no version {at}; its last is {last}")
+    if followed.emptied is not None:
+        raise followed.emptied
+    state = followed.state
+    assert state.setup is not None, "the first fact of a session says what it is to do"
+    point = ForkPoint(stream=stream, version=at, hash=found.hash.hex())
+    # The limits as they were raised by then; nothing of them is spent yet.
+    agent = state.agent.model_copy(update={"limits": state.meter.limits})
+    return point, agent, state.setup.open
+
+
+@contextmanager
+def copied(agent: AgentSpec, id: str, log: LogBackend) -> Iterator[tuple[AgentSpec, str | None]]:  # noqa: A002 - the word of the log
+    """Give the fork a copy of the workspace, and the note that says so; none if it fails."""
+    place = agent.workspace
+    if place is None:
+        yield agent, None
+        return
+    if place.machine != machine_name():
+        raise ConfigError("the workspace", f"{place.path} is on {place.machine}; fork it there")
+    copy = Path(f"{place.path}-{id}")
+    _copy(Path(place.path), copy, log)
+    moved = place.model_copy(update={"path": str(copy)})
+    try:
+        yield agent.model_copy(update={"workspace": moved}), _NOTE
+    except UnknownOutcomeError:
+        raise  # perhaps it is recorded, and works there
+    except CuelineError:
+        shutil.rmtree(copy)
+        raise
+
+
+def _copy(source: Path, copy: Path, log: LogBackend) -> None:
+    if copy.exists():
+        raise ConfigError(
+            str(copy), "it is in the way of the workspace's copy; choose another --id"
+        )
+    try:
+        shutil.copytree(source, copy, symlinks=True, ignore=partial(_files_of, log))
+    except (OSError, shutil.Error) as error:
+        shutil.rmtree(copy, ignore_errors=True)
+        why = f"the workspace cannot be copied to {copy}: {error}"
+        raise ConfigError(str(source), why) from error
+
+
+def _files_of(log: LogBackend, folder: str, names: list[str]) -> list[str]:
+    """Return those of *names* in *folder* that are the log, which is nobody's file to work on."""
+    return [each for each in names if log.owns(Path(folder, each))]

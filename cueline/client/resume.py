@@ -1,0 +1,99 @@
+"""Goes on with a session that crashed, was paused or was interrupted."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cueline.actors.owner import check_resume, is_aside, owner_of
+from cueline.client.current import CurrentSession, current_session
+from cueline.client.message import post
+from cueline.client.receipt import Receipt, reader_of, where
+from cueline.client.session import Session
+from cueline.deciders.session import rests
+from cueline.deciders.session.unread import waived_secrets
+from cueline.events.agent import ToolSpec
+from cueline.events.inbox import ResumeAsked, SecretsWaived
+from cueline.events.stream import shown
+from cueline.preflight import check_resumed
+from cueline.secret import waiver
+
+if TYPE_CHECKING:
+    from cueline.client.client import Client
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeRequest:
+    """A session that somebody wants to go on, checked; nothing of it is recorded yet."""
+
+    now: CurrentSession
+    waived: SecretsWaived | None
+    tools: tuple[ToolSpec, ...]
+    """Those that have changed, as they are now, and are accepted."""
+    aside: bool
+    """Whether a host has set it aside."""
+    owned: bool
+    """Whether a living process has it."""
+
+    @property
+    def stream(self) -> str:
+        """The session's."""
+        return self.now.state.stream
+
+    async def submit(self, client: "Client") -> Session:
+        """Record what is to be said, and have it driven where *client* drives sessions."""
+        # Though it may have been asked to stop: a host that has set it aside hears.
+        client.context.tries_again(self.stream)
+        if self.waived is not None:
+            await post(client, self.now, self.waived)
+        said, at = ResumeAsked(tools=self.tools), None
+        if self._has_to_be_told(client):
+            at = await post(client, self.now, said)
+        await client.context.take_up(self.stream)
+        receipt = Receipt(
+            session=shown(self.stream),
+            message=said.type,
+            recorded=at is not None,
+            read_by=await reader_of(client, self.stream),
+            **where(at),
+        )
+        return Session(client, self.stream, receipt)
+
+    def _has_to_be_told(self, client: "Client") -> bool:
+        """Whether it takes a word to go on: otherwise whoever drives it goes on anyway."""
+        state = self.now.state
+        # A question that is not over is answered, not gone on after.
+        waits = state.waiting is not None and not rests(state, client.log.clock.now())
+        asks = (self.now.held or waits) and not self.now.stopping
+        # Who drives it has set it aside, or leaves it alone as it was found.
+        left = self.aside or (not self.owned and not client.context.drives)
+        return asks or left or bool(self.tools)
+
+
+async def resume_request(
+    client: "Client",
+    stream: str,
+    *,
+    accept_changed_tools: bool,
+    accept_with: str,
+    without_secrets: Collection[str],
+) -> ResumeRequest:
+    """Return what is wanted, checked. See `Client.resume`; *accept_with* accepts changed tools.
+
+    Raises what `Client.resume` raises.
+    """
+    log, now = client.log, await current_session(client.log, stream)
+    owner = await owner_of(log.store, log.board, stream, log.clock.now())
+    ours = owner is not None and client.context.has(owner.incarnation)
+    check_resume(now.state, now.unread, None if ours else owner)
+    waived = waiver(now.agent, without_secrets, client.context.user)
+    tools: tuple[ToolSpec, ...] = ()
+    if not now.stopping:  # nothing starts in one that ends, and nobody is asked
+        tools = check_resumed(
+            now.agent,
+            log.url,
+            waived=waived_secrets(now.state, [*now.unread, waived]),
+            accept_changed_tools=accept_changed_tools,
+            accept_with=accept_with,
+        )
+    aside = is_aside((await log.store.head(stream)).owner)
+    return ResumeRequest(now, waived, tools, aside=aside, owned=owner is not None)

@@ -1,0 +1,130 @@
+"""Starts a session: everything is checked before anything is recorded."""
+
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from cueline.actors.inbox import new_id
+from cueline.agent import Agent
+from cueline.client.receipt import receipt_of_start
+from cueline.client.session import Session
+from cueline.client.value import made
+from cueline.environment import who
+from cueline.errors import ConfigError, RejectedError
+from cueline.events.inbox import SecretsWaived, StartAsked
+from cueline.events.store import NO_STREAM
+from cueline.events.stream import session_stream, shown, sibling, stream_name
+from cueline.preflight import check_limits, recorded
+from cueline.secret import waiver
+from cueline.wiring import Log
+
+if TYPE_CHECKING:
+    from cueline.client.client import Client
+
+
+@dataclass(frozen=True, slots=True)
+class StartRequest:
+    """A session that somebody wants, checked; nothing of it is recorded yet."""
+
+    id: str
+    asked: StartAsked
+    waived: SecretsWaived | None = None
+    """Secrets that it may go on without."""
+    parent: str | None = None
+    """The stream of the session whose child it is to be."""
+
+    @property
+    def stream(self) -> str:
+        """The session's."""
+        return stream_name("session", self.id)
+
+    async def submit(self, client: "Client") -> Session:
+        """Record it, and have it driven where *client* drives sessions.
+
+        Raises:
+            ConfigError: its tools would reach the log, or its parent's limits cannot be kept.
+            RejectedError: there is a session of that id, or the tree is too deep or too large.
+            UnknownSessionError: there is no such parent.
+            SessionFinishedError: the parent has ended.
+        """
+        asked, user = self.asked, client.context.user
+        if self.parent is not None:
+            asked = await client.parents.child_of(self.parent, asked)
+            check_limits(asked.agent, asked.allowances)
+        stream = await client.log.ask_start(self.id, asked, by=f"user:{user}", waived=self.waived)
+        await client.context.take_up(stream, asked.parent)
+        return Session(client, stream, await receipt_of_start(client, stream))
+
+
+def start_request(
+    agent: Agent | str | os.PathLike[str],
+    goal: str | None,
+    *,
+    now: datetime,
+    open: bool = False,  # noqa: A002 - the word of the log
+    id: str | None = None,  # noqa: A002 - the word of the log
+    labels: Mapping[str, str] | None = None,
+    parent: str | None = None,
+    without_secrets: Collection[str] = (),
+    attached: bool = False,
+    sources: Mapping[str, str] | None = None,
+) -> StartRequest:
+    """Return what is wanted, checked as far as it can be without the log.
+
+    Args:
+        agent: who works, or the path of its file.
+        goal: what the agent is told first.
+        now: when it is wanted.
+        open: see `Client.start`.
+        id: see `Client.start`.
+        labels: see `Client.start`.
+        parent: see `Client.start`.
+        without_secrets: see `Client.start`.
+        attached: somebody is at a terminal, and is asked there.
+        sources: who set each limit of the agent, where that is known.
+
+    Raises:
+        ConfigError: mend the value, setting, file or variable it names.
+        ToolImportError: make the tool importable where it will run.
+        InvalidNameError: the id, or the parent's, has another form.
+    """
+    spec = recorded(_agent_of(agent), waived=without_secrets)
+    waived = waiver(spec, without_secrets, who())
+    asked = made(
+        StartAsked,
+        agent=spec.model_copy(update={"limit_sources": dict(sources or {})}),
+        goal=goal,
+        open=open,
+        attached=attached,
+        labels=dict(labels or {}),
+        asked_by=who(),
+        asked_at=now,
+    )
+    name = new_id() if id is None else id
+    stream_name("session", name)
+    return StartRequest(name, asked, waived, None if parent is None else session_stream(parent))
+
+
+def _agent_of(given: object) -> Agent:
+    match given:
+        case Agent():
+            return given
+        case str() | os.PathLike():
+            return Agent.from_file(given)
+        case _:
+            why = f"{given!r} is neither an Agent nor the path of an agent file"
+            raise ConfigError("agent", why)
+
+
+async def check_id_is_free(log: Log, id: str) -> None:  # noqa: A002 - the word of the log
+    """Refuse an id that a session has, before anything is set up for it.
+
+    Raises:
+        RejectedError: choose another.
+        InvalidNameError: no id has this form.
+    """
+    stream = stream_name("session", id)
+    if (await log.store.head(sibling(stream, "inbox"))).version != NO_STREAM:
+        raise RejectedError(shown(stream), "there is a session of this id")
