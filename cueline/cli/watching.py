@@ -90,7 +90,6 @@ class Watch:
         self._status = StatusLine(self.telling)
         self._live: Live | None = None
         self._said: list[str] = []
-        """By people, so far."""
         self._entry = Entry(screen, self._say, commands)
         self._prompts = Prompts(
             screen,
@@ -180,7 +179,8 @@ class Watch:
             return nullcontext()
         from cueline.console.live import Live
 
-        self._live = Live(self.screen, self._prompts, self._status.text, self._said)
+        prompts, status = self._prompts, self._status.text
+        self._live = Live(self.screen, prompts, status, self._said, self._done)
         return self._live
 
     async def _follow(self) -> None:

@@ -41,12 +41,17 @@ class Live:
         screen: Screen,
         prompts: Prompts,
         status: Callable[[datetime], str],
-        said: Iterable[str] = (),
+        said: Iterable[str],
+        ended: Callable[[asyncio.Task[None]], None],
     ) -> None:
-        """Show *status* beneath the prompt; the arrow keys bring back what was *said* before."""
+        """Show *status* beneath the prompt; the arrow keys bring back what was *said* before.
+
+        *ended* is called with what kept it there, also if that failed.
+        """
         self._screen = screen
         self._prompts = prompts
         self._in_flight = status
+        self._ended = ended
         self._ticks = 0
         self._keyboard = Keyboard()
         self._buffer = Buffer(
@@ -60,10 +65,8 @@ class Live:
 
     async def __aenter__(self) -> Self:
         self._screen.above = self._above
-        self._running = asyncio.create_task(
-            # Signals and errors are the command's own.
-            self._app.run_async(handle_sigint=False, set_exception_handler=False)
-        )
+        self._running = asyncio.create_task(self._run())
+        self._running.add_done_callback(self._ended)
         self._tick()
         return self
 
@@ -77,8 +80,14 @@ class Live:
         self._screen.above = nullcontext
         if self._app.is_running:
             self._app.exit()
+        else:
+            self._running.cancel()
+        await asyncio.wait([self._running])
+
+    async def _run(self) -> None:
         with suppress(EOFError):  # the terminal has gone
-            await self._running
+            # Signals and errors are the command's own.
+            await self._app.run_async(handle_sigint=False, set_exception_handler=False)
 
     def restore(self) -> None:
         """Give the terminal back at once, as it was."""
