@@ -98,6 +98,10 @@ def audit(
         "until": _whole_second(moment("--until", until)),
         "limit": limit,
     }
+    if kind is not None:
+        from cueline.client.audit import check_type
+
+        check_type(kind)
     opened.run(_list(log, wanted, as_json=as_json))
 
 

@@ -10,6 +10,7 @@ from cueline.cli.failure import Exit
 from cueline.cli.resolution import ASKED, answer_lines, doubts_document
 from cueline.cli.running import command, is_up, resuming
 from cueline.cli.watching import Watch
+from cueline.client.document import document
 from cueline.console.screen import Screen
 from cueline.console.summary import summary
 from cueline.console.telling import Line
@@ -175,7 +176,7 @@ def _document(watch: Watch, id: str, log: LogUrl) -> dict[str, Any]:  # noqa: A0
             "kind": waiting.kind,
             "cause": waiting.cause.model_dump(mode="json"),
             "why": cause_text(waiting.cause),
-            "deadline_at": ends_at.isoformat() if ends_at else None,
+            "deadline_at": document(ends_at),
             "limit": waiting.raisable or None,
             "whose": shown(waiting.cause.whose) if waiting.cause.whose else None,
             "approvals": state.questions,

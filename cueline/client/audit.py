@@ -59,9 +59,7 @@ async def list_events(
         ConfigError: no event has this type: an empty list would say that it never happened.
         LogUnavailableError: the log cannot be read.
     """
-    if type is not None and type not in FACTS:
-        known = known_instead(type, sorted(FACTS), "the types are")
-        raise ConfigError("type", f"there is no event {type!r}{known}")
+    check_type(type)
     check_limit(limit)
     async with read_models(log, notice) as models:
         newest = audit(
@@ -88,3 +86,14 @@ async def list_events(
         for each in newest[-limit:]
     ]
     return Page(tuple(rows), len(newest) > limit, models.damage)
+
+
+def check_type(kind: str | None) -> None:
+    """Refuse a type that no event has.
+
+    Raises:
+        ConfigError: name another; the message lists them.
+    """
+    if kind is not None and kind not in FACTS:
+        known = known_instead(kind, sorted(FACTS), "the types are")
+        raise ConfigError("type", f"there is no event {kind!r}{known}")

@@ -77,7 +77,8 @@ def test_when_a_question_is_granted_by_itself_is_told_wherever_it_is_shown(shell
     until = date_time(datetime.fromisoformat(pending["auto_at"]))
     assert f"may it run? delete_file (until {until}, then granted)" in asked.stdout
     assert ", then granted" in shell("pending").stdout
-    assert pending["auto_at"] == json.loads(Path("told").read_text())["auto_at"]
+    heard = json.loads(Path("told").read_text())["auto_at"]
+    assert datetime.fromisoformat(pending["auto_at"]) == datetime.fromisoformat(heard)
 
 
 # C15: nobody has granted it before somebody drives it, and a denial until then counts.

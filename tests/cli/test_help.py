@@ -105,12 +105,12 @@ def test_help_loads_little(shell):
     assert set() == loaded & {"ray", "pydantic", "rich", "anthropic", "sqlite_utils", "asyncio"}
 
 
-def test_a_list_loads_neither_ray_nor_any_fact(finished):
+def test_a_list_loads_neither_ray_nor_a_vendor(finished):
     finished("list")
 
     loaded = loaded_by(finished, "list")
 
-    assert set() == loaded & {"ray", "anthropic", "cueline.wiring", "cueline.events.codec"}
+    assert set() == loaded & {"ray", "anthropic", "cueline.runtime"}
 
 
 def test_a_decision_needs_no_ray(asking):
