@@ -1,11 +1,13 @@
 """Each question gives the same from Python and from the command line."""
 
+import asyncio
 import json
 from datetime import UTC, datetime
 
 import pytest
 
 from cueline import loop
+from cueline.client.client import open_client
 from cueline.client.reader import open_reader
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
@@ -252,3 +254,14 @@ def test_a_run_is_streamed_fact_by_fact(shell):
     *facts, last = map(json.loads, done.stdout.splitlines())
     assert shell.types("two") == [each["type"] for each in facts]
     assert ("two", "completed", "Good evening.") == (last["id"], last["status"], last["result"])
+
+
+async def test_who_watches_the_list_is_told_when_something_happens(asking):
+    async with open_reader(".cueline/log.db") as reader, open_client(".cueline/log.db") as client:
+        changes = reader.changes()
+        before = await anext(changes)
+        later = asyncio.ensure_future(anext(changes))
+        await client.send("one", "Hurry")
+
+        assert before < await asyncio.wait_for(later, 10)
+        assert 1 == (await reader.sessions())[0].unread
