@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from os import PathLike
 from typing import Unpack
 
@@ -13,6 +14,7 @@ from cueline.client.context import NoPlace
 from cueline.client.decide import Decision, Granted, decide, question_of
 from cueline.client.fork import ForkRequest, ForkWanted, fork_request
 from cueline.client.message import Raised, pause, raise_limits, send
+from cueline.client.output import Output, check_output
 from cueline.client.reader import Reader
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
 from cueline.client.resume import ResumeRequest, resume_request
@@ -48,6 +50,7 @@ class Client(Reader):
         labels: Mapping[str, str] | None = None,
         parent: str | None = None,
         without_secrets: Collection[str] = (),
+        output: Output | None = None,
     ) -> Session:
         """Start a session of *agent*, and drive it as long as this runtime is open.
 
@@ -69,6 +72,9 @@ class Client(Reader):
                 says when it was asked for, how it ended and what it spent.
             without_secrets: secrets of the agent that may be unknown where it is driven: what
                 has their values in it is recorded as it is. Recorded, with who said so.
+            output: a pydantic model or a JSON schema: what the agent says last is read so,
+                as `Result.output`. It is not recorded, and the agent is not told; say it in
+                its instructions.
 
         Raises:
             ConfigError: mend the setting, file or variable it names; nothing was recorded.
@@ -80,6 +86,7 @@ class Client(Reader):
             UnknownOutcomeError: it may be recorded; who gave it an id can `resume` that.
             LogUnavailableError: the log cannot be used; do what the message says.
         """
+        check_output(output)
         request = start_request(
             agent,
             goal,
@@ -90,7 +97,7 @@ class Client(Reader):
             parent=parent,
             without_secrets=without_secrets,
         )
-        return await request.submit(self)
+        return await replace(request, output=output).submit(self)
 
     async def resume(
         self,

@@ -2,14 +2,17 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 from cueline.actors.followed import Followed
 from cueline.actors.waiter import Told, Waiter
 from cueline.client.decide import Decision, decide
 from cueline.client.message import Raised, pause, raise_limits, send, tell
+from cueline.client.output import Output, read_output
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
+from cueline.client.show import sums_of
 from cueline.client.stop import stop
 from cueline.deciders.session import Status, session_of
 from cueline.event_text import cause_text, end_text
@@ -41,6 +44,17 @@ class Result:
     """What the agent said last, or why the session failed or waits."""
     partial: bool = False
     """A tool that is not critical failed on the way to what it said."""
+    output: Any = None
+    """What the agent said, read as the `output` that the session was started with."""
+    problem: str = ""
+    """Why the text is no such output; empty where it is, or none was declared."""
+    cost: Decimal | None = None
+    """In US dollars, of this session alone. None, like what follows, where the read models
+    are so far behind that reading it would take long."""
+    tokens: int | None = None
+    """Sent and answered."""
+    turns: int | None = None
+    """Answers of the model."""
 
 
 class VersionedEvent(NamedTuple):
@@ -57,8 +71,16 @@ class Session:
     nothing is running; whoever drives the session next reads it.
     """
 
-    def __init__(self, client: "Client", stream: str, receipt: Receipt | None = None) -> None:
+    def __init__(
+        self,
+        client: "Client",
+        stream: str,
+        receipt: Receipt | None = None,
+        output: Output | None = None,
+    ) -> None:
         self.stream = stream
+        self.output = output
+        """The shape of what the agent says last, where one was declared."""
         self.receipt = receipt
         """What became of the wish that returned this; None of one that was only looked up."""
         self._client = client
@@ -226,7 +248,7 @@ class Session:
         """
         if (last := await self._waiter().wait_for_answer()) is not None:
             status = Status.COMPLETED if isinstance(last, SessionCompleted) else Status.IDLE
-            return Result(status, last.result, last.partial)
+            return await self._whole(Result(status, last.result, last.partial))
         text, lacks, state = "", False, session_of(self.stream)
         async with aclosing(self._waiter().until_it_rests()) as happening:
             async for _, fact, state in happening:  # noqa: B007 - the last one counts
@@ -236,7 +258,18 @@ class Session:
                     text = end_text(fact)
         if state.waiting is not None:
             text = cause_text(state.waiting.cause)
-        return Result(state.status, text, lacks)
+        return await self._whole(Result(state.status, text, lacks))
+
+    async def _whole(self, result: Result) -> Result:
+        """Return *result* with what the session used, and with its output."""
+        tally, _, _ = await sums_of(self._client.log, self.stream)
+        if tally is not None:
+            tokens = tally.usage.total
+            result = replace(result, cost=tally.cost, tokens=tokens, turns=tally.turns)
+        if self.output is None or result.status not in (Status.COMPLETED, Status.IDLE):
+            return result
+        output, problem = read_output(result.text, self.output)
+        return replace(result, output=output, problem=problem)
 
     def _waiter(self) -> Waiter:
         log = self._client.log

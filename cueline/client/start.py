@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cueline.actors.inbox import new_id
 from cueline.agent import Agent
+from cueline.client.output import Output
 from cueline.client.receipt import receipt_of_start
 from cueline.client.session import Session
 from cueline.client.value import made
@@ -34,6 +35,8 @@ class StartRequest:
     """Secrets that it may go on without."""
     parent: str | None = None
     """The stream of the session whose child it is to be."""
+    output: Output | None = None
+    """The shape of what the agent says last."""
 
     @property
     def stream(self) -> str:
@@ -55,7 +58,7 @@ class StartRequest:
             check_limits(asked.agent, asked.allowances)
         stream = await client.log.ask_start(self.id, asked, by=f"user:{user}", waived=self.waived)
         await client.context.take_up(stream, asked.parent)
-        return Session(client, stream, await receipt_of_start(client, stream))
+        return Session(client, stream, await receipt_of_start(client, stream), self.output)
 
 
 def start_request(

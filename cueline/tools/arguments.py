@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from itertools import islice
+from typing import Any
 
 from jsonschema_rs import Draft202012Validator, ValidationError
 from pydantic import JsonValue
@@ -49,6 +50,12 @@ def _validator(spec: ToolSpec) -> Draft202012Validator:
     if len(_VALIDATORS) >= _MOST_VALIDATORS:
         _VALIDATORS.clear()
     return _VALIDATORS.setdefault(spec.digest, Draft202012Validator(spec.parameters))
+
+
+def check_value(schema: Mapping[str, Any], value: Any) -> str:
+    """Return why *value* is none of the JSON *schema*; empty if it is one."""
+    fault = next(Draft202012Validator(dict(schema)).iter_errors(value), None)
+    return "" if fault is None else _told(fault)
 
 
 def _told(fault: ValidationError) -> str:

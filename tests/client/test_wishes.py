@@ -1,7 +1,11 @@
 """Each wish, at the command line and in Python: one outcome, one error."""
 
+import asyncio
+import shutil
+
 import pytest
 
+from cueline.client.client import open_client
 from cueline.errors import (
     ConfigError,
     NotPendingError,
@@ -80,6 +84,55 @@ def test_a_question_is_denied_by_its_id(twice):
     assert NotPendingError is type(error)
 
 
+def test_a_session_is_started_from_a_file(shell):
+    agent = shell.agent(shell.hello)
+
+    typed = shell.json("run", "Hi", "--agent", agent, "--detach", "--id", "one")
+    said = asyncio.run(start_in_python("other.db", agent, id="one"))
+
+    assert typed == said
+    assert {"session": "one", "message": "StartAsked", "read_by": "nobody"}.items() <= said.items()
+
+
+async def start_in_python(log, agent, **wanted):
+    async with open_client(log, must_exist=False) as client:
+        return (await client.start(agent, "Hi", **wanted)).receipt.to_json()
+
+
+def test_an_id_that_is_taken_starts_nothing(twice):
+    agent = str(twice.shell.folder / "agent.toml")
+    words = ("run", "Hi", "--agent", agent, "--id", "one", "--detach")
+
+    error = twice.refused(*words, wish=lambda c: c.start(agent, "Hi", id="one"))
+
+    assert (RejectedError, "one: there is a session of this id") == (type(error), str(error))
+
+
+def test_a_session_that_has_ended_is_not_resumed(finished):
+    error = begin(finished).refused("resume", "one", wish=lambda c: c.resume("one"))
+
+    assert SessionFinishedError is type(error)
+
+
+def test_a_session_is_forked(twice):
+    async def fork(client):
+        shutil.rmtree(twice.shell.folder / "work-two")  # the copy that the shell has made
+        return (await client.fork("one", at=2, id="two")).receipt
+
+    said = twice("fork", "one", "--at", "2", "--id", "two", "--detach", wish=fork)
+
+    assert ("two", "StartAsked") == (said["session"], said["message"])
+
+
+def test_a_version_that_there_is_not_is_not_forked(twice):
+    words = ("fork", "one", "--at", "99", "--detach")
+
+    error = twice.refused(*words, wish=lambda c: c.fork("one", at=99))
+
+    assert RejectedError is type(error)
+    assert "there is no version 99; its last is " in str(error)
+
+
 @pytest.mark.parametrize("verb", ["approve", "deny"])
 def test_what_nobody_asks_is_not_answered(twice, verb):
     error = twice.refused(verb, "one.7.0.1", wish=lambda c: getattr(c, verb)("one.7.0.1"))
@@ -118,6 +171,9 @@ def test_an_edit_that_does_not_fit_is_refused(twice):
         (lambda c: c.stop("one", None), "reason: "),
         (lambda c: c.raise_limits("one", max_turns="many"), "max_turns: 'many' is no whole number"),
         (lambda c: c.raise_limits("one", turns=7), "turns: it is unknown"),
+        (lambda c: c.start(7), "agent: 7 is neither an Agent nor the path of an agent file"),
+        (lambda c: c.start("agent.toml", output=7), "output: 7 is neither a pydantic model nor"),
+        (lambda c: c.fork("one", at="2"), "at: '2' is no version"),
         (lambda c: c.approve(7), "approval: 7 is neither the id of an approval"),
         (lambda c: c.approve(ASKED, note=7), "note: 7 is no text"),
     ],
