@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.conversation import record
 from bench.table import Row
-from cueline.cli.policy import judged
+from cueline.client.policies import backtest_policy
 from cueline.events.agent import Policy, Rule
 from cueline.loop import run
 from cueline.wiring import open_log
@@ -32,9 +32,10 @@ async def recorded(path: Path) -> int:
 async def tried(path: Path) -> float:
     """Return the seconds that the policy takes over the whole past."""
     began = time.perf_counter()
-    test = await judged(path, POLICY, None)
+    async with open_log(path) as log:
+        test = await backtest_policy(log, POLICY)
     seconds = time.perf_counter() - began
-    answers = [found.judged.answer for found in test.findings]
+    answers = [call.answer for call in test.calls]
     assert answers.count("deny") >= TURNS, "each call was judged"
     return seconds
 
