@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cueline.cli import opened
-from cueline.cli.addressing import when_it_counts
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.pending import complete_approval
+from cueline.cli.running import when_it_counts
 from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:

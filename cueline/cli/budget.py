@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cueline.cli import opened
-from cueline.cli.addressing import client_for
 from cueline.cli.failure import Exit
 from cueline.cli.message import tell
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
@@ -89,8 +88,10 @@ def raise_(
 
 
 async def _raise(log: LogUrl, name: str, limits: dict[str, Any]) -> "Receipt":
-    async with client_for(log, name) as (client, session):
-        return await client.raise_limits(session, **limits)
+    from cueline.client.client import open_client
+
+    async with open_client(log) as client:
+        return await client.raise_limits(name, **limits)
 
 
 def show(

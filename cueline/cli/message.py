@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cueline.cli import opened
-from cueline.cli.addressing import client_for, when_it_counts
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
+from cueline.cli.running import when_it_counts
 from cueline.cli.terminal import text_or_stdin
 from cueline.events.log_url import LogUrl
 
@@ -82,13 +82,17 @@ def pause(
 
 
 async def _send(log: LogUrl, name: str, lane: "Lane", text: str) -> "Receipt":
-    async with client_for(log, name) as (client, session):
-        return await client.send(session, text, lane)
+    from cueline.client.client import open_client
+
+    async with open_client(log) as client:
+        return await client.send(name, text, lane)
 
 
 async def _pause(log: LogUrl, name: str) -> "PauseReceipt":
-    async with client_for(log, name) as (client, session):
-        return await client.pause(session)
+    from cueline.client.client import open_client
+
+    async with open_client(log) as client:
+        return await client.pause(name)
 
 
 def _what_happens(receipt: "PauseReceipt") -> str:

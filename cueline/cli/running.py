@@ -46,6 +46,14 @@ def resuming(log: LogUrl, id: str) -> str:  # noqa: A002 - the word of the log
     return command(log, "resume", id)
 
 
+def when_it_counts(log: LogUrl, receipt: "Receipt") -> str:
+    """Return what to add to the news that something was put into a session's inbox."""
+    if receipt.read_by != "nobody":
+        return ""
+    way = resuming(log, receipt.session)
+    return f"; nothing drives it now, it counts when it is next driven: `{way}`"
+
+
 def note_detached(log: LogUrl, receipt: "Receipt", *, as_json: bool) -> Exit:
     """Print the id of a session of which something was recorded, and say who takes it up."""
     if (warning := other_version(log)) is not None:

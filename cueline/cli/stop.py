@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cueline.cli import opened
-from cueline.cli.addressing import client_for
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
 from cueline.events.log_url import LogUrl
 
@@ -46,8 +45,10 @@ def stop(
 
 
 async def _stop(log: LogUrl, name: str, reason: str) -> "StopReceipt":
-    async with client_for(log, name) as (client, session):
-        return await client.stop(session, reason)
+    from cueline.client.client import open_client
+
+    async with open_client(log) as client:
+        return await client.stop(name, reason)
 
 
 def _print(receipt: "StopReceipt") -> None:
