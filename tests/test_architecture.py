@@ -88,7 +88,6 @@ BESIDE_THE_CLIENT = {
     "driving",
     "ending",
     "examination",
-    "fork",
     "outside",
     "resolution",
     "starting",

@@ -25,7 +25,6 @@ from cueline.cli.outside import outside_of
 if TYPE_CHECKING:
     from cueline.cli.outside import Outside
     from cueline.cli.starting import Wish
-    from cueline.events.agent import AgentSpec
 
 _HELP = """Start a session that shares another's past up to a version, and goes on from there.
 
@@ -113,20 +112,7 @@ async def _fork(asked: Asked, wish: "Wish", outside: "Outside") -> Exit:
             without_secrets=wish.without_secrets,
             attached=wish.attended,
         )
-        request = request.with_agent(_with_time_to_answer(request.agent, wish, outside))
+        approval = outside.effective().settings.approval
+        seconds = approval.attached_seconds if wish.attended else approval.detached_seconds
+        request = request.with_time_to_answer(seconds)
         return await carry_on(client, request.stream, wish, request.submit)
-
-
-def _with_time_to_answer(agent: "AgentSpec", wish: "Wish", outside: "Outside") -> "AgentSpec":
-    """Return *agent*, whose questions wait as long as is set here, unless its own file said."""
-    from cueline.cli.starting import with_time_to_answer
-    from cueline.config.settings import APPROVAL_SECONDS
-    from cueline.deciders.policy_fault import faults
-
-    if APPROVAL_SECONDS in agent.limit_sources:
-        return agent
-    approval = outside.effective().settings.approval
-    policy = with_time_to_answer(agent.policy, approval, attended=wish.attended)
-    if any(faults(policy)):
-        return agent  # a reminder, or the grant that comes by itself, would come too late
-    return agent.model_copy(update={"policy": policy})

@@ -14,6 +14,8 @@ from cueline.actors.presence import machine_name
 from cueline.client.session import Session
 from cueline.client.start import StartRequest, check_id_is_free
 from cueline.client.value import made
+from cueline.config.settings import APPROVAL_SECONDS
+from cueline.deciders.policy_fault import faults
 from cueline.deciders.session.changed_tools import with_tools
 from cueline.errors import ConfigError, CuelineError, RejectedError, UnknownOutcomeError
 from cueline.events.agent import AgentSpec
@@ -49,9 +51,14 @@ class ForkRequest:
         """Who works."""
         return self.start.asked.agent
 
-    def with_agent(self, agent: AgentSpec) -> "ForkRequest":
-        """Return the request for another *agent*."""
-        asked = self.start.asked.model_copy(update={"agent": agent})
+    def with_time_to_answer(self, seconds: float) -> "ForkRequest":
+        """Return it with questions that wait for so long, unless the agent's own file said."""
+        agent, asked = self.agent, self.start.asked
+        policy = agent.policy.model_copy(update={"approval_seconds": seconds})
+        # A reminder, or the grant that comes by itself, may come too late then.
+        if APPROVAL_SECONDS in agent.limit_sources or any(faults(policy)):
+            return self
+        asked = asked.model_copy(update={"agent": agent.model_copy(update={"policy": policy})})
         return ForkRequest(replace(self.start, asked=asked))
 
     async def submit(self, client: "Client") -> Session:
