@@ -94,11 +94,11 @@ def measure() -> list[Row]:
             inside = run(play(folder / "host.db", SESSIONS, TURNS_EACH))
             awaited = run(ask(folder, "inline", SESSIONS, TURNS_EACH))
         with tempfile.TemporaryDirectory(dir=".") as name:
-            followed = run(ask(Path(name), "inline", SESSIONS, TURNS_EACH, wait=events))
-        rounds.append((inside, awaited, followed))
+            session_reader = run(ask(Path(name), "inline", SESSIONS, TURNS_EACH, wait=events))
+        rounds.append((inside, awaited, session_reader))
     with tempfile.TemporaryDirectory(dir=".") as name:
         on_ray = run(ask(Path(name), "ray", SESSIONS, TURNS_EACH))
-    inside, inline, followed = (median(taken) for taken in zip(*rounds, strict=True))
+    inside, inline, session_reader = (median(taken) for taken in zip(*rounds, strict=True))
     return [
         Row(
             name=f"{SESSIONS} sessions through the Python API",
@@ -110,7 +110,7 @@ def measure() -> list[Row]:
         ),
         Row(
             name="likewise, each followed with `events`",
-            value=followed,
+            value=session_reader,
             unit="turns/s",
             ratio=median(outside / within for within, _, outside in rounds),
             to="inside the host",

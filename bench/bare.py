@@ -8,7 +8,7 @@ from pathlib import Path
 from cueline.events.store import RecordedEvent
 from cueline.events.stream import stream_name
 from cueline.stores.sqlite_library import sqlite_library
-from cueline.wiring import Log, open_log
+from cueline.wiring import OpenLog, open_log
 
 _COLUMNS = RecordedEvent._fields
 _TABLE = f"CREATE TABLE events ({', '.join(_COLUMNS)}, UNIQUE (stream, version))"
@@ -24,7 +24,7 @@ async def played(path: Path) -> tuple[Appends, Appends]:
         return await _appends(log, "warm"), await _appends(log, "bench")
 
 
-async def _appends(log: Log, name: str) -> Appends:
+async def _appends(log: OpenLog, name: str) -> Appends:
     events = [event async for event in log.store.read(stream_name("session", name))]
     return [list(rows) for _, rows in groupby(events, lambda event: event.version - event.seq)]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from bench.text import ANSWERED, ASKED, SAID, text
 from cueline.actors.approval_gate import ApprovalGate
 from cueline.actors.cost_ledger import CostLedger
-from cueline.actors.entity import Entity, Steps
+from cueline.actors.entity import Entity, PendingAppend
 from cueline.actors.inbox import ask_start
-from cueline.actors.model import Model, ModelReply, ModelRequest
+from cueline.actors.model_port import Model, ModelReply, ModelRequest
 from cueline.actors.presence import presence_of
 from cueline.actors.runner import Runner
 from cueline.actors.session_host import SessionHost
@@ -29,10 +29,10 @@ from cueline.events.session import (
     ToolReturned,
     ToolStarted,
 )
-from cueline.inline import OneRunner
+from cueline.inline import LocalRunnerDirectory
 from cueline.tools.executor import ProcessToolExecutor
 from cueline.tools.tool import tool
-from cueline.wiring import Log, collaborators, open_log
+from cueline.wiring import OpenLog, collaborators, open_log
 
 STREAM = "session-default/bench"
 _TURNS_AN_APPEND = 100
@@ -92,13 +92,13 @@ async def play(path: Path, turns: int) -> float:
 
 @asynccontextmanager
 async def hosted(
-    log: Log, model: Model, clock: Clock | None = None
+    log: OpenLog, model: Model, clock: Clock | None = None
 ) -> AsyncIterator[tuple[SessionHost, Runner]]:
     """Have a host whose sessions all think with *model*, and the runner of their calls."""
     here = presence_of("inline")
     runner = Runner(here.incarnation, ProcessToolExecutor(), asyncio.get_running_loop().time)
     gate, ledger = ApprovalGate(log.journal()), CostLedger(log.journal())
-    parts = collaborators(log, OneRunner(runner, here, log.board), gate, ledger)
+    parts = collaborators(log, LocalRunnerDirectory(runner, here, log.board), gate, ledger)
     parts = replace(parts, models=lambda _: model, clock=clock or log.clock)
     host = SessionHost(here.incarnation, parts, on_trouble=refuse)
     yield host, runner
@@ -106,21 +106,21 @@ async def hosted(
     await runner.close()
 
 
-async def loaded(log: Log, owner: str) -> Entity:
+async def loaded(log: OpenLog, owner: str) -> Entity:
     """Return the session, as it is when it is ready to decide."""
     entity = Entity(STREAM, owner, log.journal(), log.clock, refuse)
     await entity.load()
     return entity
 
 
-async def record(log: Log, turns: int, *, rests: bool = False) -> None:
+async def record(log: OpenLog, turns: int, *, rests: bool = False) -> None:
     """Record *turns* turns, five events each, a hundred turns an append.
 
     Where the session *rests*, it does after each append but the last.
     """
     await _ask(log)
     entity = await loaded(log, "bench")
-    steps = Steps(entity.state)
+    steps = PendingAppend(entity.state)
     steps.take(
         SessionStarted(agent=AGENT, goal="Begin.", open=False, attached=False, epoch=entity.epoch)
     )
@@ -128,17 +128,17 @@ async def record(log: Log, turns: int, *, rests: bool = False) -> None:
         _take_turn(steps, turn, entity.epoch)
         if turn % _TURNS_AN_APPEND == 0 or turn == turns:
             await entity.record(steps)
-            steps = Steps(entity.state)
+            steps = PendingAppend(entity.state)
             if rests and turn < turns:
                 await entity.rest()
 
 
-async def _ask(log: Log) -> None:
+async def _ask(log: OpenLog) -> None:
     asked = StartAsked(agent=AGENT, goal="Begin.", asked_at=datetime.now(UTC))
     await ask_start(log.journal(), "bench", asked)
 
 
-def _take_turn(steps: Steps, turn: int, epoch: int) -> None:
+def _take_turn(steps: PendingAppend, turn: int, epoch: int) -> None:
     model, lookup = f"{turn}.m", f"{turn}.0"
     steps.take(ModelStarted(effect=model, attempt=1))
     steps.take(

@@ -26,10 +26,10 @@ from cueline.events.agent import AgentSpec
 from cueline.events.inbox import StartAsked
 from cueline.events.store import PresenceBoard, RecordedEvent
 from cueline.on_ray import on_ray
-from cueline.preflight import recorded
+from cueline.preflight import agent_to_record
 from cueline.testing.wait import PATIENCE_SECONDS
 from cueline.tools.tool import ToolContext, tool
-from cueline.wiring import Log, open_log
+from cueline.wiring import OpenLog, open_log
 
 SESSIONS = 50
 TURNS = 100
@@ -61,17 +61,17 @@ def worker(folder: Path) -> AgentSpec:
         tools=[f"{Path(__file__).resolve()}:note"],
         workspace=folder,
     )
-    return recorded(agent)
+    return agent_to_record(agent)
 
 
-async def ask(log: Log, spec: AgentSpec) -> list[str]:
+async def ask(log: OpenLog, spec: AgentSpec) -> list[str]:
     """Ask for the sessions."""
     asked = StartAsked(agent=spec, goal="Go on.", asked_at=log.clock.now())
     return [await ask_start(log.journal(spec), f"s{n}", asked) for n in range(SESSIONS)]
 
 
 @asynccontextmanager
-async def driven(log: Log, streams: list[str]) -> AsyncIterator[int]:
+async def driven(log: OpenLog, streams: list[str]) -> AsyncIterator[int]:
     """Drive *streams* on Ray, and tell the process of their host."""
     async with on_ray(log, scope=streams, on_trouble=trouble) as place:
         await place.place(streams)

@@ -29,8 +29,8 @@ from cueline.events.session import SessionStarted, SessionWaiting
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import sibling, stream_name
 from cueline.loop import run
-from cueline.preflight import recorded
-from cueline.wiring import Log, open_log
+from cueline.preflight import agent_to_record
+from cueline.wiring import OpenLog, open_log
 
 ACTIVE = 1_000
 WAITING = 100_000
@@ -48,10 +48,10 @@ def slow(folder: Path) -> AgentSpec:
     """Return an agent whose model takes an hour."""
     script = folder / "script.toml"
     script.write_text(SCRIPT)
-    return recorded(Agent(name="bench", provider="scripted", model=str(script)))
+    return agent_to_record(Agent(name="bench", provider="scripted", model=str(script)))
 
 
-async def wait_for_person(log: Log, agent: AgentSpec, number: int) -> None:
+async def wait_for_person(log: OpenLog, agent: AgentSpec, number: int) -> None:
     """Record a session that waits for an operator."""
     stream = stream_name("session", f"w{number}")
     asked = StartAsked(agent=agent, goal="Begin.", asked_at=datetime.now(UTC))

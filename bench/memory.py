@@ -22,7 +22,7 @@ from uuid import uuid4
 from bench.conversation import AGENT, Talker, hosted
 from bench.table import Row, plain
 from cueline.actors.inbox import ask_start
-from cueline.actors.model import ModelReply, ModelRequest
+from cueline.actors.model_port import ModelReply, ModelRequest
 from cueline.actors.session_host import SessionHost
 from cueline.clock import SystemClock
 from cueline.errors import ProviderUnavailableError
@@ -30,7 +30,7 @@ from cueline.events.agent import AgentSpec, BreakerPolicy, RetryPolicy
 from cueline.events.inbox import StartAsked
 from cueline.loop import run
 from cueline.stores.waiting import take_turns
-from cueline.wiring import Log, open_log
+from cueline.wiring import OpenLog, open_log
 
 SESSIONS = 200
 TURNS = 10
@@ -78,7 +78,7 @@ def held() -> int:
     return tracemalloc.get_traced_memory()[0]
 
 
-async def weigh(log: Log, clock: Patience, busy: Busy) -> tuple[float, float, float, float]:
+async def weigh(log: OpenLog, clock: Patience, busy: Busy) -> tuple[float, float, float, float]:
     """Return bytes a session: active beside its prompt, of its prompt, of its text, at rest."""
     async with hosted(log, busy, clock) as (host, runner):
         tracemalloc.start()
@@ -102,7 +102,7 @@ async def weigh(log: Log, clock: Patience, busy: Busy) -> tuple[float, float, fl
     return (active - prompt) / SESSIONS, prompt / SESSIONS, text / SESSIONS, at_rest / SESSIONS
 
 
-async def bring(log: Log, host: SessionHost, name: str, busy: Busy) -> None:
+async def bring(log: OpenLog, host: SessionHost, name: str, busy: Busy) -> None:
     """Bring sessions to where they wait: for a retry that is near, or for the model."""
     for number in range(SESSIONS):
         host.activate(await ask(log, f"{name}.{number}", PATIENT))
@@ -111,7 +111,7 @@ async def bring(log: Log, host: SessionHost, name: str, busy: Busy) -> None:
     await ask(log, f"{name}.last", PATIENT)  # the writer holds the last batch until the next
 
 
-async def rest(log: Log, host: SessionHost, clock: Patience) -> None:
+async def rest(log: OpenLog, host: SessionHost, clock: Patience) -> None:
     """Let all sessions end."""
     clock.over.set()
     while await host.active():
@@ -119,7 +119,7 @@ async def rest(log: Log, host: SessionHost, clock: Patience) -> None:
     await ask(log, uuid4().hex, PATIENT)
 
 
-async def ask(log: Log, name: str, agent: AgentSpec) -> str:
+async def ask(log: OpenLog, name: str, agent: AgentSpec) -> str:
     """Ask for a session."""
     asked = StartAsked(agent=agent, goal="Begin.", asked_at=datetime.now(UTC))
     return await ask_start(log.journal(), name, asked)

@@ -17,13 +17,13 @@ from bench.peer import peer
 from bench.table import Row
 from cueline.deciders.session import evolve, session_of
 from cueline.loop import run
-from cueline.wiring import Log, open_log
+from cueline.wiring import OpenLog, open_log
 
 TURNS = 6_000
 ROUNDS = 7
 
 
-async def replay(log: Log) -> float:
+async def replay(log: OpenLog) -> float:
     """Return how many events a second are replayed."""
     state = session_of(STREAM)
     began = time.perf_counter()
@@ -34,7 +34,7 @@ async def replay(log: Log) -> float:
     return version / seconds
 
 
-async def write_payloads(log: Log, path: Path) -> None:
+async def write_payloads(log: OpenLog, path: Path) -> None:
     """Write type and payload of each event but the first: the peer begins in its own way."""
     with path.open("w") as file:
         async for recorded in log.store.read(STREAM, after=1):

@@ -22,7 +22,7 @@ from bench.table import Row
 from cueline.client.current import current_session
 from cueline.events.snapshot import NO_SNAPSHOTS
 from cueline.loop import run
-from cueline.wiring import Log, open_log
+from cueline.wiring import OpenLog, open_log
 
 SHORT, LONG, LONGEST = 200, 6_040, 20_040
 """Turns, of five events each."""
@@ -49,7 +49,7 @@ class Loads(NamedTuple):
     state: float
 
 
-async def load(log: Log, turns: int) -> Loaded:
+async def load(log: OpenLog, turns: int) -> Loaded:
     """Have the session ready to decide."""
     began = time.perf_counter()
     entity = await loaded(log, uuid4().hex)
@@ -59,7 +59,7 @@ async def load(log: Log, turns: int) -> Loaded:
     return Loaded(1_000 * seconds, sum(map(len, messages)) / 1_000_000)
 
 
-async def know(log: Log) -> float:
+async def know(log: OpenLog) -> float:
     """Return how long it takes to know what a message has to know, in ms."""
     began = time.perf_counter()
     now = await current_session(log, STREAM)

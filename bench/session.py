@@ -26,7 +26,7 @@ from bench.table import Row, plain
 from cueline.actors.inbox import ask_start
 from cueline.events.inbox import StartAsked
 from cueline.loop import run
-from cueline.wiring import Log, open_log
+from cueline.wiring import OpenLog, open_log
 
 TURNS = 400
 SESSIONS = 200
@@ -43,7 +43,7 @@ async def play(path: Path, sessions: int, turns: int, warm: int = WARM_TURNS) ->
         return sessions * turns / await _hold(log, names, turns)
 
 
-async def _hold(log: Log, names: Sequence[str], turns: int) -> float:
+async def _hold(log: OpenLog, names: Sequence[str], turns: int) -> float:
     """Hold a session of *turns* turns by each of these names, and return the seconds."""
     async with hosted(log, Talker(turns)) as (host, _):
         streams = []

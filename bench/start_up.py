@@ -27,7 +27,7 @@ from cueline.events.session import ModelReplied, SessionCompleted, SessionStarte
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import stream_name
 from cueline.loop import run
-from cueline.wiring import Log, open_log
+from cueline.wiring import OpenLog, open_log
 
 SESSIONS = 10_000
 TOGETHER = 500
@@ -51,7 +51,7 @@ finally:
 """
 
 
-async def begin(log: Log, number: int) -> None:
+async def begin(log: OpenLog, number: int) -> None:
     """Record a session that was asked for, started and completed."""
     asked = StartAsked(agent=AGENT, goal=f"Goal {number}.", asked_at=datetime.now(UTC))
     started = SessionStarted(agent=AGENT, goal=asked.goal, open=False, attached=False, epoch=1)

@@ -36,9 +36,9 @@ from cueline.events.session import ApprovalRequested
 from cueline.events.stream import id_of, stream_name
 from cueline.inline import Inline, inline
 from cueline.loop import run
-from cueline.preflight import recorded
+from cueline.preflight import agent_to_record
 from cueline.tools.tool import tool
-from cueline.wiring import Log, open_log
+from cueline.wiring import OpenLog, open_log
 
 SESSIONS = 1_000
 WARM = 1_000
@@ -94,10 +94,10 @@ def asker(folder: Path) -> AgentSpec:
     script = folder / "script.toml"
     script.write_text(SCRIPT)
     tools = [f"{Path(__file__).resolve()}:guarded"]
-    return recorded(Agent(name="bench", provider="scripted", model=str(script), tools=tools))
+    return agent_to_record(Agent(name="bench", provider="scripted", model=str(script), tools=tools))
 
 
-async def rest(log: Log, here: Inline, agent: AgentSpec, streams: list[str]) -> None:
+async def rest(log: OpenLog, here: Inline, agent: AgentSpec, streams: list[str]) -> None:
     """Start sessions, and return once all of them rest."""
     for stream in streams:
         asked = StartAsked(agent=agent, goal="Begin.", asked_at=datetime.now(UTC))
@@ -107,7 +107,7 @@ async def rest(log: Log, here: Inline, agent: AgentSpec, streams: list[str]) -> 
         await here.host.settled(stream)
 
 
-async def wake(log: Log, stream: str) -> float:
+async def wake(log: OpenLog, stream: str) -> float:
     """Answer what the session asks, and return the seconds until its next fact."""
     facts = [fact async for _, fact in log.journal().read(stream)]
     asked = cast("ApprovalRequested", next(f for f in facts if f.type == "ApprovalRequested"))

@@ -16,8 +16,8 @@ from pydantic import (
 
 from cueline.actors.presence import machine_name
 from cueline.address import check_allowed
-from cueline.config.effective import Effective, effective
-from cueline.config.layer import Given, Layer, from_table, read_toml
+from cueline.config.config_source import ConfigSource, SourcedValue, from_table, read_toml
+from cueline.config.effective import EffectiveSettings, effective
 from cueline.config.pattern import NAME
 from cueline.config.problem import problems_of
 from cueline.config.settings import Settings
@@ -107,7 +107,7 @@ class Agent(BaseModel):
         Raises:
             ConfigError: the file is missing or wrong; the message names the key.
         """
-        allowed = {"allow_base_urls": Given(tuple(allow_base_urls), "from_file")}
+        allowed = {"allow_base_urls": SourcedValue(tuple(allow_base_urls), "from_file")}
         read = read_agent(Path(path), under=(allowed,))
         read.check_addresses(Path(path))
         return read.agent
@@ -213,8 +213,8 @@ class AgentRead(NamedTuple):
     """An agent file, read together with the settings around it."""
 
     agent: Agent
-    effective: Effective
-    own: Layer
+    effective: EffectiveSettings
+    own: ConfigSource
     """What holds because the file itself says it."""
 
     def check_addresses(self, path: Path) -> None:
@@ -229,7 +229,9 @@ class AgentRead(NamedTuple):
             check_allowed(each, self.effective.settings.allow_base_urls, file=str(path))
 
 
-def read_agent(path: Path, *, over: Sequence[Layer] = (), under: Sequence[Layer] = ()) -> AgentRead:
+def read_agent(
+    path: Path, *, over: Sequence[ConfigSource] = (), under: Sequence[ConfigSource] = ()
+) -> AgentRead:
     """Read an agent file between the settings that go before it and those that come after.
 
     Raises:
@@ -239,7 +241,11 @@ def read_agent(path: Path, *, over: Sequence[Layer] = (), under: Sequence[Layer]
 
 
 def agent_in(
-    table: dict[str, Any], path: Path, *, over: Sequence[Layer] = (), under: Sequence[Layer] = ()
+    table: dict[str, Any],
+    path: Path,
+    *,
+    over: Sequence[ConfigSource] = (),
+    under: Sequence[ConfigSource] = (),
 ) -> AgentRead:
     """Return the agent that the *table* of a file tells, as `read_agent` does.
 

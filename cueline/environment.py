@@ -29,7 +29,7 @@ class Environment(Mapping[str, str]):
 HERE = Environment()
 
 
-def who() -> str:
+def user_name() -> str:
     """Return the name of the person whose process this is, as this machine knows it."""
     try:
         return getuser()

@@ -7,7 +7,12 @@ from cueline.events.approval import ApprovalOpened, Doubt
 from cueline.events.cause import Cause
 from cueline.events.inbox import Resolution
 from cueline.events.refusal import Refusal
-from cueline.events.session import PeopleTold, PromptPrefixChanged, SessionFailed, SessionStopped
+from cueline.events.session import (
+    PeopleNotified,
+    PromptPrefixChanged,
+    SessionFailed,
+    SessionStopped,
+)
 from cueline.events.stream import shown
 
 RESOLUTIONS: Mapping[Resolution, str] = {
@@ -148,7 +153,7 @@ def doubt_text(cause: Cause) -> str:
     return cause.message or cause_text(cause)
 
 
-def untold_text(told: PeopleTold) -> str:
+def untold_text(told: PeopleNotified) -> str:
     """Return why a hook told nobody."""
     match told.code:
         case "told":

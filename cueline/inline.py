@@ -5,21 +5,21 @@ from collections.abc import AsyncIterator, Collection, Coroutine
 from contextlib import asynccontextmanager, closing, suppress
 
 from cueline.actors.approval_gate import ApprovalGate
-from cueline.actors.background import Trouble, begin, to_the_end
+from cueline.actors.background_task import Trouble, shielded, start_loops
 from cueline.actors.cost_ledger import CostLedger
 from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher, WorkIndex
 from cueline.actors.presence import beat_always, ended, find, presence_of
 from cueline.actors.runner import Runner, RunnerPort
 from cueline.actors.session_host import HostPort, SessionHost
-from cueline.actors.tool import ToolExecutor
+from cueline.actors.tool_port import ToolExecutor
 from cueline.errors import CuelineError
 from cueline.events.agent import ToolSpec, Workspace
 from cueline.events.store import Presence, PresenceBoard
 from cueline.tools.executor import ProcessToolExecutor
-from cueline.wiring import Log, ViewsIndex, collaborators
+from cueline.wiring import OpenLog, ViewsIndex, collaborators
 
 
-class OneRunner:
+class LocalRunnerDirectory:
     """The directory of an inline run: its own runner, and what the machine says of others."""
 
     def __init__(self, runner: Runner, presence: Presence, board: PresenceBoard) -> None:
@@ -60,7 +60,7 @@ class OneRunner:
         return {each for each in tuple(self.out_of_reach) if await self.gone(each) is not None}
 
 
-class OneHost:
+class LocalHostDirectory:
     """The fleet of an inline run."""
 
     def __init__(self, host: SessionHost) -> None:
@@ -74,11 +74,11 @@ class OneHost:
 class Inline:
     """All actors in this process."""
 
-    lasts = True
+    is_dedicated = True
 
     def __init__(
         self,
-        log: Log,
+        log: OpenLog,
         executor: ToolExecutor,
         index: WorkIndex,
         *,
@@ -89,7 +89,7 @@ class Inline:
         self.log = log
         loop_time = asyncio.get_running_loop().time
         self._runner = Runner(self.presence.incarnation, executor, loop_time)
-        self._runners = runners = OneRunner(self._runner, self.presence, log.board)
+        self._runners = runners = LocalRunnerDirectory(self._runner, self.presence, log.board)
         gate = ApprovalGate(log.journal())
         ledger = CostLedger(log.journal())
         self.host = SessionHost(
@@ -100,7 +100,7 @@ class Inline:
         self.dispatcher = Dispatcher(
             store=log.store,
             index=index,
-            fleet=OneHost(self.host),
+            fleet=LocalHostDirectory(self.host),
             board=log.board,
             clock=log.clock,
             scope=scope,
@@ -115,7 +115,7 @@ class Inline:
         steps = {"following the log": self.dispatcher.follow, "looking for work": self._look}
         self._tasks = [
             asyncio.create_task(beat_always(self.log.board, self.presence, self.log.clock)),
-            *begin(steps, clock=self.log.clock, on_trouble=self._on_trouble),
+            *start_loops(steps, clock=self.log.clock, on_trouble=self._on_trouble),
         ]
 
     async def place(self, streams: Collection[str]) -> None:
@@ -123,11 +123,11 @@ class Inline:
         await self.dispatcher.place(streams)
 
     def has(self, incarnation: str | None) -> bool:
-        """See `KnownPlace.has`."""
+        """See `KnownPlacement.has`."""
         return incarnation == self.presence.incarnation
 
     def settled(self, stream: str) -> Coroutine[object, object, None] | None:
-        """See `KnownPlace.settled`."""
+        """See `KnownPlacement.settled`."""
         return self.host.settled(stream) if self.host.drives(stream) else None
 
     async def close(self) -> None:
@@ -151,7 +151,7 @@ class Inline:
 
 @asynccontextmanager
 async def inline(
-    log: Log,
+    log: OpenLog,
     *,
     scope: Collection[str] | None,
     on_trouble: Trouble,
@@ -164,10 +164,10 @@ async def inline(
             await here.start()
             yield here
         finally:
-            await to_the_end(here.close())
+            await shielded(here.close())
 
 
-async def drive_to_end(log: Log, stream: str) -> None:
+async def drive_to_end(log: OpenLog, stream: str) -> None:
     """Drive *stream*, which was asked to stop and which nobody drives, until it has ended.
 
     Nothing starts in it any more, so that needs no key, tool, secret or workspace.

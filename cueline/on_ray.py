@@ -11,14 +11,14 @@ from datetime import timedelta
 from importlib.metadata import version
 
 from cueline.actors.approval_gate import ApprovalGate, GatePort
-from cueline.actors.background import Trouble
-from cueline.actors.collaborator import RunnerDirectory
+from cueline.actors.background_task import Trouble
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
-from cueline.actors.lookout import Lookout
+from cueline.actors.host_dependencies import RunnerDirectory
 from cueline.actors.presence import living, machine_name, presence_of
 from cueline.actors.session_host import SessionHost
 from cueline.actors.slot import Slots
-from cueline.actors.tool import ToolExecutor
+from cueline.actors.stream_notifier import StreamNotifier
+from cueline.actors.tool_port import ToolExecutor
 from cueline.clock import SystemClock
 from cueline.errors import ClusterError
 from cueline.events.journal import Journal
@@ -29,7 +29,7 @@ from cueline.stores import MemoryPresence
 from cueline.stores.backend import LogBackend, backend_of
 from cueline.tools.executor import ProcessToolExecutor
 from cueline.up_record import UpRecord, find_up
-from cueline.wiring import KnownPlace, Log, ViewsIndex, collaborators, open_log
+from cueline.wiring import KnownPlacement, OpenLog, ViewsIndex, collaborators, open_log
 
 ANSWER_SECONDS = 15.0
 """How long a dispatcher that is being restarted may take."""
@@ -37,8 +37,8 @@ POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """See `cluster.site.Parts`."""
+class LogActorFactory:
+    """See `cluster.cluster_context.ActorFactory`."""
 
     url: LogUrl
     """The log's, absolute."""
@@ -52,21 +52,21 @@ class Parts:
     """How many share them."""
 
     def log(self) -> tuple[EventStore, PresenceBoard, str]:
-        """See `cluster.site.Parts`."""
+        """See `cluster.cluster_context.ActorFactory`."""
         clock = SystemClock()
         backend = backend_of(self.url)
         store = backend.open(clock, must_exist=True)
         return store, backend.open_presence(clock), store.log_id
 
     def reader(self) -> EventStore | None:
-        """See `cluster.site.Parts`."""
+        """See `cluster.cluster_context.ActorFactory`."""
         backend = backend_of(self.url)
         if not self._is_here(backend):
             return None
         return backend.open(SystemClock(), read_only=True)
 
     def journal(self, store: EventStore) -> Journal:
-        """See `cluster.site.Parts`."""
+        """See `cluster.cluster_context.ActorFactory`."""
         return self._log(store).journal()
 
     def host(
@@ -80,34 +80,34 @@ class Parts:
         ledger: LedgerPort,
         on_trouble: Trouble,
     ) -> SessionHost:
-        """See `cluster.site.Parts`."""
+        """See `cluster.cluster_context.ActorFactory`."""
         log = replace(self._log(store, board), slots=self.slots.share(self.hosts))
         parts = collaborators(log, runners, gate, ledger)
         return SessionHost(incarnation, parts, on_trouble=on_trouble)
 
     def gate(self, store: EventStore) -> ApprovalGate:
-        """See `cluster.site.Parts`."""
+        """See `cluster.cluster_context.ActorFactory`."""
         return ApprovalGate(self.journal(store))
 
     def ledger(self, store: EventStore) -> CostLedger:
-        """See `cluster.site.Parts`."""
+        """See `cluster.cluster_context.ActorFactory`."""
         return CostLedger(self.journal(store))
 
     def executor(self) -> ToolExecutor:
-        """See `cluster.site.Parts`."""
+        """See `cluster.cluster_context.ActorFactory`."""
         return ProcessToolExecutor(max(self.slots.workers, self.hosts))
 
     def index(self, store: EventStore) -> ViewsIndex:
-        """See `cluster.site.Parts`."""
+        """See `cluster.cluster_context.ActorFactory`."""
         return ViewsIndex(backend_of(self.url).open_views(), store)
 
-    def _log(self, store: EventStore, board: PresenceBoard | None = None) -> Log:
+    def _log(self, store: EventStore, board: PresenceBoard | None = None) -> OpenLog:
         clock = SystemClock()
         backend = backend_of(self.url)
-        return Log(
+        return OpenLog(
             backend=backend,
             store=store,
-            lookout=Lookout(store),
+            notifier=StreamNotifier(store),
             board=board or MemoryPresence(clock),
             clock=clock,
             grace_seconds=self.grace_seconds,
@@ -121,8 +121,8 @@ class Parts:
 
 @asynccontextmanager
 async def on_ray(
-    log: Log, *, scope: Collection[str], address: str | None = None, on_trouble: Trouble
-) -> AsyncIterator[KnownPlace]:
+    log: OpenLog, *, scope: Collection[str], address: str | None = None, on_trouble: Trouble
+) -> AsyncIterator[KnownPlacement]:
     """Drive the sessions of *scope* on a Ray cluster.
 
     Raises:
@@ -131,15 +131,15 @@ async def on_ray(
     """
     record = find_up(log.url)
     if record is not None:
-        yield await attached(log, record, address)
+        yield await attach_to_up(log, record, address)
         return
     # First of all: Ray reads the environment when it is imported.
-    from cueline.cluster.connection import connected  # noqa: PLC0415 - as said
+    from cueline.cluster.connection import connect_ray  # noqa: PLC0415 - as said
 
-    parts = parts_of(log)
+    parts = actor_factory_of(log)
     namespace = namespace_of(parts.log_id)
     # A variable that is set to nothing is not set.
-    with connected(address or os.environ.get("RAY_ADDRESS") or None, namespace) as connection:
+    with connect_ray(address or os.environ.get("RAY_ADDRESS") or None, namespace) as connection:
         from cueline.cluster.command import command  # noqa: PLC0415 - it imports Ray
 
         async with command(
@@ -156,23 +156,23 @@ async def on_ray(
             yield there
 
 
-class Attached:
+class AttachedRuntime:
     """A running `cueline up`. It sees by itself what is put into an inbox."""
 
-    lasts = False
+    is_dedicated = False
 
     async def place(self, streams: Collection[str]) -> None:
         """See `wiring.Place`."""
 
     def has(self, incarnation: str | None) -> bool:  # noqa: ARG002 - all that it has are theirs
-        """See `wiring.KnownPlace`."""
+        """See `wiring.KnownPlacement`."""
         return False
 
     def settled(self, stream: str) -> None:
-        """See `wiring.KnownPlace`: its hosts are elsewhere."""
+        """See `wiring.KnownPlacement`: its hosts are elsewhere."""
 
 
-async def attached(log: Log, record: UpRecord, address: str | None) -> Attached:
+async def attach_to_up(log: OpenLog, record: UpRecord, address: str | None) -> AttachedRuntime:
     """Return the `cueline up` of *record*, once its dispatcher is seen to live.
 
     Raises:
@@ -186,7 +186,7 @@ async def attached(log: Log, record: UpRecord, address: str | None) -> Attached:
     until = log.clock.now() + timedelta(seconds=ANSWER_SECONDS)
     while log.clock.now() < until:
         if any(each.role == "dispatcher" for each in await living(log.board, log.clock.now())):
-            return Attached()
+            return AttachedRuntime()
         await log.clock.sleep(POLL_SECONDS)
     reason = f"`cueline up` (process {record.keeper.pid}) does not answer: `cueline down` ends it"
     raise ClusterError(record.address, reason)
@@ -197,7 +197,7 @@ def namespace_of(log_id: str) -> str:
     return f"cueline-{log_id}"
 
 
-def parts_of(log: Log) -> Parts:
+def actor_factory_of(log: OpenLog) -> LogActorFactory:
     """Return what makes the actors of *log*.
 
     Raises:
@@ -205,11 +205,11 @@ def parts_of(log: Log) -> Parts:
     """
     log.backend.check(shared=True)
     machine = machine_name() if log.backend.writer_place == "machine" else None
-    return Parts(log.url.absolute(), log.id, machine, log.grace_seconds, log.slots)
+    return LogActorFactory(log.url.absolute(), log.id, machine, log.grace_seconds, log.slots)
 
 
 @asynccontextmanager
-async def keep_up(
+async def run_up(
     log_name: LogName,
     *,
     address: str | None,
@@ -218,7 +218,7 @@ async def keep_up(
     recover: bool,
     grace_seconds: float,
     slots: Slots,
-) -> AsyncIterator["Kept"]:
+) -> AsyncIterator["UpProcess"]:
     """Keep a log's actors running until this ends, then take them down.
 
     Raises:
@@ -227,13 +227,13 @@ async def keep_up(
         LogUnavailableError: the log cannot be used here or there.
     """
     # First of all: Ray reads the environment when it is imported.
-    from cueline.cluster.connection import connected  # noqa: PLC0415 - as said
+    from cueline.cluster.connection import connect_ray  # noqa: PLC0415 - as said
 
     async with open_log(log_name) as log:
         told = replace(log, grace_seconds=grace_seconds, slots=slots)
-        parts = replace(parts_of(told), hosts=hosts)
+        parts = replace(actor_factory_of(told), hosts=hosts)
         namespace = namespace_of(parts.log_id)
-        with connected(address, namespace) as connection:
+        with connect_ray(address, namespace) as connection:
             from cueline.cluster.dispatcher import Wanted  # noqa: PLC0415 - it imports Ray
             from cueline.cluster.up import Up  # noqa: PLC0415 - as above
 
@@ -256,7 +256,7 @@ async def keep_up(
                 started = await actors.start(wanted)
                 record.write(log.url)
                 try:
-                    yield Kept(record, started.found, actors.watch, log.store.last_position)
+                    yield UpProcess(record, started.found, actors.watch, log.store.last_position)
                 finally:
                     with suppress(OSError):  # its folder may be gone
                         unready.write(log.url)
@@ -266,7 +266,7 @@ async def keep_up(
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class UpProcess:
     """What `cueline up` keeps running."""
 
     record: UpRecord
@@ -284,9 +284,9 @@ def end_left_behind(record: UpRecord) -> int:
     Raises:
         ClusterError: the cluster cannot be reached; what was on it may be gone with it.
     """
-    from cueline.cluster.connection import connected  # noqa: PLC0415 - as above
+    from cueline.cluster.connection import connect_ray  # noqa: PLC0415 - as above
 
-    with connected(record.address, record.namespace):
+    with connect_ray(record.address, record.namespace):
         from cueline.cluster.dispatcher import end_actors  # noqa: PLC0415 - it imports Ray
         from cueline.cluster.up import OWNER  # noqa: PLC0415 - as above
 

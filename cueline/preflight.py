@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from cueline.actors.presence import machine_name
 from cueline.agent import Agent
-from cueline.deciders.policy import NOT_ESTIMATED, asked_about, judge
+from cueline.deciders.policy import NOT_ESTIMATED, judge, tools_that_may_ask
 from cueline.deciders.session.changed_tools import with_tools
 from cueline.environment import HERE
 from cueline.errors import ConfigError
@@ -20,7 +20,7 @@ from cueline.secret import check_secrets
 _Asks = TypeVar("_Asks", AgentSpec, Fallback)
 
 
-async def judged_edit(agent: AgentSpec, tool: ToolSpec, arguments: Arguments) -> Judgement:
+async def judge_edit(agent: AgentSpec, tool: ToolSpec, arguments: Arguments) -> Judgement:
     """Judge a call of *tool* with other *arguments*, also as to what they will cost.
 
     Raises:
@@ -38,7 +38,7 @@ async def judged_edit(agent: AgentSpec, tool: ToolSpec, arguments: Arguments) ->
     return judged
 
 
-def recorded(
+def agent_to_record(
     agent: Agent, environ: Mapping[str, str] = HERE, *, waived: Collection[str] = ()
 ) -> AgentSpec:
     """Return *agent* as it will be recorded, checked before anything is.
@@ -121,7 +121,7 @@ def check_answerable(agent: AgentSpec, log: LogName, *, attended: bool) -> None:
     told = any(hook.on != "notify" for hook in agent.policy.hooks)
     if attended or told or LogUrl.of(log).scheme != MEMORY:
         return
-    if tools := asked_about(agent):
+    if tools := tools_that_may_ask(agent):
         raise ConfigError(
             agent.name,
             f"it asks before it calls {', '.join(tools)}, and nobody can answer: no other "

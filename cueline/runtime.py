@@ -7,17 +7,17 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from cueline.actors.background import Trouble, told_of_trouble
+from cueline.actors.background_task import Trouble, trouble_message
 from cueline.actors.slot import SLOTS, Slots
 from cueline.client.client import Client
-from cueline.config.place import DEFAULT_LOG
-from cueline.environment import who
+from cueline.config.config_file import DEFAULT_LOG
+from cueline.environment import user_name
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.log_url import LogName, LogUrl
 from cueline.inline import inline
 from cueline.stores.backend import backend_of
 from cueline.up_record import find_up, recovers
-from cueline.wiring import KnownPlace, Log, open_log
+from cueline.wiring import KnownPlacement, OpenLog, open_log
 
 On = Literal["auto", "ray", "inline"]
 """Where sessions are to be driven: see `open_runtime`."""
@@ -48,46 +48,46 @@ class Troubles:
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
-    """What a runtime knows of its sessions: see `Home`."""
+class LocalContext:
+    """What a runtime knows of its sessions: see `RuntimeContext`."""
 
     log: LogUrl
-    place: KnownPlace
+    place: KnownPlacement
     troubles: Troubles
     scope: set[str]
 
     @property
     def user(self) -> str:
-        """See `Home`."""
-        return who()
+        """See `RuntimeContext`."""
+        return user_name()
 
     @property
     def drives(self) -> bool:
-        """See `Home`."""
-        return self.place.lasts
+        """See `RuntimeContext`."""
+        return self.place.is_dedicated
 
     def trouble(self, stream: str) -> CuelineError | None:
-        """See `Home`."""
+        """See `RuntimeContext`."""
         return self.troubles.of(stream)
 
     def tries_again(self, stream: str) -> None:
-        """See `Home`."""
+        """See `RuntimeContext`."""
         self.troubles.forget(stream)
 
     def takes_up(self, stream: str) -> bool:
-        """See `Home`."""
-        return (self.place.lasts and stream in self.scope) or recovers(self.log)
+        """See `RuntimeContext`."""
+        return (self.place.is_dedicated and stream in self.scope) or recovers(self.log)
 
     def has(self, incarnation: str | None) -> bool:
-        """See `Home`."""
+        """See `RuntimeContext`."""
         return self.place.has(incarnation)
 
     def settled(self, stream: str) -> Coroutine[object, object, None] | None:
-        """See `Home`."""
+        """See `RuntimeContext`."""
         return self.place.settled(stream)
 
     async def take_up(self, stream: str, parent: str | None = None) -> None:
-        """See `Home`."""
+        """See `RuntimeContext`."""
         self.scope.add(stream)
         # A parent that somebody else drives hears of it through its inbox.
         above = [] if parent is None or parent not in self.scope else [parent]
@@ -101,7 +101,7 @@ Place = Literal["up", "ray", "inline"]
 class Runtime(Client):
     """A client with a place where the sessions that are started here are driven."""
 
-    def __init__(self, log: Log, context: Here, place: Place = "inline") -> None:
+    def __init__(self, log: OpenLog, context: LocalContext, place: Place = "inline") -> None:
         super().__init__(log, context)
         self.place = place
         """Where they are driven."""
@@ -125,7 +125,7 @@ def place_for(log: LogUrl, on: On = "auto", address: str | None = None) -> Place
 
 @asynccontextmanager
 async def runtime_on(
-    log: Log, *, on: On = "auto", address: str | None = None, on_trouble: Trouble
+    log: OpenLog, *, on: On = "auto", address: str | None = None, on_trouble: Trouble
 ) -> AsyncIterator[Runtime]:
     """Drive sessions of *log* where `place_for` says.
 
@@ -138,16 +138,16 @@ async def runtime_on(
     place = place_for(log.url, on, address)
     if place == "inline":
         async with inline(log, scope=scope, on_trouble=troubles.hear) as here:
-            yield Runtime(log, Here(log.url, here, troubles, scope), place)
+            yield Runtime(log, LocalContext(log.url, here, troubles, scope), place)
         return
     from cueline.on_ray import on_ray  # noqa: PLC0415 - Ray takes its time, and not everybody needs it
 
     async with on_ray(log, scope=scope, address=address, on_trouble=troubles.hear) as there:
-        yield Runtime(log, Here(log.url, there, troubles, scope), place)
+        yield Runtime(log, LocalContext(log.url, there, troubles, scope), place)
 
 
 def _print_trouble(stream: str, error: CuelineError) -> None:
-    print(told_of_trouble(stream, error), file=sys.stderr)  # noqa: T201 - there is nobody else to tell
+    print(trouble_message(stream, error), file=sys.stderr)  # noqa: T201 - there is nobody else to tell
 
 
 @asynccontextmanager

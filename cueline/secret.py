@@ -8,8 +8,8 @@ from pydantic import SecretStr
 from cueline.environment import HERE
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec, Fallback, Policy, url_variable
-from cueline.events.clean import SHORTEST_SECRET, Redactor
 from cueline.events.inbox import SecretsWaived
+from cueline.events.sanitize import SHORTEST_SECRET, Redactor
 from cueline.tools.environment import CREDENTIAL
 
 ALWAYS_SECRET: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "RAY_AUTH_TOKEN")

@@ -14,29 +14,29 @@ from typing import TYPE_CHECKING, Protocol
 
 from cueline.actors import inbox
 from cueline.actors.approval_gate import GatePort
-from cueline.actors.background import to_the_end
-from cueline.actors.collaborator import Collaborators, RunnerDirectory
+from cueline.actors.background_task import shielded
+from cueline.actors.cancellation_timers import GRACE_SECONDS
 from cueline.actors.cost_ledger import LedgerPort
 from cueline.actors.dispatcher import Work
-from cueline.actors.grace import GRACE_SECONDS
-from cueline.actors.lookout import Lookout
+from cueline.actors.host_dependencies import HostDependencies, RunnerDirectory
 from cueline.actors.slot import SLOTS, Slots
+from cueline.actors.stream_notifier import StreamNotifier
 from cueline.clock import Clock, SystemClock
-from cueline.config.place import DEFAULT_LOG
+from cueline.config.config_file import DEFAULT_LOG
 from cueline.environment import HERE
 from cueline.errors import LogUnavailableError
 from cueline.events.agent import AgentSpec, Hook, ToolSpec
-from cueline.events.clean import Redactor, clean
 from cueline.events.codec import Codec
 from cueline.events.inbox import InboxMessage, SecretsWaived, StartAsked
 from cueline.events.journal import Journal
 from cueline.events.log_url import LogName, LogUrl
 from cueline.events.message import Arguments
+from cueline.events.sanitize import Redactor, sanitize
 from cueline.events.session import WaitKind
 from cueline.events.snapshot import NO_SNAPSHOTS, SnapshotStore
 from cueline.events.store import Appended, EventStore, PresenceBoard
 from cueline.hook import run_hook
-from cueline.preflight import check_log_is_out_of_reach, judged_edit
+from cueline.preflight import check_log_is_out_of_reach, judge_edit
 from cueline.projections.session import due_work, running, waiting
 from cueline.projections.views import Views
 from cueline.secret import check_secrets, redactor_of, secret_names
@@ -49,12 +49,12 @@ PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Log:
+class OpenLog:
     """An open log and what belongs beside it."""
 
     backend: "LogBackend"
     store: EventStore
-    lookout: Lookout
+    notifier: StreamNotifier
     board: PresenceBoard
     clock: Clock
     grace_seconds: float = GRACE_SECONDS
@@ -96,7 +96,7 @@ class Log:
             ConfigError: see `check_log_is_out_of_reach`.
         """
         check_log_is_out_of_reach(asked.agent, self.url)
-        kept, _ = clean(asked, self.redactor(asked.agent))
+        kept, _ = sanitize(asked, self.redactor(asked.agent))
         return await inbox.ask_start(self.journal(asked.agent), id, kept, by=by, waived=waived)
 
     async def post(
@@ -109,17 +109,17 @@ class Log:
         key: str | None = None,
     ) -> Appended:
         """See `inbox.post`; the secrets of the session's *agent* are taken out first (I11)."""
-        kept, _ = clean(message, self.redactor(agent))
+        kept, _ = sanitize(message, self.redactor(agent))
         return await inbox.post(self.journal(agent), stream, kept, by=by, key=key)
 
     async def check_edit(self, agent: AgentSpec, tool: ToolSpec, arguments: Arguments) -> None:
-        """See `judged_edit`."""
-        await judged_edit(agent, tool, arguments)
+        """See `judge_edit`."""
+        await judge_edit(agent, tool, arguments)
 
 
 def collaborators(
-    log: Log, runners: RunnerDirectory, gate: GatePort, ledger: LedgerPort
-) -> Collaborators:
+    log: OpenLog, runners: RunnerDirectory, gate: GatePort, ledger: LedgerPort
+) -> HostDependencies:
     """Return whom a session host works with."""
     from cueline.providers.factory import account_names, model_factory
     from cueline.providers.prices import bound, cost_of
@@ -130,7 +130,7 @@ def collaborators(
     async def tell(agent: AgentSpec, hook: Hook, news: bytes) -> str | None:
         return await run_hook(hook, news, HERE, hidden=secret_names(agent))
 
-    return Collaborators(
+    return HostDependencies(
         clock=log.clock,
         journal=log.journal,
         redactor=log.redactor,
@@ -181,7 +181,7 @@ class ViewsIndex:
         self._views.close()
 
 
-class Place(Protocol):
+class Placement(Protocol):
     """Where sessions are driven: this process, or a cluster."""
 
     async def place(self, streams: Collection[str]) -> None:
@@ -189,11 +189,11 @@ class Place(Protocol):
         ...
 
 
-class KnownPlace(Place, Protocol):
+class KnownPlacement(Placement, Protocol):
     """A place of which is known what belongs to it."""
 
     @property
-    def lasts(self) -> bool:
+    def is_dedicated(self) -> bool:
         """Whether it goes on with its sessions as long as whoever opened it lives."""
         ...
 
@@ -213,7 +213,7 @@ async def open_log(
     must_exist: bool = False,
     read_only: bool = False,
     notice: Callable[[str], None] | None = None,
-) -> AsyncIterator[Log]:
+) -> AsyncIterator[OpenLog]:
     """Open the log of that URL, or at that path.
 
     Args:
@@ -238,10 +238,10 @@ async def open_log(
     try:
         board = _open_presence(backend, clock, notice)
         try:
-            yield Log(
+            yield OpenLog(
                 backend=backend,
                 store=store,
-                lookout=Lookout(store),
+                notifier=StreamNotifier(store),
                 board=board,
                 clock=clock,
                 snapshots=backend.open_snapshots(),
@@ -249,7 +249,7 @@ async def open_log(
         finally:
             await board.close()
     finally:
-        await to_the_end(store.close())
+        await shielded(store.close())
 
 
 def _open_presence(

@@ -4,16 +4,16 @@ import asyncio
 
 import cueline
 from cueline.actors.inbox import ask_start
-from cueline.actors.lookout import Lookout
 from cueline.actors.presence import Presence
+from cueline.actors.stream_notifier import StreamNotifier
 from cueline.events.inbox import StartAsked
 from cueline.inline import inline
-from cueline.preflight import recorded
+from cueline.preflight import agent_to_record
 from cueline.stores import MemoryPresence, MemoryStore
 from cueline.stores.backend import backend_of
 from cueline.testing.clock import FakeClock
 from cueline.testing.wait import await_until
-from cueline.wiring import Log
+from cueline.wiring import OpenLog
 
 HELD = []
 """Grows by one with each call that is held."""
@@ -50,10 +50,10 @@ def memory_log(folder):
     """Return a log that is nowhere but in memory, and whose clock the test moves."""
     clock = FakeClock()
     store, board = MemoryStore(clock), MemoryPresence(clock)
-    return Log(
+    return OpenLog(
         backend=backend_of(folder / "log.db"),
         store=store,
-        lookout=Lookout(store),
+        notifier=StreamNotifier(store),
         board=board,
         clock=clock,
     )
@@ -66,7 +66,7 @@ def no_trouble(name, error):
 
 async def ask(log, agent=HELLO):
     """Have somebody ask for session `one` whom nobody hears."""
-    asked = StartAsked(agent=recorded(agent), goal="Go", asked_at=log.clock.now())
+    asked = StartAsked(agent=agent_to_record(agent), goal="Go", asked_at=log.clock.now())
     return await ask_start(log.journal(), "one", asked)
 
 

@@ -83,16 +83,16 @@ MAY_SLEEP = {"cueline/clock.py", "cueline/testing/wait.py"}
 
 # What of `cli` and `console` does not ask the client yet; nobody may be added.
 BESIDE_THE_CLIENT = {
-    "asking",
+    "approval_prompt",
     "down",
-    "driving",
-    "ending",
-    "examination",
-    "outside",
+    "session_run",
+    "exit_report",
+    "doctor_checks",
+    "settings_context",
     "resolution",
-    "starting",
+    "start_request",
     "up",
-    "watching",
+    "terminal_view",
 }
 
 

@@ -21,7 +21,7 @@ import pytest
 from llmock.scenarios import Fail, Match, StreamFault
 
 from cueline import Agent, open_runtime
-from cueline.actors.breakers import Breakers
+from cueline.actors.breaker_registry import Breakers
 from cueline.deciders.breaker import admission
 from cueline.deciders.session import Status
 from cueline.events.agent import BreakerPolicy, RetryPolicy

@@ -18,7 +18,7 @@ from cueline.event_text import (
 from cueline.events.cause import Cause, CauseCode
 from cueline.events.refusal import Refusal, RefusalCode
 from cueline.events.session import (
-    PeopleTold,
+    PeopleNotified,
     PromptPrefixChanged,
     SessionFailed,
     SessionStopped,
@@ -184,7 +184,7 @@ UNTOLD = [
 def test_a_hook_that_told_nobody_says_why(code, text):
     said = "it ended with 3" if code == "hook_failed" else ""
 
-    told = PeopleTold(effect="1.0", hook=0, code=code, problem=said, at=datetime.now(UTC))
+    told = PeopleNotified(effect="1.0", hook=0, code=code, problem=said, at=datetime.now(UTC))
     assert text == untold_text(told)
 
 

@@ -9,7 +9,7 @@ from cueline.actors.presence import presence_of
 from cueline.cluster import connection
 from cueline.errors import ClusterError
 from cueline.events.snapshot import NO_SNAPSHOTS
-from cueline.on_ray import ANSWER_SECONDS, on_ray, parts_of
+from cueline.on_ray import ANSWER_SECONDS, actor_factory_of, on_ray
 from cueline.testing.clock import FakeClock
 from cueline.up_record import UpRecord
 from cueline.wiring import open_log
@@ -35,7 +35,7 @@ async def test_an_up_is_attached_to_whatever_the_environment_says(log, monkeypat
 
     there = await attach(log)
 
-    assert (False, False) == (there.lasts, there.has("host-1"))
+    assert (False, False) == (there.is_dedicated, there.has("host-1"))
 
 
 async def test_another_cluster_than_that_of_the_up_is_refused(log):
@@ -48,7 +48,7 @@ async def test_an_empty_address_is_none(tmp_path, monkeypatch):
         raise ClusterError("asked for", str(address))
 
     monkeypatch.setenv("RAY_ADDRESS", "")
-    monkeypatch.setattr(connection, "connected", connected)
+    monkeypatch.setattr(connection, "connect_ray", connected)
 
     async with open_log(tmp_path / "log.db") as log:
         with pytest.raises(ClusterError, match="asked for: None"):
@@ -68,7 +68,7 @@ async def test_an_up_that_does_not_answer_is_waited_for_so_long_and_refused(log)
 
 
 async def test_a_host_has_the_snapshots_where_the_log_is_and_goes_without_elsewhere(log):
-    here = parts_of(log)
+    here = actor_factory_of(log)
     elsewhere = replace(here, machine="another")
     await log.snapshots.keep("s", 1, b"kept", b"", after=0, sources=["s"])
 

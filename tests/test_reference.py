@@ -14,7 +14,7 @@ import cueline
 from cueline import errors
 from cueline.agent import Agent
 from cueline.cli import app
-from cueline.config.leaf import leaves
+from cueline.config.setting import leaves
 from cueline.events.agent import BreakerPolicy, Limits, Policy, RetryPolicy
 from cueline.events.codec import FACTS
 from cueline.projections.views import MODELS

@@ -10,13 +10,13 @@ import pytest
 from typer.testing import CliRunner
 
 import cueline
-from cueline.actors.model import ModelRequest
+from cueline.actors.model_port import ModelRequest
 from cueline.cli import app
-from cueline.environment import HERE, who
+from cueline.environment import HERE, user_name
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.agent import AgentSpec
-from cueline.events.clean import Redactor
-from cueline.preflight import recorded
+from cueline.events.sanitize import Redactor
+from cueline.preflight import agent_to_record
 from cueline.providers.anthropic.connection import Connection
 from cueline.providers.anthropic.model import AnthropicModel, account_of
 from cueline.secret import secret_names, secret_values
@@ -211,9 +211,9 @@ def test_a_secret_that_cannot_be_taken_out_is_refused_unless_it_is_waived(enviro
     agent = HELLO.model_copy(update={"secrets": ("PIN",)})
 
     with pytest.raises(ConfigError, match=f"PIN: {why}.*--without-secret PIN"):
-        recorded(agent, environ)
-    assert ("PIN",) == recorded(agent, environ, waived=["PIN"]).secrets
-    assert ("PIN",) == recorded(agent, {"PIN": "12345678"}).secrets
+        agent_to_record(agent, environ)
+    assert ("PIN",) == agent_to_record(agent, environ, waived=["PIN"]).secrets
+    assert ("PIN",) == agent_to_record(agent, {"PIN": "12345678"}).secrets
 
 
 async def test_a_program_starts_and_resumes_without_a_secret_by_saying_so(tmp_path, monkeypatch):
@@ -235,7 +235,7 @@ async def test_a_program_starts_and_resumes_without_a_secret_by_saying_so(tmp_pa
 
     waived = [fact.message for fact in read if fact.message.type == "SecretsWaived"]
     assert [("PIN",), ("FIRST_PIN",)] == [fact.names for fact in waived]
-    assert {who()} == {fact.by for fact in waived}
+    assert {user_name()} == {fact.by for fact in waived}
     async with open_log(tmp_path / "log.db", must_exist=True) as log:
         posted = [event async for event in log.store.read("inbox-default/one")]
-    assert {f"user:{who()}"} == {each.actor for each in posted}
+    assert {f"user:{user_name()}"} == {each.actor for each in posted}

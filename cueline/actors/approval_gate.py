@@ -18,7 +18,7 @@ from cueline.deciders.approval import (
     Open,
     Supersede,
     Vote,
-    news_of,
+    grant_note,
     refusal,
 )
 from cueline.errors import WrongExpectedVersionError
@@ -103,7 +103,7 @@ class ApprovalGate:
         while (refused := refusal(state, vote)) is None:
             try:
                 state = await self._append(name, vote, state, version)
-                return _told(_answer(name, state), state, vote)
+                return _with_notice(_answer(name, state), state, vote)
             except WrongExpectedVersionError:
                 state, version = await self._load(name)
         return GateAnswer(approval=name.id, verdict=None, refusal=refused)
@@ -166,9 +166,9 @@ def _answer(name: ApprovalName, state: ApprovalState) -> GateAnswer:
     )
 
 
-def _told(answer: GateAnswer, state: ApprovalState, vote: Vote) -> GateAnswer:
+def _with_notice(answer: GateAnswer, state: ApprovalState, vote: Vote) -> GateAnswer:
     """Add what the agent is told of a grant; of a denial it is told by the call's result."""
     assert state.opened is not None, "only what is asked is voted on"
     if vote.verdict != "grant" or vote.resolution == "happened":
         return answer
-    return answer.model_copy(update={"told": news_of(state.opened.tool, vote)})
+    return answer.model_copy(update={"told": grant_note(state.opened.tool, vote)})

@@ -16,21 +16,21 @@ from uuid import uuid4
 from cueline.actors.fold import fold
 from cueline.deciders.budget import (
     BUDGET,
-    Answer,
     BudgetCommand,
     BudgetState,
     Closing,
     Raise,
     Release,
     Reserve,
+    ReserveAnswer,
     Settle,
     answer,
-    closing,
+    closing_of,
     fencing_epoch,
 )
 from cueline.errors import FencedError, WrongExpectedVersionError
-from cueline.events.budget import BudgetEvent, RoomOffered
-from cueline.events.inbox import RoomMade
+from cueline.events.budget import BudgetEvent, BudgetOffered
+from cueline.events.inbox import BudgetFreed
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.store import ANY, NO_STREAM
 from cueline.events.stream import sibling
@@ -46,7 +46,7 @@ class LedgerPort(Protocol):
         FencedError: a later owner of the session has asked before; stop.
     """
 
-    async def reserve(self, budget: str, command: Reserve) -> Answer:
+    async def reserve(self, budget: str, command: Reserve) -> ReserveAnswer:
         """Ask for room for a model call."""
         ...
 
@@ -79,17 +79,17 @@ class CostLedger:
         self._journal = journal
         self._budgets: OrderedDict[str, _Folded] = OrderedDict()
 
-    async def reserve(self, budget: str, command: Reserve) -> Answer:
+    async def reserve(self, budget: str, command: Reserve) -> ReserveAnswer:
         """See `LedgerPort.reserve`."""
         return answer(command, await self._handle(budget, command))
 
     async def settle(self, budget: str, command: Settle) -> Closing:
         """See `LedgerPort.settle`."""
-        return closing(command.call, await self._handle(budget, command))
+        return closing_of(command.call, await self._handle(budget, command))
 
     async def release(self, budget: str, command: Release) -> Closing:
         """See `LedgerPort.release`."""
-        return closing(command.call, await self._handle(budget, command))
+        return closing_of(command.call, await self._handle(budget, command))
 
     async def raise_limits(self, budget: str, command: Raise) -> None:
         """See `LedgerPort.raise_limits`."""
@@ -126,7 +126,7 @@ class CostLedger:
                 expected_version=folded.version,
                 actor="system:ledger",
             ),
-            *_tell(budget, events),
+            *_budget_notifications(budget, events),
         ]
         # A key of its own: where the outcome is unknown, it is the version that says
         # whether it happened, and deciding again gives what was decided.
@@ -144,17 +144,17 @@ class CostLedger:
         return folded
 
 
-def _tell(budget: str, events: Sequence[BudgetEvent]) -> list[FactWrite]:
+def _budget_notifications(budget: str, events: Sequence[BudgetEvent]) -> list[FactWrite]:
     """Return the messages that go out with *events*: room was made (I7)."""
     return [
         FactWrite(
             stream=sibling(session, "inbox"),
-            steps=[[RoomMade(budget=budget)]],
+            steps=[[BudgetFreed(budget=budget)]],
             expected_version=ANY,
             actor="system:ledger",
         )
         for event in events
-        if isinstance(event, RoomOffered)
+        if isinstance(event, BudgetOffered)
         for session in event.sessions
     ]
 

@@ -51,7 +51,7 @@ class WorkIndex(Protocol):
         ...
 
 
-class Fleet(Protocol):
+class HostDirectory(Protocol):
     """The hosts that a dispatcher has."""
 
     async def hosts(self) -> dict[str, HostPort]:
@@ -71,7 +71,7 @@ class Dispatcher:
         *,
         store: EventStore,
         index: WorkIndex,
-        fleet: Fleet,
+        fleet: HostDirectory,
         board: PresenceBoard,
         clock: Clock,
         scope: Container[str] | None = None,

@@ -24,16 +24,16 @@ from typing import TypeVar, cast
 from msgspec.structs import replace
 
 from cueline.actors import snapshots
-from cueline.actors.author import author_of
-from cueline.actors.background import Trouble, to_the_end
-from cueline.actors.family import farewell
+from cueline.actors.agent_cache import LoadedAgent
+from cueline.actors.background_task import Trouble, shielded
+from cueline.actors.event_actor import actor_of
 from cueline.actors.inbox import check_asked_for
-from cueline.actors.outfit import Outfit
+from cueline.actors.session_tree import notify_parent
 from cueline.clock import Clock
 from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import SessionState, evolve, session_of, step
 from cueline.errors import LogUnavailableError, UnknownOutcomeError
-from cueline.events.codec import not_emptied
+from cueline.events.codec import not_redacted
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.session import SessionEvent
 from cueline.events.store import NO_STREAM
@@ -45,7 +45,7 @@ RETRY_SECONDS = 0.2
 """How long to wait before an append that failed is asked again."""
 
 
-class Steps:
+class PendingAppend:
     """What is about to be recorded, on a tentative state."""
 
     def __init__(self, state: SessionState) -> None:
@@ -121,14 +121,14 @@ class Entity:
         await self._fold(parent, version)
         self._after = (parent, version)
 
-    def share(self, outfit: Outfit) -> None:
+    def share(self, loaded_agent: LoadedAgent) -> None:
         """Have the agent, and what belongs to it, in memory once for all its sessions."""
-        self.journal = outfit.journal
+        self.journal = loaded_agent.journal
         if self.state.setup is not None:
-            setup = replace(self.state.setup, agent=outfit.agent, tools=outfit.tools)
+            setup = replace(self.state.setup, agent=loaded_agent.agent, tools=loaded_agent.tools)
             self.state = replace(self.state, setup=setup)
 
-    async def record(self, steps: Steps, secret_versions: Collection[int] = ()) -> None:
+    async def record(self, steps: PendingAppend, secret_versions: Collection[int] = ()) -> None:
         """Append *steps* and make their state the state.
 
         The messages of the inbox at *secret_versions* held a secret: they are emptied by the
@@ -146,7 +146,7 @@ class Entity:
             expected_version=self.version,
             epoch=self.epoch,
             after=self._after,
-            actor=author_of,
+            actor=actor_of,
             empties=[
                 (sibling(self.stream, "inbox"), version)
                 for version in secret_versions
@@ -155,7 +155,7 @@ class Entity:
         )
         writes = [write]
         if steps.state.finished and not self.state.finished:
-            told = partial(farewell, self.journal, steps.state, steps.steps)
+            told = partial(notify_parent, self.journal, steps.state, steps.steps)
             writes += await self.patiently(told)
         appended = await self.patiently(partial(self.journal.append, writes, None))
         self.version = appended.versions[0]
@@ -169,7 +169,7 @@ class Entity:
         """Have the next who takes the session up begin here, if much came since the last."""
         if self.version - self._snapshot > self.journal.snapshots.every:
             # A command that has its answer ends its host at once.
-            await to_the_end(snapshots.keep(self.journal, self.stream))
+            await shielded(snapshots.keep(self.journal, self.stream))
 
     async def patiently(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
         """Ask the log, and again until it answers: what is known stays in memory so long."""
@@ -194,7 +194,7 @@ class Entity:
                 self._snapshot = version
         async for recorded, fact in self.journal.read(stream, version, until):
             self.version = recorded.version
-            event = cast("SessionEvent", not_emptied(recorded, fact))
+            event = cast("SessionEvent", not_redacted(recorded, fact))
             state = evolve(state, event)
             self.prompt.add(event)
         self.state = state

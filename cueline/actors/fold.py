@@ -5,7 +5,7 @@ from typing import Any, TypeVar, cast
 from cueline.actors.snapshots import newest
 from cueline.deciders.decider import Decider
 from cueline.deciders.session import SESSION
-from cueline.events.codec import not_emptied
+from cueline.events.codec import not_redacted
 from cueline.events.journal import Journal
 from cueline.events.store import NO_STREAM
 
@@ -31,6 +31,6 @@ async def fold(
         if folded is not None:
             state, version = cast("State", folded.state), folded.version
     async for recorded, fact in journal.read(stream, version):
-        state = rules.evolve(state, cast("Any", not_emptied(recorded, fact)))
+        state = rules.evolve(state, cast("Any", not_redacted(recorded, fact)))
         version = recorded.version
     return state, version

@@ -3,10 +3,10 @@
 from collections.abc import Collection
 from uuid import uuid4
 
-from cueline.actors.family import asked_for, spawning, unknown
+from cueline.actors.session_tree import read_start_request, register_child, unknown_session_error
 from cueline.deciders.session import SessionState
 from cueline.deciders.session.changed_tools import with_tools
-from cueline.deciders.session.limit import unraisable
+from cueline.deciders.session.limit import raise_refusal
 from cueline.deciders.session.unread import will_stop
 from cueline.errors import (
     KeyReusedError,
@@ -16,14 +16,14 @@ from cueline.errors import (
 )
 from cueline.event_text import refusal_text
 from cueline.events.agent import AgentSpec
-from cueline.events.codec import Emptied
+from cueline.events.codec import Redacted
 from cueline.events.fact import Fact
 from cueline.events.inbox import InboxMessage, RaiseAsked, ResumeAsked, SecretsWaived, StartAsked
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.store import ANY, NO_STREAM, Appended, EventStore, RecordedEvent
 from cueline.events.stream import shown, sibling, stream_name
 
-Unread = list[tuple[RecordedEvent, Fact | Emptied]]
+Unread = list[tuple[RecordedEvent, Fact | Redacted]]
 """Messages in order, as nobody has read them yet."""
 
 
@@ -59,7 +59,9 @@ async def ask_start(
     taken = RejectedError(shown(stream), "there is a session of this id")
     while True:
         try:
-            await journal.append([write, *await spawning(journal, stream, asked)], key="start")
+            await journal.append(
+                [write, *await register_child(journal, stream, asked)], key="start"
+            )
         except WrongExpectedVersionError as error:
             if error.stream == write.stream:
                 raise taken from error
@@ -77,7 +79,7 @@ async def check_asked_for(store: EventStore, stream: str) -> None:
         UnknownSessionError: there is no such session.
     """
     if (await store.head(sibling(stream, "inbox"))).version == NO_STREAM:
-        raise unknown(stream)
+        raise unknown_session_error(stream)
 
 
 async def asked_agent(journal: Journal, stream: str) -> AgentSpec:
@@ -88,7 +90,7 @@ async def asked_agent(journal: Journal, stream: str) -> AgentSpec:
     Raises:
         UnknownSessionError: there is no such session.
     """
-    agent = (await asked_for(journal, stream)).agent
+    agent = (await read_start_request(journal, stream)).agent
     async for _, said in journal.read(sibling(stream, "inbox"), 1):
         if isinstance(said, ResumeAsked):
             agent = with_tools(agent, said.tools)
@@ -116,8 +118,8 @@ def check_heard(
     if will_stop(state, unread):
         raise RejectedError(id, "it was asked to stop, and takes no more messages")
     if isinstance(message, RaiseAsked):
-        limits = agent.limits if state.setup is None else state.meter.limits
-        if (refused := unraisable(limits, unread, message)) is not None:
+        limits = agent.limits if state.setup is None else state.limit_state.limits
+        if (refused := raise_refusal(limits, unread, message)) is not None:
             raise RejectedError(id, refusal_text(refused))
 
 

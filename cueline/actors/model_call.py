@@ -8,10 +8,10 @@ from datetime import datetime
 from itertools import islice
 from typing import Final
 
-from cueline.actors.collaborator import Collaborators
-from cueline.actors.foreign import foreign
-from cueline.actors.model import ModelReply, ModelRequest
-from cueline.actors.outfit import Outfit
+from cueline.actors.agent_cache import LoadedAgent
+from cueline.actors.cancellation import isolate_cancellation
+from cueline.actors.host_dependencies import HostDependencies
+from cueline.actors.model_port import ModelReply, ModelRequest
 from cueline.deciders.session.budget import known_usage
 from cueline.deciders.session.due import CallModel
 from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailableError
@@ -26,11 +26,11 @@ _NOTHING: Final = "it ended its turn without text, thoughts or calls"
 class ModelCaller:
     """Asks the model of one session."""
 
-    __slots__ = ("_outfit", "_parts", "_stream")
+    __slots__ = ("_loaded_agent", "_parts", "_stream")
 
-    def __init__(self, stream: str, outfit: Outfit, parts: Collaborators) -> None:
+    def __init__(self, stream: str, loaded_agent: LoadedAgent, parts: HostDependencies) -> None:
         self._stream = stream
-        self._outfit = outfit
+        self._loaded_agent = loaded_agent
         self._parts = parts
 
     async def call(
@@ -49,7 +49,7 @@ class ModelCaller:
         """Return *outcome* at the most that it may have cost, where nobody knows what it used."""
         if known_usage(outcome) is not None:
             return outcome
-        agent = answering(self._outfit.agent, effect.fallback)
+        agent = answering(self._loaded_agent.agent, effect.fallback)
         return outcome.model_copy(update={"cost": highest_cost(self._parts, agent, messages)})
 
     def _since(self, began: datetime) -> float:
@@ -59,7 +59,7 @@ class ModelCaller:
         self, effect: CallModel, turn: int, messages: Sequence[bytes], began: datetime
     ) -> ModelReplied | ModelFailed:
         try:
-            agent, model = self._outfit.model(effect.fallback)
+            agent, model = self._loaded_agent.model(effect.fallback)
             request = ModelRequest(
                 session=self._stream,
                 effect=effect.effect,
@@ -68,7 +68,7 @@ class ModelCaller:
                 agent=agent,
                 messages=messages,
             )
-            reply = await foreign(model.reply(request))
+            reply = await isolate_cancellation(model.reply(request))
             _check(reply, messages)
             return await self._replied(effect, agent, reply, self._since(began))
         except ProviderUnavailableError as error:
@@ -89,8 +89,8 @@ class ModelCaller:
         self, effect: CallModel, kind: str, message: str, retry_after: float | None = None
     ) -> ModelFailed:
         """Return that the attempt brought no answer; a vendor may repeat a part of the key."""
-        told = self._outfit.redactor.redact_parts(message)
-        return self._outfit.clean(
+        told = self._loaded_agent.redactor.redact_parts(message)
+        return self._loaded_agent.clean(
             ModelFailed(
                 effect=effect.effect,
                 attempt=effect.attempt,
@@ -107,7 +107,7 @@ class ModelCaller:
         """Return *failed* with what the attempt cost all the same, where that was told."""
         if used is None:
             return failed
-        usage, agent = Usage(**used), answering(self._outfit.agent, effect.fallback)
+        usage, agent = Usage(**used), answering(self._loaded_agent.agent, effect.fallback)
         cost = self._parts.price(agent, agent.model, usage)
         return failed.model_copy(update={"usage": usage, "cost": cost})
 
@@ -125,18 +125,18 @@ class ModelCaller:
             model=reply.model,
             seconds=seconds,
         )
-        replied = self._outfit.clean(replied)
-        if not self._outfit.estimates:
+        replied = self._loaded_agent.clean(replied)
+        if not self._loaded_agent.estimates:
             return replied
         estimates = await self._estimates(replied)
-        return self._outfit.clean(replied.model_copy(update={"estimates": estimates}))
+        return self._loaded_agent.clean(replied.model_copy(update={"estimates": estimates}))
 
     async def _estimates(self, replied: ModelReplied) -> dict[str, Estimate]:
         """Return what its calls will cost: made once, for whatever is decided on it (I10)."""
         asked = {}
-        most = self._outfit.agent.limits.max_tool_calls_per_turn
+        most = self._loaded_agent.agent.limits.max_tool_calls_per_turn
         for effect, call in islice(calls_of(replied).items(), most):
-            tool = self._outfit.tools.get(call.name)
+            tool = self._loaded_agent.tools.get(call.name)
             runs = call.problem is None and call.malformed is None
             if runs and tool is not None and tool.estimates:
                 asking = self._parts.estimate(tool, call.arguments)
@@ -148,14 +148,16 @@ class ModelCaller:
         return {effect: _made(estimate) for effect, estimate in asked.items()}
 
     def _checked(self, call: ToolCall) -> ToolCall:
-        tool = self._outfit.tools.get(call.name)
+        tool = self._loaded_agent.tools.get(call.name)
         if tool is None or call.malformed is not None:
             return call
         problem = self._parts.check_call(tool, call.arguments)
         return call.model_copy(update={"problem": problem}) if problem else call
 
 
-def highest_cost(parts: Collaborators, agent: AgentSpec, messages: Sequence[bytes]) -> Cost | None:
+def highest_cost(
+    parts: HostDependencies, agent: AgentSpec, messages: Sequence[bytes]
+) -> Cost | None:
     """Return the most that a call of *agent* may have cost; None where no price is known."""
     listed = parts.price(agent, agent.model, Usage())
     _, usd = parts.bound(agent, sum(map(len, messages)), None)

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from cueline.actors.tool import Finding, ToolExecutor, ToolOrder
+from cueline.actors.tool_port import ReconcileFinding, ToolExecutor, ToolOrder
 from cueline.deciders.session import order_digest
 from cueline.errors import (
     CuelineError,
@@ -80,7 +80,7 @@ class RunnerPort(Protocol):
         """
         ...
 
-    async def reconcile(self, order: ToolOrder) -> Finding:
+    async def reconcile(self, order: ToolOrder) -> ReconcileFinding:
         """Ask the tool what became of the call with this key."""
         ...
 
@@ -184,14 +184,14 @@ class Runner:
         if call is not None and call.report is not None:
             calls[name.key, name.attempt] = None
 
-    async def reconcile(self, order: ToolOrder) -> Finding:
+    async def reconcile(self, order: ToolOrder) -> ReconcileFinding:
         """See `RunnerPort.reconcile`."""
         # Any runner may be asked, so the order names none.
         self._check(CallName(order.session, order.key, 0, self.incarnation, order.epoch))
         try:
             return await self._executor.reconcile(order)
         except CuelineError as error:
-            return Finding("unknown", str(error))
+            return ReconcileFinding("unknown", str(error))
 
     async def close(self) -> None:
         """Begin nothing new, kill what runs, and end."""

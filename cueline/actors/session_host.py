@@ -5,15 +5,15 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import Protocol
 
-from cueline.actors.alarm import Alarm
-from cueline.actors.background import Trouble, unharmed
-from cueline.actors.breakers import Breakers
-from cueline.actors.collaborator import Collaborators
-from cueline.actors.drive import Drive
+from cueline.actors.agent_cache import AgentCache
+from cueline.actors.background_task import Trouble, safe_callback
+from cueline.actors.breaker_registry import Breakers
 from cueline.actors.entity import Entity
-from cueline.actors.outfit import Outfits
-from cueline.actors.owner import aside
+from cueline.actors.host_dependencies import HostDependencies
+from cueline.actors.session_loop import SessionLoop
+from cueline.actors.session_owner import set_aside_owner
 from cueline.actors.slot import SlotTable
+from cueline.actors.timers import Timers
 from cueline.errors import (
     CorruptEventError,
     CuelineError,
@@ -57,21 +57,21 @@ class SessionHost:
     def __init__(
         self,
         incarnation: str,
-        parts: Collaborators,
+        parts: HostDependencies,
         *,
         on_trouble: Trouble,
     ) -> None:
-        told = unharmed(on_trouble)
+        told = safe_callback(on_trouble)
         self.incarnation = incarnation
         self._parts = parts
         self._journal = parts.journal(None)
-        self._outfits = Outfits(parts.journal, parts.redactor, parts.models)
+        self._agent_cache = AgentCache(parts.journal, parts.redactor, parts.models)
         self._breakers = Breakers(
             incarnation, self._journal, parts.clock, account=parts.account, report=told
         )
-        self._alarm = Alarm(parts.clock)
+        self._alarm = Timers(parts.clock)
         self._slots = SlotTable(parts.slots)
-        self._drives: dict[str, Drive] = {}
+        self._drives: dict[str, SessionLoop] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._context = copy_context()
         """Shared: what a session's first append puts into one of its own is 0.3 KB a session."""
@@ -140,7 +140,7 @@ class SessionHost:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._alarm.close()
-        await self._outfits.close()
+        await self._agent_cache.close()
 
     async def _live(self, stream: str) -> None:
         """Drive one session until it rests, and again when a message came meanwhile."""
@@ -186,7 +186,7 @@ class SessionHost:
         head = await store.head(stream)
         if head.owner == self.incarnation:
             with suppress(CorruptEventError):  # then nobody can acquire it
-                await store.acquire(stream, aside(self.incarnation), head.epoch)
+                await store.acquire(stream, set_aside_owner(self.incarnation), head.epoch)
 
     async def _is_tried_again(self, stream: str) -> bool:
         """Whether a session that was set aside has been told something: it may be mended now."""
@@ -198,20 +198,20 @@ class SessionHost:
     async def _inbox_version(self, stream: str) -> int:
         return (await self._journal.store.head(sibling(stream, "inbox"))).version
 
-    def _drive(self, stream: str) -> Drive:
+    def _drive(self, stream: str) -> SessionLoop:
         entity = Entity(
             stream, self.incarnation, self._journal, self._parts.clock, self._on_trouble
         )
-        return Drive(
+        return SessionLoop(
             entity,
             self._parts,
-            outfits=self._outfits,
+            agent_cache=self._agent_cache,
             breakers=self._breakers,
             alarm=self._alarm,
             slots=self._slots,
         )
 
-    async def _goes_on(self, stream: str, drive: Drive) -> bool:
+    async def _goes_on(self, stream: str, drive: SessionLoop) -> bool:
         """Whether there is something new for a session that has come to rest."""
         # Compared after the wait was recorded: a message that came in between
         # is seen here, or nudges the session, or finds it gone.

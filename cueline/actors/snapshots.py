@@ -17,7 +17,7 @@ from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import SessionState, evolve, session_of
 from cueline.deciders.session.packed import FOLDS, packed, unpacked
 from cueline.errors import CuelineError
-from cueline.events.codec import not_emptied
+from cueline.events.codec import not_redacted
 from cueline.events.journal import Journal
 from cueline.events.session import SessionEvent
 from cueline.events.snapshot import NO_SNAPSHOTS, Snapshot, prompt_digest, sealed, unsealed
@@ -88,7 +88,7 @@ async def _keep(journal: Journal, stream: str) -> None:
     state, prompt, version = last[:3] if last else (session_of(stream), Prompt(), NO_STREAM)
     since, sources, at_hash = version, {stream}, b""
     async for recorded, fact in journal.read(stream, version):
-        event = cast("SessionEvent", not_emptied(recorded, fact))
+        event = cast("SessionEvent", not_redacted(recorded, fact))
         state = evolve(state, event)
         prompt.add(event)
         sources.add(recorded.stream)

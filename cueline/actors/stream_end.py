@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import cast
 
 from cueline.deciders.session import SessionState
-from cueline.events.codec import Emptied
+from cueline.events.codec import Redacted
 from cueline.events.journal import Journal
 from cueline.events.session import MessageReceived, MessageRefused, SessionEvent, SessionWaiting
 from cueline.events.store import NO_STREAM, EventStore
@@ -18,7 +18,7 @@ BUSY = frozenset({"ModelRequested", "ModelStarted", "ModelReplied", "ToolStarted
 READS = frozenset({"SessionStarted", "SessionForked", "MessageReceived", "MessageRefused"})
 """These say how much of its inbox a session has read."""
 
-LastFact = SessionEvent | Emptied | None
+LastFact = SessionEvent | Redacted | None
 """None: it has not begun."""
 
 
@@ -32,18 +32,18 @@ async def last_fact(journal: Journal, stream: str) -> LastFact:
     last: LastFact = None
     version = (await journal.store.head(stream)).version
     async for _, fact in journal.read(stream, max(version - 1, NO_STREAM)):
-        last = cast("SessionEvent | Emptied", fact)
+        last = cast("SessionEvent | Redacted", fact)
     return last
 
 
-def may_go_on(last: LastFact) -> bool:
+def can_resume(last: LastFact) -> bool:
     """Whether a session whose *last* fact this is goes on by itself, as far as that tells."""
     match last:
         case None:
             return True
         case SessionWaiting(kind=kind, exhausted=exhausted):
             return kind not in ("approval", "operator") and not exhausted
-        case Emptied():
+        case Redacted():
             return False
         case _:
             return last.type in BUSY
@@ -64,14 +64,14 @@ async def inbox_seen(journal: Journal, stream: str, until: int) -> int:
 
     Raises what `last_fact` raises.
     """
-    wish = SessionState().inbox_seen
-    if (await journal.store.head(sibling(stream, "inbox"))).version <= wish:
-        return wish
+    options = SessionState().inbox_seen
+    if (await journal.store.head(sibling(stream, "inbox"))).version <= options:
+        return options
     version = await last_of(journal.store, stream, READS, until)
     async for _, fact in journal.read(stream, version - 1, version):
         if isinstance(fact, MessageReceived | MessageRefused):
             return fact.inbox_version
-    return wish
+    return options
 
 
 async def last_of(store: EventStore, stream: str, types: Collection[str], until: int) -> int:

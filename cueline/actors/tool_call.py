@@ -4,11 +4,11 @@ from collections.abc import Awaitable
 from datetime import timedelta
 from typing import TypeVar
 
-from cueline.actors.collaborator import REACH_SECONDS, RUNNER_SECONDS, Collaborators
-from cueline.actors.outfit import Outfit
-from cueline.actors.output import CHARACTERS, clean_text, told_of
+from cueline.actors.agent_cache import LoadedAgent
+from cueline.actors.host_dependencies import REACH_SECONDS, RUNNER_SECONDS, HostDependencies
+from cueline.actors.rendered_output import CHARACTERS, render_output, sanitize_text
 from cueline.actors.runner import CallName, RunnerPort, ToolReport, digest_of_order
-from cueline.actors.tool import ToolOrder
+from cueline.actors.tool_port import ToolOrder
 from cueline.errors import FencedError, RunnerBusyError, RunnerGoneError, StaleOrderError
 from cueline.events.agent import ToolSpec
 from cueline.events.cause import Cause
@@ -26,10 +26,10 @@ class ToolCaller:
     Each method raises `FencedError` when a runner serves a newer owner of it.
     """
 
-    __slots__ = ("_outfit", "_parts")
+    __slots__ = ("_loaded_agent", "_parts")
 
-    def __init__(self, outfit: Outfit, parts: Collaborators) -> None:
-        self._outfit = outfit
+    def __init__(self, loaded_agent: LoadedAgent, parts: HostDependencies) -> None:
+        self._loaded_agent = loaded_agent
         self._parts = parts
 
     async def run(self, order: ToolOrder) -> Outcome:
@@ -77,7 +77,9 @@ class ToolCaller:
             return self._unreached(name, error)
         happened = finding.outcome == "happened"
         content = finding.output.encode(errors="replace")
-        told = await told_of(content, None, self._outfit.redactor, self._outfit.journal.put_blob)
+        told = await render_output(
+            content, None, self._loaded_agent.redactor, self._loaded_agent.journal.put_blob
+        )
         text = (told.text or "It took effect.") if happened else ""
         return ToolReconciled(effect=_effect(name), outcome=finding.outcome, by="tool", output=text)
 
@@ -109,7 +111,7 @@ class ToolCaller:
         retry_after: float | None = None,
     ) -> ToolFailed:
         """Return that the attempt failed."""
-        text, cleaned = clean_text(message, self._outfit.redactor)
+        text, cleaned = sanitize_text(message, self._loaded_agent.redactor)
         return ToolFailed(
             effect=_effect(name),
             attempt=name.attempt,
@@ -130,9 +132,12 @@ class ToolCaller:
                 seconds=report.seconds,
                 retry_after=report.retry_after,
             )
-        outfit = self._outfit
-        told = await told_of(
-            report.content, report.truncated_from, outfit.redactor, outfit.journal.put_blob
+        loaded_agent = self._loaded_agent
+        told = await render_output(
+            report.content,
+            report.truncated_from,
+            loaded_agent.redactor,
+            loaded_agent.journal.put_blob,
         )
         return ToolReturned(
             effect=_effect(name),
@@ -150,7 +155,7 @@ class ToolCaller:
 
         What the former one brings counts no more, so nobody has to wait for its end.
         """
-        place = self._outfit.agent.workspace
+        place = self._loaded_agent.agent.workspace
         return tool.declared == "read_only" and (
             self._parts.runners.choose(tool, place) not in (None, runner)
         )

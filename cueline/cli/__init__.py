@@ -20,13 +20,13 @@ from cueline.cli import (
     export,
     fork,
     init,
-    listing,
     message,
     pending,
     policy,
     replay,
     resume,
     run,
+    session_list,
     settings,
     show,
     status,
@@ -57,7 +57,7 @@ _EPILOG = (
 
 _PANELS = {
     "Run sessions": (run, resume, message, stop, fork),
-    "Look at sessions": (listing, show, tail, export),
+    "Look at sessions": (session_list, show, tail, export),
     "Decide what agents may do": (pending, approve, policy),
     "Watch costs and failures": (costs, budget, breakers),
     "Verify the log": (audit, replay),

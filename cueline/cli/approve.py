@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cueline.cli import opened
+from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.pending import complete_approval
-from cueline.cli.running import when_it_counts
+from cueline.cli.up_lookup import when_it_counts
 from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def approve(
         raise typer.BadParameter("--happened and --run-again exclude each other")
     if result and not happened:
         raise typer.BadParameter("--result is what a call gave that happened; it needs --happened")
-    receipt = opened.run(
+    receipt = open_log.run(
         _approve(
             log,
             approval,
@@ -118,7 +118,7 @@ def approve(
             result=result,
         )
     )
-    _tell(log, receipt, as_json=as_json)
+    _print_receipt(log, receipt, as_json=as_json)
 
 
 def deny(
@@ -131,7 +131,7 @@ def deny(
     as_json: JsonOption = False,
 ) -> None:
     """Refuse."""
-    _tell(log, opened.run(_deny(log, approval, reason)), as_json=as_json)
+    _print_receipt(log, open_log.run(_deny(log, approval, reason)), as_json=as_json)
 
 
 async def _approve(
@@ -143,12 +143,12 @@ async def _approve(
     **said: Any,
 ) -> "DecisionReceipt":
     from cueline.client.client import open_client
-    from cueline.console.edit import edited
+    from cueline.console.edit import edit_arguments
 
     async with open_client(log) as client:
         asked = await client.question(name)
         _check_answer(log, asked, name, resolution)
-        edit = edited(asked.arguments, changes) if changes else None
+        edit = edit_arguments(asked.arguments, changes) if changes else None
         return await client.approve(name, edit=edit, resolution=resolution, channel="cli", **said)
 
 
@@ -172,13 +172,13 @@ def _check_answer(log: LogUrl, asked: "ApprovalOpened", name: str, resolution: s
         raise RejectedError(name, "\n".join([ASKED, *answer_lines(log, name)]))
 
 
-def _tell(log: LogUrl, receipt: "DecisionReceipt", *, as_json: bool) -> None:
-    from cueline.console.question import answer_told
+def _print_receipt(log: LogUrl, receipt: "DecisionReceipt", *, as_json: bool) -> None:
+    from cueline.console.question import answer_text
 
     if as_json:
         typer.echo(json.dumps(receipt.to_json()))
         return
-    done = answer_told(receipt.verdict, receipt.resolution)
+    done = answer_text(receipt.verdict, receipt.resolution)
     if receipt.votes > 1 and receipt.verdict == "grant":
         done = f"granted by {receipt.by}, and it takes {receipt.votes} people"
     typer.echo(f"{receipt.approval}: {done}{when_it_counts(log, receipt)}")

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cueline.cli import opened
+from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.moment import moment
-from cueline.cli.naming import complete_session
+from cueline.cli.name_lookup import complete_session
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, is_typed
 from cueline.console.text import date_time, json_of, visible
 from cueline.events.log_url import LogUrl
@@ -102,7 +102,7 @@ def audit(
         from cueline.client.audit import check_type
 
         check_type(kind)
-    opened.run(_list(log, wanted, as_json=as_json))
+    open_log.run(_list(log, wanted, as_json=as_json))
 
 
 def _whole_second(until: "datetime | None") -> "datetime | None":
@@ -122,16 +122,16 @@ def _check_nothing_typed(ctx: typer.Context, command: str) -> None:
 
 
 async def _list(log: LogUrl, wanted: dict[str, Any], *, as_json: bool) -> None:
-    async with opened.reader(log) as reader:
+    async with open_log.reader(log) as reader:
         found = await reader.audit(**wanted)
     if as_json:
-        for each in opened.rows(found):
+        for each in open_log.rows(found):
             typer.echo(json_of(each))
     elif found:
         _print(found)
     else:
         typer.echo(f"no events that fit in {visible(str(log))}")
-    opened.end_of(found)
+    open_log.end_of(found)
 
 
 def _print(found: "Page[AuditRow]") -> None:
@@ -154,13 +154,13 @@ def _print(found: "Page[AuditRow]") -> None:
 
 def verify(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
     """Check every chain."""
-    raise typer.Exit(opened.run(_verify(log, as_json=as_json)))
+    raise typer.Exit(open_log.run(_verify(log, as_json=as_json)))
 
 
 async def _verify(log: LogUrl, *, as_json: bool) -> Exit:
     from cueline.client.document import document
 
-    async with opened.reader(log) as reader:
+    async with open_log.reader(log) as reader:
         checked = await reader.verify()
     if as_json:
         typer.echo(json_of(document(checked), indent=2))

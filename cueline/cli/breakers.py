@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cueline.cli import opened
+from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.console.text import date_time, duration, json_of, visible
-from cueline.environment import who
+from cueline.environment import user_name
 from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def breakers(
 ) -> None:
     """List breakers."""
     if ctx.invoked_subcommand is None:
-        opened.run(_list(log, as_json=as_json))
+        open_log.run(_list(log, as_json=as_json))
         raise typer.Exit(Exit.DONE)
 
 
@@ -66,7 +66,7 @@ def reset(
     as_json: JsonOption = False,
 ) -> None:
     """Reset one."""
-    raise typer.Exit(opened.run(_reset(log, name, as_json=as_json)))
+    raise typer.Exit(open_log.run(_reset(log, name, as_json=as_json)))
 
 
 async def _reset(path: LogUrl, name: str, *, as_json: bool) -> Exit:
@@ -75,7 +75,7 @@ async def _reset(path: LogUrl, name: str, *, as_json: bool) -> Exit:
     async with open_client(path) as client:
         was_reset = await client.reset_breaker(name)
     if as_json:
-        typer.echo(json_of({"id": name, "reset": was_reset, "by": who()}))
+        typer.echo(json_of({"id": name, "reset": was_reset, "by": user_name()}))
     else:
         done = "reset; calls go out again" if was_reset else "it is closed, and keeps nothing back"
         typer.echo(f"{visible(name)}: {done}")
@@ -83,15 +83,15 @@ async def _reset(path: LogUrl, name: str, *, as_json: bool) -> Exit:
 
 
 async def _list(log: LogUrl, *, as_json: bool) -> None:
-    async with opened.reader(log) as reader:
+    async with open_log.reader(log) as reader:
         found = await reader.breakers()
     if as_json:
-        typer.echo(json_of(opened.rows(found), indent=2))
+        typer.echo(json_of(open_log.rows(found), indent=2))
     elif found:
         _print(found)
     else:
         typer.echo(f"no failures of models or tools that count in {visible(str(log))}")
-    opened.end_of(found)
+    open_log.end_of(found)
 
 
 def _print(found: "Page[BreakerRow]") -> None:

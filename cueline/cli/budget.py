@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cueline.cli import opened
+from cueline.cli import open_log
 from cueline.cli.failure import Exit
-from cueline.cli.message import tell
+from cueline.cli.message import print_receipt
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
 from cueline.console.text import json_of
 from cueline.events.log_url import LogUrl
@@ -70,7 +70,7 @@ def raise_(
     as_json: JsonOption = False,
 ) -> None:
     """Raise limits."""
-    from cueline.config.layer import from_flags
+    from cueline.config.config_source import from_flags
 
     wanted = from_flags(
         {
@@ -84,7 +84,9 @@ def raise_(
     if not wanted:
         raise typer.BadParameter("name a limit: --max-cost, --max-tokens, --max-turns …")
     limits = {key.partition(".")[2]: each.value for key, each in wanted.items()}
-    tell(log, opened.run(_raise(log, session, limits)), "asked for more", as_json=as_json)
+    print_receipt(
+        log, open_log.run(_raise(log, session, limits)), "asked for more", as_json=as_json
+    )
 
 
 async def _raise(log: LogUrl, name: str, limits: dict[str, Any]) -> "Receipt":
@@ -98,19 +100,19 @@ def show(
     session: SessionArgument, *, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False
 ) -> None:
     """Show limits."""
-    raise typer.Exit(opened.run(_show(log, session, as_json=as_json)))
+    raise typer.Exit(open_log.run(_show(log, session, as_json=as_json)))
 
 
 async def _show(log: LogUrl, name: str, *, as_json: bool) -> Exit:
     from cueline.client.document import document
 
-    async with opened.reader(log) as reader:
+    async with open_log.reader(log) as reader:
         budget = await reader.budget(name)
     if as_json:
         typer.echo(json_of(document(budget), indent=2))
     else:
         _print(budget)
-    return opened.exit_of_damage(budget.damage)
+    return open_log.exit_of_damage(budget.damage)
 
 
 def _print(standing: "Budget") -> None:

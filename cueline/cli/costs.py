@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cueline.cli import opened
+from cueline.cli import open_log
 from cueline.cli.failure import Exit
-from cueline.cli.naming import complete_session
+from cueline.cli.name_lookup import complete_session
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.console.text import count, json_of, money, visible
 from cueline.events.log_url import LogUrl
@@ -32,7 +32,7 @@ Examples:
 _BAR = 24
 
 
-class Way(StrEnum):
+class CostGrouping(StrEnum):
     """What costs are summed up by."""
 
     SESSION = "session"
@@ -49,7 +49,7 @@ def register(app: typer.Typer) -> None:
 
 def costs(
     *,
-    by: Annotated[Way, typer.Option(help="What to sum up by.")] = Way.SESSION,
+    by: Annotated[CostGrouping, typer.Option(help="What to sum up by.")] = CostGrouping.SESSION,
     session: Annotated[
         str | None,
         typer.Option(
@@ -66,17 +66,17 @@ def costs(
 ) -> None:
     """Show costs."""
     wanted = {"session": session, "since": since, "until": until}
-    opened.run(_tell(log, by.value, wanted, limit, as_json=as_json))
+    open_log.run(_print_costs(log, by.value, wanted, limit, as_json=as_json))
     raise typer.Exit(Exit.DONE)
 
 
-async def _tell(
+async def _print_costs(
     log: LogUrl, by: "GroupBy", wanted: dict[str, Any], limit: int, *, as_json: bool
 ) -> None:
     """Tell what was spent by each, and by all."""
     from cueline.client.document import document
 
-    async with opened.reader(log) as reader:
+    async with open_log.reader(log) as reader:
         costs = await reader.costs(by, limit=limit, **wanted)
     if as_json:
         typer.echo(json_of(document(costs), indent=2))

@@ -8,12 +8,12 @@ import typer
 
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
-from cueline.cli.outside import Outside, outside_of
+from cueline.cli.settings_context import SettingsContext, settings_context_of
 from cueline.console.text import json_of, visible
 from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
-    from cueline.cli.examination import Finding
+    from cueline.cli.doctor_checks import DoctorFinding
 
 _HELP = """Check this machine: Python, SQLite, the log's disk, Ray, keys; say what to do.
 
@@ -46,7 +46,7 @@ def doctor(
     as_json: JsonOption = False,
 ) -> None:
     """Check this machine."""
-    findings = list(_look(log, agent, outside_of(ctx)))
+    findings = list(_look(log, agent, settings_context_of(ctx)))
     if as_json:
         typer.echo(json_of([each._asdict() for each in findings], indent=2))
     else:
@@ -58,15 +58,15 @@ def doctor(
     raise typer.Exit(Exit.FAILED if bad else Exit.DONE)
 
 
-def _look(log: LogUrl, agent: Path | None, outside: Outside) -> Iterator["Finding"]:
-    from cueline.cli import examination
+def _look(log: LogUrl, agent: Path | None, outside: SettingsContext) -> Iterator["DoctorFinding"]:
+    from cueline.cli import doctor_checks
 
-    yield examination.python()
-    yield examination.sqlite()
-    yield from examination.disk(log)
-    yield examination.log(log)
-    yield examination.temporary()
-    yield from examination.ray()
-    yield examination.ports(log)
-    yield from examination.keys()
-    yield from examination.models(agent, outside)
+    yield doctor_checks.python()
+    yield doctor_checks.sqlite()
+    yield from doctor_checks.disk(log)
+    yield doctor_checks.log(log)
+    yield doctor_checks.temporary()
+    yield from doctor_checks.ray()
+    yield doctor_checks.ports(log)
+    yield from doctor_checks.keys()
+    yield from doctor_checks.models(agent, outside)

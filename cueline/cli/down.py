@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from cueline.cli import opened
+from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
-from cueline.cli.outside import outside_of
+from cueline.cli.settings_context import settings_context_of
 from cueline.cli.up import LOOK_SECONDS, print_up
 from cueline.errors import ClusterError, LogUnavailableError
 from cueline.events.log_url import LogUrl
@@ -46,9 +46,9 @@ def down(ctx: typer.Context, *, log: LogOption = DEFAULT_LOG, as_json: JsonOptio
     if record is None:
         typer.echo(json.dumps(None) if as_json else "nothing is up for this log")
         return
-    grace_seconds = outside_of(ctx).effective().settings.grace_seconds
+    grace_seconds = settings_context_of(ctx).effective().settings.grace_seconds
     if not (record.lives and _takes_it_down(record, grace_seconds)):
-        opened.run(_end_orphans(log, record))
+        open_log.run(_end_orphans(log, record))
     record.withdraw(log)
     print_up(record, "down", as_json=as_json)
 
@@ -61,7 +61,7 @@ def _takes_it_down(record: "UpRecord", grace_seconds: float) -> bool:
             os.kill(keeper, number)
             # Ctrl-Z stopped it and its Ray: else it would hear nothing.
             os.killpg(os.getpgid(keeper), signal.SIGCONT)
-        if opened.run(_ended(record, DOWN_SECONDS + grace_seconds)):
+        if open_log.run(_ended(record, DOWN_SECONDS + grace_seconds)):
             return number is signal.SIGTERM
     raise ClusterError("`cueline up`", f"process {keeper} does not end")
 
@@ -85,7 +85,7 @@ async def _end_orphans(log: LogUrl, record: "UpRecord") -> None:
     clock = SystemClock()
     deadline = time.monotonic() + ORPHAN_SECONDS
     with suppress(LogUnavailableError):
-        async with opened.reader(log) as reader:
+        async with open_log.reader(log) as reader:
             while any(
                 each.role == "dispatcher" for each in await living(reader.log.board, clock.now())
             ):

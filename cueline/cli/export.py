@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from cueline.cli import opened
+from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
 from cueline.console.text import json_of
 
@@ -38,10 +38,10 @@ def export(
     from cueline.client.export import event_document, export_of
 
     # Printed when the loop is over: Ctrl-C ends it at once.
-    history = opened.run(opened.history(log, session))
+    history = open_log.run(open_log.history(log, session))
     if events:
         for recorded, fact in history.events:
             typer.echo(json_of(event_document(recorded, fact)))
     else:
         typer.echo(json_of(document(export_of(history)), indent=2))
-    raise typer.Exit(opened.exit_of_damage(history.damage))
+    raise typer.Exit(open_log.exit_of_damage(history.damage))

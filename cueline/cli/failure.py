@@ -13,9 +13,9 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from cueline.cli.hiding import say
 from cueline.cli.option import DEFAULT_LOG, named_log, naming
-from cueline.cli.outside import Outside, take
+from cueline.cli.quiet_stderr import print_redacted
+from cueline.cli.settings_context import SettingsContext, set_settings_context
 from cueline.errors import (
     ClusterError,
     CorruptEventError,
@@ -92,11 +92,13 @@ def hint_of(error: CuelineError, log: LogUrl) -> str | None:
     return next((hint.format(*told) for kind, hint in _HINTS if isinstance(error, kind)), None)
 
 
-def tell(error: CuelineError, outside: Outside | None = None, log: LogUrl = DEFAULT_LOG) -> None:
+def print_error(
+    error: CuelineError, outside: SettingsContext | None = None, log: LogUrl = DEFAULT_LOG
+) -> None:
     """Say on stderr what went wrong, and what to do."""
-    say(f"error: {error}", outside)
+    print_redacted(f"error: {error}", outside)
     if (hint := hint_of(error, log)) is not None:
-        say(f"hint: {hint}", outside)
+        print_redacted(f"hint: {hint}", outside)
 
 
 def is_of_output(error: OSError) -> bool:
@@ -125,12 +127,12 @@ class Commands(TyperGroup):
             Exit: with the code for what happened.
         """
         try:
-            take(ctx, ctx.args)
+            set_settings_context(ctx, ctx.args)
             return super().invoke(ctx)
         except CuelineError as error:
             if (said := shortage_of(error)) is not None:
                 raise _out_of_files(said) from error
-            tell(error, ctx.obj, named_log(ctx))
+            print_error(error, ctx.obj, named_log(ctx))
             raise typer.Exit(exit_of(error)) from error
         except KeyboardInterrupt:
             raise typer.Exit(Exit.LEFT) from None
@@ -147,7 +149,7 @@ class Commands(TyperGroup):
             raise _unforeseen(error, ctx.obj) from None
 
 
-def _unforeseen(error: Exception, outside: Outside | None) -> typer.Exit:
+def _unforeseen(error: Exception, outside: SettingsContext | None) -> typer.Exit:
     """Say what none of our errors says: of the system its own word, of a bug all there is."""
     if isinstance(error, OSError) and is_of_output(error):
         sys.stdout = None  # else it is tried once more at the end
@@ -156,9 +158,9 @@ def _unforeseen(error: Exception, outside: Outside | None) -> typer.Exit:
     if (said := shortage_of(error)) is not None:
         return _out_of_files(said)
     if isinstance(error, OSError) and isinstance(error.filename, str):
-        tell(CuelineError(f"{error.filename}: {error.strerror}"), outside)
+        print_error(CuelineError(f"{error.filename}: {error.strerror}"), outside)
         return typer.Exit(Exit.REFUSED)
-    say(traceback.format_exc(), outside)
+    print_redacted(traceback.format_exc(), outside)
     return typer.Exit(Exit.FAILED)
 
 
@@ -171,10 +173,10 @@ def _say_in_our_words(typed: Any) -> None:
     """Have a value that typer refuses be refused as any other setting is, with a suggestion."""
     from pydantic import ValidationError
 
-    from cueline.config.reason import reason_of
+    from cueline.config.error_text import error_text
 
     if isinstance(typed.__cause__, ValidationError):
-        typed.message = reason_of(typed.__cause__.errors(include_url=False)[0])
+        typed.message = error_text(typed.__cause__.errors(include_url=False)[0])
     if (choice := _CHOICE.match(typed.message)) is not None:
         word, choices = choice.groups()
         if near := closest(word, re.findall("'(.*?)'", choices)):

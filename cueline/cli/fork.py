@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cueline.cli import opened
+from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.option import (
     ACCEPT,
@@ -20,11 +20,11 @@ from cueline.cli.option import (
     SessionArgument,
     WithoutSecretOption,
 )
-from cueline.cli.outside import outside_of
+from cueline.cli.settings_context import settings_context_of
 
 if TYPE_CHECKING:
-    from cueline.cli.outside import Outside
-    from cueline.cli.starting import Wish
+    from cueline.cli.settings_context import SettingsContext
+    from cueline.cli.start_request import RunOptions
 
 _HELP = """Start a session that shares another's past up to a version, and goes on from there.
 
@@ -79,9 +79,9 @@ def fork(
     as_json: JsonOption = False,
 ) -> None:
     """Fork a session."""
-    from cueline.cli.starting import wish_of
+    from cueline.cli.start_request import run_options_of
 
-    wish = wish_of(
+    options = run_options_of(
         ctx,
         log,
         inline=inline,
@@ -92,16 +92,16 @@ def fork(
         without_secrets=without_secret,
     )
     asked = Asked(session, at, goal, name, accept_changed_tools)
-    raise typer.Exit(opened.run(_fork(asked, wish, outside_of(ctx))))
+    raise typer.Exit(open_log.run(_fork(asked, options, settings_context_of(ctx))))
 
 
-async def _fork(asked: Asked, wish: "Wish", outside: "Outside") -> Exit:
-    from cueline.cli.running import command
-    from cueline.cli.starting import carry_on
+async def _fork(asked: Asked, options: "RunOptions", outside: "SettingsContext") -> Exit:
+    from cueline.cli.start_request import carry_on
+    from cueline.cli.up_lookup import command
     from cueline.client.client import open_client
 
-    way = command(wish.log, "fork", asked.session, "--at", str(asked.at))
-    async with open_client(wish.log) as client:
+    way = command(options.log, "fork", asked.session, "--at", str(asked.at))
+    async with open_client(options.log) as client:
         request = await client.fork_request(
             asked.session,
             at=asked.at,
@@ -109,10 +109,10 @@ async def _fork(asked: Asked, wish: "Wish", outside: "Outside") -> Exit:
             id=asked.id,
             accept_changed_tools=asked.accept_changed_tools,
             accept_with=f"{way} {ACCEPT}",
-            without_secrets=wish.without_secrets,
-            attached=wish.attended,
+            without_secrets=options.without_secrets,
+            attached=options.attended,
         )
         approval = outside.effective().settings.approval
-        seconds = approval.attached_seconds if wish.attended else approval.detached_seconds
+        seconds = approval.attached_seconds if options.attended else approval.detached_seconds
         request = request.with_time_to_answer(seconds)
-        return await carry_on(client, request.stream, wish, request.submit)
+        return await carry_on(client, request.stream, options, request.submit)

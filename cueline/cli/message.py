@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cueline.cli import opened
+from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
-from cueline.cli.running import when_it_counts
 from cueline.cli.terminal import text_or_stdin
+from cueline.cli.up_lookup import when_it_counts
 from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
@@ -69,16 +69,16 @@ def send(
     if len(lanes) > 1:
         raise typer.BadParameter(f"--{lanes[0]} and --{lanes[1]} exclude each other")
     lane = lanes[0] if lanes else "note"
-    receipt = opened.run(_send(log, session, lane, text_or_stdin(text)))
-    tell(log, receipt, f"sent as a {lane}", as_json=as_json)
+    receipt = open_log.run(_send(log, session, lane, text_or_stdin(text)))
+    print_receipt(log, receipt, f"sent as a {lane}", as_json=as_json)
 
 
 def pause(
     session: SessionArgument, *, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False
 ) -> None:
     """Ask for a pause."""
-    receipt = opened.run(_pause(log, session))
-    tell(log, receipt, _what_happens(receipt), as_json=as_json)
+    receipt = open_log.run(_pause(log, session))
+    print_receipt(log, receipt, _what_happens(receipt), as_json=as_json)
 
 
 async def _send(log: LogUrl, name: str, lane: "Lane", text: str) -> "Receipt":
@@ -105,7 +105,7 @@ def _what_happens(receipt: "PauseReceipt") -> str:
     return f"it is paused already: {receipt.why}"
 
 
-def tell(log: LogUrl, receipt: "Receipt", note: str, *, as_json: bool) -> None:
+def print_receipt(log: LogUrl, receipt: "Receipt", note: str, *, as_json: bool) -> None:
     """Say what became of a wish."""
     if as_json:
         typer.echo(json.dumps(receipt.to_json()))

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from cueline.cli.naming import complete_session
-from cueline.config import place
+from cueline.cli.name_lookup import complete_session
+from cueline.config import config_file
 from cueline.console.text import visible
 from cueline.errors import ConfigError
 from cueline.events.log_url import LogUrl
 
-DEFAULT_LOG = place.DEFAULT_LOG
+DEFAULT_LOG = config_file.DEFAULT_LOG
 
 _NAMED_LOG = "cueline.log"
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cueline.cli import opened
-from cueline.cli.naming import log_of
+from cueline.cli import open_log
+from cueline.cli.name_lookup import log_of
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.console.text import arguments, duration, json_of, one_line
 from cueline.errors import CuelineError
@@ -35,31 +35,31 @@ def register(app: typer.Typer) -> None:
 
 def pending(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None:
     """List approvals."""
-    opened.run(_list(log, as_json=as_json))
+    open_log.run(_list(log, as_json=as_json))
 
 
 async def _list(log: LogUrl, *, as_json: bool) -> None:
-    async with opened.reader(log) as reader:
+    async with open_log.reader(log) as reader:
         waiting = await reader.pending()
     if as_json:
-        documents = [document_of(each, log) for each in opened.rows(waiting)]
+        documents = [document_of(each, log) for each in open_log.rows(waiting)]
         typer.echo(json_of(documents, indent=2))
     elif waiting:
         _print(waiting, log)
     else:
         typer.echo("nothing waits for a decision")
-    opened.end_of(waiting)
+    open_log.end_of(waiting)
 
 
 def complete_approval(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the pending approvals that begin with what was typed, for the shell."""
 
     async def find() -> list[str]:
-        async with opened.reader(log_of(ctx)) as reader:
+        async with open_log.reader(log_of(ctx)) as reader:
             return [each.id for each in await reader.pending() if each.id.startswith(incomplete)]
 
     try:
-        return opened.run(find())
+        return open_log.run(find())
     except CuelineError:
         return []
 
@@ -85,8 +85,8 @@ def time_left(asked: "PendingRow", now: datetime) -> str:
 
 def _print(waiting: "Page[PendingRow]", log: LogUrl) -> None:
     from cueline.cli.resolution import answer_lines
-    from cueline.cli.running import command
-    from cueline.console.question import answer_told
+    from cueline.cli.up_lookup import command
+    from cueline.console.question import answer_text
     from cueline.console.table import print_table
     from cueline.tools.log_reach import REACHES_LOG
 
@@ -97,7 +97,7 @@ def _print(waiting: "Page[PendingRow]", log: LogUrl) -> None:
         if each.votes_needed > 1:
             asked = f"{asked} ({each.votes} of {each.votes_needed} said yes)"
         if each.given:
-            answered = answer_told(each.given, each.resolution)
+            answered = answer_text(each.given, each.resolution)
             said = f"{answered} by {one_line(each.given_by or '', 60)}, not read yet"
             # It waits for the session, not for a person; but of several people one is not all.
             others = each.given == "grant" and each.votes_needed > 1

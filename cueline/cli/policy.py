@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cueline.cli import opened
+from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.moment import moment
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
@@ -106,7 +106,7 @@ def backtest(
     """Judge the past."""
     from cueline.client.document import document
 
-    found = opened.run(_backtest(log, file, moment("--since", since)))
+    found = open_log.run(_backtest(log, file, moment("--since", since)))
     otherwise = [each for each in found.calls if each.otherwise]
     if not calls and as_json:
         typer.echo(json_of(document(found.sums), indent=2))
@@ -120,7 +120,7 @@ def backtest(
 
 
 async def _backtest(log: LogUrl, file: Path, since: "datetime | None") -> "PolicyBacktest":
-    async with opened.reader(log) as reader:
+    async with open_log.reader(log) as reader:
         return await reader.backtest(file, since=since)
 
 

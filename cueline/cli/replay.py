@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cueline.cli import opened
+from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
 from cueline.console.text import json_of, one_line
@@ -45,13 +45,13 @@ def replay(
     from cueline.client.redecide import check_of
 
     # Decided again when the loop is over: Ctrl-C ends it at once.
-    history = opened.run(opened.history(log, session, until=to, last=None if check else 0))
+    history = open_log.run(open_log.history(log, session, until=to, last=None if check else 0))
     if not check:
         _print_state(history, as_json=as_json)
-        raise typer.Exit(opened.exit_of_damage(history.damage))
+        raise typer.Exit(open_log.exit_of_damage(history.damage))
     checked = check_of(history, cut=to is not None)
     _print_check(history.id, checked, as_json=as_json)
-    code = opened.exit_of_damage(checked.damage)
+    code = open_log.exit_of_damage(checked.damage)
     raise typer.Exit(Exit.FAILED if checked.difference else code)
 
 

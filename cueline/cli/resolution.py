@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from cueline.cli.running import command
+from cueline.cli.up_lookup import command
 from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:

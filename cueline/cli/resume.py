@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from cueline.cli import opened
+from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.option import (
     ACCEPT,
@@ -22,7 +22,7 @@ from cueline.cli.option import (
 )
 
 if TYPE_CHECKING:
-    from cueline.cli.starting import Wish
+    from cueline.cli.start_request import RunOptions
 
 _HELP = """Go on with a session that crashed, was paused, or was interrupted.
 
@@ -58,9 +58,9 @@ def resume(
     plain: PlainOption = False,
 ) -> None:
     """Go on with a session."""
-    from cueline.cli.starting import wish_of
+    from cueline.cli.start_request import run_options_of
 
-    wish = wish_of(
+    options = run_options_of(
         ctx,
         log,
         inline=inline,
@@ -71,19 +71,21 @@ def resume(
         plain=plain,
         without_secrets=without_secret,
     )
-    raise typer.Exit(opened.run(_resume(wish, session, accept_changed_tools=accept_changed_tools)))
+    raise typer.Exit(
+        open_log.run(_resume(options, session, accept_changed_tools=accept_changed_tools))
+    )
 
 
-async def _resume(wish: "Wish", name: str, *, accept_changed_tools: bool) -> Exit:
-    from cueline.cli.running import resuming
-    from cueline.cli.starting import carry_on
+async def _resume(options: "RunOptions", name: str, *, accept_changed_tools: bool) -> Exit:
+    from cueline.cli.start_request import carry_on
+    from cueline.cli.up_lookup import resume_command
     from cueline.client.client import open_client
 
-    async with open_client(wish.log) as client:
+    async with open_client(options.log) as client:
         request = await client.resume_request(
             name,
             accept_changed_tools=accept_changed_tools,
-            accept_with=f"{resuming(wish.log, name)} {ACCEPT}",
-            without_secrets=wish.without_secrets,
+            accept_with=f"{resume_command(options.log, name)} {ACCEPT}",
+            without_secrets=options.without_secrets,
         )
-        return await carry_on(client, request.stream, wish, request.submit, show_past=False)
+        return await carry_on(client, request.stream, options, request.submit, show_past=False)

@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cueline.cli import opened
-from cueline.cli.hiding import say
+from cueline.cli import open_log
 from cueline.cli.option import (
     DEFAULT_LOG,
     AddressOption,
@@ -19,7 +18,8 @@ from cueline.cli.option import (
     WithoutSecretOption,
     labels_of,
 )
-from cueline.cli.outside import outside_of
+from cueline.cli.quiet_stderr import print_redacted
+from cueline.cli.settings_context import settings_context_of
 from cueline.cli.terminal import text_or_stdin
 
 _HELP = """Start a session, and watch it until it ends, rests, or waits for a person.
@@ -125,10 +125,10 @@ def run(
     plain: PlainOption = False,
 ) -> None:
     """Start a session."""
-    from cueline.cli.starting import Ask, prepared, start, wish_of
+    from cueline.cli.start_request import StartOptions, prepare_agent, run_options_of, start
     from cueline.providers.factory import retirements
 
-    wish = wish_of(
+    options = run_options_of(
         ctx,
         log,
         inline=inline,
@@ -140,7 +140,7 @@ def run(
         plain=plain,
         without_secrets=without_secret,
     )
-    ask = Ask(
+    ask = StartOptions(
         goal=text_or_stdin(goal),
         flags={
             "limits.max_turns": ("--max-turns", max_turns),
@@ -155,11 +155,11 @@ def run(
         workspace=workspace,
         labels=labels_of(label or ()),
         stay_open=stay_open,
-        attended=wish.attended,
-        without_secrets=wish.without_secrets,
+        attended=options.attended,
+        without_secrets=options.without_secrets,
         id=name,
     )
-    request = prepared(agent, ask, outside_of(ctx))
+    request = prepare_agent(agent, ask, settings_context_of(ctx))
     for line in retirements(request.asked.agent):
-        say(f"warning: {line}", outside_of(ctx))
-    raise typer.Exit(opened.run(start(request, wish)))
+        print_redacted(f"warning: {line}", settings_context_of(ctx))
+    raise typer.Exit(open_log.run(start(request, options)))

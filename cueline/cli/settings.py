@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from cueline.cli.option import JsonOption
-from cueline.cli.outside import outside_of
+from cueline.cli.settings_context import settings_context_of
 from cueline.console.text import json_of, visible
 
 if TYPE_CHECKING:
-    from cueline.config.effective import Effective
+    from cueline.config.effective import EffectiveSettings
 
 _GROUP = """Show the settings around the commands.
 
@@ -33,7 +33,7 @@ Examples:
 _WIDEST = 40
 
 
-class Setting(NamedTuple):
+class SettingRow(NamedTuple):
     """One line of what is shown."""
 
     key: str
@@ -64,7 +64,7 @@ def show(
     """Show the settings."""
     from cueline.agent import read_agent
 
-    outside = outside_of(ctx)
+    outside = settings_context_of(ctx)
     effective = outside.effective()
     if agent is not None:
         over, under = (outside.environment,), (outside.file,)
@@ -94,9 +94,9 @@ def _aligned(rows: list[tuple[str, str, str]]) -> Iterator[str]:
         yield f"{key:<{widths[0]}}  {value:<{min(widths[1], _WIDEST)}}  {source}"
 
 
-def settings_of(effective: "Effective") -> Iterator[Setting]:
+def settings_of(effective: "EffectiveSettings") -> Iterator[SettingRow]:
     """Tell every setting that is in effect."""
-    from cueline.config.leaf import leaves
+    from cueline.config.setting import leaves
     from cueline.config.settings import APPROVAL_SECONDS
 
     table = effective.settings.model_dump(mode="json")
@@ -107,4 +107,4 @@ def settings_of(effective: "Effective") -> Iterator[Setting]:
         source = effective.sources.get(key, "default")
         if key == APPROVAL_SECONDS and key not in effective.given:
             value, source = None, "[approval] decides"
-        yield Setting(key, value, source, leaf.variable)
+        yield SettingRow(key, value, source, leaf.variable)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cueline.cli import opened
+from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, PlainOption, SessionArgument
 from cueline.console.text import count, json_of, money, one_line
@@ -14,10 +14,10 @@ from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.client.history import History
-    from cueline.client.show import Standing, UnreadMessages
+    from cueline.client.show import LimitStatus, UnreadMessages
     from cueline.client.tally import Tally
     from cueline.console.screen import Screen
-    from cueline.events.codec import Emptied
+    from cueline.events.codec import Redacted
     from cueline.events.fact import Fact
 
     Sums = tuple[Tally | None, int, Decimal]
@@ -57,19 +57,19 @@ def show(
 ) -> None:
     """Show a session."""
     if as_json:
-        raise typer.Exit(opened.run(_tell(log, session)))
-    history, standing, sums = opened.run(_read(log, session, full=full, whole=whole))
+        raise typer.Exit(open_log.run(_print_session(log, session)))
+    history, standing, sums = open_log.run(_read(log, session, full=full, whole=whole))
     # Printed when the loop is over: Ctrl-C ends it at once.
     _print(log, history, standing, sums, full=full, plain=plain)
-    raise typer.Exit(opened.exit_of_damage(history.damage))
+    raise typer.Exit(open_log.exit_of_damage(history.damage))
 
 
-async def _tell(log: LogUrl, name: str) -> Exit:
+async def _print_session(log: LogUrl, name: str) -> Exit:
     """Print how a session stands as JSON."""
     from cueline.cli.pending import document_of
     from cueline.client.document import document
 
-    async with opened.reader(log) as reader:
+    async with open_log.reader(log) as reader:
         told = document(await reader.show(name))
     told["questions"] = [document_of(each, log) for each in told["questions"]]
     typer.echo(json_of(told, indent=2))
@@ -78,10 +78,10 @@ async def _tell(log: LogUrl, name: str) -> Exit:
 
 async def _read(
     log: LogUrl, name: str, *, full: bool, whole: bool
-) -> tuple["History", "Standing", "Sums"]:
+) -> tuple["History", "LimitStatus", "Sums"]:
     from cueline.client.show import standing_of, sums_of
 
-    async with opened.reader(log) as reader:
+    async with open_log.reader(log) as reader:
         read = reader.history if whole else reader.excerpt
         history = await read(name, outputs=full)
         standing = await standing_of(reader.log, history)
@@ -93,14 +93,20 @@ async def _read(
 
 
 def _print(
-    log: LogUrl, history: "History", standing: "Standing", sums: "Sums", *, full: bool, plain: bool
+    log: LogUrl,
+    history: "History",
+    standing: "LimitStatus",
+    sums: "Sums",
+    *,
+    full: bool,
+    plain: bool,
 ) -> None:
-    from cueline.cli.running import command
+    from cueline.cli.up_lookup import command
+    from cueline.console.event_renderer import EventRenderer, Line
     from cueline.console.screen import Screen
-    from cueline.console.telling import Line, Telling
 
     screen, seen = Screen(plain=plain), 0
-    telling = Telling(whole_results=full, whole_past=history.whole)
+    telling = EventRenderer(whole_results=full, whole_past=history.whole)
     for recorded, fact in history.events:
         if left_out := recorded.version - seen - 1:
             way = command(log, "show", history.id, "--all")
@@ -110,7 +116,7 @@ def _print(
         if fact is None:
             screen.show([Line("dim", f"  version {recorded.version} was emptied")])
         else:
-            screen.show(telling.tell(recorded, fact))
+            screen.show(telling.render(recorded, fact))
     screen.show([Line("dim", "")])
     _sum_up(screen, history, telling.tally if history.whole else sums[0], sums)
     screen.show(Line("note", line) for line in _stands(log, history, standing))
@@ -118,8 +124,8 @@ def _print(
 
 def _sum_up(screen: "Screen", history: "History", tally: "Tally | None", sums: "Sums") -> None:
     """Print what the session used, and its descendants."""
+    from cueline.console.event_renderer import Line
     from cueline.console.summary import summary, summary_without_sums
-    from cueline.console.telling import Line
 
     _, descendants, cost = sums
     if tally is None:
@@ -131,24 +137,24 @@ def _sum_up(screen: "Screen", history: "History", tally: "Tally | None", sums: "
         screen.show([Line("note", f"with {count(descendants, 'descendant')}: {whole}")])
 
 
-def _stands(log: LogUrl, history: "History", standing: "Standing") -> list[str]:
+def _stands(log: LogUrl, history: "History", standing: "LimitStatus") -> list[str]:
     """Say who drives it, or how it goes on, and what was said to it meanwhile."""
-    from cueline.cli.running import resuming
+    from cueline.cli.up_lookup import resume_command
 
     if history.damage is not None:
         return _damaged(log, history)
     if history.followed.emptied is not None:
         return [str(history.followed.emptied)]
-    way = resuming(log, history.id)
+    way = resume_command(log, history.id)
     said = unread_lines(standing.unread)
     if said and standing.enough:
         return [*said, "go on with", f"  {way}"]
     return [*said, *_course(log, history, standing, way)]
 
 
-def _course(log: LogUrl, history: "History", standing: "Standing", way: str) -> list[str]:
+def _course(log: LogUrl, history: "History", standing: "LimitStatus", way: str) -> list[str]:
     """Say who drives it, or how it goes on."""
-    from cueline.cli.ending import way_on
+    from cueline.cli.exit_report import next_step
 
     state = history.state
     if state.status == "created":
@@ -159,12 +165,12 @@ def _course(log: LogUrl, history: "History", standing: "Standing", way: str) -> 
             return [f"driven by process {driver.pid} on {driver.machine}"]
         return [f"driven by {standing.silence or 'nobody'}; go on with", f"  {way}"]
     owned = driver is not None
-    return way_on(state, history.id, log, way, owned=owned, decided=standing.decided)
+    return next_step(state, history.id, log, way, owned=owned, decided=standing.decided)
 
 
 def _damaged(log: LogUrl, history: "History") -> list[str]:
     """Say what can be done with what is before the damage."""
-    from cueline.cli.running import command
+    from cueline.cli.up_lookup import command
 
     fork = command(log, "fork", history.id, "--at", str(history.version))
     whole = [f"all is well up to version {history.version}; go on from there with", f"  {fork}"]
@@ -178,8 +184,8 @@ def unread_lines(unread: "UnreadMessages") -> list[str]:
     return ["not read yet, for nobody drives it:", *lines] if lines else []
 
 
-def _line(said: "Fact | Emptied") -> str:
-    from cueline.console.question import answer_told
+def _line(said: "Fact | Redacted") -> str:
+    from cueline.console.question import answer_text
     from cueline.event_text import stop_text
     from cueline.events.inbox import (
         DecisionGiven,
@@ -192,7 +198,7 @@ def _line(said: "Fact | Emptied") -> str:
     match said:
         case DecisionGiven(approval=approval, by=by):
             return (
-                f"{approval} {answer_told(said.verdict, said.resolution)} by {one_line(by, _WIDTH)}"
+                f"{approval} {answer_text(said.verdict, said.resolution)} by {one_line(by, _WIDTH)}"
             )
         case MessageSent(lane=lane, text=text):
             return f"{lane}: {one_line(text, _WIDTH)}"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from cueline.cli import opened
+from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.console.text import count, json_of
 from cueline.events.log_url import LogUrl
@@ -31,7 +31,7 @@ def status(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None
     """Show what runs where."""
     from cueline.client.document import document
 
-    found = opened.run(_ask(log))
+    found = open_log.run(_ask(log))
     if as_json:
         typer.echo(json_of(document(found), indent=2))
     else:
@@ -39,7 +39,7 @@ def status(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None
 
 
 async def _ask(log: LogUrl) -> "LogStatus":
-    async with opened.reader(log) as reader:
+    async with open_log.reader(log) as reader:
         return await reader.status()
 
 

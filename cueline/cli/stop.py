@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cueline.cli import opened
+from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
 from cueline.events.log_url import LogUrl
 
@@ -37,7 +37,7 @@ def stop(
     as_json: JsonOption = False,
 ) -> None:
     """End it."""
-    receipt = opened.run(_stop(log, session, reason))
+    receipt = open_log.run(_stop(log, session, reason))
     if as_json:
         typer.echo(json.dumps(receipt.to_json()))
     else:

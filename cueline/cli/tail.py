@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cueline.cli import opened
+from cueline.cli import open_log
 from cueline.cli.failure import Exit
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, PlainOption, SessionArgument
 from cueline.console.text import date_time, json_of, one_line
@@ -54,18 +54,18 @@ def tail(
 ) -> None:
     """Print events."""
     show = partial(_print, as_json=as_json, plain=plain)
-    raise typer.Exit(opened.run(_tail(log, session, last, show, follow=follow)))
+    raise typer.Exit(open_log.run(_tail(log, session, last, show, follow=follow)))
 
 
 async def _tail(log: LogUrl, name: str, last: int, show: "Show", *, follow: bool) -> Exit:
-    from cueline.cli.ending import exit_of_state
+    from cueline.cli.exit_report import exit_of_state
 
-    async with opened.reader(log) as reader:
+    async with open_log.reader(log) as reader:
         history = await reader.history(name, last=last)
         for recorded, fact in history.events:
             show(recorded, fact)
         if not follow or history.damage is not None:
-            return opened.exit_of_damage(history.damage)
+            return open_log.exit_of_damage(history.damage)
         async with aclosing(reader.follow(history, partial(_say_left, log, history.id))) as coming:
             async for recorded, fact in coming:
                 show(recorded, fact)
@@ -74,9 +74,9 @@ async def _tail(log: LogUrl, name: str, last: int, show: "Show", *, follow: bool
 
 def _say_left(log: LogUrl, id: str, why: str) -> None:  # noqa: A002 - the word of the log
     """Say on stderr that nobody drives a session which does not rest."""
-    from cueline.cli.running import resuming
+    from cueline.cli.up_lookup import resume_command
 
-    way = resuming(log, id)
+    way = resume_command(log, id)
     typer.echo(f"{id}: nobody drives it now ({why}); go on with\n  {way}", err=True)
 
 

@@ -13,11 +13,11 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cueline.cli import opened
+from cueline.cli import open_log
 from cueline.cli.failure import Exit
-from cueline.cli.hiding import say
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
-from cueline.cli.outside import Outside, outside_of
+from cueline.cli.quiet_stderr import print_redacted
+from cueline.cli.settings_context import SettingsContext, settings_context_of
 from cueline.console.progress import progress
 from cueline.console.text import visible
 from cueline.errors import ClusterError
@@ -108,8 +108,8 @@ def up(
                 hosts=hosts,
                 runners=runners,
                 recover=chosen,
-                grace_seconds=outside_of(ctx).effective().settings.grace_seconds,
-                slots=outside_of(ctx).slots(),
+                grace_seconds=settings_context_of(ctx).effective().settings.grace_seconds,
+                slots=settings_context_of(ctx).slots(),
             )
         case _:
             raise typer.BadParameter(f"{recover!r} is neither `all` nor `none`")
@@ -123,15 +123,15 @@ def up(
         raise typer.Exit(Exit.DONE if detach else Exit.REFUSED)
     if backend.exists():
         # Here, and not in the actors: of a long one it takes longer than they have to start.
-        opened.run(opened.read_on(log))
+        open_log.run(open_log.read_on(log))
     if detach:
-        record, said = _detach(plan, outside_of(ctx))
+        record, said = _detach(plan, settings_context_of(ctx))
         text = f"up: {place_of(record)}; what it says goes to {said}"
         print_up(record, text, as_json=as_json)
         return
-    from cueline.cli.keeping import keep
+    from cueline.cli.up_process import keep
 
-    opened.run(keep(plan, outside_of(ctx), as_json=as_json))
+    open_log.run(keep(plan, settings_context_of(ctx), as_json=as_json))
 
 
 def print_up(record: "UpRecord", text: str, *, as_json: bool) -> None:
@@ -149,7 +149,7 @@ def document_of(record: "UpRecord") -> dict[str, Any]:
     }
 
 
-def _detach(plan: Plan, outside: Outside) -> "tuple[UpRecord, Path]":
+def _detach(plan: Plan, outside: SettingsContext) -> "tuple[UpRecord, Path]":
     """Start `up` as a process of its own; return, when it is ready, where it is and writes."""
     from cueline.stores.backend import backend_of
 
@@ -189,7 +189,7 @@ def _opened(said: Path) -> IO[bytes]:
 
 
 def _ready(
-    keeper: "subprocess.Popen[bytes]", log: LogUrl, said: Path, outside: Outside
+    keeper: "subprocess.Popen[bytes]", log: LogUrl, said: Path, outside: SettingsContext
 ) -> "UpRecord":
     """Return where the `up` of *log* is, once it is ready.
 
@@ -205,7 +205,7 @@ def _ready(
             with suppress(subprocess.TimeoutExpired):
                 code = keeper.wait(LOOK_SECONDS)
                 stop()
-                say(said.read_text(errors="replace").strip(), outside)
+                print_redacted(said.read_text(errors="replace").strip(), outside)
                 raise typer.Exit(code or Exit.FAILED)
             if time.monotonic() > deadline:
                 reason = f"it was not ready in time; {said} has what it said"

@@ -10,7 +10,7 @@ from cueline.events.codec import FACTS
 from cueline.events.stream import shown
 from cueline.projections.audit import audit
 from cueline.suggestion import known_instead
-from cueline.wiring import Log
+from cueline.wiring import OpenLog
 
 LIMIT = 1000
 
@@ -31,7 +31,7 @@ class AuditRow:
 
 
 async def list_events(
-    log: Log,
+    log: OpenLog,
     *,
     stream: str | None = None,
     type: str | None = None,  # noqa: A002 - the word of the log

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from cueline.client.reading import Notice, Page, print_notice, read_models
 from cueline.projections import breaker as model
-from cueline.wiring import Log
+from cueline.wiring import OpenLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class BreakerRow:
     """The effect that finds out whether the dependency works again."""
 
 
-async def list_breakers(log: Log, *, notice: Notice = print_notice) -> Page[BreakerRow]:
+async def list_breakers(log: OpenLog, *, notice: Notice = print_notice) -> Page[BreakerRow]:
     """Return all breakers of the log, those that are not closed first.
 
     Raises:

@@ -7,13 +7,13 @@ from os import PathLike
 from typing import Unpack
 
 from cueline.actors.breaker_reset import reset_breaker
-from cueline.actors.family import Parents
-from cueline.actors.waiter import Home
+from cueline.actors.session_tree import Parents
+from cueline.actors.session_watcher import RuntimeContext
 from cueline.agent import Agent
-from cueline.client.context import NoPlace
-from cueline.client.decide import Decision, Granted, decide, question_of
+from cueline.client.context import NoRuntimeContext
+from cueline.client.decide import Decision, GrantDetails, decide, question_of
 from cueline.client.fork import ForkRequest, ForkWanted, fork_request
-from cueline.client.message import Raised, pause, raise_limits, send
+from cueline.client.message import NewLimits, pause, raise_limits, send
 from cueline.client.output import Output, check_output
 from cueline.client.reader import Reader
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
@@ -22,20 +22,20 @@ from cueline.client.session import Session
 from cueline.client.start import start_request
 from cueline.client.stop import stop
 from cueline.client.value import check_is_text
-from cueline.config.place import DEFAULT_LOG
-from cueline.environment import who
+from cueline.config.config_file import DEFAULT_LOG
+from cueline.environment import user_name
 from cueline.events.approval import ApprovalOpened
 from cueline.events.inbox import Lane
 from cueline.events.log_url import LogName
 from cueline.events.session import ApprovalRequested
 from cueline.events.stream import session_stream
-from cueline.wiring import Log, open_log
+from cueline.wiring import OpenLog, open_log
 
 
 class Client(Reader):
     """An open log, and what is known of who drives its sessions."""
 
-    def __init__(self, log: Log, context: Home) -> None:
+    def __init__(self, log: OpenLog, context: RuntimeContext) -> None:
         super().__init__(log)
         self.context = context
         self.parents = Parents(log.journal())
@@ -209,7 +209,7 @@ class Client(Reader):
         """Have a session start nothing new; see `Session.pause`."""
         return await pause(self, await self.find(session))
 
-    async def raise_limits(self, session: str, **limits: Unpack[Raised]) -> Receipt:
+    async def raise_limits(self, session: str, **limits: Unpack[NewLimits]) -> Receipt:
         """Let a session have more; see `Session.raise_limits`."""
         return await raise_limits(self, await self.find(session), limits)
 
@@ -218,7 +218,7 @@ class Client(Reader):
         return await stop(self, await self.find(session), reason)
 
     async def approve(
-        self, approval: str | ApprovalRequested, **said: Unpack[Granted]
+        self, approval: str | ApprovalRequested, **said: Unpack[GrantDetails]
     ) -> DecisionReceipt:
         """Allow what waits for a person, by its id or its event; see `Session.approve`."""
         return await decide(self, approval, Decision(verdict="grant", **said))
@@ -257,7 +257,7 @@ class Client(Reader):
             RejectedError: there is no such breaker.
             LogUnavailableError: the log cannot be used; do what the message says.
         """
-        by = who() if by is None else by
+        by = user_name() if by is None else by
         return await reset_breaker(self.log.journal(), name, by, self.log.clock.now())
 
     def session(self, id: str) -> Session:  # noqa: A002 - the word of the log
@@ -283,4 +283,4 @@ async def open_client(
         LogFormatError: another format wrote it.
     """
     async with open_log(path, must_exist=must_exist) as log:
-        yield Client(log, NoPlace(log))
+        yield Client(log, NoRuntimeContext(log))

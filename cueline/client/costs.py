@@ -10,7 +10,7 @@ from cueline.client.reading import Notice, print_notice, read_models
 from cueline.errors import ConfigError, CorruptEventError
 from cueline.events.stream import shown
 from cueline.projections.cost import Spent, spent, total
-from cueline.wiring import Log
+from cueline.wiring import OpenLog
 
 GroupBy = Literal["session", "agent", "model", "day", "tree"]
 LIMIT = 50
@@ -33,7 +33,7 @@ class Costs:
 
 
 async def sum_costs(
-    log: Log,
+    log: OpenLog,
     by: GroupBy = "session",
     *,
     stream: str | None = None,

@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 
-from cueline.actors.family import asked_for
 from cueline.actors.fold import fold
 from cueline.actors.inbox import check_heard, unread_of
+from cueline.actors.session_tree import read_start_request
 from cueline.deciders.session import SESSION, SessionState, session_of
 from cueline.deciders.session.changed_tools import with_tools
 from cueline.deciders.session.unread import will_be_held, will_stop
 from cueline.events.agent import AgentSpec
 from cueline.events.inbox import InboxMessage, ResumeAsked, StartAsked
-from cueline.wiring import Log
+from cueline.wiring import OpenLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class CurrentSession:
         check_heard(self.state, self.unread, message, self.agent)
 
 
-async def current_session(log: Log, stream: str) -> CurrentSession:
+async def current_session(log: OpenLog, stream: str) -> CurrentSession:
     """Return the session *stream* as it is now.
 
     Raises:
@@ -66,7 +66,7 @@ async def current_session(log: Log, stream: str) -> CurrentSession:
         CorruptEventError: something of it was damaged or emptied.
     """
     journal = log.journal()
-    asked = await asked_for(journal, stream)
+    asked = await read_start_request(journal, stream)
     state, version = await fold(journal, stream, SESSION, session_of(stream))
     unread = tuple(said for _, said in await unread_of(journal, state))
     return CurrentSession(state, version, asked, unread)

@@ -11,9 +11,9 @@ from cueline.actors.fold import fold
 from cueline.client.current import current_session
 from cueline.client.message import post
 from cueline.client.receipt import DecisionReceipt, reader_of, where
-from cueline.client.value import made
+from cueline.client.value import make_value
 from cueline.deciders.approval import APPROVAL, ApprovalState, Vote, refusal, vote_of
-from cueline.deciders.policy import always as as_now
+from cueline.deciders.policy import always_scope as as_now
 from cueline.errors import ConfigError, InvalidNameError, NotPendingError, RejectedError
 from cueline.event_text import refusal_text
 from cueline.events.agent import AgentSpec, ToolSpec
@@ -48,7 +48,7 @@ class Decision:
     channel: str = "api"
 
 
-class Granted(TypedDict, total=False):
+class GrantDetails(TypedDict, total=False):
     """What goes with a grant; see `Decision`."""
 
     by: str | None
@@ -197,7 +197,7 @@ def _given(
     assert seen is not None, "a question that nobody saw is not answered"
     in_doubt = seen.question == "did_it_happen"
     denied = "do_not_run" if in_doubt and decision.verdict == "deny" else None
-    return made(
+    return make_value(
         DecisionGiven,
         approval=_short(name),
         digest=seen.digest,

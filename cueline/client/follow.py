@@ -4,9 +4,9 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from functools import partial
 
-from cueline.actors.background import meanwhile
-from cueline.actors.followed import Followed
-from cueline.actors.owner import LOOK_SECONDS, Vigil, sleeps
+from cueline.actors.background_task import background_task
+from cueline.actors.session_owner import LOOK_SECONDS, OrphanDetector, has_wake_time
+from cueline.actors.session_reader import SessionReader
 from cueline.client.history import History
 from cueline.clock import Clock
 from cueline.deciders.session import rests
@@ -14,14 +14,14 @@ from cueline.errors import LogUnavailableError
 from cueline.events.session import SessionEvent
 from cueline.events.store import RecordedEvent
 from cueline.up_record import recovers
-from cueline.wiring import Log
+from cueline.wiring import OpenLog
 
 Left = Callable[[str], None]
 """Told why nobody drives a session now."""
 
 
 async def follow(
-    log: Log, history: History, left: Left
+    log: OpenLog, history: History, left: Left
 ) -> AsyncGenerator[tuple[RecordedEvent, SessionEvent | None]]:
     """Yield the events after a *history* as they come, until the session has ended.
 
@@ -31,28 +31,32 @@ async def follow(
     Raises:
         CorruptEventError: an event cannot be read.
     """
-    followed = history.followed
+    session_reader = history.followed
     if history.state.finished:
         return
     up = partial(recovers, log.url)
-    vigil = Vigil(history.stream, log.store, log.board, log.clock, taken_up=up)
-    with meanwhile(tell_when_left(followed, vigil, log.clock, left)):
-        async with aclosing(log.lookout.grows(history.stream)) as growing:
+    orphan_detector = OrphanDetector(history.stream, log.store, log.board, log.clock, taken_up=up)
+    with background_task(warn_of_orphan(session_reader, orphan_detector, log.clock, left)):
+        async with aclosing(log.notifier.changes(history.stream)) as growing:
             async for _ in growing:
-                async for pair in followed.read():
+                async for pair in session_reader.read():
                     yield pair
-                if followed.state.finished:
+                if session_reader.state.finished:
                     return
 
 
-async def tell_when_left(followed: Followed, vigil: Vigil, clock: Clock, left: Left) -> None:
+async def warn_of_orphan(
+    session_reader: SessionReader, orphan_detector: OrphanDetector, clock: Clock, left: Left
+) -> None:
     """Tell each time that nobody drives a session any more which does not rest; for ever."""
     told = False
     while True:
         with suppress(LogUnavailableError):  # looked at again
-            state, now = followed.state, clock.now()
-            idle = (rests(state, now) or sleeps(state, now)) and not await followed.unread()
-            why = await vigil.why_left(idle=idle)
+            state, now = session_reader.state, clock.now()
+            idle = (
+                rests(state, now) or has_wake_time(state, now)
+            ) and not await session_reader.unread()
+            why = await orphan_detector.orphan_reason(idle=idle)
             if why is not None and not told:
                 left(why)
             told = why is not None

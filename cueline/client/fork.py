@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Required, TypedDict
 
-from cueline.actors.followed import Followed
 from cueline.actors.inbox import check_asked_for, new_id
 from cueline.actors.presence import machine_name
+from cueline.actors.session_reader import SessionReader
 from cueline.client.session import Session
 from cueline.client.start import StartRequest, check_id_is_free
-from cueline.client.value import made
+from cueline.client.value import make_value
 from cueline.config.settings import APPROVAL_SECONDS
 from cueline.deciders.policy_fault import faults
 from cueline.deciders.session.changed_tools import with_tools
@@ -115,7 +115,7 @@ async def fork_request(
         accept_with=accept_with,
     )
     agent, user = with_tools(agent, tools), client.context.user
-    asked = made(
+    asked = make_value(
         StartAsked,
         agent=agent,
         goal=goal,
@@ -136,19 +136,19 @@ async def _past(client: "Client", stream: str, at: int) -> tuple[ForkPoint, Agen
     if not isinstance(at, int) or at < 1:
         raise ConfigError("at", f"{at!r} is no version; a version is a whole number from 1")
     await check_asked_for(client.log.store, stream)
-    followed, found = Followed(stream, client.log.journal()), None
-    async for recorded, _ in followed.read(at):
+    session_reader, found = SessionReader(stream, client.log.journal()), None
+    async for recorded, _ in session_reader.read(at):
         found = recorded
     if found is None or found.version < at:
         last = (await client.log.store.head(stream)).version
         raise RejectedError(shown(stream), f"there is no version {at}; its last is {last}")
-    if followed.emptied is not None:
-        raise followed.emptied
-    state = followed.state
+    if session_reader.emptied is not None:
+        raise session_reader.emptied
+    state = session_reader.state
     assert state.setup is not None, "the first fact of a session says what it is to do"
     point = ForkPoint(stream=stream, version=at, hash=found.hash.hex())
     # The limits as they were raised by then; nothing of them is spent yet.
-    agent = state.agent.model_copy(update={"limits": state.meter.limits})
+    agent = state.agent.model_copy(update={"limits": state.limit_state.limits})
     return point, agent, state.setup.open
 
 

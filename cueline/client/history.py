@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass
 
-from cueline.actors.followed import Followed, Past
+from cueline.actors.session_reader import Past, SessionReader
 from cueline.actors.stream_end import last_of
 from cueline.deciders.session import SessionState
 from cueline.errors import CorruptEventError, CuelineError, RejectedError, UnknownEventTypeError
@@ -11,7 +11,7 @@ from cueline.events.journal import Journal
 from cueline.events.session import ModelRequested, SessionEvent, ToolReturned
 from cueline.events.store import RecordedEvent
 from cueline.events.stream import shown
-from cueline.wiring import Log
+from cueline.wiring import OpenLog
 
 LAST = 100
 """About so many events are read of a session that has more than twice as many."""
@@ -21,7 +21,7 @@ LAST = 100
 class History:
     """Events of a session in order, and the state after the last of them."""
 
-    followed: Followed
+    followed: SessionReader
     events: Past
     """None stands for an event that was emptied."""
     whole: bool = True
@@ -67,7 +67,7 @@ class History:
 
 
 async def read_history(
-    log: Log,
+    log: OpenLog,
     stream: str,
     *,
     until: int | None = None,
@@ -87,21 +87,21 @@ async def read_history(
         RejectedError: the session has fewer versions than *until*.
         LogUnavailableError: the log cannot be read.
     """
-    followed = Followed(stream, log.journal())
+    session_reader = SessionReader(stream, log.journal())
     past: deque[tuple[RecordedEvent, SessionEvent | None]] = deque(maxlen=last)
     try:
-        async for recorded, fact in followed.read(until):
-            event = await _whole(followed.journal, recorded, fact) if outputs else fact
+        async for recorded, fact in session_reader.read(until):
+            event = await _whole(session_reader.journal, recorded, fact) if outputs else fact
             past.append((recorded, event))
     except (CorruptEventError, UnknownEventTypeError) as error:
-        return History(followed, list(past), last is None, error)
-    if until is not None and followed.version < until:
-        last_there = f"there is no version {until}; its last is {followed.version}"
+        return History(session_reader, list(past), last is None, error)
+    if until is not None and session_reader.version < until:
+        last_there = f"there is no version {until}; its last is {session_reader.version}"
         raise RejectedError(shown(stream), last_there)
-    return History(followed, list(past), last is None)
+    return History(session_reader, list(past), last is None)
 
 
-async def read_ends(log: Log, stream: str, *, outputs: bool = False) -> History:
+async def read_ends(log: OpenLog, stream: str, *, outputs: bool = False) -> History:
     """Return the first event and the last turns of a long session, and any other whole.
 
     The state says of the present what it would say otherwise, but for sums. A session
@@ -110,17 +110,17 @@ async def read_ends(log: Log, stream: str, *, outputs: bool = False) -> History:
     Raises:
         LogUnavailableError: the log cannot be read.
     """
-    followed, past = Followed(stream, log.journal()), Past()
+    session_reader, past = SessionReader(stream, log.journal()), Past()
     try:
         length = (await log.store.head(stream)).version
         begins = await last_of(log.store, stream, {"ModelRequested"}, length - LAST)
         if begins > LAST:
-            past += [pair async for pair in followed.read(until=1)]
-            await followed.skip(begins - 1)
-            async for recorded, fact in followed.read():
-                event = await _whole(followed.journal, recorded, fact) if outputs else fact
+            past += [pair async for pair in session_reader.read(until=1)]
+            await session_reader.skip(begins - 1)
+            async for recorded, fact in session_reader.read():
+                event = await _whole(session_reader.journal, recorded, fact) if outputs else fact
                 past.append((recorded, event))
-            return History(followed, past, whole=False)
+            return History(session_reader, past, whole=False)
     except (CorruptEventError, UnknownEventTypeError):
         pass
     return await read_history(log, stream, outputs=outputs)

@@ -15,7 +15,7 @@ from cueline.errors import CuelineError
 from cueline.events.agent import Limits
 from cueline.events.budget import LimitName
 from cueline.events.stream import shown
-from cueline.wiring import Log
+from cueline.wiring import OpenLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Budget:
     """Why the session cannot be read further."""
 
 
-async def budget_of_session(log: Log, history: History) -> Budget:
+async def budget_of_session(log: OpenLog, history: History) -> Budget:
     """Return what a session may use, and how much of it is used."""
     clocks, tally = Clocks(), Tally()
     for recorded, fact in history.events:
@@ -72,7 +72,7 @@ async def budget_of_session(log: Log, history: History) -> Budget:
 
 def _own(state: SessionState, wall_seconds: float) -> Iterator[LimitRow]:
     """Tell the limits that concern nobody else."""
-    limits, turn = state.meter.limits, state.turn
+    limits, turn = state.limit_state.limits, state.turn
     # A turn that is held before its call has not been used.
     held = turn.model is not None and turn.model.phase == "requested"
     used = {
@@ -93,7 +93,7 @@ def _money(state: SessionState, tally: Tally, budget: BudgetState) -> Iterator[L
     own = {"max_tokens": tokens, "max_cost": tally.cost + tally.children_cost}
     names: tuple[LimitName, ...] = ("max_tokens", "max_cost")
     for name in names:
-        most = getattr(state.meter.limits, name)
+        most = getattr(state.limit_state.limits, name)
         if most is not None:
             used = node.settled.of(name) if node else own[name]
             held = node.reserved.of(name) if node else Decimal(0)
@@ -113,7 +113,7 @@ def _exact(value: float | Decimal) -> Decimal:
 
 def _source(state: SessionState, name: str) -> str:
     """Tell who set a limit; of an agent in code no place is recorded."""
-    if getattr(state.meter.limits, name) != getattr(state.agent.limits, name):
+    if getattr(state.limit_state.limits, name) != getattr(state.agent.limits, name):
         return "raised"
     sources = state.agent.limit_sources
     if (source := sources.get(f"limits.{name}") or sources.get(name)) is not None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from cueline.client.current import CurrentSession, current_session
 from cueline.client.receipt import PauseReceipt, Receipt, reader_of, where
-from cueline.client.value import made
+from cueline.client.value import make_value
 from cueline.deciders.session import DRIVEN
 from cueline.errors import SessionFinishedError
 from cueline.event_text import cause_text
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cueline.client.client import Client
 
 
-class Raised(TypedDict, total=False):
+class NewLimits(TypedDict, total=False):
     """Limits of a session, as they are to be."""
 
     max_cost: Decimal | str | None
@@ -32,16 +32,16 @@ async def send(
     client: "Client", stream: str, text: str, lane: Lane, *, key: str | None = None
 ) -> Receipt:
     """Say *text* to the agent of a session; with a *key*, once. Raises what `tell` raises."""
-    message = made(MessageSent, lane=lane, text=text)
-    return await tell(client, stream, message, key=None if key is None else f"send.{key}")
+    message = make_value(MessageSent, lane=lane, text=text)
+    return await send_message(client, stream, message, key=None if key is None else f"send.{key}")
 
 
-async def raise_limits(client: "Client", stream: str, limits: Raised) -> Receipt:
+async def raise_limits(client: "Client", stream: str, limits: NewLimits) -> Receipt:
     """Let a session have more. Raises what `tell` raises."""
-    return await tell(client, stream, made(RaiseAsked, **limits))
+    return await send_message(client, stream, make_value(RaiseAsked, **limits))
 
 
-async def tell(
+async def send_message(
     client: "Client", stream: str, message: InboxMessage, *, key: str | None = None
 ) -> Receipt:
     """Put *message* into the inbox of a session that will take it.

@@ -12,7 +12,7 @@ from cueline.events.approval import ApprovalOpened
 from cueline.events.inbox import Resolution
 from cueline.events.stream import shown
 from cueline.projections import approval as model
-from cueline.wiring import Log
+from cueline.wiring import OpenLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ _SAME = (
 )
 
 
-async def list_pending(log: Log, *, notice: Notice = print_notice) -> Page[PendingRow]:
+async def list_pending(log: OpenLog, *, notice: Notice = print_notice) -> Page[PendingRow]:
     """Return what waits for a person, the most urgent first.
 
     Raises:

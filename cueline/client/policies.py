@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from cueline.agent import agent_in
-from cueline.config.layer import read_table, read_toml
+from cueline.config.config_source import read_table, read_toml
 from cueline.config.problem import Problem
-from cueline.deciders.backtest import NEEDED, Backtest, Finding, Sum, summed
+from cueline.deciders.backtest import NEEDED, Backtest, BacktestFinding, Sum, sum_findings
 from cueline.deciders.policy import rules_of
 from cueline.deciders.policy_fault import faults
 from cueline.errors import ConfigError
@@ -18,7 +18,7 @@ from cueline.events.agent import Policy, Rule
 from cueline.events.session import SessionEvent
 from cueline.events.store import RecordedEvent, to_us
 from cueline.events.stream import shown
-from cueline.wiring import Log
+from cueline.wiring import OpenLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def _of_agent(table: dict[str, Any], file: Path) -> PolicyCheck:
 
 
 async def backtest_policy(
-    log: Log, policy: Policy, *, since: datetime | None = None
+    log: OpenLog, policy: Policy, *, since: datetime | None = None
 ) -> PolicyBacktest:
     """Judge the calls that a log holds, from *since* on, by another policy; change nothing.
 
@@ -125,7 +125,7 @@ async def backtest_policy(
             fact = cast("SessionEvent", await journal.told(recorded))
             test.add(recorded.stream, fact, counts=recorded.recorded_us >= since_us)
     found = list(test.findings)
-    return PolicyBacktest(tuple(map(_judged, found)), tuple(summed(found)))
+    return PolicyBacktest(tuple(map(_judged, found)), tuple(sum_findings(found)))
 
 
 def _is_needed(recorded: RecordedEvent) -> bool:
@@ -136,7 +136,7 @@ def _is_needed(recorded: RecordedEvent) -> bool:
     return recorded.type != "ModelReplied" or b'"calls":[{' in payload
 
 
-def _judged(found: Finding) -> JudgedCall:
+def _judged(found: BacktestFinding) -> JudgedCall:
     return JudgedCall(
         session=shown(found.session),
         effect=found.effect,

@@ -23,14 +23,14 @@ from cueline.client.show import SessionDetails, session_details
 from cueline.client.status import LogStatus, status_of
 from cueline.client.value import check_is_text
 from cueline.client.verify import Verified, verify_log
-from cueline.config.place import DEFAULT_LOG
+from cueline.config.config_file import DEFAULT_LOG
 from cueline.errors import ConfigError
 from cueline.events.agent import Policy
 from cueline.events.log_url import LogName
 from cueline.events.session import SessionEvent
 from cueline.events.store import RecordedEvent
 from cueline.projections.transcript import Line, transcript
-from cueline.wiring import Log, open_log
+from cueline.wiring import OpenLog, open_log
 
 
 class Reader:
@@ -40,7 +40,7 @@ class Reader:
     or by its stream. Each question raises `LogUnavailableError` if the log cannot be read.
     """
 
-    def __init__(self, log: Log, notice: Notice = print_notice) -> None:
+    def __init__(self, log: OpenLog, notice: Notice = print_notice) -> None:
         self.log = log
         self._notice = notice
 

@@ -12,7 +12,7 @@ from sqlite_utils import Database
 
 from cueline.errors import CorruptEventError, LogUnavailableError
 from cueline.projections.views import Views
-from cueline.wiring import Log
+from cueline.wiring import OpenLog
 
 Notice = Callable[[str], None]
 """Told in a sentence what a user should know about the log while it is read."""
@@ -65,7 +65,7 @@ class ReadModels:
 
 
 @asynccontextmanager
-async def read_models(log: Log, notice: Notice = print_notice) -> AsyncIterator[ReadModels]:
+async def read_models(log: OpenLog, notice: Notice = print_notice) -> AsyncIterator[ReadModels]:
     """Open the read models of *log*: beside it, or in memory if no file can be written there.
 
     Raises:
@@ -81,7 +81,7 @@ async def read_models(log: Log, notice: Notice = print_notice) -> AsyncIterator[
 
 
 async def _caught_up(
-    log: Log, views: Views, notice: Notice
+    log: OpenLog, views: Views, notice: Notice
 ) -> tuple[Views, CorruptEventError | None]:
     """Fill the read models; return them, and what kept them from reading the log to its end."""
     slow = asyncio.get_running_loop().call_later(SLOW_SECONDS, partial(notice, _SLOW))
@@ -97,7 +97,7 @@ async def _caught_up(
     return views, None
 
 
-async def is_far_behind(log: Log, events: int) -> bool:
+async def is_far_behind(log: OpenLog, events: int) -> bool:
     """Whether the read models lack more than so many *events* of the log."""
     with closing(log.backend.open_views()) as views:
         return await log.store.last_position() - views.checkpoint.position > events

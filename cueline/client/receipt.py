@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from cueline.actors.owner import owner_of
+from cueline.actors.session_owner import owner_of
 from cueline.client.document import document
 from cueline.events.inbox import Resolution
 from cueline.events.store import Appended

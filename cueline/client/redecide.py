@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from cueline.actors.followed import Past
+from cueline.actors.session_reader import Past
 from cueline.client.history import History
 from cueline.deciders.session import SESSION, command_of, decide, session_of
 from cueline.errors import CorruptEventError, CuelineError

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cueline.actors.owner import check_resume, is_aside, owner_of
+from cueline.actors.session_owner import check_resume, is_aside, owner_of
 from cueline.client.current import CurrentSession, current_session
 from cueline.client.message import post
 from cueline.client.receipt import Receipt, reader_of, where

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
-from cueline.actors.followed import Followed
-from cueline.actors.waiter import Told, Waiter
+from cueline.actors.session_reader import SessionReader
+from cueline.actors.session_watcher import SessionWatcher, Told
 from cueline.client.decide import Decision, decide
-from cueline.client.message import Raised, pause, raise_limits, send, tell
+from cueline.client.message import NewLimits, pause, raise_limits, send, send_message
 from cueline.client.output import Output, read_output
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
 from cueline.client.show import sums_of
@@ -122,9 +122,9 @@ class Session:
 
         Raises what `send` raises.
         """
-        return await tell(self._client, self.stream, ResumeAsked())
+        return await send_message(self._client, self.stream, ResumeAsked())
 
-    async def raise_limits(self, **limits: Unpack[Raised]) -> Receipt:
+    async def raise_limits(self, **limits: Unpack[NewLimits]) -> Receipt:
         """Let it have more, and go on if it was held for that.
 
         Args:
@@ -271,7 +271,9 @@ class Session:
         output, problem = read_output(result.text, self.output)
         return replace(result, output=output, problem=problem)
 
-    def _waiter(self) -> Waiter:
+    def _waiter(self) -> SessionWatcher:
         log = self._client.log
-        followed = Followed(self.stream, log.journal())
-        return Waiter(followed, log.lookout, log.board, log.clock, self._client.context)
+        session_reader = SessionReader(self.stream, log.journal())
+        return SessionWatcher(
+            session_reader, log.notifier, log.board, log.clock, self._client.context
+        )

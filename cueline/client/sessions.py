@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from cueline.actors.owner import owners_of, silence_of
+from cueline.actors.session_owner import owners_of, silent_owner
 from cueline.client.reading import Notice, Page, ReadModels, print_notice, read_models
 from cueline.errors import ConfigError
 from cueline.events.cause import Cause
@@ -14,7 +14,7 @@ from cueline.events.store import from_us
 from cueline.events.stream import shown
 from cueline.projections import session as model
 from cueline.suggestion import known_instead
-from cueline.wiring import Log
+from cueline.wiring import OpenLog
 
 STATUSES = (
     "created",
@@ -103,7 +103,7 @@ _SAME = (
 
 
 async def list_sessions(
-    log: Log,
+    log: OpenLog,
     *,
     status: str | None = None,
     agent: str | None = None,
@@ -153,13 +153,13 @@ def find_row(models: ReadModels, stream: str) -> model.Session | None:
     return model.find_session(models.db, stream)
 
 
-async def rows_of(log: Log, sessions: tuple[model.Session, ...]) -> list[SessionRow]:
+async def rows_of(log: OpenLog, sessions: tuple[model.Session, ...]) -> list[SessionRow]:
     """Return *sessions* with who drives them."""
     now = log.clock.now()
     owed = [each.stream for each in sessions if each.status in model.DRIVEN]
     owners = await owners_of(log.store, log.board, owed, now)
     silent = {
-        each: await silence_of(log.store, log.board, each, now)
+        each: await silent_owner(log.store, log.board, each, now)
         for each in owed
         if each not in owners
     }

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from decimal import Decimal
 
 from cueline.actors.inbox import Unread, asked_agent, unread_of
-from cueline.actors.owner import owner_of, silence_of
+from cueline.actors.session_owner import owner_of, silent_owner
 from cueline.client.decide import approval_of, read_on
 from cueline.client.history import History
 from cueline.client.pending import PendingRow, rows_of_session
@@ -13,13 +13,13 @@ from cueline.client.sessions import SessionRow, find_row, rows_of
 from cueline.client.tally import Tally
 from cueline.deciders.approval import ApprovalState
 from cueline.errors import UnknownSessionError
-from cueline.events.clean import clean
 from cueline.events.inbox import DecisionGiven, RaiseAsked, StopAsked
+from cueline.events.sanitize import sanitize
 from cueline.events.store import Presence
 from cueline.events.stream import shown, tenant_of
-from cueline.projections.cost import below
+from cueline.projections.cost import descendants_cost
 from cueline.up_record import find_up
-from cueline.wiring import Log
+from cueline.wiring import OpenLog
 
 UnreadMessages = Unread
 BEHIND = 10_000
@@ -48,7 +48,7 @@ class SessionDetails(SessionRow):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class LimitStatus:
     """Who drives a session, and what it has not read."""
 
     driver: Driver | None
@@ -64,7 +64,7 @@ class Standing:
 
 
 async def session_details(
-    log: Log, stream: str, *, notice: Notice = print_notice
+    log: OpenLog, stream: str, *, notice: Notice = print_notice
 ) -> SessionDetails:
     """Return what there is to know of a session without reading its stream.
 
@@ -78,7 +78,7 @@ async def session_details(
             raise models.damage
         if row is None:
             raise UnknownSessionError(shown(stream), f"there is no such session in {log.url}")
-        number, cost = below(models.db, stream)
+        number, cost = descendants_cost(models.db, stream)
         questions = rows_of_session(models, stream)
         (told,) = await rows_of(log, (row,))
     return SessionDetails(
@@ -91,22 +91,22 @@ async def session_details(
     )
 
 
-async def standing_of(log: Log, history: History) -> Standing:
+async def standing_of(log: OpenLog, history: History) -> LimitStatus:
     """Return who drives a session, and what it has not read."""
     stream, now, state = history.stream, log.clock.now(), history.state
     owner = await owner_of(log.store, log.board, stream, now)
-    silence = await silence_of(log.store, log.board, stream, now)
+    silence = await silent_owner(log.store, log.board, stream, now)
     up = find_up(log.url) is not None
     unread: Unread = []
     if owner is None and not up and not state.finished and history.damage is None:
         agent = state.agent if state.setup is not None else await asked_agent(log.journal(), stream)
         redactor = log.redactor(agent)
         unread = [
-            (recorded, clean(said, redactor)[0])
+            (recorded, sanitize(said, redactor)[0])
             for recorded, said in await unread_of(log.journal(), state)
         ]
     goes_on = any(isinstance(said, StopAsked | RaiseAsked) for _, said in unread)
-    return Standing(
+    return LimitStatus(
         driver=_driver(owner),
         silence=silence,
         up=up,
@@ -117,7 +117,7 @@ async def standing_of(log: Log, history: History) -> Standing:
 
 
 async def sums_of(
-    log: Log, stream: str, *, notice: Notice = print_notice
+    log: OpenLog, stream: str, *, notice: Notice = print_notice
 ) -> tuple[Tally | None, int, Decimal]:
     """Return what a session used, and how many descend from it and what these cost.
 
@@ -127,7 +127,7 @@ async def sums_of(
         return None, 0, Decimal(0)
     async with read_models(log, notice) as models:
         row = find_row(models, stream)
-        number, cost = below(models.db, stream)
+        number, cost = descendants_cost(models.db, stream)
     if row is None:
         return None, number, cost
     (told,) = await rows_of(log, (row,))
@@ -156,7 +156,7 @@ def is_decided(name: str, approval: ApprovalState, unread: Unread) -> bool:
     return approval.verdict is not None
 
 
-async def _decided(log: Log, history: History, unread: Unread) -> set[str]:
+async def _decided(log: OpenLog, history: History, unread: Unread) -> set[str]:
     """Return the questions that need no further word when *unread* is read."""
     if not unread:
         return set()

@@ -11,15 +11,15 @@ from cueline.agent import Agent
 from cueline.client.output import Output
 from cueline.client.receipt import receipt_of_start
 from cueline.client.session import Session
-from cueline.client.value import made
-from cueline.environment import who
+from cueline.client.value import make_value
+from cueline.environment import user_name
 from cueline.errors import ConfigError, RejectedError
 from cueline.events.inbox import SecretsWaived, StartAsked
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import session_stream, shown, sibling, stream_name
-from cueline.preflight import check_limits, recorded
+from cueline.preflight import agent_to_record, check_limits
 from cueline.secret import waiver
-from cueline.wiring import Log
+from cueline.wiring import OpenLog
 
 if TYPE_CHECKING:
     from cueline.client.client import Client
@@ -93,16 +93,16 @@ def start_request(
         ToolImportError: make the tool importable where it will run.
         InvalidNameError: the id, or the parent's, has another form.
     """
-    spec = recorded(_agent_of(agent), waived=without_secrets)
-    waived = waiver(spec, without_secrets, who())
-    asked = made(
+    spec = agent_to_record(_agent_of(agent), waived=without_secrets)
+    waived = waiver(spec, without_secrets, user_name())
+    asked = make_value(
         StartAsked,
         agent=spec.model_copy(update={"limit_sources": dict(sources or {})}),
         goal=goal,
         open=open,
         attached=attached,
         labels=dict(labels or {}),
-        asked_by=who(),
+        asked_by=user_name(),
         asked_at=now,
     )
     name = new_id() if id is None else id
@@ -121,7 +121,7 @@ def _agent_of(given: object) -> Agent:
             raise ConfigError("agent", why)
 
 
-async def check_id_is_free(log: Log, id: str) -> None:  # noqa: A002 - the word of the log
+async def check_id_is_free(log: OpenLog, id: str) -> None:  # noqa: A002 - the word of the log
     """Refuse an id that a session has, before anything is set up for it.
 
     Raises:

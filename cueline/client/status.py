@@ -3,12 +3,12 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from cueline.actors.owner import owners_of
 from cueline.actors.presence import living, silent_seconds
+from cueline.actors.session_owner import owners_of
 from cueline.client.reading import Notice, print_notice, read_models
 from cueline.projections.session import running
 from cueline.up_record import UpRecord, find_up
-from cueline.wiring import Log
+from cueline.wiring import OpenLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class LogStatus:
     """Running sessions that nobody drives."""
 
 
-async def status_of(log: Log, *, notice: Notice = print_notice) -> LogStatus:
+async def status_of(log: OpenLog, *, notice: Notice = print_notice) -> LogStatus:
     """Return what drives the sessions of a log.
 
     Raises:

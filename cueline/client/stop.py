@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from cueline.client.current import CurrentSession, current_session
 from cueline.client.message import post
 from cueline.client.receipt import StopReceipt, reader_of, where
-from cueline.client.value import made
+from cueline.client.value import make_value
 from cueline.events.inbox import StopAsked
 from cueline.events.stream import shown
 from cueline.inline import drive_to_end
@@ -21,7 +21,7 @@ async def stop(client: "Client", stream: str, reason: str) -> StopReceipt:
         UnknownSessionError: there is no such session.
         CuelineError: nobody drives it, and it cannot be driven here; the message says why.
     """
-    message = made(StopAsked, reason=reason)
+    message = make_value(StopAsked, reason=reason)
     now = await current_session(client.log, stream)
     ended = now.state.finished
     at = None if ended or now.stopping else await post(client, now, message)

@@ -10,7 +10,7 @@ from cueline.errors import ConfigError
 M = TypeVar("M", bound=BaseModel)
 
 
-def made(kind: type[M], **values: object) -> M:
+def make_value(kind: type[M], **values: object) -> M:
     """Return a *kind* of *values*.
 
     Raises:

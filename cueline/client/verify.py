@@ -9,7 +9,7 @@ from cueline.events.codec import blobs_named
 from cueline.events.session import MessageReceived, MessageRefused
 from cueline.events.store import RecordedEvent
 from cueline.events.stream import category_of, sibling
-from cueline.wiring import Log
+from cueline.wiring import OpenLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +38,21 @@ class Verified:
     bad: tuple[BadRow, ...]
 
 
-async def verify_log(log: Log) -> Verified:
+async def verify_log(log: OpenLog) -> Verified:
     """Check the whole log.
 
     Raises:
         LogUnavailableError: it cannot be read.
     """
-    checked = Verifying(log)
+    checked = AuditVerification(log)
     await checked.run()
     return Verified(checked.events, checked.streams, tuple(checked.bad))
 
 
-class Verifying:
+class AuditVerification:
     """One pass over the log; a stream with a bad row is not looked at any further."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: OpenLog) -> None:
         self.events = 0
         self.bad: list[BadRow] = []
         self._store = log.store

@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import cast
 
 from cueline.actors.approval_gate import ApprovalGate, ApprovalName, Opened
-from cueline.cluster.lone_actor import LoneActor
+from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.remote_store import RemoteStore
-from cueline.cluster.site import Site
+from cueline.cluster.singleton_client import SingletonClient
 from cueline.deciders.approval import Vote
 from cueline.events.approval import ApprovalOpened, SupersedeCode
 from cueline.events.session import GateAnswer
@@ -15,7 +15,7 @@ from cueline.events.session import GateAnswer
 class ApprovalGateActor:
     """A process with an `ApprovalGate` in it. Ray restarts it: it holds nothing."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ClusterContext) -> None:
         self._site = site
         self._made: ApprovalGate | None = None
 
@@ -50,8 +50,8 @@ class RemoteGate:
         UnknownOutcomeError: it stayed away; ask again later.
     """
 
-    def __init__(self, site: Site) -> None:
-        self._gate = LoneActor(site, ApprovalGateActor, "gate")
+    def __init__(self, site: ClusterContext) -> None:
+        self._gate = SingletonClient(site, ApprovalGateActor, "gate")
 
     async def open(
         self, name: ApprovalName, opened: ApprovalOpened, granted_by: str | None

@@ -94,7 +94,7 @@ async def poll(method: Any, *asked: object) -> Any:
 
 
 @contextmanager
-def awake(actor: Handle) -> Iterator[None]:
+def end_frozen_actor(actor: Handle) -> Iterator[None]:
     """End *actor* if it is frozen while it is waited for in here; it is one that Ray restarts.
 
     Ray sees that a process has died, and nobody else sees that one is frozen:

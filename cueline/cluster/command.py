@@ -5,15 +5,15 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from uuid import uuid4
 
-from cueline.actors.background import Trouble, meanwhile, to_the_end
+from cueline.actors.background_task import Trouble, background_task, shielded
 from cueline.actors.dispatcher import TICK_SECONDS
 from cueline.actors.presence import machine_name
 from cueline.clock import SystemClock
+from cueline.cluster.cluster_context import ActorFactory, ClusterContext
 from cueline.cluster.connection import Connection
-from cueline.cluster.member import Member
 from cueline.cluster.runner_directory import living_nodes
-from cueline.cluster.site import Parts, Site
 from cueline.cluster.supervisor import Supervisor
+from cueline.cluster.worker import Worker
 from cueline.errors import ClusterError
 from cueline.events.store import EventStore, PresenceBoard
 
@@ -21,7 +21,7 @@ from cueline.events.store import EventStore, PresenceBoard
 class Command:
     """Drives the sessions of one command, by actors of its own."""
 
-    lasts = True
+    is_dedicated = True
 
     def __init__(self, supervisor: Supervisor) -> None:
         self._supervisor = supervisor
@@ -37,7 +37,7 @@ class Command:
     def settled(self, stream: str) -> None:
         """Tell nothing: its hosts are other processes."""
 
-    def members(self) -> Sequence[Member]:
+    def members(self) -> Sequence[Worker]:
         """Return the hosts and runners of the command."""
         return self._supervisor.fleet.members()
 
@@ -46,7 +46,7 @@ class Command:
 async def command(
     connection: Connection,
     namespace: str,
-    parts: Parts,
+    parts: ActorFactory,
     *,
     store: EventStore,
     board: PresenceBoard,
@@ -61,7 +61,7 @@ async def command(
         ClusterError: they do not start; the message says why.
         LogUnavailableError: the cluster cannot open the log.
     """
-    site = Site(
+    site = ClusterContext(
         namespace=namespace,
         node=connection.node,
         machine=machine_name(),
@@ -78,15 +78,15 @@ async def command(
             await starting
         finally:
             starting.cancel()
-        with meanwhile(_watch_ray(site, scope, on_trouble)):
+        with background_task(_watch_ray(site, scope, on_trouble)):
             yield Command(supervisor)
         await supervisor.drain(0.0)
     finally:
-        await to_the_end(supervisor.close())
+        await shielded(supervisor.close())
         supervisor.fleet.close_log()
 
 
-async def _watch_ray(site: Site, scope: Collection[str], on_trouble: Trouble) -> None:
+async def _watch_ray(site: ClusterContext, scope: Collection[str], on_trouble: Trouble) -> None:
     """Tell whoever waits for *scope* when Ray has ended here: nothing can be started again."""
     clock, lives = SystemClock(), True
     while True:

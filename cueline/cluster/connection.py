@@ -52,7 +52,7 @@ class Connection:
 
 
 @contextmanager
-def connected(address: str | None, namespace: str) -> Iterator[Connection]:
+def connect_ray(address: str | None, namespace: str) -> Iterator[Connection]:
     """Connect to the cluster at *address*, or start one on this machine and end it afterwards.
 
     Raises:

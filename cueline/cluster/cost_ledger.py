@@ -3,20 +3,20 @@
 from typing import cast
 
 from cueline.actors.cost_ledger import CostLedger
-from cueline.cluster.lone_actor import LoneActor
+from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.remote_store import RemoteStore
-from cueline.cluster.site import Site
-from cueline.deciders.budget import Answer, Closing, Raise, Release, Reserve, Settle
+from cueline.cluster.singleton_client import SingletonClient
+from cueline.deciders.budget import Closing, Raise, Release, Reserve, ReserveAnswer, Settle
 
 
 class CostLedgerActor:
     """A process with a `CostLedger` in it. Ray restarts it: what it holds, it folds again."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ClusterContext) -> None:
         self._site = site
         self._made: CostLedger | None = None
 
-    async def reserve(self, budget: str, command: Reserve) -> Answer:
+    async def reserve(self, budget: str, command: Reserve) -> ReserveAnswer:
         """See `LedgerPort.reserve`."""
         return await self._ledger().reserve(budget, command)
 
@@ -45,12 +45,12 @@ class RemoteLedger:
         UnknownOutcomeError: it stayed away; ask again later.
     """
 
-    def __init__(self, site: Site) -> None:
-        self._ledger = LoneActor(site, CostLedgerActor, "ledger")
+    def __init__(self, site: ClusterContext) -> None:
+        self._ledger = SingletonClient(site, CostLedgerActor, "ledger")
 
-    async def reserve(self, budget: str, command: Reserve) -> Answer:
+    async def reserve(self, budget: str, command: Reserve) -> ReserveAnswer:
         """See `LedgerPort.reserve`."""
-        return cast("Answer", await self._ledger.ask("reserve", budget, budget, command))
+        return cast("ReserveAnswer", await self._ledger.ask("reserve", budget, budget, command))
 
     async def settle(self, budget: str, command: Settle) -> Closing:
         """See `LedgerPort.settle`."""

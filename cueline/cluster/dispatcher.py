@@ -13,18 +13,18 @@ from functools import partial
 
 import ray
 
-from cueline.actors.background import Step, begin, told_of_trouble
-from cueline.actors.left_alone import AllBut, left_running
+from cueline.actors.background_task import Step, start_loops, trouble_message
 from cueline.actors.presence import BEAT_SECONDS, ended, find, presence_of
+from cueline.actors.recovery_filter import RecoveryFilter, find_orphans
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, call
-from cueline.cluster.charge import Charge, taken
+from cueline.cluster.cluster_context import ClusterContext
+from cueline.cluster.dispatcher_lease import DispatcherLease, acquire_lease
 from cueline.cluster.log_writer import open_log, start_writer
-from cueline.cluster.member import Member, News, Role
+from cueline.cluster.notification_buffer import NotificationBuffer
 from cueline.cluster.remote_store import RemoteStore
-from cueline.cluster.site import Site
 from cueline.cluster.supervisor import Supervisor
-from cueline.cluster.untold import Untold
+from cueline.cluster.worker import Role, Worker, WorkerEvent
 from cueline.errors import ClusterError, CuelineError, FencedError
 from cueline.events.dispatcher import (
     DispatcherEvent,
@@ -65,7 +65,7 @@ class Started:
 class DispatcherActor:
     """A process with a `Supervisor` in it, that owns the log's dispatcher stream."""
 
-    def __init__(self, site: Site, wanted: Wanted, keeper: Presence) -> None:
+    def __init__(self, site: ClusterContext, wanted: Wanted, keeper: Presence) -> None:
         self._site = site
         self._wanted = wanted
         self._keeper = keeper
@@ -75,7 +75,7 @@ class DispatcherActor:
         self._facts: asyncio.Queue[DispatcherEvent] = asyncio.Queue()
         self._unwritten: list[DispatcherEvent] = []
         self._tasks: list[asyncio.Task[None]] = []
-        self._untold: Untold[str] = Untold(_KEPT)
+        self._untold: NotificationBuffer[str] = NotificationBuffer(_KEPT)
         if ray.get_runtime_context().was_current_actor_reconstructed:
             # Nobody may be left who would start it again.
             self._starting = asyncio.create_task(self._start_again())
@@ -90,7 +90,7 @@ class DispatcherActor:
         if keeper.incarnation == ours.incarnation:
             return False
         if ended(ours) is None:
-            raise taken(ours)
+            raise acquire_lease(ours)
         if self._supervisor is not None:
             await self._charge.leave()
         return True
@@ -125,14 +125,14 @@ class DispatcherActor:
     async def _start(self) -> Started:
         self.presence = presence_of("dispatcher")
         journal = self._site.parts.journal(self._store)
-        self._charge = Charge(self.presence, journal, self._store, SystemClock())
+        self._charge = DispatcherLease(self.presence, journal, self._store, SystemClock())
         await self._take_charge()
         # First: what is said from here on is followed, what was said before is looked up.
         after = await self._store.last_position()
         now, began = SystemClock().now(), await self._charge.began(self._keeper.incarnation)
         with closing(self._site.parts.index(self._store)) as index:
-            left = await left_running(self._store, index, self._store, now=now, since=began)
-        await self._supervise(None if self._wanted.recover else AllBut(left, after))
+            left = await find_orphans(self._store, index, self._store, now=now, since=began)
+        await self._supervise(None if self._wanted.recover else RecoveryFilter(left, after))
         return Started(presence=self.presence, epoch=self._charge.epoch, found=len(left))
 
     async def _take_charge(self) -> None:
@@ -150,7 +150,7 @@ class DispatcherActor:
         )
         await self._record([started])
 
-    async def _supervise(self, scope: AllBut | None) -> None:
+    async def _supervise(self, scope: RecoveryFilter | None) -> None:
         """Have a fleet, and care for *scope* with it; None is all."""
         self._supervisor = Supervisor(
             self._site,
@@ -167,7 +167,7 @@ class DispatcherActor:
         if scope is not None:
             place = self._supervisor.place
             steps["following what was left alone"] = partial(scope.follow, self._store, place)
-        self._tasks += begin(steps, clock=SystemClock(), on_trouble=self._trouble)
+        self._tasks += start_loops(steps, clock=SystemClock(), on_trouble=self._trouble)
 
     async def _start_again(self) -> Started:
         clock = SystemClock()
@@ -178,7 +178,7 @@ class DispatcherActor:
             # With all that it has begun: Ray starts another, and that begins anew.
             os._exit(1)
 
-    async def _adopted(self) -> Sequence[Member]:
+    async def _adopted(self) -> Sequence[Worker]:
         """Return the hosts and runners that a former incarnation of ours has left."""
         prefix, suffix = self._site.named("|").split("|")
         present = await self._store.all()
@@ -192,7 +192,7 @@ class DispatcherActor:
                 adopting.append(self._adopt(name, incarnation, find(present, incarnation)))
         return [member for member in await asyncio.gather(*adopting) if member is not None]
 
-    async def _adopt(self, name: str, incarnation: str, presence: Presence | None) -> Member | None:
+    async def _adopt(self, name: str, incarnation: str, presence: Presence | None) -> Worker | None:
         role: Role = "host" if incarnation.startswith("host-") else "runner"
         arguments: list[object] = [[]] if role == "host" else []
         try:
@@ -209,15 +209,15 @@ class DispatcherActor:
         except (*UNCLEAR, CuelineError):
             # Frozen perhaps: sessions may wait for a runner, and a host has some.
             here = presence is not None and presence.machine == self._site.machine
-            member = Member(role, incarnation, self._site.node if here else "", handle, presence)
+            member = Worker(role, incarnation, self._site.node if here else "", handle, presence)
             member.silent.set()
             return member
-        return Member(role, incarnation, node, handle, presence)
+        return Worker(role, incarnation, node, handle, presence)
 
     def _trouble(self, stream: str, error: CuelineError) -> None:
-        self._untold.add(told_of_trouble(stream, error))
+        self._untold.add(trouble_message(stream, error))
 
-    def _hear_of(self, news: News) -> None:
+    def _hear_of(self, news: WorkerEvent) -> None:
         now = SystemClock().now()
         member = news.member
         match (member.role, news.what):

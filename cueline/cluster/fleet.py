@@ -11,17 +11,17 @@ from uuid import uuid4
 
 import ray
 
-from cueline.actors.background import Trouble
+from cueline.actors.background_task import Trouble
 from cueline.actors.presence import death_of, ended, find
 from cueline.actors.session_host import HostPort
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
+from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.log_writer import open_log, start_writer
-from cueline.cluster.member import CALL_SECONDS, Member, News, Role, attempt
 from cueline.cluster.runner import RunnerActor
-from cueline.cluster.runner_directory import RunnerCard, leaving_nodes, living_nodes, removal
+from cueline.cluster.runner_directory import RunnerInfo, leaving_nodes, living_nodes, removal
 from cueline.cluster.session_host import RemoteHost, SessionHostActor
-from cueline.cluster.site import Site
+from cueline.cluster.worker import CALL_SECONDS, Role, Worker, WorkerEvent, attempt
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import Presence, PresenceBoard
 
@@ -37,12 +37,12 @@ class Fleet:
 
     def __init__(
         self,
-        site: Site,
+        site: ClusterContext,
         board: PresenceBoard,
         *,
         epoch: int,
         on_trouble: Trouble,
-        on_news: Callable[[News], None],
+        on_news: Callable[[WorkerEvent], None],
     ) -> None:
         self.site = site
         self._board = board
@@ -50,9 +50,9 @@ class Fleet:
         self._on_trouble = on_trouble
         self._on_news = on_news
         self._clock = SystemClock()
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, Worker] = {}
         self._gone: dict[str, str] = {}
-        self._astray: list[Member] = []
+        self._astray: list[Worker] = []
         """Lost, and perhaps alive: a frozen runner may still finish what it began."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._writer: Handle = None
@@ -63,7 +63,7 @@ class Fleet:
         self._writer = start_writer(self.site)
         await open_log(self.site, self._writer)
 
-    async def start(self, hosts: int, runners: int, adopted: Sequence[Member] = ()) -> None:
+    async def start(self, hosts: int, runners: int, adopted: Sequence[Worker] = ()) -> None:
         """Start what *adopted* lacks, and wait until a host drives; who is silent is lost.
 
         Raises:
@@ -89,13 +89,13 @@ class Fleet:
             if member.role == "host" and member.presence is not None and not member.leaves
         }
 
-    def members(self) -> Sequence[Member]:
+    def members(self) -> Sequence[Worker]:
         """Return who takes something."""
         return list(self._members.values())
 
     def remind(self) -> None:
         """Tell the hosts again which runners there are: what was said once may be lost."""
-        self._spawn(self._tell_hosts())  # who is frozen holds up nobody
+        self._spawn(self._notify_hosts())  # who is frozen holds up nobody
 
     async def look(self) -> None:
         """Find those that live and say nothing, frozen or out of reach; and what became of them."""
@@ -110,7 +110,7 @@ class Fleet:
         looks = (self._look_for(m, find(present, m.incarnation), now) for m in self._astray)
         await asyncio.gather(*looks)
 
-    async def _look_for(self, member: Member, presence: Presence | None, now: datetime) -> None:
+    async def _look_for(self, member: Worker, presence: Presence | None, now: datetime) -> None:
         """Find out whether a lost *member* speaks again, or has ended.
 
         The calls of a runner wait for one of both; a host's sessions are with others.
@@ -132,11 +132,11 @@ class Fleet:
             await self._end(member)
         elif over is not None:
             self._astray.remove(member)
-            await self._bury(member, over)
+            await self._mark_dead(member, over)
         elif back:
             member.silent.clear()
-            await self._tell_hosts()
-            self._on_news(News("back", member))
+            await self._notify_hosts()
+            self._on_news(WorkerEvent("back", member))
 
     async def leave_nodes(self) -> None:
         """Move what is on nodes that are drained; the log's own stays to the last."""
@@ -146,10 +146,10 @@ class Fleet:
                 member.leaves = True
                 self._spawn(self._leave(member))
 
-    async def _leave(self, member: Member) -> None:
+    async def _leave(self, member: Worker) -> None:
         """Let *member* finish what it has in hand, and end it: whoever keeps it starts another."""
         grace = self.site.parts.grace_seconds
-        await self._tell_hosts()
+        await self._notify_hosts()
         if member.role == "host":
             await self._drain(member, grace)
         else:
@@ -195,7 +195,7 @@ class Fleet:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _keep(self, role: Role, node: str, member: Member | None) -> None:
+    async def _keep(self, role: Role, node: str, member: Worker | None) -> None:
         """Have one member of *role* alive, always; *member* is the first, if it is there."""
         member = self._join(member) if member else self._create(role, node)
         brief = 0
@@ -215,31 +215,31 @@ class Fleet:
                 member = self._create(role, await self._node_for(node))
                 await self._lose(lost, evidence)
 
-    async def _use_up(self, member: Member) -> None:
+    async def _use_up(self, member: Worker) -> None:
         """Have one more than are wanted, for as long as it lives."""
         evidence = await self._live(self._join(member))
         del self._members[member.incarnation]
         await self._lose(member, evidence)
 
-    def _create(self, role: Role, node: str) -> Member:
+    def _create(self, role: Role, node: str) -> Worker:
         incarnation = f"{role}-{uuid4().hex[:12]}"
         actor = SessionHostActor if role == "host" else RunnerActor
         name = self.site.named(incarnation)
         handle = self.site.create(actor, name, self.site, incarnation, node=node)
-        return self._join(Member(role, incarnation, node, handle))
+        return self._join(Worker(role, incarnation, node, handle))
 
-    def _join(self, member: Member) -> Member:
+    def _join(self, member: Worker) -> Worker:
         self._members[member.incarnation] = member
         return member
 
-    async def _live(self, member: Member) -> str:
+    async def _live(self, member: Worker) -> str:
         """Start *member*, and return once it is lost, with the evidence."""
         try:
-            arguments = [self._cards()] if member.role == "host" else []
+            arguments = [self._runner_infos()] if member.role == "host" else []
             starting = member.handle.start.remote(self._epoch, *arguments)
             if member.role == "runner":
                 # Hosts may name it in a call before its process is up.
-                await self._tell_hosts()
+                await self._notify_hosts()
             member.presence = await call(starting, START_SECONDS)
         except (*DEAD, *UNCLEAR, CuelineError) as error:
             if member.role == "host" and not self._ready.done():
@@ -250,11 +250,11 @@ class Fleet:
             return f"it did not start: {type(error).__name__}"
         if member.role == "host" and not self._ready.done():
             self._ready.set_result(None)
-        await self._tell_hosts()
-        self._on_news(News("joined", member))
+        await self._notify_hosts()
+        self._on_news(WorkerEvent("joined", member))
         return await self._watch(member)
 
-    async def _watch(self, member: Member) -> str:
+    async def _watch(self, member: Worker) -> str:
         silence = asyncio.create_task(member.silent.wait())
         watching = asyncio.create_task(self._hang(member))
         try:
@@ -266,7 +266,7 @@ class Fleet:
             return watching.result()
         return "it is silent"
 
-    async def _hang(self, member: Member) -> str:
+    async def _hang(self, member: Worker) -> str:
         """Keep one call hanging in *member*: it breaks within milliseconds of its death."""
         while True:
             try:
@@ -282,43 +282,43 @@ class Fleet:
                     return evidence
                 await self._clock.sleep(_AGAIN_SECONDS)
 
-    async def _lose(self, member: Member, evidence: str) -> None:
+    async def _lose(self, member: Worker, evidence: str) -> None:
         """Tell the others that *member* takes nothing more, and what is known of its end."""
         over = await member.is_over()
         if over is not None:
-            await self._bury(member, over)
+            await self._mark_dead(member, over)
             return
         # Ray ends an actor to which nobody holds a handle.
         self._astray.append(member)
-        await self._tell_hosts()
-        self._on_news(News("lost", member, evidence))
+        await self._notify_hosts()
+        self._on_news(WorkerEvent("lost", member, evidence))
 
-    async def _bury(self, member: Member, evidence: str) -> None:
+    async def _mark_dead(self, member: Worker, evidence: str) -> None:
         """Tell the others that *member* has ended, and what it had begun with it."""
         self._gone[member.incarnation] = evidence
         if len(self._gone) > _REMEMBERED:
             del self._gone[next(iter(self._gone))]
         with suppress(CuelineError):
             await self._board.leave(member.incarnation)
-        await self._tell_hosts()
-        self._on_news(News("gone", member, evidence))
+        await self._notify_hosts()
+        self._on_news(WorkerEvent("gone", member, evidence))
 
-    def _cards(self) -> list[RunnerCard]:
+    def _runner_infos(self) -> list[RunnerInfo]:
         """Return the runners that answer; those that are lost or leave take nothing more."""
         there = [*self._members.values(), *self._astray]
         runners = [m for m in there if m.role == "runner" and not m.silent.is_set()]
-        return [m.card(self.site, lost=m in self._astray) for m in runners]
+        return [m.runner_info(self.site, lost=m in self._astray) for m in runners]
 
-    async def _tell_hosts(self) -> None:
-        cards, gone = self._cards(), dict(self._gone)
+    async def _notify_hosts(self) -> None:
+        cards, gone = self._runner_infos(), dict(self._gone)
         hosts = [m for m in self._members.values() if m.role == "host" and m.presence]
         told = (m.handle.know.remote(self._epoch, cards, gone) for m in hosts)
         await asyncio.gather(*(attempt(ref) for ref in told))
 
-    async def _drain(self, member: Member, seconds: float) -> None:
+    async def _drain(self, member: Worker, seconds: float) -> None:
         await attempt(member.handle.drain.remote(self._epoch, seconds), seconds + CALL_SECONDS)
 
-    async def _end(self, member: Member) -> None:
+    async def _end(self, member: Worker) -> None:
         if member.role == "host":
             with suppress(CuelineError):
                 await self._board.leave(member.incarnation)

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from cueline.cluster.call import DEAD, PAGE_BYTES, UNCLEAR, Handle, awake, call
-from cueline.cluster.site import Parts, Site
+from cueline.cluster.call import DEAD, PAGE_BYTES, UNCLEAR, Handle, call, end_frozen_actor
+from cueline.cluster.cluster_context import ActorFactory, ClusterContext
 from cueline.errors import ClusterError, CorruptEventError, CuelineError
 from cueline.events.store import (
     EventStore,
@@ -63,7 +63,7 @@ Wish = Append | Acquire | PutBlob | Beat | Leave
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WriterReply:
     """What came of one of many things asked for in one call."""
 
     value: object = None
@@ -85,7 +85,7 @@ class LogWriterActor:
     has the only lock. It opens the log when it is first asked for something.
     """
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ActorFactory) -> None:
         self._parts = parts
         self._opened: tuple[EventStore, PresenceBoard, str] | None = None
 
@@ -97,9 +97,9 @@ class LogWriterActor:
         """
         return self._log()[2]
 
-    async def write(self, wishes: Sequence[Wish]) -> list[Answer]:
+    async def write(self, wishes: Sequence[Wish]) -> list[WriterReply]:
         """Do all of *wishes*; each succeeds or fails by itself."""
-        return await asyncio.gather(*(self._answer(wish) for wish in wishes))
+        return await asyncio.gather(*(self._answer(options) for options in wishes))
 
     async def head(self, stream: str) -> Head:
         """See `EventStore.head`."""
@@ -149,15 +149,15 @@ class LogWriterActor:
         """See `PresenceBoard.all`."""
         return await self._log()[1].all()
 
-    async def _answer(self, wish: Wish) -> Answer:
+    async def _answer(self, options: Wish) -> WriterReply:
         try:
-            return Answer(await self._grant(wish))
+            return WriterReply(await self._grant(options))
         except CuelineError as error:
-            return Answer(error=error)
+            return WriterReply(error=error)
 
-    async def _grant(self, wish: Wish) -> object:
+    async def _grant(self, options: Wish) -> object:
         store, board, _ = self._log()
-        match wish:
+        match options:
             case Append(writes, key):
                 return await store.append(writes, key)
             case Acquire(stream, owner, seen_epoch):
@@ -171,7 +171,7 @@ class LogWriterActor:
                 await board.leave(incarnation)
                 return None
             case _:
-                assert_never(wish)
+                assert_never(options)
 
     def _store(self) -> EventStore:
         return self._log()[0]
@@ -182,12 +182,12 @@ class LogWriterActor:
         return self._opened
 
 
-def start_writer(site: Site) -> Handle:
+def start_writer(site: ClusterContext) -> Handle:
     """Start the writer of the site's log, unless it is there; Ray restarts it."""
     return site.create(LogWriterActor, site.named("writer"), site.parts, restarts=True)
 
 
-async def open_log(site: Site, writer: Handle) -> None:
+async def open_log(site: ClusterContext, writer: Handle) -> None:
     """Wait until *writer* has opened the site's log.
 
     Raises:
@@ -195,7 +195,7 @@ async def open_log(site: Site, writer: Handle) -> None:
         ClusterError: the writer does not start, or has another log.
     """
     try:
-        with awake(writer):
+        with end_frozen_actor(writer):
             log_id = await call(writer.start.remote(), START_SECONDS)
     except (*DEAD, *UNCLEAR) as error:
         raise ClusterError("the cluster", "the log's writer does not start") from error

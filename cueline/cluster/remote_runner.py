@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Sequence
 from typing import Literal, cast
 
-from cueline.actors.collaborator import REACH_SECONDS
+from cueline.actors.host_dependencies import REACH_SECONDS
 from cueline.actors.runner import CallName, ToolReport
-from cueline.actors.tool import Finding, ToolOrder
+from cueline.actors.tool_port import ReconcileFinding, ToolOrder
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
-from cueline.cluster.runner import Errand, Report
-from cueline.cluster.site import Site
+from cueline.cluster.cluster_context import ClusterContext
+from cueline.cluster.runner import RunnerReply, RunnerRequest
 from cueline.errors import ClusterError, RunnerGoneError
 
 START_SECONDS = 30.0
@@ -26,7 +26,7 @@ Verb = Literal["execute", "outcome", "cancel", "forget", "reconcile"]
 class RemoteRunner:
     """See `RunnerPort`."""
 
-    def __init__(self, site: Site, incarnation: str, name: str, caller: str) -> None:
+    def __init__(self, site: ClusterContext, incarnation: str, name: str, caller: str) -> None:
         self.incarnation = incarnation
         self.died = False
         """Ray says that the actor is no more; what that proves is for others to say."""
@@ -36,7 +36,7 @@ class RemoteRunner:
         self._caller = caller
         self._handle: Handle = None
         self._numbers = 0
-        self._outbox: list[Errand] = []
+        self._outbox: list[RunnerRequest] = []
         self._waiting: dict[int, asyncio.Future[object]] = {}
         self._received: list[int] = []
         self._sending: asyncio.Task[None] | None = None
@@ -64,14 +64,14 @@ class RemoteRunner:
     def forget(self, name: CallName) -> None:
         """See `RunnerPort.forget`. It goes with the next order, or a little later."""
         self._numbers += 1
-        self._outbox.append(Errand(self._numbers, "forget", name))
+        self._outbox.append(RunnerRequest(self._numbers, "forget", name))
         if self._tidying is None:
             loop = asyncio.get_running_loop()
             self._tidying = loop.call_later(TIDY_SECONDS, self._tidy)
 
-    async def reconcile(self, order: ToolOrder) -> Finding:
+    async def reconcile(self, order: ToolOrder) -> ReconcileFinding:
         """See `RunnerPort.reconcile`."""
-        return cast("Finding", await self._ask("reconcile", order))
+        return cast("ReconcileFinding", await self._ask("reconcile", order))
 
     async def answers(self) -> bool:
         """Ask for a sign of life; who asks meanwhile is told the same."""
@@ -91,7 +91,7 @@ class RemoteRunner:
         number = self._numbers
         answered: asyncio.Future[object] = loop.create_future()
         self._waiting[number] = answered
-        self._outbox.append(Errand(number, verb, about))
+        self._outbox.append(RunnerRequest(number, verb, about))
         self._begin_to_send()
         if self._listening is None or self._listening.done():
             self._listening = loop.create_task(self._listen())
@@ -112,13 +112,13 @@ class RemoteRunner:
 
     async def _send(self) -> None:
         while self._outbox:
-            errands, self._outbox = self._outbox, []
+            requests, self._outbox = self._outbox, []
             try:
-                await self._take(errands)
+                await self._take(requests)
             except DEAD:
                 self._die()
             except (*UNCLEAR, ClusterError):
-                ordered = [errand.number for errand in errands]
+                ordered = [request.number for request in requests]
                 self._give_up(ordered, "an order may not have arrived")
 
     async def _listen(self) -> None:
@@ -140,7 +140,7 @@ class RemoteRunner:
         if failures:
             self.lose("it does not answer")
 
-    def _deliver(self, reports: Sequence[Report]) -> None:
+    def _deliver(self, reports: Sequence[RunnerReply]) -> None:
         for report in reports:
             self._received.append(report.number)
             answered = self._waiting.pop(report.number, None)
@@ -177,13 +177,13 @@ class RemoteRunner:
             runner = await self._found()
             await call(runner.__ray_ready__.remote(), REACH_SECONDS)
 
-    async def _take(self, errands: Sequence[Errand]) -> None:
+    async def _take(self, requests: Sequence[RunnerRequest]) -> None:
         runner = await self._found()
-        await call(runner.take.remote(self._caller, errands), START_SECONDS)
+        await call(runner.take.remote(self._caller, requests), START_SECONDS)
 
-    async def _fetch(self, received: Sequence[int]) -> Sequence[Report]:
+    async def _fetch(self, received: Sequence[int]) -> Sequence[RunnerReply]:
         runner = await self._found()
-        reports: Sequence[Report] = await poll(runner.reports, self._caller, received)
+        reports: Sequence[RunnerReply] = await poll(runner.reports, self._caller, received)
         return reports
 
     async def _found(self) -> Handle:

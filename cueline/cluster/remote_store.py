@@ -10,9 +10,18 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any, cast
 
 from cueline.clock import SystemClock
-from cueline.cluster.call import DEAD, UNCLEAR, Handle, awake, call, poll_seconds
-from cueline.cluster.log_writer import Acquire, Answer, Append, Beat, Leave, Page, PutBlob, Wish
-from cueline.cluster.site import Site
+from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, end_frozen_actor, poll_seconds
+from cueline.cluster.cluster_context import ClusterContext
+from cueline.cluster.log_writer import (
+    Acquire,
+    Append,
+    Beat,
+    Leave,
+    Page,
+    PutBlob,
+    Wish,
+    WriterReply,
+)
 from cueline.errors import (
     ClusterError,
     CorruptEventError,
@@ -41,7 +50,7 @@ _AGAIN_SECONDS = 0.05
 class RemoteStore:
     """See `EventStore` and `PresenceBoard`."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ClusterContext) -> None:
         self._site = site
         self._clock = SystemClock()
         self._writer: Handle = None
@@ -70,7 +79,7 @@ class RemoteStore:
     async def acquire(self, stream: str, owner: str, seen_epoch: int) -> int:
         """See `EventStore.acquire`."""
         try:
-            return cast("int", await self._wish(Acquire(stream, owner, seen_epoch)))
+            return cast("int", await self._request_write(Acquire(stream, owner, seen_epoch)))
         except FencedError:
             head = await self.head(stream)
             # Perhaps by a call of ours of which no answer came.
@@ -80,7 +89,7 @@ class RemoteStore:
 
     async def append(self, writes: Sequence[Write], key: str | None) -> Appended:
         """See `EventStore.append`."""
-        return cast("Appended", await self._wish(Append(writes, key)))
+        return cast("Appended", await self._request_write(Append(writes, key)))
 
     async def read(
         self,
@@ -164,7 +173,7 @@ class RemoteStore:
 
     async def put_blob(self, content: bytes) -> str:
         """See `EventStore.put_blob`."""
-        return cast("str", await self._wish(PutBlob(content)))
+        return cast("str", await self._request_write(PutBlob(content)))
 
     async def get_blob(self, blob: str) -> bytes:
         """See `EventStore.get_blob`."""
@@ -180,11 +189,11 @@ class RemoteStore:
 
     async def beat(self, presence: Presence) -> None:
         """See `PresenceBoard.beat`."""
-        await self._wish(Beat(presence))
+        await self._request_write(Beat(presence))
 
     async def leave(self, incarnation: str) -> None:
         """See `PresenceBoard.leave`."""
-        await self._wish(Leave(incarnation))
+        await self._request_write(Leave(incarnation))
 
     async def all(self) -> Sequence[Presence]:
         """See `PresenceBoard.all`."""
@@ -204,10 +213,10 @@ class RemoteStore:
             self._looked = True
         return self._reader
 
-    async def _wish(self, wish: Wish) -> object:
+    async def _request_write(self, options: Wish) -> object:
         loop = asyncio.get_running_loop()
         granted: asyncio.Future[object] = loop.create_future()
-        self._wishes.append((wish, granted))
+        self._wishes.append((options, granted))
         if self._sending is None or self._sending.done():
             # It starts when every task that can run now has run and wished.
             self._sending = loop.create_task(self._send())
@@ -217,9 +226,9 @@ class RemoteStore:
         while self._wishes:
             batch, self._wishes = self._wishes[:BATCH], self._wishes[BATCH:]
             try:
-                answers = await self._ask("write", [wish for wish, _ in batch])
+                answers = await self._ask("write", [options for options, _ in batch])
             except Exception as error:  # noqa: BLE001 - whatever it was, nobody may wait for ever
-                answers = [Answer(error=_unknown(wish, error)) for wish, _ in batch]
+                answers = [WriterReply(error=_unknown(options, error)) for options, _ in batch]
             for (_, granted), answer in zip(batch, answers, strict=True):
                 if granted.done():
                     continue
@@ -251,7 +260,7 @@ class RemoteStore:
 
     async def _call(self, method: str, *asked: object) -> Any:
         writer = await self._found()
-        with awake(writer):
+        with end_frozen_actor(writer):
             return await call(getattr(writer, method).remote(*asked), CALL_SECONDS)
 
     async def _found(self) -> Handle:
@@ -260,7 +269,7 @@ class RemoteStore:
         return self._writer
 
 
-def _unknown(wish: Wish, error: Exception) -> CuelineError:
+def _unknown(options: Wish, error: Exception) -> CuelineError:
     """Return what whoever wished is told when no answer came."""
-    stream = wish.writes[0].stream if isinstance(wish, Append) else "the log"
+    stream = options.writes[0].stream if isinstance(options, Append) else "the log"
     return UnknownOutcomeError(stream, str(error))

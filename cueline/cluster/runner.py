@@ -11,16 +11,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from cueline.actors.collaborator import DEAF_SECONDS, RUNNER_SECONDS
+from cueline.actors.host_dependencies import DEAF_SECONDS, RUNNER_SECONDS
 from cueline.actors.presence import BEAT_SECONDS, presence_of
 from cueline.actors.runner import CallName, Runner
-from cueline.actors.tool import ToolOrder
+from cueline.actors.tool_port import ToolOrder
 from cueline.clock import SystemClock, boot_seconds
 from cueline.cluster.call import PAGE_BYTES
-from cueline.cluster.log_writer import Answer
-from cueline.cluster.order import Orders
+from cueline.cluster.cluster_context import ClusterContext
+from cueline.cluster.epoch_fence import EpochFence
+from cueline.cluster.log_writer import WriterReply
 from cueline.cluster.remote_store import RemoteStore
-from cueline.cluster.site import Site
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import Presence
 
@@ -29,7 +29,7 @@ _LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class RunnerRequest:
     """Something that a runner is asked, under a number that its caller chose."""
 
     number: int
@@ -38,19 +38,19 @@ class Errand:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class RunnerReply:
     """What came of an errand."""
 
     number: int
-    answer: Answer
+    answer: WriterReply
 
 
 @dataclass(slots=True)
-class Desk:
+class Mailbox:
     """What is kept for one caller until it says that it has it."""
 
     errands: dict[int, asyncio.Task[None]] = field(default_factory=dict)
-    reports: dict[int, Report] = field(default_factory=dict)
+    reports: dict[int, RunnerReply] = field(default_factory=dict)
     bell: asyncio.Event = field(default_factory=asyncio.Event)
     polled_at: float = 0.0
 
@@ -58,11 +58,11 @@ class Desk:
 class RunnerActor:
     """A process with a `Runner` in it; what it started dies with it."""
 
-    def __init__(self, site: Site, incarnation: str) -> None:
+    def __init__(self, site: ClusterContext, incarnation: str) -> None:
         self._site = site
         self._incarnation = incarnation
-        self._orders = Orders(incarnation)
-        self._desks: dict[str, Desk] = {}
+        self._orders = EpochFence(incarnation)
+        self._desks: dict[str, Mailbox] = {}
         self._started = asyncio.Event()
         self._runner: Runner | None = None
         self._heard_at = self._beat_at = boot_seconds()
@@ -88,73 +88,73 @@ class RunnerActor:
         await clock.sleep(seconds)
         return self._runner.busy if self._runner else 0
 
-    async def take(self, caller: str, errands: Sequence[Errand]) -> None:
+    async def take(self, caller: str, requests: Sequence[RunnerRequest]) -> None:
         """Begin *errands*; `reports` brings what came of them."""
         self._hear()
         await self._started.wait()
-        desk = self._desk(caller)
-        for errand in errands:
-            if errand.number not in desk.errands and errand.number not in desk.reports:
-                desk.errands[errand.number] = asyncio.create_task(self._run(desk, errand))
+        mailbox = self._mailbox(caller)
+        for request in requests:
+            if request.number not in mailbox.errands and request.number not in mailbox.reports:
+                mailbox.errands[request.number] = asyncio.create_task(self._run(mailbox, request))
 
     async def reports(
         self, caller: str, received: Sequence[int], seconds: float
-    ) -> Sequence[Report]:
+    ) -> Sequence[RunnerReply]:
         """Return what came of errands, once there is something; *received* is not kept longer."""
         self._hear()
-        desk = self._desk(caller)
+        mailbox = self._mailbox(caller)
         for number in received:
-            desk.reports.pop(number, None)
-        if not desk.reports:
-            desk.bell.clear()
+            mailbox.reports.pop(number, None)
+        if not mailbox.reports:
+            mailbox.bell.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
-                    await desk.bell.wait()
-        return first_of(list(desk.reports.values()))
+                    await mailbox.bell.wait()
+        return first_of(list(mailbox.reports.values()))
 
     async def close(self, epoch: int) -> None:
         """Kill what runs, and say that this incarnation has ended."""
         self._orders.check(epoch)
         await self._end()
 
-    async def _run(self, desk: Desk, errand: Errand) -> None:
+    async def _run(self, mailbox: Mailbox, request: RunnerRequest) -> None:
         try:
-            answer = Answer(await self._do(errand))
+            answer = WriterReply(await self._do(request))
         except CuelineError as error:
-            answer = Answer(error=error)
+            answer = WriterReply(error=error)
         except Exception as error:  # noqa: BLE001 - a tool's bug may not leave its caller waiting
             reason = f"{type(error).__name__}: {error}"
-            answer = Answer(error=ClusterError(self._incarnation, reason))
-        desk.reports[errand.number] = Report(errand.number, answer)
-        desk.errands.pop(errand.number, None)
-        desk.bell.set()
+            answer = WriterReply(error=ClusterError(self._incarnation, reason))
+        mailbox.reports[request.number] = RunnerReply(request.number, answer)
+        mailbox.errands.pop(request.number, None)
+        mailbox.bell.set()
 
-    async def _do(self, errand: Errand) -> object:
+    async def _do(self, request: RunnerRequest) -> object:
         runner = self._runner
         assert runner is not None, "orders wait for the start"
-        match errand:
-            case Errand(verb="execute", about=ToolOrder() as order):
+        match request:
+            case RunnerRequest(verb="execute", about=ToolOrder() as order):
                 return await runner.execute(order)
-            case Errand(verb="reconcile", about=ToolOrder() as order):
+            case RunnerRequest(verb="reconcile", about=ToolOrder() as order):
                 return await runner.reconcile(order)
-            case Errand(verb="outcome", about=CallName() as name):
+            case RunnerRequest(verb="outcome", about=CallName() as name):
                 return await runner.outcome(name)
-            case Errand(verb="cancel", about=CallName() as name):
+            case RunnerRequest(verb="cancel", about=CallName() as name):
                 await runner.cancel(name)
-            case Errand(verb="forget", about=CallName() as name):
+            case RunnerRequest(verb="forget", about=CallName() as name):
                 runner.forget(name)
             case _:
-                raise ClusterError(self._incarnation, f"an errand nobody knows: {errand.verb}")
+                raise ClusterError(self._incarnation, f"an errand nobody knows: {request.verb}")
         return None
 
-    def _desk(self, caller: str) -> Desk:
+    def _mailbox(self, caller: str) -> Mailbox:
         now = boot_seconds()
-        for name, desk in list(self._desks.items()):
-            if not desk.errands and now - desk.polled_at > RUNNER_SECONDS:
+        for name, mailbox in list(self._desks.items()):
+            if not mailbox.errands and now - mailbox.polled_at > RUNNER_SECONDS:
                 del self._desks[name]
-        desk = self._desks.setdefault(caller, Desk())
-        desk.polled_at = now
-        return desk
+        mailbox = self._desks.setdefault(caller, Mailbox())
+        mailbox.polled_at = now
+        return mailbox
 
     def _hear(self) -> None:
         """Note that somebody is there; but after too long a silence it is too late for that."""
@@ -196,7 +196,7 @@ class RunnerActor:
                     await self._store.leave(self._incarnation)
 
 
-def first_of(reports: Sequence[Report]) -> Sequence[Report]:
+def first_of(reports: Sequence[RunnerReply]) -> Sequence[RunnerReply]:
     """Return the first of *reports*, at least one, of about `PAGE_BYTES`."""
     size = 0
     for count, report in enumerate(reports):

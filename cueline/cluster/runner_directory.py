@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import ray
 from ray._private.state import state
 
-from cueline.actors.collaborator import RUNNER_SECONDS
+from cueline.actors.host_dependencies import RUNNER_SECONDS
 from cueline.actors.presence import ended, find, silent_seconds
 from cueline.actors.runner import RunnerPort
 from cueline.clock import SystemClock
 from cueline.cluster.call import ask_head
+from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.remote_runner import RemoteRunner
-from cueline.cluster.site import Site
 from cueline.events.agent import ToolSpec, Workspace
 from cueline.events.store import Presence, PresenceBoard
 
@@ -22,7 +22,7 @@ NEWS_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class RunnerCard:
+class RunnerInfo:
     """A runner as its dispatcher tells hosts of it, perhaps before its process is up."""
 
     incarnation: str
@@ -39,18 +39,18 @@ class RunnerCard:
 class Directory:
     """See `RunnerDirectory`. It knows what the dispatcher tells it."""
 
-    def __init__(self, site: Site, caller: str, board: PresenceBoard) -> None:
+    def __init__(self, site: ClusterContext, caller: str, board: PresenceBoard) -> None:
         self._site = site
         self._caller = caller
         self._board = board
-        self._cards: dict[str, RunnerCard] = {}
+        self._cards: dict[str, RunnerInfo] = {}
         """All we ever heard of."""
-        self._able: Sequence[RunnerCard] = ()
+        self._able: Sequence[RunnerInfo] = ()
         self._gone: dict[str, str] = {}
         self._ports: dict[str, RemoteRunner] = {}
         self._told = asyncio.Event()
 
-    def know(self, cards: Sequence[RunnerCard], gone: Mapping[str, str]) -> None:
+    def know(self, cards: Sequence[RunnerInfo], gone: Mapping[str, str]) -> None:
         """Take *cards* for all the runners that answer, and *gone* with the evidence."""
         self._told.set()
         self._gone.update(gone)

@@ -6,18 +6,18 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from cueline.actors.collaborator import DEAF_SECONDS
+from cueline.actors.host_dependencies import DEAF_SECONDS
 from cueline.actors.presence import SILENCE_SECONDS, beat_always, presence_of
 from cueline.actors.session_host import SessionHost
 from cueline.clock import SystemClock, boot_seconds
 from cueline.cluster.approval_gate import RemoteGate
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, call
+from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.cost_ledger import RemoteLedger
-from cueline.cluster.order import Orders
+from cueline.cluster.epoch_fence import EpochFence
+from cueline.cluster.notification_buffer import NotificationBuffer
 from cueline.cluster.remote_store import RemoteStore
-from cueline.cluster.runner_directory import Directory, RunnerCard
-from cueline.cluster.site import Site
-from cueline.cluster.untold import Untold
+from cueline.cluster.runner_directory import Directory, RunnerInfo
 from cueline.errors import CuelineError
 from cueline.events.store import Presence
 
@@ -30,15 +30,15 @@ Told = tuple[str, CuelineError]
 class SessionHostActor:
     """A process with a `SessionHost` in it; every method hands on to the plain class."""
 
-    def __init__(self, site: Site, incarnation: str) -> None:
+    def __init__(self, site: ClusterContext, incarnation: str) -> None:
         self._site = site
         self._incarnation = incarnation
-        self._orders = Orders(incarnation)
+        self._orders = EpochFence(incarnation)
         self._host: SessionHost | None = None
-        self._untold: Untold[Told] = Untold()
+        self._untold: NotificationBuffer[Told] = NotificationBuffer()
         self._heard_at = boot_seconds()
 
-    async def start(self, epoch: int, runners: Sequence[RunnerCard]) -> Presence:
+    async def start(self, epoch: int, runners: Sequence[RunnerInfo]) -> Presence:
         """Begin to live; asked twice, it is one beginning."""
         self._hear(epoch)
         if self._host is None:
@@ -52,7 +52,7 @@ class SessionHostActor:
                 runners=self._directory,
                 gate=RemoteGate(self._site),
                 ledger=RemoteLedger(self._site),
-                on_trouble=self._tell,
+                on_trouble=self._notify_trouble,
             )
             beating = beat_always(self._store, self.presence, SystemClock())
             self._tasks = [asyncio.create_task(each) for each in (beating, self._watch())]
@@ -73,7 +73,7 @@ class SessionHostActor:
         self._hear(epoch)
         await self._living().look_at_breakers()
 
-    async def know(self, epoch: int, runners: Sequence[RunnerCard], gone: dict[str, str]) -> None:
+    async def know(self, epoch: int, runners: Sequence[RunnerInfo], gone: dict[str, str]) -> None:
         """Learn which runners there are, and which are gone, with the evidence."""
         self._hear(epoch)
         self._directory.know(runners, gone)
@@ -97,7 +97,7 @@ class SessionHostActor:
         assert self._host is not None, "a host is started before it is given anything"
         return self._host
 
-    def _tell(self, stream: str, error: CuelineError) -> None:
+    def _notify_trouble(self, stream: str, error: CuelineError) -> None:
         self._untold.add((stream, error))
 
     async def _watch(self) -> None:

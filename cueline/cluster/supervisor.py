@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable, Collection, Container, Sequence
 from time import monotonic
 
-from cueline.actors.background import Trouble, begin
+from cueline.actors.background_task import Trouble, start_loops
 from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher
 from cueline.clock import SystemClock
+from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.fleet import Fleet
-from cueline.cluster.member import Member, News
-from cueline.cluster.site import Site
+from cueline.cluster.worker import Worker, WorkerEvent
 from cueline.events.store import EventStore, PresenceBoard
 
 UNREACHED_SECONDS = 15.0
@@ -22,14 +22,14 @@ class Supervisor:
 
     def __init__(
         self,
-        site: Site,
+        site: ClusterContext,
         store: EventStore,
         board: PresenceBoard,
         *,
         epoch: int = 0,
         scope: Container[str] | None,
         on_trouble: Trouble,
-        on_news: Callable[[News], None] | None = None,
+        on_news: Callable[[WorkerEvent], None] | None = None,
     ) -> None:
         self._clock = SystemClock()
         self._on_trouble = on_trouble
@@ -51,7 +51,7 @@ class Supervisor:
             scope=scope,
         )
 
-    async def start(self, hosts: int, runners: int, adopted: Sequence[Member] = ()) -> None:
+    async def start(self, hosts: int, runners: int, adopted: Sequence[Worker] = ()) -> None:
         """Start the fleet and begin to look for work.
 
         Raises:
@@ -63,7 +63,7 @@ class Supervisor:
             "looking for work": self._look,  # after following: see `inline`
             "watching the fleet": self._watch,
         }
-        self._tasks = begin(steps, clock=self._clock, on_trouble=self._on_trouble)
+        self._tasks = start_loops(steps, clock=self._clock, on_trouble=self._on_trouble)
 
     async def place(self, streams: Collection[str]) -> None:
         """Give sessions to hosts, or have those that live look into their inbox."""
@@ -85,7 +85,7 @@ class Supervisor:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _hear_of(self, news: News) -> None:
+    def _hear_of(self, news: WorkerEvent) -> None:
         # Whatever a lost host had, or waits for this runner, need not wait for the second.
         self._look_now.set()
         if news.what != "lost" or news.member.role == "host":

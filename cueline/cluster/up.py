@@ -11,11 +11,11 @@ from ray.exceptions import RayError
 
 from cueline.actors.presence import machine_name
 from cueline.clock import SystemClock
-from cueline.cluster.call import DEAD, UNCLEAR, Handle, ask_head, awake, call, poll
+from cueline.cluster.call import DEAD, UNCLEAR, Handle, ask_head, call, end_frozen_actor, poll
+from cueline.cluster.cluster_context import VERSION, ActorFactory, ClusterContext
 from cueline.cluster.connection import Connection
 from cueline.cluster.dispatcher import DispatcherActor, Started, Wanted, end_actors
 from cueline.cluster.runner_directory import living_nodes
-from cueline.cluster.site import VERSION, Parts, Site
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import Presence
 
@@ -30,11 +30,11 @@ class Up:
     """A log's detached actors, as the process that keeps them sees them."""
 
     def __init__(
-        self, connection: Connection, namespace: str, parts: Parts, keeper: Presence
+        self, connection: Connection, namespace: str, parts: ActorFactory, keeper: Presence
     ) -> None:
         self._namespace = namespace
         self._keeper = keeper
-        self._site = Site(
+        self._site = ClusterContext(
             namespace=namespace,
             node=connection.node,
             machine=machine_name(),
@@ -78,7 +78,7 @@ class Up:
         clock, deadline = SystemClock(), time.monotonic() + START_SECONDS
         while True:
             try:
-                with awake(dispatcher):
+                with end_frozen_actor(dispatcher):
                     asked = dispatcher.gives_way.remote(self._keeper)
                     return cast("bool", await call(asked, START_SECONDS))
             except DEAD:
@@ -102,7 +102,7 @@ class Up:
         """
         clock = SystemClock()
         try:
-            with awake(self._dispatcher):
+            with end_frozen_actor(self._dispatcher):
                 told: list[str] = await poll(self._dispatcher.troubles)
         except DEAD as error:
             raise ClusterError("the dispatcher", "it has ended") from error

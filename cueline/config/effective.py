@@ -4,18 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cueline.config.layer import Given, Layer
+from cueline.config.config_source import ConfigSource, SourcedValue
 from cueline.config.settings import ADDED, OF_PROVIDER, Settings
 from cueline.deciders.policy_fault import faults
 from cueline.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
-class Effective:
+class EffectiveSettings:
     """The settings that hold, and who gave those that are no defaults."""
 
     settings: Settings
-    given: Layer
+    given: ConfigSource
 
     @property
     def sources(self) -> dict[str, str]:
@@ -23,32 +23,32 @@ class Effective:
         return {key: each.source for key, each in sorted(self.given.items())}
 
 
-def effective(*layers: Layer) -> Effective:
+def effective(*layers: ConfigSource) -> EffectiveSettings:
     """Return what holds where the first of *layers* goes before the others.
 
     Raises:
         ConfigError: two values do not go together.
     """
-    given: dict[str, Given] = {}
+    given: dict[str, SourcedValue] = {}
     for layer in _of_one_provider(layers):
         for key, each in layer.items():
             given[key] = (
                 _both(given[key], each) if key in given and key in ADDED else (given.get(key, each))
             )
-    holds = Effective(Settings.model_validate(_nested(given)), given)
+    holds = EffectiveSettings(Settings.model_validate(_nested(given)), given)
     for key, reason in faults(holds.settings.policy):
         raise _apart(f"policy.{key}", reason, given)
     return holds
 
 
-def _apart(key: str, reason: str, given: Layer) -> ConfigError:
+def _apart(key: str, reason: str, given: ConfigSource) -> ConfigError:
     """Return that values of one table do not go together, and who gave them."""
     table = key.partition(".")[0]
     concerned = {each.source for name, each in given.items() if name.startswith(table)}
     return ConfigError(", ".join(sorted(concerned)), f"key {key!r}: {reason}")
 
 
-def _of_one_provider(layers: Sequence[Layer]) -> Iterator[Layer]:
+def _of_one_provider(layers: Sequence[ConfigSource]) -> Iterator[ConfigSource]:
     """Tell *layers* without what they say of another provider than the one that holds.
 
     Else the key meant for one vendor would be sent to another.
@@ -60,16 +60,16 @@ def _of_one_provider(layers: Sequence[Layer]) -> Iterator[Layer]:
         yield layer if meant == holds else {k: v for k, v in layer.items() if k not in OF_PROVIDER}
 
 
-def _both(first: Given, second: Given) -> Given:
+def _both(first: SourcedValue, second: SourcedValue) -> SourcedValue:
     """Return what two layers say of something that is taken together."""
     if isinstance(first.value, Mapping):
         value: Any = {**second.value, **first.value}
     else:
         value = tuple(dict.fromkeys([*first.value, *second.value]))
-    return Given(value, f"{first.source}, {second.source}")
+    return SourcedValue(value, f"{first.source}, {second.source}")
 
 
-def _nested(given: Layer) -> dict[str, Any]:
+def _nested(given: ConfigSource) -> dict[str, Any]:
     table: dict[str, Any] = {}
     for key, (value, _) in given.items():
         *tables, name = key.split(".")

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from cueline.config.reason import reason_of
+from cueline.config.error_text import error_text
 from cueline.suggestion import known_instead
 
 _UNKNOWN = "extra_forbidden"
@@ -40,7 +40,7 @@ def _problem(problem: ErrorDetails, kind: Any, key: str) -> Problem:
     if problem["type"] == _UNKNOWN:
         shape = _shape_at(kind, path[:-1])
         return unknown(where, shape) if shape else Problem(where, _IT_IS_UNKNOWN)
-    return Problem(where, reason_of(problem))
+    return Problem(where, error_text(problem))
 
 
 def unknown(key: str, shape: type[BaseModel], meant: str | None = None) -> Problem:

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator
 from pydantic_core import PydanticCustomError
 
+from cueline.config.config_file import DEFAULT_LOG
 from cueline.config.pattern import MEANINGS, URL, VARIABLE
-from cueline.config.place import DEFAULT_LOG
 from cueline.events.agent import (
     BreakerPolicy,
     Fallback,
@@ -44,7 +44,7 @@ def _checked(others: tuple[Fallback, ...]) -> tuple[Fallback, ...]:
     return others
 
 
-class Approval(BaseModel):
+class ApprovalSettings(BaseModel):
     """How long an approval waits, where the policy does not say it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -55,7 +55,7 @@ class Approval(BaseModel):
     """For anybody, where nobody watches."""
 
 
-class Runner(BaseModel):
+class RunnerSettings(BaseModel):
     """How many calls one runner runs at once."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -93,8 +93,8 @@ class Settings(BaseModel):
     fallback: Annotated[tuple[Fallback, ...], AfterValidator(_checked)] = ()
     breaker: BreakerPolicy = BreakerPolicy()
     policy: Policy = Policy()
-    approval: Approval = Approval()
-    runner: Runner = Runner()
+    approval: ApprovalSettings = ApprovalSettings()
+    runner: RunnerSettings = RunnerSettings()
 
 
 ADDED = frozenset({"allow_base_urls", "prices", "secrets"})

@@ -8,7 +8,7 @@ from cueline.errors import ConfigError
 from cueline.events.message import Arguments
 
 
-def edited(arguments: Mapping[str, object], changes: Sequence[str]) -> Arguments:
+def edit_arguments(arguments: Mapping[str, object], changes: Sequence[str]) -> Arguments:
     """Return *arguments* with *changes*: `name=value`, or a JSON object that replaces all.
 
     A value is JSON where it reads like that, else text.

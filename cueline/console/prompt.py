@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Literal
 
 from cueline.console.entry import LABEL, Entry
+from cueline.console.event_renderer import Line
 from cueline.console.question import (
     KEYS,
     Question,
@@ -21,7 +22,6 @@ from cueline.console.question import (
     wording,
 )
 from cueline.console.screen import Screen
-from cueline.console.telling import Line
 from cueline.console.text import visible
 from cueline.events.inbox import Resolution
 

@@ -25,7 +25,7 @@ KEYS: Mapping[str, Resolution] = {"h": "happened", "r": "run_again", "n": "do_no
 """What says so at the prompt."""
 
 
-def answer_told(verdict: str, resolution: str | None) -> str:
+def answer_text(verdict: str, resolution: str | None) -> str:
     """Return what a decision did, in words."""
     return ANSWERED[resolution] if resolution else _DECIDED[verdict]
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cueline.console.attempts import Attempts
-from cueline.console.telling import Telling
+from cueline.console.event_renderer import EventRenderer
 from cueline.console.text import arguments, count, duration, money, one_line
 from cueline.events.fact import Fact
 from cueline.events.session import (
@@ -53,7 +53,7 @@ class InFlight:
 class StatusLine:
     """Told what the *telling* was told, after it."""
 
-    def __init__(self, telling: Telling) -> None:
+    def __init__(self, telling: EventRenderer) -> None:
         self._telling = telling
         self._attempts = Attempts()
         self._calls: dict[str, InFlight] = {}

@@ -191,7 +191,7 @@ def valid_until(deadline_at: datetime, read_at: datetime) -> datetime | None:
     return read_at + timedelta(seconds=READ_LATE_SECONDS) if late else None
 
 
-def news_of(tool: str, vote: Vote) -> str:
+def grant_note(tool: str, vote: Vote) -> str:
     """Return what the agent is told of a grant: nothing, if it is no more than that."""
     if vote.edit is None and not vote.note:
         return ""

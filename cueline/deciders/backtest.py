@@ -38,7 +38,7 @@ NEEDED = frozenset({"SessionStarted", "SessionForked", "ModelReplied", "ToolStar
 
 
 @dataclass(slots=True)
-class Finding:
+class BacktestFinding:
     """One call of the past, and what the policy would have said of it."""
 
     session: str
@@ -71,10 +71,10 @@ class Backtest:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._known: dict[str, _Known] = {}
-        self._calls: dict[tuple[str, str], Finding] = {}
+        self._calls: dict[tuple[str, str], BacktestFinding] = {}
 
     @property
-    def findings(self) -> Iterable[Finding]:
+    def findings(self) -> Iterable[BacktestFinding]:
         """The calls, in the order in which they were asked for."""
         return self._calls.values()
 
@@ -111,7 +111,7 @@ class Backtest:
                 gate=known.gates[tool.name],
             )
             before = _BEFORE[fact.judged.get(effect, UNJUDGED).answer]
-            self._calls[session, effect] = Finding(session, effect, call, judged, before)
+            self._calls[session, effect] = BacktestFinding(session, effect, call, judged, before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Sum:
     stopped_usd: Decimal
 
 
-def summed(findings: Iterable[Finding]) -> Iterator[Sum]:
+def sum_findings(findings: Iterable[BacktestFinding]) -> Iterator[Sum]:
     """Sum findings up, the strongest answer first."""
     calls: Counter[tuple[Answer, str, str, Before]] = Counter()
     ran: Counter[tuple[Answer, str, str, Before]] = Counter()

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from cueline.deciders.pattern import fits_any, lies_in, literal, runs_any
-from cueline.deciders.standing import Standing
+from cueline.deciders.standing import StandingGrant
 from cueline.events.agent import (
     AgentSpec,
     Answer,
@@ -84,7 +84,7 @@ def gate_of(policy: Policy, tool: ToolSpec) -> ToolGate:
     return ToolGate(_strongest(rules, Estimate(usd=tool.cost_usd), _otherwise(policy)))
 
 
-def asked_about(agent: AgentSpec) -> tuple[str, ...]:
+def tools_that_may_ask(agent: AgentSpec) -> tuple[str, ...]:
     """Name the tools of *agent* of which a call may need a person."""
     return tuple(tool.name for tool in agent.tools if _may_ask(agent.policy, tool))
 
@@ -118,7 +118,7 @@ def judge(
     estimate: Estimate = NOT_ESTIMATED,
     workspace: Workspace | None = None,
     gate: ToolGate | None = None,
-    standing: Iterable[Standing] = (),
+    standing: Iterable[StandingGrant] = (),
 ) -> Judgement:
     """Say whether a call may run: by what is declared of it, never by its name alone.
 
@@ -272,23 +272,23 @@ def _longest_list(value: object) -> int:
     return 0
 
 
-def always(tool: ToolSpec, arguments: Arguments) -> tuple[str, ...]:
+def always_scope(tool: ToolSpec, arguments: Arguments) -> tuple[str, ...]:
     """Return what "always allow this" means: its paths, or else exactly these arguments."""
     paths = tuple(dict.fromkeys(map(literal, _paths(tool, arguments)))) if tool.paths else ()
-    return paths or (exactly(arguments),)
+    return paths or (exact_scope(arguments),)
 
 
-def exactly(arguments: Arguments) -> str:
-    """Return what stands for exactly these arguments in a `Standing`."""
+def exact_scope(arguments: Arguments) -> str:
+    """Return what stands for exactly these arguments in a `StandingGrant`."""
     return _EXACTLY + hashlib.sha256(canonical_json(dict(sorted(arguments.items())))).hexdigest()
 
 
 def _covers(
-    standing: Standing, tool: ToolSpec, arguments: Arguments, workspace: Workspace | None
+    standing: StandingGrant, tool: ToolSpec, arguments: Arguments, workspace: Workspace | None
 ) -> bool:
     if standing.tool != tool.digest:
         return False
-    if exactly(arguments) in standing.within:
+    if exact_scope(arguments) in standing.within:
         return True
     paths = list(_paths(tool, arguments)) if tool.paths else []
     place = workspace.path if workspace else ""

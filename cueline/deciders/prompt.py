@@ -63,7 +63,7 @@ def opening_digest(agent: AgentSpec) -> str:
     return fingerprint(agent.model_dump_json(include=_OPENING).encode())
 
 
-def chained(previous: str, fingerprint: str) -> str:
+def chain_digest(previous: str, fingerprint: str) -> str:
     """Return the digest of a prompt that goes on with the message of *fingerprint*."""
     return hashlib.sha256(f"{previous}{fingerprint}".encode()).hexdigest()
 
@@ -144,7 +144,7 @@ class Prompt:
     @property
     def digest(self) -> str:
         """Of all messages, as `ModelRequested` records it: the state chains its own as it goes."""
-        return reduce(chained, map(fingerprint, self.messages), self._opening)
+        return reduce(chain_digest, map(fingerprint, self.messages), self._opening)
 
     @property
     def rest(self) -> tuple[Any, ...]:

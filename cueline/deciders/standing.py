@@ -5,7 +5,7 @@ from msgspec import Struct
 from cueline.events.session import Demand
 
 
-class Standing(Struct, frozen=True):
+class StandingGrant(Struct, frozen=True):
     """What a person allowed for the rest of the session."""
 
     tool: str

@@ -27,7 +27,7 @@ CuelineError
 │   ├── LogFormatError           the operator upgrades cueline
 │   └── CorruptEventError        the operator restores; what is before it still loads
 ├── UnknownEventTypeError        the operator upgrades cueline
-├── LeakError                    a bug: a secret was about to be recorded
+├── SecretLeakError              a bug: a secret was about to be recorded
 ├── ProviderUnavailableError     wait, try again
 ├── ProviderRefusedError         do not try again
 ├── ToolFailedError              tell the model
@@ -57,12 +57,12 @@ from cueline.errors.log import (
     EmptyAppendError,
     FencedError,
     KeyReusedError,
-    LeakError,
     LogFormatError,
     LogIndexLostError,
     LogLostError,
     LogUnavailableError,
     MissingBlobError,
+    SecretLeakError,
     StoreError,
     UnknownEventTypeError,
     UnknownOutcomeError,
@@ -94,7 +94,6 @@ __all__ = [
     "HostsFullError",
     "InvalidNameError",
     "KeyReusedError",
-    "LeakError",
     "LogFormatError",
     "LogIndexLostError",
     "LogLostError",
@@ -107,6 +106,7 @@ __all__ = [
     "RejectedError",
     "RunnerBusyError",
     "RunnerGoneError",
+    "SecretLeakError",
     "SessionFinishedError",
     "SessionOwnedError",
     "SessionUndrivenError",

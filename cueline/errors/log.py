@@ -182,7 +182,7 @@ class UnknownEventTypeError(CuelineError):
         return f"{self.stream}@{self.version}: unknown event {self.type} schema {self.schema}"
 
 
-class LeakError(CuelineError):
+class SecretLeakError(CuelineError):
     """A secret or an unclean value was about to be recorded; nothing was written."""
 
     def __init__(self, subject: str, what: str) -> None:

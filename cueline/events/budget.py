@@ -90,10 +90,10 @@ class BudgetRefused(Fact):
     usd: Decimal
 
 
-class RoomOffered(Fact):
+class BudgetOffered(Fact):
     """There may be room for calls that were refused; their sessions were told."""
 
-    type: Literal["RoomOffered"] = "RoomOffered"
+    type: Literal["BudgetOffered"] = "BudgetOffered"
     sessions: tuple[str, ...]
     """The one that has waited longest first."""
 
@@ -127,7 +127,7 @@ BudgetEvent = (
     | CostSettled
     | CostReleased
     | BudgetRefused
-    | RoomOffered
+    | BudgetOffered
     | BudgetWarned
     | BudgetRaised
 )

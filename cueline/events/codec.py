@@ -21,7 +21,7 @@ from pydantic_core import SchemaSerializer, SchemaValidator, to_json
 
 from cueline.errors import (
     CorruptEventError,
-    LeakError,
+    SecretLeakError,
     UnknownEventTypeError,
 )
 from cueline.events.approval import ApprovalEvent
@@ -35,10 +35,10 @@ from cueline.events.blob_ref import (
 )
 from cueline.events.breaker import BreakerEvent
 from cueline.events.budget import BudgetEvent
-from cueline.events.clean import Redactor, clean, suspicious
 from cueline.events.dispatcher import DispatcherEvent
 from cueline.events.fact import Fact
 from cueline.events.inbox import InboxMessage
+from cueline.events.sanitize import Redactor, needs_sanitizing, sanitize
 from cueline.events.session import SessionEvent
 from cueline.events.store import INLINE_LIMIT, Draft, RecordedEvent
 from cueline.events.tree import DescendantAsked
@@ -68,7 +68,7 @@ _AGENT = "agent"
 
 
 @dataclass(frozen=True, slots=True)
-class Emptied:
+class Redacted:
     """What is left of an event whose payload was emptied; it changes nothing."""
 
     type: str
@@ -126,7 +126,7 @@ class Codec:
         """Return *fact* as a draft, with the blobs that have to be put first.
 
         Raises:
-            LeakError: it was not cleaned; a bug, and nothing may be written.
+            SecretLeakError: it was not cleaned; a bug, and nothing may be written.
             BlobTooLargeError: a value is over the limit; shorten it.
         """
         type_ = fact.type
@@ -144,7 +144,7 @@ class Codec:
             payload,
             occurred_us,
             # Nothing is decided on it, so that here is early enough (I11).
-            clean(actor, self._redactor)[0] if ":" in actor else actor,
+            sanitize(actor, self._redactor)[0] if ":" in actor else actor,
             _facets(fact, shape.facets) if shape.facets else None,
             correlation_id,
             causation_id,
@@ -155,7 +155,7 @@ class Codec:
 
     def decode(
         self, recorded: RecordedEvent, blobs: Mapping[str, bytes] = MappingProxyType({})
-    ) -> Fact | Emptied:
+    ) -> Fact | Redacted:
         """Return the fact of *recorded*; *blobs* holds what `blobs_in` names.
 
         Raises:
@@ -165,7 +165,7 @@ class Codec:
         """
         payload = recorded.payload
         if payload is None:
-            return Emptied(recorded.type)
+            return Redacted(recorded.type)
         payload = with_agent(payload, recorded, blobs)
         read = self._readers.get((recorded.type, recorded.schema))
         if read is None or may_name_blobs(payload):
@@ -180,10 +180,10 @@ class Codec:
         """Refuse *content* that holds a secret.
 
         Raises:
-            LeakError: it was not cleaned; a bug, and nothing may be written.
+            SecretLeakError: it was not cleaned; a bug, and nothing may be written.
         """
         if self._redactor.redact(content.decode(errors="surrogateescape"))[1]:
-            raise LeakError("blob", "a known secret")
+            raise SecretLeakError("blob", "a known secret")
 
     def _payload(self, fact: Fact, shape: _Shape) -> tuple[bytes, bytes]:
         """Return payload and agent, and make sure that cleaning would change nothing (I11)."""
@@ -197,9 +197,9 @@ class Codec:
             else:
                 payload = shape.serializer.to_json(fact, exclude=_TYPE)
         except ValueError as error:
-            raise LeakError(fact.type, "what JSON cannot say") from error
-        if suspicious(agent + payload, self._redactor) and clean(fact, self._redactor)[1]:
-            raise LeakError(fact.type, "a known secret, or a value that was not cleaned")
+            raise SecretLeakError(fact.type, "what JSON cannot say") from error
+        if needs_sanitizing(agent + payload, self._redactor) and sanitize(fact, self._redactor)[1]:
+            raise SecretLeakError(fact.type, "a known secret, or a value that was not cleaned")
         return payload, agent
 
     def _decode_slowly(
@@ -221,13 +221,13 @@ class Codec:
             raise _corrupt(recorded, f"the payload cannot be read: {error}") from None
 
 
-def not_emptied(recorded: RecordedEvent, fact: Fact | Emptied) -> Fact:
+def not_redacted(recorded: RecordedEvent, fact: Fact | Redacted) -> Fact:
     """Return *fact*, which is that of *recorded*.
 
     Raises:
         CorruptEventError: it was emptied, and the rules need it; restore.
     """
-    if isinstance(fact, Emptied):
+    if isinstance(fact, Redacted):
         raise _corrupt(recorded, EMPTIED)
     return fact
 

@@ -101,7 +101,7 @@ class DecisionGiven(Fact):
     edit: dict[str, JsonValue] | None = None
     """With a grant: the arguments with which it may run, all of them."""
     always: tuple[str, ...] | None = None
-    """With a grant: where the tool may be used for the rest of the session; see `Standing`."""
+    """With a grant: where the tool may be used for the rest of the session; see `StandingGrant`."""
     channel: str = ""
     """Where they were asked: `cli`, `prompt`, `api` …"""
     resolution: Resolution | None = None
@@ -136,10 +136,10 @@ class SecretsWaived(Fact):
     by: str
 
 
-class RoomMade(Fact):
+class BudgetFreed(Fact):
     """The ledger has room again for a call that it refused; a hint."""
 
-    type: Literal["RoomMade"] = "RoomMade"
+    type: Literal["BudgetFreed"] = "BudgetFreed"
     budget: str
     """The budget's stream."""
 
@@ -172,7 +172,7 @@ InboxMessage = Annotated[
     | DecisionGiven
     | RaiseAsked
     | SecretsWaived
-    | RoomMade
+    | BudgetFreed
     | ChildAsked
     | ChildEnded
     | StartAsked,

@@ -14,7 +14,7 @@ from msgspec import Struct
 from cueline.errors import CorruptEventError, MissingBlobError, UnknownEventTypeError
 from cueline.events.blob_ref import blobs_in
 from cueline.events.chain import Chain
-from cueline.events.codec import Codec, Emptied
+from cueline.events.codec import Codec, Redacted
 from cueline.events.fact import Fact
 from cueline.events.snapshot import NO_SNAPSHOTS, SnapshotStore
 from cueline.events.store import NO_STREAM, Appended, EventStore, RecordedEvent, Write, to_us
@@ -67,7 +67,7 @@ class Journal:
         """Put the blobs that *writes* name, then append them all, or none.
 
         Raises:
-            LeakError: a fact was not cleaned; a bug, and nothing was written.
+            SecretLeakError: a fact was not cleaned; a bug, and nothing was written.
             BlobTooLargeError: a value is over the limit; shorten it.
             StoreError: see `EventStore.append`.
         """
@@ -80,7 +80,7 @@ class Journal:
         """Return what `append` hands to the store: writes, and the blobs to put first.
 
         Raises:
-            LeakError: a fact was not cleaned; a bug.
+            SecretLeakError: a fact was not cleaned; a bug.
             BlobTooLargeError: a value is over the limit; shorten it.
         """
         occurred_us = to_us(self._now())
@@ -91,7 +91,7 @@ class Journal:
         """See `EventStore.put_blob`.
 
         Raises:
-            LeakError: it holds a secret; a bug, and nothing was written.
+            SecretLeakError: it holds a secret; a bug, and nothing was written.
         """
         self._codec.check_blob(content)
         return await self.store.put_blob(content)
@@ -115,7 +115,7 @@ class Journal:
         after: int = NO_STREAM,
         until: int | None = None,
         heard: Sequence[RecordedEvent] = (),
-    ) -> AsyncIterator[tuple[RecordedEvent, Fact | Emptied]]:
+    ) -> AsyncIterator[tuple[RecordedEvent, Fact | Redacted]]:
         """Read a stream as `EventStore.read` does, each event checked against the one before it.
 
         Where the stream's newest events were *heard* of already, without a gap, and reach back
@@ -152,7 +152,7 @@ class Journal:
         after: int = 0,
         categories: Collection[str] | None = None,
         limit: int | None = None,
-    ) -> AsyncIterator[tuple[RecordedEvent, Fact | Emptied | Unreadable]]:
+    ) -> AsyncIterator[tuple[RecordedEvent, Fact | Redacted | Unreadable]]:
         """See `EventStore.read_all`."""
         async for recorded in self.store.read_all(after, categories, limit):
             yield recorded, await self.told(recorded)
@@ -176,7 +176,7 @@ class Journal:
             write.stream, drafts, write.expected_version, write.epoch, write.after, write.empties
         )
 
-    async def told(self, recorded: RecordedEvent) -> Fact | Emptied | Unreadable:
+    async def told(self, recorded: RecordedEvent) -> Fact | Redacted | Unreadable:
         """Return the fact of *recorded*, or why it cannot be read."""
         try:
             return self._codec.decode(recorded, await self._blobs_of(recorded))

@@ -11,7 +11,7 @@ from cueline.projections.row import Names, matching, select
 
 
 @dataclass(frozen=True, slots=True)
-class Facets:
+class AuditEntry:
     """Which event it is, who caused it, and what it is about."""
 
     TABLE: ClassVar[str] = "events"
@@ -48,7 +48,7 @@ def audit(
     since: datetime | None = None,
     until: datetime | None = None,
     limit: int = 1000,
-) -> list[Facets]:
+) -> list[AuditEntry]:
     """Return the newest events that fit, in order.
 
     *session* is a stream, and *actor* may lack its `:name`.
@@ -63,4 +63,4 @@ def audit(
             ("recorded_us <= ?", to_us(until) if until else None),
         ]
     )
-    return select(db, Facets, f"{where} ORDER BY position DESC", values, limit)[::-1]
+    return select(db, AuditEntry, f"{where} ORDER BY position DESC", values, limit)[::-1]

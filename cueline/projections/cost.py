@@ -94,7 +94,7 @@ def total(every: Iterable[Spent]) -> Spent:
     return sum(every, Spent("total"))
 
 
-def below(db: Database, stream: str) -> tuple[int, Decimal]:
+def descendants_cost(db: Database, stream: str) -> tuple[int, Decimal]:
     """Return how many sessions descend from one, and what they cost."""
     costs = [Decimal(cost) for _, cost in ask(db, "sessions", _TREE, [stream])]
     return len(costs), sum(costs, Decimal(0))

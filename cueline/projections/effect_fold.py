@@ -11,7 +11,7 @@ from cueline.events.session import (
     ModelRequested,
     ModelStarted,
     OutcomeCameLate,
-    PeopleTold,
+    PeopleNotified,
     ReservationClosed,
     SessionTakenOver,
     ToolFailed,
@@ -50,7 +50,7 @@ class EffectFold:
                 return self._over(session, recorded, fact)
             case ToolInDoubt() | ToolReconciled():
                 return self._in_doubt(session, recorded, fact)
-            case ApprovalRequested() | PeopleTold() | OutcomeCameLate():
+            case ApprovalRequested() | PeopleNotified() | OutcomeCameLate():
                 return self._tool_of(session, fact.effect)
             case ApprovalResolved(approval=approval):
                 return self._tool_of(session, effect_of(approval))

@@ -25,19 +25,19 @@ from cueline.events.session import (
 from cueline.events.store import RecordedEvent, from_us, to_us
 from cueline.events.stream import category_of, shown, sibling, tenant_of
 from cueline.projections.approval import Approval
-from cueline.projections.audit import Facets
-from cueline.projections.booking import Booking, bookings
+from cueline.projections.audit import AuditEntry
 from cueline.projections.breaker import Breaker, fold_breaker
 from cueline.projections.effect import Effect
 from cueline.projections.effect_fold import EffectFold
 from cueline.projections.inheritance import inherit
-from cueline.projections.row import Lines, Row, Rows, row_of
+from cueline.projections.row import AppendOnlyRows, Row, Rows, row_of
 from cueline.projections.session import Session
 from cueline.projections.session_fold import fold_message, fold_session, settle_due
 from cueline.projections.spending import spend, spend_estimate
 from cueline.projections.transcript import Line
 from cueline.projections.transcript_fold import lines
 from cueline.projections.usage import DayUsage
+from cueline.projections.usage_entry import UsageEntry, usage_entries
 
 
 class Projector:
@@ -51,9 +51,9 @@ class Projector:
         self._approvals = Rows(db, Approval)
         self._breakers = Rows(db, Breaker)
         self._usage = Rows(db, DayUsage)
-        self._bookings = Lines(db, Booking)
-        self._transcript = Lines(db, Line)
-        self._events = Lines(db, Facets)
+        self._bookings = AppendOnlyRows(db, UsageEntry)
+        self._transcript = AppendOnlyRows(db, Line)
+        self._events = AppendOnlyRows(db, AuditEntry)
 
     def project(self, recorded: RecordedEvent, fact: object) -> None:
         """Take one event; a fact that is not there any more, or not known, leaves its facets."""
@@ -107,7 +107,7 @@ class Projector:
         tool = self._effect_fold.fold(row, recorded, fact)
         for line in lines(recorded, fact, tool):
             self._transcript.add(line)
-        for booking in bookings(recorded, fact):
+        for booking in usage_entries(recorded, fact):
             self._bookings.add(booking)
         match fact:
             case ModelReplied() | ModelFailed():

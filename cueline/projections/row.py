@@ -110,14 +110,14 @@ class Rows:
         self._db = db
         self._key = model.KEY
         self._names = columns(model)
-        named, marks = ", ".join(self._names), ", ".join("?" * len(self._names))
+        named, prompt_digests = ", ".join(self._names), ", ".join("?" * len(self._names))
         fits = " AND ".join(f"{name} = ?" for name in self._key)
         changed = ", ".join(f"{n} = excluded.{n}" for n in self._names if n not in self._key)
         self._find = f"SELECT {named} FROM {model.TABLE} WHERE {fits}"  # noqa: S608 - as above
         # An upsert keeps a row's place, so that it makes no difference to the
         # file where one batch ends and the next begins.
         self._put = (
-            f"INSERT INTO {model.TABLE} ({named}) VALUES ({marks}) "  # noqa: S608 - as above
+            f"INSERT INTO {model.TABLE} ({named}) VALUES ({prompt_digests}) "  # noqa: S608 - as above
             f"ON CONFLICT ({', '.join(self._key)}) DO UPDATE SET {changed}"
         )
         self._held: dict[tuple[object, ...], Row] = {}
@@ -147,13 +147,13 @@ class Rows:
         self._held.clear()
 
 
-class Lines:
+class AppendOnlyRows:
     """The rows of a read model that are only ever added."""
 
     def __init__(self, db: Database, model: type[ReadModel]) -> None:
         self._db = db
-        marks = ", ".join("?" * len(columns(model)))
-        self._put = f"INSERT INTO {model.TABLE} VALUES ({marks})"  # noqa: S608 - as above
+        prompt_digests = ", ".join("?" * len(columns(model)))
+        self._put = f"INSERT INTO {model.TABLE} VALUES ({prompt_digests})"  # noqa: S608 - as above
         self._held: list[tuple[object, ...]] = []
         self.add = self._held.append
 

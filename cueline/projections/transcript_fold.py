@@ -38,14 +38,14 @@ def lines(recorded: RecordedEvent, fact: object, tool: str) -> Iterator[tuple[ob
     if recorded.type in WITHOUT_LINES or not isinstance(fact, Fact):
         return
     stream, version, at = recorded.stream, recorded.version, recorded.recorded_us
-    for part, (kind, effect, name, text, failed) in enumerate(_told(fact, tool)):
+    for part, (kind, effect, name, text, failed) in enumerate(_result_lines(fact, tool)):
         yield (
             *(stream, version, part, kind, effect, name),
             *(text[:EXCERPT], len(text), failed, at),
         )
 
 
-def _told(fact: Fact, tool: str) -> Iterator[Told]:
+def _result_lines(fact: Fact, tool: str) -> Iterator[Told]:
     match fact:
         case ToolReturned(effect=effect, output=output):
             yield "result", effect, tool, output, False

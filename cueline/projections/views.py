@@ -22,14 +22,14 @@ from cueline.errors import CorruptEventError, LogUnavailableError
 from cueline.events.store import NO_TIME, EventStore, RecordedEvent, from_us, is_time
 from cueline.open_files import shortage
 from cueline.projections.approval import Approval
-from cueline.projections.audit import Facets
-from cueline.projections.booking import Booking
+from cueline.projections.audit import AuditEntry
 from cueline.projections.breaker import Breaker
 from cueline.projections.effect import Effect
 from cueline.projections.row import ReadModel, create
 from cueline.projections.session import Session
 from cueline.projections.transcript import Line
 from cueline.projections.usage import DayUsage
+from cueline.projections.usage_entry import UsageEntry
 
 VERSION = 14
 """Raised with every change of a table or of what is put in it; others are filled anew."""
@@ -44,9 +44,9 @@ MODELS: tuple[type[ReadModel], ...] = (
     Approval,
     Breaker,
     DayUsage,
-    Booking,
+    UsageEntry,
     Line,
-    Facets,
+    AuditEntry,
 )
 _CANNOT_OPEN = 14
 _BUSY = frozenset({5, 6})

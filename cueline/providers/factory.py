@@ -4,10 +4,10 @@ import hmac
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
-from cueline.actors.model import Model, ModelFactory
+from cueline.actors.model_port import Model, ModelFactory
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec, Fallback, each_model
-from cueline.providers.anthropic.model import Account, AnthropicModel, account_of, end_of
+from cueline.providers.anthropic.model import AnthropicAccount, AnthropicModel, account_of, end_of
 from cueline.providers.prices import SCRIPTED
 from cueline.providers.scripted import Pause, ScriptedModel, script_of
 from cueline.suggestion import known_instead
@@ -44,7 +44,7 @@ def model_factory(environ: Mapping[str, str], pause: Pause) -> ModelFactory:
 
     A client of its own takes 30 ms and megabytes; a host has thousands of sessions.
     """
-    shared: dict[Account, AnthropicModel] = {}
+    shared: dict[AnthropicAccount, AnthropicModel] = {}
 
     def make(agent: AgentSpec) -> Model:
         match agent.provider:

@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn
 
 from pydantic import ValidationError
 
-from cueline.actors.model import ModelReply
+from cueline.actors.model_port import ModelReply
 from cueline.errors import ConfigError, ProviderRefusedError
 from cueline.events.failure import PERMANENT, TRANSIENT
 from cueline.events.message import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCall, Usage
@@ -49,7 +49,7 @@ BYTES_A_TOKEN: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class ScriptedFailure:
     """How a model call fails."""
 
     kind: str
@@ -65,7 +65,7 @@ class ScriptedReply:
     usage_known: bool
     """Whether the file says what was used; else only `usage.output` is there, an estimate."""
     delay_seconds: float
-    failure: Failure | None
+    failure: ScriptedFailure | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +161,12 @@ class ReplyReader:
             failure=failure,
         )
 
-    def failure(self, table: Mapping[str, Any]) -> Failure | None:
+    def failure(self, table: Mapping[str, Any]) -> ScriptedFailure | None:
         """Return how the call fails, if it does."""
         if table.get("cut"):
             if "fail" in table:
                 self.fail("is cut and fails; choose one")
-            return Failure(kind="malformed_reply", message="the reply broke off")
+            return ScriptedFailure(kind="malformed_reply", message="the reply broke off")
         if "fail" not in table:
             return None
         where = f"{self.where} fail"
@@ -177,7 +177,7 @@ class ReplyReader:
             self.fail(f"fail {said}{known_instead(str(kind), sorted(KINDS))}")
         if kind not in TRANSIENT and "retry_after" in fields:
             self.fail(f"fail retry_after: {kind} is not tried again; leave it out")
-        return Failure(**{"message": f"the script says {kind}", **fields})
+        return ScriptedFailure(**{"message": f"the script says {kind}", **fields})
 
     def call(self, table: object, default_id: str, index: int) -> ToolCall:
         """Return one call of a tool."""
@@ -209,7 +209,7 @@ def check(table: object, keys: Keys, name: str, where: str) -> dict[str, Any]:
         ConfigError: mend the key it names.
     """
     if not isinstance(table, dict):
-        raise ConfigError(name, f"{where} is {written(table)}, not a table")
+        raise ConfigError(name, f"{where} is {as_written(table)}, not a table")
     for key, value in table.items():
         if key not in keys:
             known = known_instead(key, keys)
@@ -217,14 +217,14 @@ def check(table: object, keys: Keys, name: str, where: str) -> dict[str, Any]:
         # Not isinstance: True is an int.
         if type(value) not in keys[key]:
             wanted = "a number" if keys[key] is NUMBER else _WORDS[keys[key][0]]
-            raise ConfigError(name, f"{where} {key} is {written(value)}, not {wanted}")
+            raise ConfigError(name, f"{where} {key} is {as_written(value)}, not {wanted}")
         # "Not at least" instead of "less than": nan is neither.
         if isinstance(value, (int, float)) and not 0 <= value < inf:
             raise ConfigError(name, f"{where} {key} is {value!r}, not a number from 0 up")
     return table
 
 
-def written(value: object) -> str:
+def as_written(value: object) -> str:
     """Return a value about as the file has it."""
     return json.dumps(value, default=str, ensure_ascii=False)
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from cueline.actors.model import ModelReply, ModelRequest
+from cueline.actors.model_port import ModelReply, ModelRequest
 from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailableError
 from cueline.events.agent import AgentSpec
 from cueline.events.failure import TRANSIENT
 from cueline.events.message import Usage
-from cueline.providers.script import Failure, Script, read_script, tokens
+from cueline.providers.script import Script, ScriptedFailure, read_script, tokens
 from cueline.text_input import read_to_end
 
 Pause = Callable[[float], Awaitable[None]]
@@ -45,7 +45,7 @@ class ScriptedModel:
         """See `Model.close`."""
 
 
-def error_of(failure: Failure) -> ProviderUnavailableError | ProviderRefusedError:
+def error_of(failure: ScriptedFailure) -> ProviderUnavailableError | ProviderRefusedError:
     """Return the error that a vendor's adapter would raise."""
     if failure.kind in TRANSIENT:
         return ProviderUnavailableError(failure.kind, failure.message, failure.retry_after)

@@ -29,7 +29,7 @@ from cueline.events.store import (
 from cueline.events.stream import category_of
 from cueline.stores.batch import BLOB_REST, Batch, check_form, check_text
 from cueline.stores.tables import EventRow, First, LastEvent, StreamRow
-from cueline.stores.waiting import Bell, take_turns
+from cueline.stores.waiting import Notifier, take_turns
 
 
 @dataclass(slots=True, eq=False)
@@ -59,7 +59,7 @@ class MemoryTables:
 
     def __init__(self) -> None:
         self.log_id = uuid4().hex
-        self.bell = Bell()
+        self.bell = Notifier()
         """Rings when the log has grown, or somebody has closed it."""
         self.streams: dict[str, _Stream] = {}
         self.log: list[RecordedEvent] = []

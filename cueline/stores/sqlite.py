@@ -25,7 +25,7 @@ from cueline.stores.batch import BLOB_REST, check_form, check_text
 from cueline.stores.sqlite_file import LogFile
 from cueline.stores.sqlite_reader import SqliteReader
 from cueline.stores.sqlite_writer import SqliteWriter
-from cueline.stores.waiting import Bell, take_turns
+from cueline.stores.waiting import Notifier, take_turns
 
 POLL_SECONDS = 0.02
 """How often somebody who follows looks whether another process has appended."""
@@ -51,7 +51,7 @@ class SqliteStore:
         log_id: str,
         clock: Clock,
         writer: SqliteWriter | None,
-        bell: Bell,
+        bell: Notifier,
         *,
         snapshots: SnapshotStore = NO_SNAPSHOTS,
     ) -> None:
@@ -90,7 +90,7 @@ class SqliteStore:
         file = LogFile(Path(path))
         now_us = to_us(clock.now())
         log_id = file.open(must_exist=must_exist, read_only=read_only, now_us=now_us)
-        bell = Bell()
+        bell = Notifier()
         writer = None if read_only else SqliteWriter(file, clock, bell.ring)
         return cls(file, log_id, clock, writer, bell, snapshots=snapshots)
 

@@ -15,9 +15,9 @@ from cueline.errors import (
     LogUnavailableError,
     StoreError,
 )
+from cueline.stores.file_identity import FileIdentity
 from cueline.stores.file_system import refuse_place
-from cueline.stores.held_file import HeldFile
-from cueline.stores.lock_holder import lock_holder
+from cueline.stores.lock_owner import lock_owner
 from cueline.stores.sqlite_error import NOT_OURS, is_busy, reason_of
 from cueline.stores.sqlite_library import sqlite_library
 from cueline.stores.sqlite_schema import FORMAT, SCHEMA
@@ -115,8 +115,8 @@ class LogFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._held: list[HeldFile] = []
-        self._index: HeldFile | None = None
+        self._held: list[FileIdentity] = []
+        self._index: FileIdentity | None = None
         self._looked_at = 0.0
         self._immutable = False
         """Whether it was opened without a WAL."""
@@ -157,10 +157,10 @@ class LogFile:
         for path in files[:1] if self._immutable else files:
             with suppress(OSError):
                 # The file is never made smaller; SQLite cuts its WAL.
-                self._held.append(HeldFile(path, only_grows=not self._held))
+                self._held.append(FileIdentity(path, only_grows=not self._held))
         if not self._immutable:
             with suppress(OSError):
-                self._index = HeldFile(self._beside("-shm"))
+                self._index = FileIdentity(self._beside("-shm"))
 
     def let_go(self) -> None:
         """Have `check` find nothing wrong any more: what is closed is nobody's."""
@@ -249,7 +249,7 @@ class LogFile:
         except LogLostError as lost:
             return lost
         if is_busy(error):
-            holder = lock_holder(self._beside("-shm"))
+            holder = lock_owner(self._beside("-shm"))
             who = f"process {holder}" if holder else "another process"
             fix = "try again, or end that one if it never lets go"
             return self.unavailable(f"{who} keeps it locked; {fix}")

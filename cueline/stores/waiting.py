@@ -22,7 +22,7 @@ async def pause(seconds: float) -> None:
         timer.cancel()
 
 
-class Bell:
+class Notifier:
     """Wakes everybody who waits for it when it rings; it remembers nothing."""
 
     def __init__(self) -> None:

@@ -2,7 +2,7 @@
 
 A `World` is everything that dies with a process: host, runner, gate and
 dispatcher, wired inline. All it can touch outside, it touches through ports
-that its `Life` guards: at the chosen point, before or after an append, a
+that its `CrashPoint` guards: at the chosen point, before or after an append, a
 tool's effect or an answer of a model, the ports go dead: whoever calls one
 waits for ever. So whatever the killed side still runs, a `finally` too, has
 no effect. What is left is the `Outside`: the log, the clock, and what tools
@@ -20,13 +20,13 @@ from typing import cast
 from pydantic import JsonValue, SecretStr
 
 from cueline.actors.approval_gate import ApprovalGate, GatePort
-from cueline.actors.background import begin
-from cueline.actors.collaborator import Collaborators
+from cueline.actors.background_task import start_loops
+from cueline.actors.cancellation_timers import GRACE_SECONDS
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.dispatcher import Dispatcher
-from cueline.actors.grace import GRACE_SECONDS
+from cueline.actors.host_dependencies import HostDependencies
 from cueline.actors.inbox import ask_start, post
-from cueline.actors.model import Model
+from cueline.actors.model_port import Model
 from cueline.actors.runner import Runner, RunnerPort
 from cueline.actors.session_host import HostPort, SessionHost
 from cueline.actors.slot import Slots
@@ -34,11 +34,11 @@ from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import SessionState, evolve, session_of
 from cueline.errors import CuelineError
 from cueline.events.agent import AgentSpec, Hook, ToolSpec
-from cueline.events.clean import Redactor
 from cueline.events.codec import Codec
 from cueline.events.inbox import InboxMessage, StartAsked
 from cueline.events.journal import Journal
 from cueline.events.message import Cost, Estimate, Usage
+from cueline.events.sanitize import Redactor
 from cueline.events.session import SessionEvent
 from cueline.events.snapshot import SnapshotStore
 from cueline.events.store import (
@@ -47,10 +47,10 @@ from cueline.events.store import (
 )
 from cueline.stores import MemorySnapshots, MemoryStore
 from cueline.testing.clock import FakeClock
+from cueline.testing.crash_point import CrashingExecutor, CrashingModel, CrashingStore, CrashPoint
 from cueline.testing.fakes import FoldedIndex, JournalingExecutor, Runners
-from cueline.testing.mortal import Life, MortalExecutor, MortalModel, MortalStore
 
-__all__ = ["Life", "Outside", "World"]
+__all__ = ["CrashPoint", "Outside", "World"]
 
 _numbers = count(1)
 
@@ -82,7 +82,7 @@ async def nobody_estimates(_tool: ToolSpec, _arguments: Mapping[str, JsonValue])
     return Estimate(problem="nobody estimates here")
 
 
-async def nobody_told(_agent: AgentSpec, _hook: Hook, _news: bytes) -> str | None:
+async def notify_nobody(_agent: AgentSpec, _hook: Hook, _news: bytes) -> str | None:
     """Tell nobody."""
     return "nobody runs hooks here"
 
@@ -105,7 +105,7 @@ class Outside:
         lambda _agent, sent, _counted: (sent, None)
     )
     check_secrets: Callable[[AgentSpec, Collection[str]], None] = lambda *_: None
-    tell: Callable[[AgentSpec, Hook, bytes], Awaitable[str | None]] = nobody_told
+    tell: Callable[[AgentSpec, Hook, bytes], Awaitable[str | None]] = notify_nobody
     snapshots: SnapshotStore = field(default_factory=lambda: MemorySnapshots(every=0))
     """Kept whenever a session rests."""
     ledger: LedgerPort | None = None
@@ -176,7 +176,7 @@ class World:
     def __init__(
         self,
         outside: Outside,
-        life: Life | None = None,
+        life: CrashPoint | None = None,
         *,
         runner: RunnerPort | None = None,
         gate: GatePort | None = None,
@@ -185,26 +185,26 @@ class World:
         slots: Slots | None = None,
     ) -> None:
         self.name = name or f"inline-{next(_numbers)}"
-        self.life = life or Life()
+        self.life = life or CrashPoint()
         self.outside = outside
-        self.store = MortalStore(outside.store, self.life)
+        self.store = CrashingStore(outside.store, self.life)
         self.troubles: list[tuple[str, CuelineError]] = []
         clock = outside.clock
         journal = outside.journal_on(self.store)
         if runner is None:
-            executor = MortalExecutor(outside.executor, self.life)
+            executor = CrashingExecutor(outside.executor, self.life)
             self.runner: RunnerPort = Runner(self.name, executor, lambda: clock.now().timestamp())
             outside.runners.ports[self.name] = self.runner
         else:
             self.runner = runner
         self.host = SessionHost(
             self.name,
-            Collaborators(
+            HostDependencies(
                 clock=clock,
                 journal=lambda _: journal,
                 redactor=lambda _: outside.redactor,
                 check_secrets=outside.check_secrets,
-                models=lambda _: MortalModel(outside.model, self.life),
+                models=lambda _: CrashingModel(outside.model, self.life),
                 runners=outside.runners,
                 gate=gate or ApprovalGate(journal),
                 check_call=outside.check_call,
@@ -230,7 +230,7 @@ class World:
         )
         self._before = asyncio.all_tasks()
         follow = {"following the log": self.dispatcher.follow}
-        (self._following,) = begin(follow, clock=clock, on_trouble=self._hear)
+        (self._following,) = start_loops(follow, clock=clock, on_trouble=self._hear)
 
     async def hosts(self) -> dict[str, HostPort]:
         """See `Fleet.hosts`."""

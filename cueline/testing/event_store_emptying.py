@@ -25,7 +25,7 @@ async def say(store: EventStore, *blobs: str, key: str = "k") -> Write:
     return write
 
 
-def telling(version: int, *, epoch: int) -> Write:
+def emptying_write(version: int, *, epoch: int) -> Write:
     """Return an append to the session that says what the first message said, and empties it."""
     return Write(SESSION, facts(1), version, epoch, empties=[(INBOX, 1)])
 
@@ -38,7 +38,7 @@ class EmptyingContract:
         await say(store, key="second")
         epoch = await store.acquire(SESSION, "host-a", 0)
 
-        await store.append([telling(0, epoch=epoch)], None)
+        await store.append([emptying_write(0, epoch=epoch)], None)
 
         told = await all_of(store, INBOX)
         assert [None, b"said"] == payloads(told)
@@ -49,9 +49,9 @@ class EmptyingContract:
         asked = await say(store)
         epoch = await store.acquire(SESSION, "host-a", 0)
 
-        first = await store.append([telling(0, epoch=epoch)], None)
+        first = await store.append([emptying_write(0, epoch=epoch)], None)
 
-        assert first == await store.append([telling(0, epoch=epoch)], None)
+        assert first == await store.append([emptying_write(0, epoch=epoch)], None)
         # Whoever said it, and did not hear that it was recorded, is told so.
         assert (1,) == (await store.append([asked], "k")).versions
 
@@ -61,7 +61,7 @@ class EmptyingContract:
         await store.acquire(SESSION, "host-b", epoch)
 
         with pytest.raises(FencedError):
-            await store.append([telling(0, epoch=epoch)], None)
+            await store.append([emptying_write(0, epoch=epoch)], None)
 
         assert [b"said"] == payloads(await all_of(store, INBOX))
 
@@ -71,7 +71,7 @@ class EmptyingContract:
         await say(store, shared, key="second")
         epoch = await store.acquire(SESSION, "host-a", 0)
 
-        await store.append([telling(0, epoch=epoch)], None)
+        await store.append([emptying_write(0, epoch=epoch)], None)
 
         assert b"shared" == await store.get_blob(shared)
         with pytest.raises(MissingBlobError):

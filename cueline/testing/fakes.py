@@ -10,13 +10,13 @@ from typing import cast
 from pydantic import JsonValue
 
 from cueline.actors.dispatcher import Work
-from cueline.actors.model import ModelReply, ModelRequest
+from cueline.actors.model_port import ModelReply, ModelRequest
 from cueline.actors.runner import RunnerPort
-from cueline.actors.tool import Finding, ToolOrder, ToolOutput
+from cueline.actors.tool_port import ReconcileFinding, ToolOrder, ToolOutput
 from cueline.deciders.session import DRIVEN, SessionState, evolve, session_of
 from cueline.errors import CorruptEventError, ProviderRefusedError, UnknownEventTypeError
 from cueline.events.agent import AgentSpec, Declared, ToolSpec, Workspace
-from cueline.events.codec import Emptied
+from cueline.events.codec import Redacted
 from cueline.events.journal import Journal
 from cueline.events.message import TextBlock, ToolCall
 from cueline.events.session import SessionEvent, WaitKind
@@ -113,7 +113,7 @@ class JournalingExecutor:
     tools: Mapping[str, Act]
     starts: list[Start] = field(default_factory=list)
     """Hand the same list to the next one: what tools did outlives who had them do it."""
-    reconciling: Mapping[str, Callable[[str], Finding]] = field(default_factory=dict)
+    reconciling: Mapping[str, Callable[[str], ReconcileFinding]] = field(default_factory=dict)
     closed: bool = False
 
     async def call(self, order: ToolOrder) -> ToolOutput:
@@ -122,7 +122,7 @@ class JournalingExecutor:
         said = await self.tools[order.tool.name](order)
         return ToolOutput(said if isinstance(said, bytes) else said.encode(), 0.0)
 
-    async def reconcile(self, order: ToolOrder) -> Finding:
+    async def reconcile(self, order: ToolOrder) -> ReconcileFinding:
         """See `ToolExecutor.reconcile`."""
         return self.reconciling[order.tool.name](order.key)
 
@@ -207,7 +207,7 @@ class FoldedIndex:
             # What is before something unreadable stays true.
             with suppress(CorruptEventError, UnknownEventTypeError):
                 async for _, fact in self._journal.read(stream):
-                    if not isinstance(fact, Emptied):
+                    if not isinstance(fact, Redacted):
                         state = evolve(state, cast("SessionEvent", fact))
             states[stream] = state
         return states

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from cueline.errors import ToolFailedError
 from cueline.events.agent import ToolSpec
-from cueline.events.clean import cut
+from cueline.events.sanitize import cut
 
 _VALIDATORS: dict[str, Draft202012Validator] = {}
 """By the digest of a tool, which stands for its schema."""
@@ -29,7 +29,7 @@ def check_arguments(spec: ToolSpec, arguments: Mapping[str, JsonValue]) -> None:
     try:
         if check.is_valid(arguments):
             return
-        faults = list(islice(map(_told, check.iter_errors(arguments)), _MOST_FAULTS))
+        faults = list(islice(map(_fault_text, check.iter_errors(arguments)), _MOST_FAULTS))
     except ValueError as error:  # half a surrogate pair in a name, say
         faults = [f"$: {error}"]
     told = "\n".join([*faults, f"The arguments must fit: {json.dumps(spec.parameters)}"])
@@ -55,10 +55,10 @@ def _validator(spec: ToolSpec) -> Draft202012Validator:
 def check_value(schema: Mapping[str, Any], value: Any) -> str:
     """Return why *value* is none of the JSON *schema*; empty if it is one."""
     fault = next(Draft202012Validator(dict(schema)).iter_errors(value), None)
-    return "" if fault is None else _told(fault)
+    return "" if fault is None else _fault_text(fault)
 
 
-def _told(fault: ValidationError) -> str:
+def _fault_text(fault: ValidationError) -> str:
     place = "".join([f"[{p}]" if isinstance(p, int) else f".{p}" for p in fault.instance_path])
     return f"${place}: {cut(' or '.join(_reasons(fault)), _LONGEST_FAULT)}"
 

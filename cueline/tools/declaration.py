@@ -153,7 +153,7 @@ def check_named(function: Function, names: Sequence[str]) -> None:
             raise ConfigError(subject(function), f"it has no argument {name!r}")
 
 
-def several(function: Function, keyword: str, words: Sequence[str]) -> tuple[str, ...]:
+def as_words(function: Function, keyword: str, words: Sequence[str]) -> tuple[str, ...]:
     """Return *words*, of which each is one.
 
     Raises:

@@ -13,7 +13,7 @@ CREDENTIAL = re.compile(
 """What the name of a variable looks like that holds a key, or a password in an address."""
 
 
-def scrubbed(
+def scrub_environment(
     environment: Mapping[str, str], secrets: Collection[str] = (), passed: Collection[str] = ()
 ) -> dict[str, str]:
     """Return *environment* without *secrets* and what no tool sees unless it is *passed* on."""

@@ -9,11 +9,11 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from cueline.actors.foreign import foreign
+from cueline.actors.cancellation import isolate_cancellation
 from cueline.errors import ToolImportError
 from cueline.events.agent import ToolSpec
-from cueline.events.clean import cut
 from cueline.events.message import Estimate
+from cueline.events.sanitize import cut
 from cueline.tools.declaration import dollars
 from cueline.tools.recorded_tool import load_recorded
 from cueline.tools.result import said_by
@@ -31,7 +31,7 @@ async def estimate(
     """Ask the tool; whatever goes wrong, nobody knows."""
     try:
         async with asyncio.timeout(within):
-            return Estimate(usd=await foreign(_asked(spec, arguments)))
+            return Estimate(usd=await isolate_cancellation(_asked(spec, arguments)))
     except (asyncio.CancelledError, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001 - a bug of the tool's makes the cost unknown

@@ -15,13 +15,20 @@ from pathlib import Path
 from typing import cast
 
 from cueline.actors.slot import SLOTS
-from cueline.actors.tool import Finding, ToolOrder, ToolOutput
+from cueline.actors.tool_port import ReconcileFinding, ToolOrder, ToolOutput
 from cueline.errors import ToolChangedError, ToolFailedError, ToolImportError
 from cueline.tools.arguments import check_arguments
 from cueline.tools.frame import Head
 from cueline.tools.pool import WorkerPool
 from cueline.tools.recorded_tool import load_recorded
-from cueline.tools.result import failure_of, finding_of, output_of, passes, passing, signal_name
+from cueline.tools.result import (
+    failure_of,
+    finding_of,
+    is_transient,
+    output_of,
+    signal_name,
+    transient_failure,
+)
 from cueline.tools.target import LOADING
 from cueline.tools.tool import ToolContext
 
@@ -75,7 +82,7 @@ class ProcessToolExecutor:
         head, body, seconds = await self._in_worker(order, "run")
         return ToolOutput(body, seconds, head["truncated_from"])
 
-    async def reconcile(self, order: ToolOrder) -> Finding:
+    async def reconcile(self, order: ToolOrder) -> ReconcileFinding:
         """See `ToolExecutor.reconcile`."""
         try:
             if order.tool.in_loop:
@@ -100,10 +107,10 @@ class ProcessToolExecutor:
                 async with asyncio.timeout(order.tool.timeout_seconds):
                     reply = await worker.exchange(request_for(order, verb))
             except TimeoutError:
-                raise timed_out(order) from None
+                raise timeout_failure(order) from None
             seconds = time.perf_counter() - began
             if reply is None:
-                raise killed(order, await worker.stop(self._grace_seconds))
+                raise killed_failure(order, await worker.stop(self._grace_seconds))
         head, body = reply
         refuse(head)
         return head, body, seconds
@@ -113,7 +120,7 @@ class ProcessToolExecutor:
         # and does not keep the runner.
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[None] = loop.create_future()
-        task = loop.create_task(guarded(start))
+        task = loop.create_task(call_or_explain(start))
         self._tasks.add(task)
         task.add_done_callback(partial(self._ended, ended))
         timer = loop.call_later(order.tool.timeout_seconds, wake, ended)
@@ -126,9 +133,9 @@ class ProcessToolExecutor:
             timer.cancel()
         if not task.done():
             await self._cancel(task)
-            raise timed_out(order)
+            raise timeout_failure(order)
         if task.cancelled():
-            raise killed(order, None)
+            raise killed_failure(order, None)
         return task.result()
 
     def _ended(self, ended: asyncio.Future[None], task: asyncio.Task[object]) -> None:
@@ -159,14 +166,14 @@ def in_loop(order: ToolOrder) -> Start:
         try:
             return await cast("Awaitable[object]", tool.run(order.arguments, context))
         except Exception as error:
-            if passes(error, tool.transient):
-                raise passing(error) from None
+            if is_transient(error, tool.transient):
+                raise transient_failure(error) from None
             raise
 
     return run
 
 
-async def guarded(start: Start) -> object:
+async def call_or_explain(start: Start) -> object:
     """Await what *start* returns; whatever goes wrong is told to the model.
 
     Raises:
@@ -231,13 +238,13 @@ def refuse(head: Head) -> None:
             raise ToolImportError(subject, reason)
 
 
-def timed_out(order: ToolOrder) -> ToolFailedError:
+def timeout_failure(order: ToolOrder) -> ToolFailedError:
     """Return what the model is told of a call that took too long."""
     reason = f"did not end within {order.tool.timeout_seconds:g} s and was killed"
     return ToolFailedError("timeout", f"{order.tool.name} {reason}; it may have had effects")
 
 
-def killed(order: ToolOrder, code: int | None) -> ToolFailedError:
+def killed_failure(order: ToolOrder, code: int | None) -> ToolFailedError:
     """Return what the model is told of a call whose process ended under it."""
     match code:
         case None:

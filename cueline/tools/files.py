@@ -12,7 +12,7 @@ from typing import Annotated, BinaryIO
 from pydantic import Field
 
 from cueline.errors import PathEscapeError, ToolFailedError
-from cueline.events.clean import CUT, cut
+from cueline.events.sanitize import CUT, cut
 from cueline.tools.folder import (
     Entry,
     failure,

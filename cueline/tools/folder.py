@@ -45,7 +45,7 @@ def parent_of(root: Path, path: str, *, create: bool = False) -> Iterator[tuple[
     *folders, name = names_in(path) or [""]
     if not name:
         raise failure(path, "is the workspace itself")
-    with opened(root, folders, path, create=create) as parent:
+    with open_folder(root, folders, path, create=create) as parent:
         yield parent, name
 
 
@@ -57,7 +57,7 @@ def folder_at(root: Path, path: str) -> Iterator[int]:
         PathEscapeError: see `parent_of`.
         ToolFailedError: see `parent_of`.
     """
-    with opened(root, names_in(path), path) as folder:
+    with open_folder(root, names_in(path), path) as folder:
         yield folder
 
 
@@ -83,7 +83,7 @@ def names_in(path: str) -> list[str]:
 
 
 @contextmanager
-def opened(root: Path, names: list[str], path: str, *, create: bool = False) -> Iterator[int]:
+def open_folder(root: Path, names: list[str], path: str, *, create: bool = False) -> Iterator[int]:
     """Go from *root* through *names*, and hold the last folder open."""
     try:
         folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 
 from cueline.errors import ToolFailedError
-from cueline.tools.process import WorkerProcess
+from cueline.tools.worker_process import WorkerProcess
 
 
 class WorkerPool:

@@ -7,10 +7,10 @@ from typing import Literal, cast, get_args
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from cueline.actors.tool import Finding
+from cueline.actors.tool_port import ReconcileFinding
 from cueline.errors import ToolFailedError
-from cueline.events.clean import CUT, cut
 from cueline.events.failure import SAID
+from cueline.events.sanitize import CUT, cut
 from cueline.tools.tool import OUTPUT_LIMIT, Output
 
 MESSAGE_LIMIT = 10_000
@@ -55,19 +55,21 @@ def content_of(value: object) -> bytes:
                 raise ToolFailedError("tool_error", message) from None
 
 
-def finding_of(value: object) -> Finding:
+def finding_of(value: object) -> ReconcileFinding:
     """Return what `reconcile` returned as a finding.
 
     Raises:
         ToolFailedError: it is none.
     """
     match value:
-        case Finding():
+        case ReconcileFinding():
             return value
         case str() if value in OUTCOMES:
-            return Finding(cast("Outcome", value))
+            return ReconcileFinding(cast("Outcome", value))
         case (str() as outcome, output) if outcome in OUTCOMES:
-            return Finding(cast("Outcome", outcome), content_of(output).decode(errors="replace"))
+            return ReconcileFinding(
+                cast("Outcome", outcome), content_of(output).decode(errors="replace")
+            )
         case _:
             message = (
                 f"reconcile returned {cut(repr(value), 200)}, but not one of {', '.join(OUTCOMES)}"
@@ -96,12 +98,12 @@ def causes(error: BaseException) -> tuple[BaseException, ...]:
     return tuple(cause for each in error.exceptions for cause in causes(each))
 
 
-def passes(error: Exception, transient: tuple[type[Exception], ...]) -> bool:
+def is_transient(error: Exception, transient: tuple[type[Exception], ...]) -> bool:
     """Whether the tool declares *error* as transient, or all that is in it."""
     return isinstance(error, transient) or all(isinstance(c, transient) for c in causes(error))
 
 
-def passing(error: Exception) -> ToolFailedError:
+def transient_failure(error: Exception) -> ToolFailedError:
     """Return the failure of an error that the tool declares as transient."""
     match causes(error)[0]:
         case ToolFailedError() as said:

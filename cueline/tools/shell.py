@@ -17,8 +17,8 @@ from typing import Annotated, NoReturn
 from pydantic import Field
 
 from cueline.errors import ToolFailedError
-from cueline.events.clean import CUT
 from cueline.events.failure import NOT_STARTED
+from cueline.events.sanitize import CUT
 from cueline.tools.guardian import LINUX, SET_CHILD_SUBREAPER, guard, prctl, sweep, watch_children
 from cueline.tools.result import SHORTAGES, signal_name
 from cueline.tools.tool import OUTPUT_LIMIT, TIMEOUT_SECONDS, Output, ToolContext, tool
@@ -49,7 +49,7 @@ def run_command(
     """
     if not context.workspace.is_dir():
         raise ToolFailedError("tool_error", "the workspace is not there")
-    with started(command, context.workspace) as process:
+    with start_shell(command, context.workspace) as process:
         printed = Printed()
         ended = follow(process, printed, time.monotonic() + timeout_seconds)
     if not ended:
@@ -92,7 +92,7 @@ class Printed:
 
 
 @contextmanager
-def started(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+def start_shell(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run *command*; it and all that it started are killed in the end."""
     shell = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
     with not_started_on_shortage():
@@ -107,7 +107,7 @@ def started(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                preexec_fn=partial(guarded, control),  # noqa: PLW1509 - it takes no lock
+                preexec_fn=partial(become_guarded, control),  # noqa: PLW1509 - it takes no lock
             )
     except BaseException:
         os.close(holding)
@@ -141,7 +141,7 @@ def not_started_on_shortage() -> Iterator[None]:
         raise ToolFailedError(NOT_STARTED, f"no process can be started: {error}") from error
 
 
-def guarded(control: int) -> None:
+def become_guarded(control: int) -> None:
     """Become the command, below a guardian that stays behind; see `tools.guardian`.
 
     The worker's own would adopt what leaves the command's session, and would

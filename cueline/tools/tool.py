@@ -23,6 +23,7 @@ from cueline.events.agent import BreakerPolicy, Declared, Preset, RetryPolicy, T
 from cueline.tools.declaration import (
     Function,
     Transient,
+    as_words,
     check_named,
     cost_of,
     declaration,
@@ -30,7 +31,6 @@ from cueline.tools.declaration import (
     name_of,
     positive,
     retries_of,
-    several,
 )
 from cueline.tools.schema import Signature, subject
 from cueline.tools.target import fetch, locate
@@ -232,7 +232,7 @@ def tool(
     """
 
     def make(function: Function) -> Tool:
-        files = several(function, "paths", paths)
+        files = as_words(function, "paths", paths)
         check_named(function, (*files, *(writes or ())))
         asynchronous = inspect.iscoroutinefunction(function)
         if inspect.isasyncgenfunction(function):
@@ -260,7 +260,7 @@ def tool(
             retry=retries_of(function, retry),
             breaker=breaker,
             transient=exceptions(function, transient),
-            tags=several(function, "tags", tags),
+            tags=as_words(function, "tags", tags),
             cost_usd=each_usd,
             estimator=estimator,
             paths=files,

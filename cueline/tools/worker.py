@@ -13,7 +13,7 @@ from cueline.events.agent import ToolSpec
 from cueline.events.failure import NOT_STARTED
 from cueline.tools.frame import Head, receive, send
 from cueline.tools.recorded_tool import load_recorded
-from cueline.tools.result import failure_of, finding_of, output_of, passes, passing
+from cueline.tools.result import failure_of, finding_of, is_transient, output_of, transient_failure
 from cueline.tools.shell import run_command
 from cueline.tools.tool import Tool, ToolContext
 
@@ -78,17 +78,17 @@ def perform(request: Head) -> tuple[Head, bytes]:
     """Run the tool, or its `reconcile`, and return the answer."""
     tool = load_recorded(ToolSpec.model_validate(request["tool"]))
     if request["verb"] == "reconcile":
-        finding = finding_of(awaited(reconcile(tool, request["key"])))
+        finding = finding_of(await_if_needed(reconcile(tool, request["key"])))
         return {"kind": "found", "outcome": finding.outcome}, finding.output.encode()
     context = context_of(request)
     try:
-        output = output_of(awaited(tool.run(request["arguments"], context)))
+        output = output_of(await_if_needed(tool.run(request["arguments"], context)))
     except Exception as error:
         # Of any other tool it may be about a command that it ran after something else (I5).
         if isinstance(error, ToolFailedError) and error.kind == NOT_STARTED and tool is run_command:
             return _failed(error), b""
-        if passes(error, tool.transient):
-            raise passing(error) from None
+        if is_transient(error, tool.transient):
+            raise transient_failure(error) from None
         raise
     return {"kind": "returned", "truncated_from": output.truncated_from}, output.content
 
@@ -116,7 +116,7 @@ def context_of(request: Head) -> ToolContext:
     )
 
 
-def awaited(value: Any) -> object:
+def await_if_needed(value: Any) -> object:
     """Return *value*, or what it comes to when it is awaited, or gone through."""
     if inspect.isgenerator(value):
         return list(value)  # here, where what it raises is the tool's failure

@@ -45,7 +45,7 @@ from cueline.events.session import (
     ToolStarted,
 )
 from cueline.runtime import open_runtime
-from cueline.wiring import Log, open_log
+from cueline.wiring import OpenLog, open_log
 
 HERE = Path(__file__).parent
 GOALS = {
@@ -145,7 +145,7 @@ async def watch(session: Session, story: Story) -> None:
             return
 
 
-async def kill(log: Log, role: str, why: str) -> None:
+async def kill(log: OpenLog, role: str, why: str) -> None:
     """SIGKILL the process that plays *role*."""
     victims = [p for p in await log.board.all() if p.role == role and not ended(p)]
     for victim in victims:
@@ -170,7 +170,7 @@ async def until(condition: object, what: str) -> None:
         await asyncio.sleep(0.02)
 
 
-async def sabotage(log: Log, folders: dict[str, Path], started: dict[str, set[str]]) -> None:
+async def sabotage(log: OpenLog, folders: dict[str, Path], started: dict[str, set[str]]) -> None:
     """Kill what the demo promises to kill, each at its moment."""
     await until(lambda: "3.m" in started["report"], "the third turn of the report")
     await kill(log, "host", "in the middle of a turn of all three sessions")

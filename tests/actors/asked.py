@@ -2,7 +2,7 @@
 
 from cueline.events.inbox import DecisionGiven
 from cueline.testing.fakes import asks_for, says
-from tests.actors.scene import Scene
+from tests.actors.session_harness import SessionHarness
 
 DEPLOY = asks_for(("deploy", {}))
 HOUR = 3600.0
@@ -18,7 +18,9 @@ async def asked(**policy):
         orders.append(order)
         return "fine"
 
-    scene = Scene([DEPLOY, says("done")], policy={"approval_seconds": HOUR, **policy}, act=take)
+    scene = SessionHarness(
+        [DEPLOY, says("done")], policy={"approval_seconds": HOUR, **policy}, act=take
+    )
     scene.orders = orders
     scene.first = await scene.begin()
     return scene

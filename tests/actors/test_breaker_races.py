@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cueline.actors.breakers import Breakers
+from cueline.actors.breaker_registry import Breakers
 from cueline.events.codec import Codec
 from cueline.events.journal import Journal
 from cueline.stores.waiting import take_turns
@@ -52,13 +52,19 @@ async def race(how_many, turns, *, well):
     guard = hosts[0].of_model("default", AGENT)
     for host in hosts:
         await host.know([guard])
-    await asyncio.gather(*(h.ill(guard, f"k{n}", "timeout") for n, h in enumerate(hosts * 2)))
+    await asyncio.gather(
+        *(h.record_failure(guard, f"k{n}", "timeout") for n, h in enumerate(hosts * 2))
+    )
     await asyncio.gather(*(host.look() for host in hosts))
     await outside.clock.advance(60)
     await asyncio.gather(*(host.probe(guard, f"p{n}") for n, host in enumerate(hosts)))
     going = [n for n, h in enumerate(hosts) if h.admission(guard, f"p{n}").answer == "go"]
     for n, host in enumerate(hosts):
-        await (host.well(guard, f"p{n}") if well else host.ill(guard, f"p{n}", "timeout"))
+        await (
+            host.record_success(guard, f"p{n}")
+            if well
+            else host.record_failure(guard, f"p{n}", "timeout")
+        )
     return going, [fact.type async for _, fact in outside.journal.read(guard.dependency)]
 
 

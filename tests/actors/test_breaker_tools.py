@@ -6,7 +6,7 @@ from cueline.events.cause import Cause
 from cueline.events.session import SessionContinued
 from cueline.testing.fakes import agent_spec, asks_for, says, tool_spec
 from tests.actors.crowd import AGENT, Crowd
-from tests.actors.scene import fine
+from tests.actors.session_harness import fine
 
 GUARDED = BreakerPolicy(threshold=2)
 

@@ -10,9 +10,9 @@ from cueline.actors.entity import RETRY_SECONDS
 from cueline.errors import CorruptEventError
 from cueline.events.agent import Hook, Limits, Policy
 from cueline.events.inbox import StopAsked
-from cueline.events.session import PeopleTold
+from cueline.events.session import PeopleNotified
 from cueline.testing.fakes import asks_for, says
-from tests.actors.scene import Scene
+from tests.actors.session_harness import SessionHarness
 
 
 class Broken:
@@ -37,7 +37,7 @@ class Broken:
     "error", [ZeroDivisionError("a bug"), CorruptEventError("budget-a", 3, 9, "bits flipped")]
 )
 async def test_a_ledger_that_cannot_settle_is_not_pestered(error):
-    place = Scene([says("Done.")], limits=Limits(max_cost=Decimal(1)))
+    place = SessionHarness([says("Done.")], limits=Limits(max_cost=Decimal(1)))
     ledger = Broken(CostLedger(place.outside.journal), "settle", error)
     place.outside.ledger = ledger
     await place.begin()
@@ -51,7 +51,7 @@ async def test_a_ledger_that_cannot_settle_is_not_pestered(error):
 
 
 async def test_a_gate_that_cannot_supersede_is_not_pestered():
-    place = Scene([asks_for(("deploy", {}))])
+    place = SessionHarness([asks_for(("deploy", {}))])
     gate = Broken(ApprovalGate(place.outside.journal), "supersede", ZeroDivisionError("a bug"))
     await place.outside.start("s", place.agent)
     await place.world(gate=gate)
@@ -62,7 +62,7 @@ async def test_a_gate_that_cannot_supersede_is_not_pestered():
 
 async def test_a_hook_that_breaks_is_told_of_and_the_work_goes_on():
     hook = Hook(on="asked", command=("tell",))
-    place = Scene([asks_for(("deploy", {})), says("Done.")], policy=Policy(hooks=(hook,)))
+    place = SessionHarness([asks_for(("deploy", {})), says("Done.")], policy=Policy(hooks=(hook,)))
 
     async def tell(*_):
         raise ZeroDivisionError("a bug")
@@ -70,5 +70,5 @@ async def test_a_hook_that_breaks_is_told_of_and_the_work_goes_on():
     place.outside.tell = tell
     await place.begin()
 
-    assert "ZeroDivisionError: a bug" == (await place.last(PeopleTold)).problem
+    assert "ZeroDivisionError: a bug" == (await place.last(PeopleNotified)).problem
     assert "approval" == (await place.state()).waiting.kind

@@ -5,7 +5,7 @@ from cueline.events.cause import Cause
 from cueline.events.inbox import ResumeAsked
 from cueline.events.session import SessionWaiting
 from cueline.testing.fakes import asks_for, says, tool_spec
-from tests.actors.scene import Scene
+from tests.actors.session_harness import SessionHarness
 
 NEW = tool_spec("pay").model_copy(update={"version": "2", "digest": "pay-2"})
 
@@ -18,7 +18,7 @@ async def pay(order):
 
 
 async def test_a_session_waits_and_goes_on_with_the_tool_that_a_person_accepts():
-    scene = Scene([asks_for(("pay", {})), asks_for(("pay", {})), says("done")], act=pay)
+    scene = SessionHarness([asks_for(("pay", {})), asks_for(("pay", {})), says("done")], act=pay)
     await scene.begin()
     waiting = await scene.last(SessionWaiting)
     message = "shop.py:pay: version is '2', and was '1'"

@@ -11,7 +11,7 @@ from cueline.deciders.budget import Amount, ModelCallName, Raise, Release, Reser
 from cueline.errors import FencedError
 from cueline.events.agent import Limits
 from cueline.events.budget import Allowance, CostReserved
-from cueline.events.inbox import RoomMade, StartAsked
+from cueline.events.inbox import BudgetFreed, StartAsked
 from cueline.testing.crash import Outside
 from cueline.testing.fakes import JournalingExecutor, TurnModel, agent_spec
 
@@ -100,10 +100,10 @@ async def test_who_was_refused_hears_of_room_in_the_append_that_makes_it(place):
     await ledger.settle(BUDGET, settle(SESSIONS[1]))
 
     events = [recorded async for recorded in place.store.read_all()][-3:]
-    assert ["CostSettled", "RoomOffered", "RoomMade"] == [event.type for event in events]
+    assert ["CostSettled", "BudgetOffered", "BudgetFreed"] == [event.type for event in events]
     assert "inbox-default/d" == events[-1].stream
     heard = await place.facts("inbox-default/d")
-    assert RoomMade(budget=BUDGET) == heard[-1]
+    assert BudgetFreed(budget=BUDGET) == heard[-1]
 
 
 async def test_what_is_closed_is_told_with_the_share_that_is_spent(place):

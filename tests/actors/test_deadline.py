@@ -11,13 +11,13 @@ from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
     MessageRefused,
-    PeopleTold,
+    PeopleNotified,
     SessionWaiting,
     ToolStarted,
 )
 from cueline.testing.fakes import asks_for, says
 from tests.actors.asked import GATE, HOUR, answer, asked, wake
-from tests.actors.scene import SESSION, Scene, Valve
+from tests.actors.session_harness import SESSION, SessionHarness, Valve
 
 
 async def test_what_nobody_decided_expires_and_waits_for_an_operator():
@@ -67,14 +67,14 @@ async def test_nobody_is_reminded_of_a_question_whose_time_is_over():
     await wake(scene)
 
     facts = await scene.outside.facts(SESSION)
-    told = [(f.hook, f.code) for f in facts if isinstance(f, PeopleTold)]
+    told = [(f.hook, f.code) for f in facts if isinstance(f, PeopleNotified)]
     assert [(0, "hook_failed"), (1, "question_over")] == told
 
 
 async def test_a_reminder_to_come_keeps_nobody_from_being_told_of_the_next_question():
     told = {"command": ("tell",)}
     hooks = (Hook(on="reminder", after_seconds=HOUR / 2, **told), Hook(on="asked", **told))
-    scene = Scene(
+    scene = SessionHarness(
         [asks_for(("deploy", {}), ("deploy", {}))],
         policy={"approval_seconds": HOUR, "hooks": hooks},
     )
@@ -82,7 +82,7 @@ async def test_a_reminder_to_come_keeps_nobody_from_being_told_of_the_next_quest
     world = await scene.begin()
 
     facts = await scene.outside.facts(SESSION)
-    assert {"1.0", "1.1"} == {f.effect for f in facts if isinstance(f, PeopleTold)}
+    assert {"1.0", "1.1"} == {f.effect for f in facts if isinstance(f, PeopleNotified)}
     assert [] == await world.host.active()
 
 
@@ -103,7 +103,7 @@ async def test_the_inbox_is_read_to_its_end_before_an_approval_expires(given, ve
 
 async def test_a_live_session_reads_its_inbox_before_an_approval_expires():
     valve = Valve()
-    scene = Scene(
+    scene = SessionHarness(
         [asks_for(("read", {}), ("deploy", {})), says("done")],
         policy={"approval_seconds": HOUR},
         act=valve,

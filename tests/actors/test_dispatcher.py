@@ -10,9 +10,9 @@ from cueline.deciders.session import Status
 from cueline.errors import HostsFullError, LogUnavailableError
 from cueline.events.inbox import MessageSent, ResumeAsked
 from cueline.events.store import to_us
-from cueline.testing.crash import Life
+from cueline.testing.crash import CrashPoint
 from cueline.testing.fakes import FoldedIndex, asks_for, says
-from tests.actors.scene import SESSION, Scene, Valve
+from tests.actors.session_harness import SESSION, SessionHarness, Valve
 
 
 async def beating(scene, incarnation):
@@ -26,7 +26,7 @@ async def beating(scene, incarnation):
 
 async def test_a_new_message_is_passed_on_at_once():
     # 003-065
-    scene = Scene([says("one"), says("two")])
+    scene = SessionHarness([says("one"), says("two")])
     await scene.begin(open=True)
 
     await scene.say(MessageSent(lane="note", text="Go on."))
@@ -35,7 +35,7 @@ async def test_a_new_message_is_passed_on_at_once():
 
 
 async def test_a_session_that_a_living_owner_drives_is_left_alone():
-    scene = Scene([Valve()])
+    scene = SessionHarness([Valve()])
     owner = await scene.begin()
     await beating(scene, owner.name)
 
@@ -47,7 +47,7 @@ async def test_a_session_that_a_living_owner_drives_is_left_alone():
 
 async def test_a_silent_owner_counts_as_dead():
     # I3: a frozen host; the epoch fences it.
-    scene = Scene({(1, 1): Valve(), (1, 2): says("done")})
+    scene = SessionHarness({(1, 1): Valve(), (1, 2): says("done")})
     owner = await scene.begin()
     await beating(scene, owner.name)
     await scene.clock.advance(11)
@@ -59,9 +59,9 @@ async def test_a_silent_owner_counts_as_dead():
 
 async def test_crashed_sessions_are_left_alone_by_a_command_that_did_not_name_them():
     # DESIGN 5: 30 of them, and a one-line run.
-    scene = Scene([asks_for(("pay", {})), says("done")])
+    scene = SessionHarness([asks_for(("pay", {})), says("done")])
     crashed = [await scene.outside.start(f"c{n}", scene.agent) for n in range(30)]
-    died = await scene.world(Life(40))
+    died = await scene.world(CrashPoint(40))
     await died.kill()
     before = [await scene.outside.store.head(stream) for stream in crashed]
     mine = await scene.outside.start("mine", scene.agent)
@@ -76,9 +76,9 @@ async def test_crashed_sessions_are_left_alone_by_a_command_that_did_not_name_th
 
 async def test_each_of_them_goes_on_when_it_is_named():
     # 000-016, C6
-    scene = Scene([asks_for(("read", {})), says("done")])
+    scene = SessionHarness([asks_for(("read", {})), says("done")])
     crashed = [await scene.outside.start(f"c{n}", scene.agent) for n in range(30)]
-    died = await scene.world(Life(40))
+    died = await scene.world(CrashPoint(40))
     await died.kill()
 
     for stream in crashed:
@@ -131,7 +131,7 @@ def dispatching(scene, fleet):
 
 
 async def test_who_begins_to_follow_has_all_hosts_look_at_their_breakers_once():
-    scene, fleet = Scene([]), Fleet("host-1", "host-2")
+    scene, fleet = SessionHarness([]), Fleet("host-1", "host-2")
 
     following = asyncio.create_task(dispatching(scene, fleet).follow())
     await scene.clock.settle()
@@ -141,7 +141,7 @@ async def test_who_begins_to_follow_has_all_hosts_look_at_their_breakers_once():
 
 
 async def test_a_session_is_given_to_its_own_host_or_to_one_that_may_take_it():
-    scene = Scene([])
+    scene = SessionHarness([])
     outside = scene.outside
     owners = {"ours": "host-1", "dead": "host-0", "theirs": "another", "new": None}
     streams = {name: await outside.start(name, scene.agent) for name in owners}
@@ -158,7 +158,7 @@ async def test_a_session_is_given_to_its_own_host_or_to_one_that_may_take_it():
 
 
 async def test_who_is_refused_by_a_full_host_goes_to_another():
-    scene, fleet = Scene([]), Fleet("host-1", "host-2", places=3)
+    scene, fleet = SessionHarness([]), Fleet("host-1", "host-2", places=3)
     streams = [await scene.outside.start(f"s{number}", scene.agent) for number in range(6)]
 
     refused = await dispatching(scene, fleet).place(streams)
@@ -168,7 +168,7 @@ async def test_who_is_refused_by_a_full_host_goes_to_another():
 
 
 async def test_where_all_hosts_are_full_the_others_wait_and_that_is_said():
-    scene, fleet = Scene([]), Fleet("host-1", "host-2", places=3)
+    scene, fleet = SessionHarness([]), Fleet("host-1", "host-2", places=3)
     for number in range(8):
         await scene.outside.start(f"s{number}", scene.agent)
 
@@ -194,7 +194,7 @@ class Counting:
 
 
 async def test_a_session_that_lives_here_costs_a_look_for_work_nothing():
-    scene = Scene([Valve()])
+    scene = SessionHarness([Valve()])
     world = await scene.begin()
     store = scene.outside.store = Counting(scene.outside.store)
     fleet = Fleet("host-1")
@@ -206,7 +206,7 @@ async def test_a_session_that_lives_here_costs_a_look_for_work_nothing():
 
 
 async def test_a_session_that_lives_here_is_told_again_of_messages_that_it_has_not_read():
-    scene, fleet = Scene([]), Fleet("host-1")
+    scene, fleet = SessionHarness([]), Fleet("host-1")
     unread = await scene.outside.start("s", scene.agent)
     fleet.given["host-1"] = [unread]
 
@@ -244,7 +244,7 @@ class Deaf:
 
 
 async def test_a_log_that_cannot_be_followed_is_tried_again_and_told_of():
-    scene = Scene([says("one"), says("two")])
+    scene = SessionHarness([says("one"), says("two")])
     scene.outside.store = Deaf(scene.outside.store)
     world = await scene.begin(open=True)
     await scene.clock.advance(TICK_SECONDS)

@@ -2,13 +2,13 @@
 
 from cueline.events.session import ModelFailed, SessionCompleted
 from cueline.testing.fakes import asks_for, says
-from tests.actors.scene import SESSION, Scene
+from tests.actors.session_harness import SESSION, SessionHarness
 
 EMPTY = says("")
 
 
 async def test_a_message_that_is_met_with_nothing_is_asked_again_and_a_tool_result_is_not():
-    scene = Scene({(1, 1): EMPTY, (1, 2): asks_for(("read", {})), (2, 1): EMPTY})
+    scene = SessionHarness({(1, 1): EMPTY, (1, 2): asks_for(("read", {})), (2, 1): EMPTY})
 
     await scene.begin()
     await scene.clock.advance(60)

@@ -10,14 +10,14 @@ from cueline.events.message import Estimate
 from cueline.events.session import ToolSkipped, ToolStarted
 from cueline.testing.fakes import asks_for, says, tool_spec
 from tests.actors.asked import DEPLOY, GATE, answer, wake
-from tests.actors.scene import SESSION, Scene
+from tests.actors.session_harness import SESSION, SessionHarness
 
 
 def estimating(known, reply=DEPLOY, *, tools=(), limits=None, **policy):
     """Return a scene whose tool estimates each call: *known*, by where it deploys to."""
     dear = tool_spec("deploy").model_copy(update={"estimates": True})
     agent = {"policy": {"approval": ["cost"], **policy}, "limits": limits or Limits()}
-    scene = Scene([reply, says("done")], tools=(dear, *tools), **agent)
+    scene = SessionHarness([reply, says("done")], tools=(dear, *tools), **agent)
     scene.estimated = []
 
     async def estimate(_, arguments):

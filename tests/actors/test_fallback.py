@@ -7,14 +7,16 @@ import pytest
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.events.session import ModelFailed, ModelRequested
 from cueline.testing.fakes import says
-from tests.actors.scene import SESSION, Scene
+from tests.actors.session_harness import SESSION, SessionHarness
 
 OTHER = {"provider": "other", "model": "second", "parameters": {"warm": True}}
 DOWN = ProviderUnavailableError("overloaded", "later")
 
 
 async def test_the_model_that_is_asked_gets_its_own_name_and_parameters():
-    scene = Scene({(1, 1): DOWN, (1, 2): says("done")}, fallback=[OTHER], retry={"max_retries": 0})
+    scene = SessionHarness(
+        {(1, 1): DOWN, (1, 2): says("done")}, fallback=[OTHER], retry={"max_retries": 0}
+    )
 
     await scene.begin()
 
@@ -25,7 +27,7 @@ async def test_the_model_that_is_asked_gets_its_own_name_and_parameters():
 
 async def test_which_model_answered_is_in_the_log_after_a_crash_as_well():
     replies = {(1, 1): ProviderRefusedError("auth", "no"), (1, 2): says("done")}
-    scene = Scene(replies, fallback=[OTHER])
+    scene = SessionHarness(replies, fallback=[OTHER])
     first = await scene.begin()
     await first.kill()
 
@@ -47,7 +49,7 @@ async def gives_up():
 )
 async def test_an_adapter_cannot_say_what_became_of_an_attempt(outcome):
     # 004-020: an attempt that was lost is made again, however often.
-    scene = Scene({(1, 1): outcome})
+    scene = SessionHarness({(1, 1): outcome})
 
     await scene.begin()
 

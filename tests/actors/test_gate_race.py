@@ -12,14 +12,14 @@ from cueline.stores.waiting import take_turns
 from cueline.testing.crash import World
 from cueline.testing.fakes import asks_for, says
 from tests.actors.asked import DEPLOY, GATE, STARTING, asked
-from tests.actors.scene import SESSION, Interrupted, Scene, Valve
+from tests.actors.session_harness import SESSION, Interrupted, SessionHarness, Valve
 
 VERDICTS = {"ApprovalGranted", "ApprovalDenied", "ApprovalExpired", "ApprovalSuperseded"}
 
 
 async def test_an_answer_that_is_quicker_than_the_question_is_recorded_after_it():
     # 003-018
-    scene = Scene([DEPLOY, says("done")])
+    scene = SessionHarness([DEPLOY, says("done")])
 
     async def decide():
         opened = (await scene.outside.facts(GATE))[0]
@@ -51,7 +51,7 @@ class SlowGate(ApprovalGate):
 
 
 async def test_a_question_that_is_opened_when_its_need_has_ended_is_withdrawn():
-    scene = Scene([DEPLOY, asks_for(("pay", {})), says("done")], act=Valve())
+    scene = SessionHarness([DEPLOY, asks_for(("pay", {})), says("done")], act=Valve())
     gate = SlowGate(scene.outside.journal)
     await scene.outside.start("s", scene.agent)
     await scene.world(gate=gate)

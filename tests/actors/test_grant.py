@@ -1,11 +1,11 @@
 """What a grant may carry, and that nothing else runs by it (I9, C17, C18)."""
 
-from cueline.deciders.policy import exactly
+from cueline.deciders.policy import exact_scope
 from cueline.events.session import ApprovalResolved, MessageRefused, ToolFailed, ToolStarted
+from cueline.testing.crash_point import CrashingRunner
 from cueline.testing.fakes import says
-from cueline.testing.mortal import MortalRunner
 from tests.actors.asked import DEPLOY, GATE, STARTING, answer, asked, wake
-from tests.actors.scene import SESSION, Interrupted, Scene
+from tests.actors.session_harness import SESSION, Interrupted, SessionHarness
 
 
 async def test_an_edited_call_runs_as_it_was_edited_and_both_digests_are_recorded():
@@ -51,7 +51,7 @@ async def test_it_takes_as_many_people_as_the_rule_says():
 async def test_whoever_asked_for_the_session_may_be_excluded():
     # C17
     rule = {"name": "four eyes", "answer": "ask", "tools": ["deploy"], "exclude_requester": True}
-    scene = Scene([DEPLOY, says("done")], policy={"rules": [rule]})
+    scene = SessionHarness([DEPLOY, says("done")], policy={"rules": [rule]})
     await scene.begin(asked_by="ann")
 
     await answer(scene, by="ann")
@@ -62,10 +62,10 @@ async def test_whoever_asked_for_the_session_may_be_excluded():
 
 
 async def test_what_was_allowed_for_the_rest_of_the_session_is_not_asked_again():
-    scene = Scene([DEPLOY, DEPLOY, says("done")])
+    scene = SessionHarness([DEPLOY, DEPLOY, says("done")])
     await scene.begin()
 
-    await answer(scene, always=(exactly({}),))
+    await answer(scene, always=(exact_scope({}),))
 
     assert "always allowed by ann" == (await scene.last(ToolStarted)).rule
     assert 1 == (await scene.count())["ApprovalRequested"]
@@ -73,7 +73,7 @@ async def test_what_was_allowed_for_the_rest_of_the_session_is_not_asked_again()
 
 async def test_a_call_that_was_changed_after_its_grant_reaches_no_runner():
     # I9, C18: the runner looks again, for a host that does not (`test_runner`).
-    scene = Scene([DEPLOY, says("done")])
+    scene = SessionHarness([DEPLOY, says("done")])
     life = Interrupted({})
     world = await scene.begin(life)
 
@@ -82,7 +82,7 @@ async def test_a_call_that_was_changed_after_its_grant_reaches_no_runner():
         calls["1.0"] = calls["1.0"].model_copy(update={"arguments": {"to": "eve"}})
 
     life.at = {f"after {STARTING}": change}
-    scene.outside.runners.ports[world.name] = MortalRunner(world.runner, life)
+    scene.outside.runners.ports[world.name] = CrashingRunner(world.runner, life)
     await scene.decide()
 
     assert "not_granted" == (await scene.last(ToolFailed)).kind

@@ -6,7 +6,7 @@ from cueline.actors.inbox import ask_start, asked_agent, new_id, post
 from cueline.errors import RejectedError, UnknownSessionError
 from cueline.events.inbox import MessageSent, ResumeAsked, StartAsked
 from cueline.testing.fakes import tool_spec
-from tests.actors.scene import SESSION, Scene
+from tests.actors.session_harness import SESSION, SessionHarness
 
 NOTE = MessageSent(lane="note", text="Hello.")
 
@@ -18,7 +18,7 @@ def test_ids_are_short_and_differ():
 
 async def test_a_message_waits_in_the_log_while_nothing_is_running():
     # I7
-    scene = Scene([])
+    scene = SessionHarness([])
     await scene.outside.start("s", scene.agent)
 
     await post(scene.outside.journal, SESSION, NOTE)
@@ -27,7 +27,7 @@ async def test_a_message_waits_in_the_log_while_nothing_is_running():
 
 
 async def test_the_agent_of_a_session_has_the_tools_that_were_accepted_since():
-    scene = Scene([])
+    scene = SessionHarness([])
     await scene.outside.start("s", scene.agent)
     accepted = tool_spec("pay").model_copy(update={"version": "2"})
     await post(scene.outside.journal, SESSION, ResumeAsked(tools=(accepted,)))
@@ -38,7 +38,7 @@ async def test_the_agent_of_a_session_has_the_tools_that_were_accepted_since():
 
 
 async def test_with_a_key_telling_twice_is_telling_once():
-    scene = Scene([])
+    scene = SessionHarness([])
     await scene.outside.start("s", scene.agent)
 
     first = await post(scene.outside.journal, SESSION, NOTE, key="k")
@@ -49,7 +49,7 @@ async def test_with_a_key_telling_twice_is_telling_once():
 
 
 async def test_who_says_it_is_recorded():
-    scene = Scene([])
+    scene = SessionHarness([])
     await scene.outside.start("s", scene.agent)
 
     await post(scene.outside.journal, SESSION, NOTE, by="user:ann")
@@ -58,14 +58,14 @@ async def test_who_says_it_is_recorded():
 
 
 async def test_nothing_can_be_said_to_a_session_that_is_not_there():
-    scene = Scene([])
+    scene = SessionHarness([])
 
     with pytest.raises(UnknownSessionError):
         await post(scene.outside.journal, SESSION, NOTE)
 
 
 async def test_an_id_is_given_once():
-    scene = Scene([])
+    scene = SessionHarness([])
     await scene.outside.start("s", scene.agent)
     other = StartAsked(agent=scene.agent, goal="another", asked_at=scene.clock.now())
 

@@ -11,14 +11,14 @@ from cueline.events.inbox import MessageSent, RaiseAsked
 from cueline.events.message import Cost
 from cueline.events.session import LimitWarned, ModelFailed, ModelReplied
 from cueline.testing.fakes import asks_for, says
-from tests.actors.scene import SESSION, Scene, Valve
+from tests.actors.session_harness import SESSION, SessionHarness, Valve
 
 
 # 003-029: on a timer, also while a tool runs.
 async def test_the_time_since_the_start_is_up_while_a_tool_runs():
     valve = Valve()
     limits = Limits(max_wall_seconds=100)
-    scene = Scene([asks_for(("pay", {})), says("done")], act=valve, limits=limits)
+    scene = SessionHarness([asks_for(("pay", {})), says("done")], act=valve, limits=limits)
     world = await scene.begin()
 
     await scene.clock.advance(101)
@@ -44,7 +44,7 @@ async def test_a_model_call_counts_as_work_also_when_it_fails():
         await scene.clock.sleep(12)
         raise ProviderUnavailableError("timeout", "too late", None)
 
-    scene = Scene({(1, 1): slow_to_fail, (1, 2): slow})
+    scene = SessionHarness({(1, 1): slow_to_fail, (1, 2): slow})
     await scene.begin()
     await scene.clock.advance(60)
 
@@ -58,7 +58,7 @@ async def test_the_model_is_told_to_wrap_up_and_the_session_goes_on():
         await scene.clock.sleep(9)
         return asks_for(("pay", {}))
 
-    scene = Scene([slow, says("done")], limits=Limits(max_active_seconds=10))
+    scene = SessionHarness([slow, says("done")], limits=Limits(max_active_seconds=10))
     await scene.begin()
     await scene.clock.advance(10)
 
@@ -75,7 +75,7 @@ async def test_a_session_at_its_time_reads_messages_and_asks_nobody():
         await scene.clock.sleep(11)
         return asks_for(("pay", {}))
 
-    scene = Scene([slow, says("done")], limits=Limits(max_active_seconds=10))
+    scene = SessionHarness([slow, says("done")], limits=Limits(max_active_seconds=10))
     await scene.begin()
     await scene.clock.advance(12)
     await scene.say(MessageSent(lane="note", text="Go on."))
@@ -87,7 +87,7 @@ async def test_a_session_at_its_time_reads_messages_and_asks_nobody():
 
 def costing(usd, *replies, **limits):
     """Return a scene in which each call costs *usd*, and nothing is reserved for it."""
-    place = Scene([*replies, says("done")], limits=Limits(**limits))
+    place = SessionHarness([*replies, says("done")], limits=Limits(**limits))
     place.outside.bound = lambda agent, sent, counted: (sent, Decimal(0))
     place.outside.price = lambda *_: Cost(usd=Decimal(usd), prices="list")
     return place

@@ -13,8 +13,8 @@ from cueline.events.snapshot import EVERY, unsealed
 from cueline.stores import MemorySnapshots
 from cueline.testing.fakes import asks_for, says
 from cueline.wiring import open_log
-from tests.actors.scene import SESSION as SCENE
-from tests.actors.scene import Scene, Valve
+from tests.actors.session_harness import SESSION as SCENE
+from tests.actors.session_harness import SessionHarness, Valve
 from tests.actors.test_snapshots import Reads
 
 
@@ -70,7 +70,7 @@ async def versions(scene):
 
 
 async def test_a_session_is_kept_whenever_it_rests():
-    scene = Scene([says("one"), says("two")])
+    scene = SessionHarness([says("one"), says("two")])
     await scene.begin(open=True)
     first = (await scene.outside.store.head(SCENE)).version
     await scene.say(MessageSent(lane="followup", text="And then?"))
@@ -81,7 +81,7 @@ async def test_a_session_is_kept_whenever_it_rests():
 
 async def test_a_session_is_kept_when_its_host_lets_go_of_it():
     valve = Valve()
-    scene = Scene([asks_for(("read", {})), says("done")], act=valve)
+    scene = SessionHarness([asks_for(("read", {})), says("done")], act=valve)
     world = await scene.begin()
     assert [] == await versions(scene)
 
@@ -109,7 +109,7 @@ class Slow(MemorySnapshots):
 
 
 async def test_a_session_that_has_ended_is_kept_also_if_its_host_is_closed_meanwhile():
-    scene = Scene([says("done")])
+    scene = SessionHarness([says("done")])
     scene.outside.snapshots = slow = Slow()
     world = await scene.begin()
     await slow.asked.wait()

@@ -9,7 +9,7 @@ from cueline.errors import ProviderUnavailableError
 from cueline.events.budget import CostReserved
 from cueline.testing.fakes import TurnModel
 from tests.actors.priced import BUDGET, CENT, SAID, of_kind, scene
-from tests.actors.scene import Valve
+from tests.actors.session_harness import Valve
 
 
 class CountingModel(TurnModel):

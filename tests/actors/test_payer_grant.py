@@ -14,7 +14,7 @@ from cueline.testing.clock import take_turns
 from cueline.testing.crash import World
 from cueline.testing.fakes import says
 from tests.actors.priced import BUDGET, CENT, of_kind, scene
-from tests.actors.scene import SESSION, Valve
+from tests.actors.session_harness import SESSION, Valve
 
 
 class Interrupting:
@@ -53,7 +53,7 @@ async def fail(world, agent):
     breakers = world.host._breakers
     guard = breakers.of_model("default", agent)
     for number in range(guard.policy.threshold):
-        await breakers.ill(guard, f"other/{number}", "overloaded")
+        await breakers.record_failure(guard, f"other/{number}", "overloaded")
 
 
 async def held(place):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from cueline.actors.collaborator import REACH_SECONDS, RUNNER_SECONDS
-from cueline.actors.grace import GRACE_SECONDS
+from cueline.actors.cancellation_timers import GRACE_SECONDS
+from cueline.actors.host_dependencies import REACH_SECONDS, RUNNER_SECONDS
 from cueline.actors.runner import CallName
-from cueline.actors.tool import Finding
+from cueline.actors.tool_port import ReconcileFinding
 from cueline.errors import RunnerGoneError, StaleOrderError
 from cueline.events.inbox import MessageSent, ResumeAsked, StopAsked
 from cueline.events.session import (
@@ -16,11 +16,11 @@ from cueline.events.session import (
     ToolStarted,
 )
 from cueline.testing.fakes import Runners, asks_for, says, tool_spec
-from tests.actors.scene import SESSION, Scene, Valve, runner_on
+from tests.actors.session_harness import SESSION, SessionHarness, Valve, runner_on
 
 
 async def test_a_call_waits_for_a_runner_that_reaches_the_workspace():
-    scene = Scene([asks_for(("build", {})), says("done")])
+    scene = SessionHarness([asks_for(("build", {})), says("done")])
     scene.outside.runners.reach = False
 
     world = await scene.begin()
@@ -32,7 +32,7 @@ async def test_a_call_waits_for_a_runner_that_reaches_the_workspace():
 
 
 async def test_it_goes_on_when_one_comes_and_something_wakes_it():
-    scene = Scene([asks_for(("build", {})), says("done")])
+    scene = SessionHarness([asks_for(("build", {})), says("done")])
     scene.outside.runners.reach = False
     await scene.begin()
 
@@ -44,7 +44,7 @@ async def test_it_goes_on_when_one_comes_and_something_wakes_it():
 
 async def waited_in_vain():
     """Return a scene whose session has waited for a runner as long as it does."""
-    scene = Scene([asks_for(("build", {})), says("done")])
+    scene = SessionHarness([asks_for(("build", {})), says("done")])
     scene.outside.runners.reach = False
     world = await scene.begin()
     await scene.clock.advance(RUNNER_SECONDS)
@@ -63,7 +63,7 @@ async def test_an_operator_is_told_when_no_runner_ever_came():
 
 async def test_other_calls_go_on_while_one_waits_for_a_runner():
     calls = asks_for(("read", {"n": 1}), ("read", {"n": 2}), ("build", {}))
-    scene = Scene([calls, says("done")])
+    scene = SessionHarness([calls, says("done")])
     scene.outside.runners.reach = False
 
     await scene.begin()
@@ -85,7 +85,7 @@ async def unreachable(scene, tool="pay"):
 
 
 async def test_a_call_whose_runner_cannot_be_reached_waits():
-    scene = Scene([asks_for(("pay", {})), says("done")], act=Valve())
+    scene = SessionHarness([asks_for(("pay", {})), says("done")], act=Valve())
 
     _, world = await unreachable(scene)
 
@@ -95,7 +95,7 @@ async def test_a_call_whose_runner_cannot_be_reached_waits():
 
 async def test_a_read_only_call_whose_runner_cannot_be_reached_runs_elsewhere():
     valve = Valve()
-    scene = Scene([asks_for(("read", {})), says("done")], act=valve)
+    scene = SessionHarness([asks_for(("read", {})), says("done")], act=valve)
 
     far, world = await unreachable(scene)
 
@@ -107,7 +107,9 @@ async def test_a_read_only_call_whose_runner_cannot_be_reached_runs_elsewhere():
 
 async def test_it_is_in_doubt_only_after_the_removal_time():
     # I5, I14
-    scene = Scene([asks_for(("pay", {})), says("done")], act=Valve(), policy={"in_doubt": "tell"})
+    scene = SessionHarness(
+        [asks_for(("pay", {})), says("done")], act=Valve(), policy={"in_doubt": "tell"}
+    )
     _, world = await unreachable(scene)
 
     await scene.clock.advance(RUNNER_SECONDS)
@@ -121,7 +123,7 @@ async def test_it_is_in_doubt_only_after_the_removal_time():
 
 async def test_a_runner_that_is_back_is_asked_what_became_of_the_call():
     valve = Valve()
-    scene = Scene([asks_for(("pay", {})), says("done")], act=valve)
+    scene = SessionHarness([asks_for(("pay", {})), says("done")], act=valve)
     far, _ = await unreachable(scene)
     scene.outside.runners.ports["far"] = far
     valve.opened.set()
@@ -134,7 +136,7 @@ async def test_a_runner_that_is_back_is_asked_what_became_of_the_call():
 
 async def test_nothing_is_recorded_while_it_still_cannot_be_reached():
     # It is tried every few seconds, perhaps for ten minutes.
-    scene = Scene([asks_for(("pay", {})), says("done")], act=Valve())
+    scene = SessionHarness([asks_for(("pay", {})), says("done")], act=Valve())
     far, world = await unreachable(scene)
     scene.outside.runners.ports["far"] = far
     scene.outside.runners.silent.add("far")
@@ -149,7 +151,7 @@ async def test_nothing_is_recorded_while_it_still_cannot_be_reached():
 
 @pytest.mark.parametrize(("tool", "fact"), [("pay", ToolInDoubt), ("read", ToolFailed)])
 async def test_the_evidence_that_a_runner_is_gone_is_recorded(tool, fact):
-    scene = Scene([asks_for((tool, {})), says("done")], act=Valve())
+    scene = SessionHarness([asks_for((tool, {})), says("done")], act=Valve())
     owner = await scene.begin()
     await owner.kill()
 
@@ -162,7 +164,7 @@ async def test_the_evidence_that_a_runner_is_gone_is_recorded(tool, fact):
 
 async def test_a_connection_that_breaks_in_a_call_is_no_outcome():
     valve = Valve()
-    scene = Scene([asks_for(("pay", {})), says("done")], act=valve)
+    scene = SessionHarness([asks_for(("pay", {})), says("done")], act=valve)
     far = runner_on(scene.executor, "far")
 
     class Broken:
@@ -184,14 +186,14 @@ async def test_a_connection_that_breaks_in_a_call_is_no_outcome():
 @pytest.mark.parametrize(
     ("finding", "told"),
     [
-        (Finding("happened"), "It took effect."),
-        (Finding("happened", "It is posted."), "It is posted."),
-        (Finding("did_not_happen", "There is nothing."), ""),
+        (ReconcileFinding("happened"), "It took effect."),
+        (ReconcileFinding("happened", "It is posted."), "It is posted."),
+        (ReconcileFinding("did_not_happen", "There is nothing."), ""),
     ],
 )
 async def test_what_a_tool_says_of_a_lost_call_is_recorded(finding, told):
     tools = (tool_spec("post", "reconcile"),)
-    scene = Scene([asks_for(("post", {})), says("done")], tools, act=Valve())
+    scene = SessionHarness([asks_for(("post", {})), says("done")], tools, act=Valve())
     scene.executor.reconciling = {"post": lambda _: finding}
     first = await scene.begin()
     await first.kill()
@@ -206,7 +208,7 @@ async def test_what_a_tool_says_of_a_lost_call_is_recorded(finding, told):
 # I5: "never seen" promises "and never will"; who hears that is no former owner.
 async def test_a_call_that_its_runner_was_asked_about_before_is_begun_as_another_attempt():
     valve = Valve(asks_for(("pay", {})))
-    scene = Scene({(1, 1): valve, (2, 1): says("done")})
+    scene = SessionHarness({(1, 1): valve, (2, 1): says("done")})
     world = await scene.begin()
     await world.runner.outcome(CallName(SESSION, f"{SESSION}/1.0", 1, world.name, 1))
 
@@ -218,7 +220,7 @@ async def test_a_call_that_its_runner_was_asked_about_before_is_begun_as_another
 
 
 async def test_what_is_recorded_is_forgotten_by_the_runner():
-    scene = Scene([asks_for(("read", {}), ("pay", {}))])
+    scene = SessionHarness([asks_for(("read", {}), ("pay", {}))])
     scene.executor.tools["pay"] = Valve()
 
     world = await scene.begin()
@@ -240,7 +242,7 @@ def calls_known(runner):
 
 # What a runner keeps of a session is bounded, and not by what was last asked of it.
 async def test_of_a_turn_that_is_over_no_runner_knows_a_call():
-    scene = Scene([asks_for(("save", {}), ("read", {}), ("pay", {})), Valve()])
+    scene = SessionHarness([asks_for(("save", {}), ("read", {}), ("pay", {})), Valve()])
     far = runner_on(scene.executor, "far")
     scene.outside.runners = Shared({"far": far})
 
@@ -252,7 +254,7 @@ async def test_of_a_turn_that_is_over_no_runner_knows_a_call():
 
 
 async def test_of_a_session_that_was_stopped_in_a_call_no_runner_knows_it():
-    scene = Scene([asks_for(("read", {}))], act=Valve())
+    scene = SessionHarness([asks_for(("read", {}))], act=Valve())
     world = await scene.begin()
 
     await scene.say(StopAsked())
@@ -264,7 +266,7 @@ async def test_of_a_session_that_was_stopped_in_a_call_no_runner_knows_it():
 
 async def test_a_stop_reaches_a_runner_that_is_away_for_a_moment():
     valve = Valve()
-    scene = Scene([asks_for(("pay", {}))], act=valve)
+    scene = SessionHarness([asks_for(("pay", {}))], act=valve)
     ports = scene.outside.runners.ports
     ports["far"] = far = runner_on(scene.executor, "far")
     await scene.begin()

@@ -9,7 +9,7 @@ from cueline.deciders.session import Status
 from cueline.events.inbox import DecisionGiven
 from cueline.testing.crash import World
 from cueline.testing.fakes import FoldedIndex, asks_for, says
-from tests.actors.scene import Scene, Valve
+from tests.actors.session_harness import SessionHarness, Valve
 
 
 class Asked(FoldedIndex):
@@ -29,7 +29,7 @@ class Here:
         self.valve = Valve()
         self.valve.opened.set()
         script = [asks_for(("deploy", {})), says("done")]
-        self.scene = scene = Scene(script, act=self.valve, policy={"approval_seconds": 60})
+        self.scene = scene = SessionHarness(script, act=self.valve, policy={"approval_seconds": 60})
         self.streams = [await scene.outside.start(name, scene.agent) for name in "stu"]
         self.world = await scene.world(scope=self.streams)
         await self.grant("t")

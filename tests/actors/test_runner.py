@@ -6,12 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from cueline.actors.runner import CallName
-from cueline.actors.tool import ToolOrder
+from cueline.actors.tool_port import ToolOrder
 from cueline.deciders.session import order_digest
 from cueline.errors import RunnerBusyError, StaleOrderError, ToolFailedError, ToolImportError
 from cueline.stores.waiting import take_turns
 from cueline.testing.fakes import JournalingExecutor, tool_spec
-from tests.actors.scene import SESSION, Valve, fine, runner_on
+from tests.actors.session_harness import SESSION, Valve, fine, runner_on
 
 PAY = tool_spec("pay")
 

@@ -5,7 +5,7 @@ from cueline.events.inbox import StopAsked
 from cueline.events.session import ApprovalRequested, ToolFailed, ToolInDoubt
 from cueline.testing.crash import World
 from cueline.testing.fakes import asks_for, says
-from tests.actors.scene import SESSION, Scene, Valve
+from tests.actors.session_harness import SESSION, SessionHarness, Valve
 
 
 class Faulty:
@@ -31,7 +31,7 @@ class Faulty:
 
 async def driven(tool="pay", act=None, **errors):
     """Drive a session whose one call goes to a runner with *errors*, until nothing happens."""
-    scene = Scene([asks_for((tool, {})), says("done")], act=act, retry={"base_seconds": 1})
+    scene = SessionHarness([asks_for((tool, {})), says("done")], act=act, retry={"base_seconds": 1})
     await scene.outside.start("s", scene.agent)
     scene.process = World(scene.outside)
     runners = scene.outside.runners.ports

@@ -3,13 +3,13 @@
 import pytest
 
 from cueline.actors.inbox import post
-from cueline.events.clean import REDACTED
-from cueline.events.codec import Codec, Emptied
+from cueline.events.codec import Codec, Redacted
 from cueline.events.inbox import DecisionGiven, MessageSent
 from cueline.events.journal import Journal
+from cueline.events.sanitize import REDACTED
 from cueline.events.session import MessageReceived
 from cueline.testing.fakes import asks_for, says
-from tests.actors.scene import SESSION, Scene
+from tests.actors.session_harness import SESSION, SessionHarness
 
 CANARY = "canary-3f9c1e77aa"
 INBOX = "inbox-default/s"
@@ -31,7 +31,7 @@ async def kept(scene):
 
 @pytest.mark.parametrize("padding", [0, 20_000])
 async def test_a_message_is_recorded_cleaned_and_emptied_in_the_inbox(padding):
-    scene = Scene([says("Yes?"), says("I see."), says("Yes.")], secrets=[CANARY])
+    scene = SessionHarness([says("Yes?"), says("I see."), says("Yes.")], secrets=[CANARY])
     world = await scene.begin(open=True)
     said = MessageSent(lane="note", text=f"{'p' * padding} It is {CANARY}.")
 
@@ -47,13 +47,13 @@ async def test_a_message_is_recorded_cleaned_and_emptied_in_the_inbox(padding):
     assert [f"{'p' * padding} It is {REDACTED}.", "Did you read it?"] == [
         fact.message.text for fact in read
     ]
-    assert [Emptied("MessageSent"), read[1].message] == inbox[1:]
+    assert [Redacted("MessageSent"), read[1].message] == inbox[1:]
     assert CANARY.encode() not in await kept(scene)
     assert "idle" == (await scene.state()).status
 
 
 async def test_what_goes_with_a_decision_is_cleaned_before_it_is_handed_over():
-    scene = Scene([asks_for(("deploy", {})), says("Done.")], secrets=[CANARY])
+    scene = SessionHarness([asks_for(("deploy", {})), says("Done.")], secrets=[CANARY])
     await scene.begin()
     (call,) = (await scene.state()).open_calls
     asked = call.approval

@@ -17,15 +17,15 @@ from cueline.errors import (
 from cueline.events.cause import Cause
 from cueline.events.inbox import ResumeAsked
 from cueline.events.session import ModelFailed, SessionTakenOver, SessionWaiting
-from cueline.testing.crash import Life, World
+from cueline.testing.crash import CrashPoint, World
 from cueline.testing.fakes import Runners, asks_for, says
-from tests.actors.scene import SESSION, Scene, Valve
+from tests.actors.session_harness import SESSION, SessionHarness, Valve
 
 
 async def test_a_former_owner_writes_nothing_more_and_drops_the_session_silently():
     # I3: the store refuses the append of a host that thaws.
     valve = Valve(says("from the past"))
-    scene = Scene({(1, 1): valve, (1, 2): says("from the present")})
+    scene = SessionHarness({(1, 1): valve, (1, 2): says("from the present")})
     frozen = await scene.begin()
     await scene.world()
 
@@ -39,20 +39,20 @@ async def test_a_former_owner_writes_nothing_more_and_drops_the_session_silently
 
 async def test_a_thawed_hosts_order_is_refused_by_the_runner():
     # I3, I5: the new owner has asked the same runner what became of the call.
-    scene = Scene([asks_for(("pay", {})), says("done")], act=Valve())
+    scene = SessionHarness([asks_for(("pay", {})), says("done")], act=Valve())
     frozen = await scene.begin()
-    performer = frozen.host._drives[SESSION]._gear.performer
+    effect_executor = frozen.host._drives[SESSION]._executors.effect_executor
     await scene.world(runner=frozen.runner)
 
     with pytest.raises(FencedError):
-        await performer.carry_out(RecoverTool("1.0", 1, f"{SESSION}/1.0", frozen.name))
+        await effect_executor.carry_out(RecoverTool("1.0", 1, f"{SESSION}/1.0", frozen.name))
 
     assert 1 == len(scene.executor.starts)
 
 
 async def test_a_takeover_records_the_lost_attempt():
     # 000-006, C6
-    scene = Scene({(1, 1): Valve(), (1, 2): says("done")})
+    scene = SessionHarness({(1, 1): Valve(), (1, 2): says("done")})
     frozen = await scene.begin()
     await frozen.kill()
 
@@ -65,10 +65,10 @@ async def test_a_takeover_records_the_lost_attempt():
 
 async def test_a_session_that_kills_its_host_three_times_waits_for_an_operator():
     # DESIGN 5, Poison: and a resume lets it go on.
-    scene = Scene([asks_for(("pay", {})), says("done")])
+    scene = SessionHarness([asks_for(("pay", {})), says("done")])
     await scene.outside.start("s", scene.agent)
     for _ in range(4):
-        world = await scene.world(Life(5))
+        world = await scene.world(CrashPoint(5))
         await world.kill()
     survivor = await scene.world()
 
@@ -80,9 +80,9 @@ async def test_a_session_that_kills_its_host_three_times_waits_for_an_operator()
 
 async def test_a_bug_in_one_session_is_reported_and_leaves_its_neighbours_alone():
     neighbour = Valve(says("done"))
-    scene = Scene({(1, 1): neighbour})
+    scene = SessionHarness({(1, 1): neighbour})
     world = await scene.begin()
-    world.host._outfits.take = None
+    world.host._agent_cache.take = None
     await scene.outside.start("broken", scene.agent)
     await scene.clock.settle()
     neighbour.opened.set()
@@ -95,7 +95,7 @@ async def test_a_bug_in_one_session_is_reported_and_leaves_its_neighbours_alone(
 
 async def test_what_is_reported_of_a_bug_holds_no_secret():
     # I11: whoever is told prints it.
-    scene = Scene([asks_for(("read", {}))], secrets=["canary-0123456789"])
+    scene = SessionHarness([asks_for(("read", {}))], secrets=["canary-0123456789"])
 
     class Buggy(Runners):
         def choose(self, *_):
@@ -108,7 +108,7 @@ async def test_what_is_reported_of_a_bug_holds_no_secret():
 
 
 async def test_nobody_owns_a_session_that_was_never_asked_for():
-    scene = Scene([])
+    scene = SessionHarness([])
     world = World(scene.outside)
 
     world.host.activate("session-default/ghost")
@@ -119,10 +119,10 @@ async def test_nobody_owns_a_session_that_was_never_asked_for():
 
 
 async def test_few_sessions_are_brought_to_life_at_a_time():
-    scene = Scene([says("done")])
+    scene = SessionHarness([says("done")])
     waiting = set()
 
-    class Gate(Life):
+    class Gate(CrashPoint):
         async def reach(self, point):
             if point == "before acquiring session":
                 waiting.add(object())
@@ -137,7 +137,7 @@ async def test_few_sessions_are_brought_to_life_at_a_time():
 
 async def test_a_full_host_takes_nothing_on_and_says_so(monkeypatch):
     monkeypatch.setattr(session_host, "ACTIVE", 2)
-    scene = Scene([Valve()])
+    scene = SessionHarness([Valve()])
     world = World(scene.outside)
     streams = [await scene.outside.start(f"s{number}", scene.agent) for number in range(4)]
 
@@ -149,7 +149,7 @@ async def test_a_full_host_takes_nothing_on_and_says_so(monkeypatch):
 async def test_a_draining_host_lets_what_is_in_flight_finish_and_starts_nothing():
     """000-011, 000-068: what finishes is recorded; the session goes on in another host."""
     valve = Valve()
-    scene = Scene([asks_for(("read", {})), says("done")], act=valve)
+    scene = SessionHarness([asks_for(("read", {})), says("done")], act=valve)
     world = await scene.begin()
 
     draining = asyncio.create_task(world.host.drain(60))
@@ -167,7 +167,7 @@ async def test_a_draining_host_lets_what_is_in_flight_finish_and_starts_nothing(
 
 async def test_a_model_call_that_takes_too_long_for_a_drain_is_cut_short_and_made_again():
     """000-011: within the grace, and recorded."""
-    scene = Scene({(1, 1): Valve(), (1, 2): says("done")})
+    scene = SessionHarness({(1, 1): Valve(), (1, 2): says("done")})
     world = await scene.begin()
 
     await world.host.drain(0)
@@ -179,7 +179,7 @@ async def test_a_model_call_that_takes_too_long_for_a_drain_is_cut_short_and_mad
 
 async def test_a_drain_waits_for_nothing_that_is_not_in_flight():
     down = ProviderUnavailableError("overloaded", "come back")
-    scene = Scene({(1, 1): down}, retry={"base_seconds": 1, "jitter": 0})
+    scene = SessionHarness({(1, 1): down}, retry={"base_seconds": 1, "jitter": 0})
     world = await scene.begin()
     assert [SESSION] == await world.host.active()
 
@@ -191,7 +191,7 @@ async def test_a_drain_waits_for_nothing_that_is_not_in_flight():
 
 async def test_hosts_that_drain_are_no_deaths():
     """However often `cueline up` is taken down in a long call, no person is asked for it."""
-    scene = Scene({(1, attempt): Valve() for attempt in range(1, 9)})
+    scene = SessionHarness({(1, attempt): Valve() for attempt in range(1, 9)})
     await scene.outside.start("s", scene.agent)
     for _ in range(MAX_TAKEOVERS + 2):
         world = await scene.world()
@@ -202,7 +202,7 @@ async def test_hosts_that_drain_are_no_deaths():
 
 
 async def test_a_host_that_drains_while_it_loads_takes_nothing_over():
-    scene = Scene({(1, 1): Valve()})
+    scene = SessionHarness({(1, 1): Valve()})
     await (await scene.begin()).host.close()
     world = World(scene.outside)
     world.host.activate(SESSION)
@@ -213,7 +213,7 @@ async def test_a_host_that_drains_while_it_loads_takes_nothing_over():
 
 
 async def test_settled_waits_until_a_session_rests():
-    scene = Scene([says("done")])
+    scene = SessionHarness([says("done")])
     world = World(scene.outside)
     world.host.activate(await scene.outside.start("s", scene.agent))
 
@@ -225,7 +225,7 @@ async def test_settled_waits_until_a_session_rests():
 async def test_closing_leaves_what_is_in_flight_to_the_next_owner():
     # 000-034, D1: resume really goes on.
     valve = Valve()
-    scene = Scene({(1, 1): valve, (1, 2): says("done")})
+    scene = SessionHarness({(1, 1): valve, (1, 2): says("done")})
     world = await scene.begin()
 
     await world.host.close()

@@ -4,19 +4,19 @@ from functools import partial
 
 import pytest
 
-from cueline.actors.owner import check_resume, owner_of
+from cueline.actors.session_owner import check_resume, owner_of
 from cueline.deciders.session import Status
 from cueline.errors import CorruptEventError, UnknownEventTypeError
 from cueline.events.inbox import MessageSent, ResumeAsked
 from cueline.events.snapshot import NO_SNAPSHOTS
 from cueline.events.store import Draft, Write
 from cueline.testing.fakes import says
-from tests.actors.scene import SESSION, Interrupted, Scene, Valve, living
+from tests.actors.session_harness import SESSION, Interrupted, SessionHarness, Valve, living
 
 
 def unkept(replies):
     """Return a scene without snapshots: what is damaged before one is not read."""
-    scene = Scene(replies)
+    scene = SessionHarness(replies)
     scene.outside.snapshots = NO_SNAPSHOTS
     return scene
 
@@ -105,7 +105,7 @@ async def owner_in(scene):
 
 async def test_nobody_owns_a_session_that_was_set_aside_until_it_is_tried_again():
     # C9: who has mended it may resume it, though its host lives.
-    scene = Scene({(1, 1): Valve(), (1, 2): Valve()})
+    scene = SessionHarness({(1, 1): Valve(), (1, 2): Valve()})
     await (await scene.begin()).kill()
     restore = await spoilt(scene)
     world = await scene.world()
@@ -122,10 +122,10 @@ async def test_nobody_owns_a_session_that_was_set_aside_until_it_is_tried_again(
 async def test_who_sets_a_session_aside_takes_it_from_nobody():
     # I3: a host that thaws, and fails over a session that is another's by now.
     valve = Valve(says("from the past"))
-    scene = Scene({(1, 1): valve, (1, 2): Valve()})
+    scene = SessionHarness({(1, 1): valve, (1, 2): Valve()})
     frozen = await scene.begin()
     world = await scene.world()
-    frozen.host._outfits.give_back = None
+    frozen.host._agent_cache.give_back = None
 
     valve.opened.set()
     await scene.clock.settle()

@@ -6,14 +6,14 @@ from cueline.actors.slot import Slots
 from cueline.events.inbox import StopAsked
 from cueline.events.session import ToolInDoubt
 from cueline.testing.fakes import asks_for, says, tool_spec
-from tests.actors.scene import TOOLS, Scene, Valve
+from tests.actors.session_harness import TOOLS, SessionHarness, Valve
 
 READS = asks_for(*(("read", {"n": n}) for n in range(5)))
 
 
 async def test_no_more_calls_are_started_than_there_are_slots():
     valve = Valve()
-    scene = Scene([READS, says("done")], act=valve)
+    scene = SessionHarness([READS, says("done")], act=valve)
 
     await scene.begin(slots=Slots(workers=2))
 
@@ -26,7 +26,7 @@ async def test_no_more_calls_are_started_than_there_are_slots():
 
 async def test_a_call_in_the_loop_waits_for_no_worker():
     loop = tool_spec("fetch", "read_only").model_copy(update={"in_loop": True})
-    scene = Scene([asks_for(("read", {}), ("fetch", {}))], (*TOOLS, loop), act=Valve())
+    scene = SessionHarness([asks_for(("read", {}), ("fetch", {}))], (*TOOLS, loop), act=Valve())
 
     await scene.begin(slots=Slots(loop=1, workers=1))
 
@@ -35,7 +35,7 @@ async def test_a_call_in_the_loop_waits_for_no_worker():
 
 async def sessions_in_calls(valve, count):
     """Return a scene, and the streams of sessions that each make a call; one slot is there."""
-    scene = Scene([*[asks_for(("pay", {}))] * count, *[says("done")] * count], act=valve)
+    scene = SessionHarness([*[asks_for(("pay", {}))] * count, *[says("done")] * count], act=valve)
     streams = [await scene.outside.start(f"s{n}", scene.agent) for n in range(count)]
     return scene, streams, await scene.world(slots=Slots(workers=1))
 

@@ -7,7 +7,7 @@ import pytest
 
 from cueline.errors import ProviderRefusedError
 from cueline.testing.clock import NOON, FakeClock
-from cueline.testing.crash import Life
+from cueline.testing.crash import CrashPoint
 from cueline.testing.fakes import TurnModel, says
 
 
@@ -44,7 +44,7 @@ async def test_waiting_for_what_never_comes_fails():
 
 
 async def test_who_is_dead_goes_nowhere():
-    life = Life(dies_at=1)
+    life = CrashPoint(dies_at=1)
     await life.reach("one")
 
     for point in ("two", "three"):

@@ -3,8 +3,8 @@
 import pytest
 
 from cueline.actors.approval_gate import ApprovalGate
+from cueline.actors.cancellation_timers import GRACE_SECONDS
 from cueline.actors.entity import RETRY_SECONDS
-from cueline.actors.grace import GRACE_SECONDS
 from cueline.errors import LogUnavailableError
 from cueline.events.inbox import MessageSent, PauseAsked, ResumeAsked, StopAsked
 from cueline.events.session import (
@@ -14,7 +14,7 @@ from cueline.events.session import (
     SessionWaiting,
 )
 from cueline.testing.fakes import asks_for, says
-from tests.actors.scene import Scene, Valve
+from tests.actors.session_harness import SessionHarness, Valve
 
 GATE = "approval-default/s.1.0.1"
 HOUR = 3600.0
@@ -52,7 +52,9 @@ class FarGate:
 @pytest.fixture
 async def scene():
     """A session whose first call needs a person."""
-    scene = Scene([asks_for(("deploy", {})), says("done")], policy={"approval_seconds": HOUR})
+    scene = SessionHarness(
+        [asks_for(("deploy", {})), says("done")], policy={"approval_seconds": HOUR}
+    )
     scene.gate = FarGate(ApprovalGate(scene.outside.journal))
     return scene
 
@@ -104,7 +106,9 @@ async def test_what_ends_the_need_is_read_and_nobody_is_asked(scene, message, en
 
 
 async def test_what_a_steer_made_needless_is_withdrawn_while_the_session_goes_on():
-    scene = Scene([asks_for(("deploy", {})), asks_for(("pay", {})), says("done")], act=Valve())
+    scene = SessionHarness(
+        [asks_for(("deploy", {})), asks_for(("pay", {})), says("done")], act=Valve()
+    )
     scene.gate = FarGate(ApprovalGate(scene.outside.journal))
     scene.gate.away = True
     await begin(scene)
@@ -144,7 +148,7 @@ async def test_the_gate_is_not_pestered(scene):
 
 async def test_outcomes_are_recorded_meanwhile():
     valve = Valve()
-    scene = Scene(
+    scene = SessionHarness(
         [asks_for(("read", {}), ("deploy", {})), says("done")],
         policy={"approval_seconds": HOUR},
         act=valve,
@@ -165,7 +169,7 @@ async def test_outcomes_are_recorded_meanwhile():
 async def test_a_stop_ends_a_call_within_its_grace_although_a_question_cannot_expire():
     # I14
     valve = Valve()
-    scene = Scene(
+    scene = SessionHarness(
         [asks_for(("read", {}), ("deploy", {}))], policy={"approval_seconds": HOUR}, act=valve
     )
     scene.gate = FarGate(ApprovalGate(scene.outside.journal))

@@ -2,13 +2,13 @@
 
 import pytest
 
-from cueline.actors.lookout import Lookout
-from cueline.actors.owner import LOOK_SECONDS
+from cueline.actors.session_owner import LOOK_SECONDS
+from cueline.actors.stream_notifier import StreamNotifier
 from cueline.events.inbox import MessageSent
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.session import ModelStarted
 from cueline.testing.fakes import asks_for, says
-from tests.actors.scene import SESSION, Scene, Valve
+from tests.actors.session_harness import SESSION, SessionHarness, Valve
 from tests.actors.waiting import CountingCodec, Home, WaitingForAnswer
 
 
@@ -16,7 +16,7 @@ from tests.actors.waiting import CountingCodec, Home, WaitingForAnswer
 @pytest.mark.parametrize(("near", "read"), [(True, 2), (False, 6)])
 async def test_who_waits_for_the_answer_reads_no_more_than_the_end(near, read):
     valve, codec = Valve(says("done")), CountingCodec()
-    scene = Scene([*[asks_for(("read", {}))] * 30, valve])
+    scene = SessionHarness([*[asks_for(("read", {}))] * 30, valve])
     journal = Journal(scene.outside.store, codec, scene.clock.now)
     world = await scene.begin()
     home = Home(world.name, drives=True, host=world.host if near else None)
@@ -32,7 +32,7 @@ async def test_who_waits_for_the_answer_reads_no_more_than_the_end(near, read):
 
 
 async def test_what_has_no_answer_is_left_to_who_reads_the_past():
-    scene = Scene([asks_for(("deploy", {}))])
+    scene = SessionHarness([asks_for(("deploy", {}))])
     await scene.begin()
     waiting = WaitingForAnswer(scene)
     await scene.clock.settle()
@@ -42,7 +42,7 @@ async def test_what_has_no_answer_is_left_to_who_reads_the_past():
 
 
 async def test_one_that_rests_is_not_waited_for_whatever_its_last_fact_is():
-    scene = Scene([asks_for(("deploy", {}))])
+    scene = SessionHarness([asks_for(("deploy", {}))])
     await scene.begin()
     head = await scene.outside.store.head(SESSION)
     late = [[ModelStarted(effect="1.m", attempt=1)]]
@@ -57,7 +57,7 @@ async def test_one_that_rests_is_not_waited_for_whatever_its_last_fact_is():
 
 
 async def test_the_answer_is_not_said_while_a_message_is_not_read():
-    scene = Scene([says("one"), says("two")])
+    scene = SessionHarness([says("one"), says("two")])
     world = await scene.begin(open=True)
     await scene.say(MessageSent(lane="note", text="And?"))
     answered = WaitingForAnswer(scene)
@@ -76,7 +76,7 @@ async def test_the_answer_is_not_said_while_a_message_is_not_read():
 # I3: a frozen host knows less than was recorded, and does not let go.
 @pytest.mark.parametrize("near", [False, True])
 async def test_the_answer_is_what_another_host_recorded_after_a_takeover(near):
-    scene = Scene({(1, 1): Valve(), (1, 2): says("done")})
+    scene = SessionHarness({(1, 1): Valve(), (1, 2): says("done")})
     frozen = await scene.begin()
     home = Home(frozen.name, drives=True, host=frozen.host if near else None)
     waiting = WaitingForAnswer(scene, home)
@@ -93,10 +93,10 @@ async def test_the_answer_is_what_another_host_recorded_after_a_takeover(near):
 
 
 async def test_nobody_follows_the_log_for_who_waits_beside_the_host():
-    scene = Scene([asks_for(("pay", {})), says("done")], act=(valve := Valve()))
+    scene = SessionHarness([asks_for(("pay", {})), says("done")], act=(valve := Valve()))
     world = await scene.begin()
-    lookout = Lookout(None)
-    waiting = WaitingForAnswer(scene, Home(world.name, host=world.host), lookout=lookout)
+    notifier = StreamNotifier(None)
+    waiting = WaitingForAnswer(scene, Home(world.name, host=world.host), notifier=notifier)
     await scene.clock.advance(60)
 
     valve.opened.set()

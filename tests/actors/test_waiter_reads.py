@@ -2,11 +2,11 @@
 
 import asyncio
 
-from cueline.actors.lookout import HEARD
+from cueline.actors.stream_notifier import HEARD
 from cueline.events.codec import Codec
 from cueline.events.journal import Journal
 from cueline.testing.fakes import asks_for, says
-from tests.actors.scene import Scene, Valve, living
+from tests.actors.session_harness import SessionHarness, Valve, living
 from tests.actors.waiting import Waiting
 
 
@@ -28,7 +28,7 @@ class CountingStore:
 # I1: what the lookout has read for all is not read a second time by each.
 async def test_what_comes_is_read_once_for_all_who_wait_for_it():
     valve = Valve(asks_for(("read", {})))
-    scene = Scene([valve, *[asks_for(("read", {}))] * 30, says("done")])
+    scene = SessionHarness([valve, *[asks_for(("read", {}))] * 30, says("done")])
     world = await scene.begin()
     await living(scene, world.name)
     store = CountingStore(scene.outside.store)
@@ -58,7 +58,7 @@ class SlowWaiting(Waiting):
 
 async def test_who_is_slow_is_told_everything_once_and_little_is_held_for_them():
     valve = Valve(asks_for(("read", {})))
-    scene = Scene([valve, *[asks_for(("read", {}))] * HEARD, says("done")])
+    scene = SessionHarness([valve, *[asks_for(("read", {}))] * HEARD, says("done")])
     world = await scene.begin()
     await living(scene, world.name)
     waiting = SlowWaiting(scene)

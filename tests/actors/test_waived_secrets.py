@@ -1,19 +1,19 @@
 """A host records nothing for an agent of which it does not know a secret (I11)."""
 
-from cueline.actors.author import author_of
+from cueline.actors.event_actor import actor_of
 from cueline.actors.inbox import ask_start
 from cueline.errors import ConfigError
 from cueline.events.inbox import SecretsWaived, StartAsked
 from cueline.events.session import MessageReceived
 from cueline.testing.fakes import says
-from tests.actors.scene import SESSION, Scene
+from tests.actors.session_harness import SESSION, SessionHarness
 
 WAIVED = SecretsWaived(names=("TOKEN",), by="ann")
 
 
 def lacking_host():
     """Return a session in a process where the secret is not set."""
-    scene = Scene([says("Yes.")])
+    scene = SessionHarness([says("Yes.")])
     scene.agent = scene.agent.model_copy(update={"secrets": ("TOKEN",)})
     scene.outside.check_secrets = refuse
     return scene
@@ -36,7 +36,7 @@ async def test_a_session_whose_secret_is_not_known_is_set_aside_until_that_is_wa
     assert [] == before
     assert ["TOKEN: is not set here"] == [str(error) for _, error in world.troubles]
     assert "completed" == (await scene.state()).status
-    assert "user:ann" == author_of(await scene.last(MessageReceived))
+    assert "user:ann" == actor_of(await scene.last(MessageReceived))
 
 
 async def test_what_was_waived_with_the_start_needs_no_more_word():

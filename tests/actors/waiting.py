@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from cueline.actors.followed import Followed
-from cueline.actors.lookout import Lookout
-from cueline.actors.waiter import Waiter
+from cueline.actors.session_reader import SessionReader
+from cueline.actors.session_watcher import SessionWatcher
+from cueline.actors.stream_notifier import StreamNotifier
 from cueline.events.codec import Codec
-from tests.actors.scene import SESSION
+from tests.actors.session_harness import SESSION
 
 
 class Home:
@@ -37,14 +37,19 @@ class Waiting:
     """Somebody who waits for the session of a scene."""
 
     def __init__(
-        self, scene, home=None, stream=SESSION, journal=None, *, lookout=None, way="until_it_rests"
+        self, scene, home=None, stream=SESSION, journal=None, *, notifier=None, way="until_it_rests"
     ):
         self.told = []
         self._way = way
         outside = scene.outside
         journal = journal or outside.journal
-        followed, lookout = Followed(stream, journal), lookout or Lookout(journal.store)
-        waiter = Waiter(followed, lookout, outside.board, scene.clock, home or Home())
+        session_reader, notifier = (
+            SessionReader(stream, journal),
+            notifier or StreamNotifier(journal.store),
+        )
+        waiter = SessionWatcher(
+            session_reader, notifier, outside.board, scene.clock, home or Home()
+        )
         self.task = asyncio.create_task(self._wait(waiter))
 
     async def _wait(self, waiter):

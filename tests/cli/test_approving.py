@@ -296,7 +296,7 @@ def test_a_hook_is_run_with_the_question(shell):
     news = json.loads((shell.folder / "news.json").read_text())
     assert done.exit_code == 3
     assert ("asked", "one.1.0.1", "delete_file") == (news["on"], news["approval"], news["tool"])
-    assert "PeopleTold" in shell.types("one")
+    assert "PeopleNotified" in shell.types("one")
     assert "SessionWaiting" == shell.types("one")[-1]
 
 

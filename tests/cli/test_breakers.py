@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cueline.environment import who
+from cueline.environment import user_name
 
 DOWN = '[[reply]]\nfail = { kind = "overloaded", message = "no room" }\n'
 SPARE = "[retry]\nmax_retries = 0\n[breaker]\nthreshold = 2\n"
@@ -70,7 +70,7 @@ def test_a_person_resets_a_breaker_and_the_next_call_goes_out(broken):
 
     assert (f"{breaker['id']}: reset; calls go out again\n", 0) == (reset.stdout, reset.exit_code)
     assert ["closed"] == [each["state"] for each in again]
-    assert f"user:{who()}" in broken("audit", "--type", "BreakerClosed", "--json").stdout
+    assert f"user:{user_name()}" in broken("audit", "--type", "BreakerClosed", "--json").stdout
     broken("run", "Go", "--agent", broken.clerk, "--inline", "--id", "three")
     assert "ModelStarted" in broken.types("three")
 
@@ -84,7 +84,7 @@ def test_a_breaker_that_is_closed_or_unknown_is_not_reset(broken):
         broken("breakers", "reset", "x"),
     )
 
-    assert {"id": breaker["id"], "reset": False, "by": who()} == twice
+    assert {"id": breaker["id"], "reset": False, "by": user_name()} == twice
     assert (2, True) == (unknown.exit_code, "there is no such breaker" in unknown.stderr)
 
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from cueline.events.clean import REDACTED
+from cueline.events.sanitize import REDACTED
 from tests.cli.conftest import CUELINE
 
 TEAM = "team/c4nary+s3cret é"
@@ -139,11 +139,11 @@ def test_a_refusal_repeats_no_secret(planted, words):
 
 def test_a_bug_is_told_without_secrets(planted):
     code = (
-        "import os; from cueline import cli, runtime; from cueline.cli import opened\n"
+        "import os; from cueline import cli, runtime; from cueline.cli import open_log\n"
         "def run(work):\n"
         "    work.close()\n"
         "    raise RuntimeError(os.environ['TEAM_TOKEN'] + os.environ['ANTHROPIC_API_KEY'])\n"
-        "opened.run = run\n"
+        "open_log.run = run\n"
         "import sys; sys.argv = ['cueline', 'list']\n"
         "cli.main()\n"
     )

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from cueline.actors.inbox import ask_start
-from cueline.client.verify import Verifying
+from cueline.client.verify import AuditVerification
 from cueline.events.agent import AgentSpec
 from cueline.events.inbox import StartAsked
 from cueline.events.journal import FactWrite
@@ -204,7 +204,7 @@ async def test_what_is_appended_while_the_log_is_checked_is_no_damage(finished):
     store = Busy.open(finished.log, FakeClock())
     before = await store.last_position()
 
-    checked = Verifying(replace(memory_log(finished.folder), store=store))
+    checked = AuditVerification(replace(memory_log(finished.folder), store=store))
     await checked.run()
 
     assert ([], before, before + 1) == (checked.bad, checked.events, await store.last_position())

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from cueline.actors.presence import presence_of
-from cueline.cli.driving import Where
+from cueline.cli.session_run import RunTarget
 from cueline.events.journal import FactWrite
 from cueline.events.log_url import LogUrl
 from cueline.events.session import SessionContinued
@@ -55,7 +55,7 @@ def kept_up(asking):
 
 def test_an_up_of_another_version_is_warned_of(kept_up):
     done = kept_up("run", "Hi", "--agent", kept_up.agent(kept_up.hello), "--detach")
-    where = Where(log=LogUrl.of(kept_up.log), on="auto")
+    where = RunTarget(log=LogUrl.of(kept_up.log), on="auto")
 
     warning = "the `cueline up` of this log is cueline 0.0.9, and this is "
     assert (0, True) == (done.exit_code, warning in done.stderr)

@@ -102,7 +102,7 @@ def test_a_log_in_memory_is_gone_with_what_made_it(shell):
     assert [] == list(shell.folder.glob("*memory*"))
 
 
-@pytest.mark.parametrize("words", [("--detach",), ()])
+@pytest.mark.parametrize("words", [("--detach",), ("--ray",)])
 def test_a_log_in_memory_is_for_this_process_alone(shell, words):
     agent = shell.agent(shell.hello)
 

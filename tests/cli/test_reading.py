@@ -147,8 +147,8 @@ def test_state_is_rebuilt_up_to_a_version(finished):
 
     assert (early["version"], early["status"]) == (1, "running")
     assert (late["status"], late["turn"]["number"]) == ("completed", 2)
-    assert late["marks"]["digest"]
-    assert late["marks"]["results"] == []
+    assert late["prompt_digests"]["digest"]
+    assert late["prompt_digests"]["results"] == []
 
 
 def test_a_version_that_is_not_there_is_refused(finished):

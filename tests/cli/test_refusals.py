@@ -2,7 +2,7 @@
 
 import pytest
 
-from cueline.cli import opened
+from cueline.cli import open_log
 
 LONG = "x" * 5000
 HUGE = "9" * 40
@@ -58,7 +58,7 @@ def test_a_bug_moves_no_cursor(shell, monkeypatch):
         work.close()
         raise RuntimeError("\x1b[2Jgone \u202etxt")
 
-    monkeypatch.setattr(opened, "run", fail)
+    monkeypatch.setattr(open_log, "run", fail)
 
     done = shell("list")
 

@@ -4,7 +4,7 @@ import os
 import signal
 
 from cueline.console.screen import Screen
-from cueline.environment import who
+from cueline.environment import user_name
 from tests.cli.test_stopping import asked_to_stop
 
 
@@ -72,7 +72,7 @@ def test_what_was_said_to_a_session_that_nobody_drives_is_shown(asking):
 
     shown = asking("show", "one").stdout
 
-    said = f"  one.1.0.1 granted by {who()}\n  followup: Hurry\n"
+    said = f"  one.1.0.1 granted by {user_name()}\n  followup: Hurry\n"
     way = "decided; go on with\n  cueline resume one\n"
     assert shown.endswith(f"not read yet, for nobody drives it:\n{said}{way}")
 

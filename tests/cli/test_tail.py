@@ -6,12 +6,12 @@ from functools import partial
 
 import pytest
 
-from cueline.actors.followed import Followed
 from cueline.actors.inbox import ask_start
-from cueline.actors.owner import Vigil
 from cueline.actors.presence import presence_of
+from cueline.actors.session_owner import OrphanDetector
+from cueline.actors.session_reader import SessionReader
 from cueline.cli.tail import _say_left
-from cueline.client.follow import tell_when_left
+from cueline.client.follow import warn_of_orphan
 from cueline.events.codec import Codec
 from cueline.events.inbox import StartAsked
 from cueline.events.journal import Journal
@@ -41,10 +41,10 @@ def board(clock):
 
 
 @asynccontextmanager
-async def watching(followed, clock, board, *, up=False):
+async def watching(session_reader, clock, board, *, up=False):
     left = partial(_say_left, LogUrl.of("of.db"), "one")
-    vigil = Vigil(ONE, followed.store, board, clock, taken_up=lambda: up)
-    telling = asyncio.create_task(tell_when_left(followed, vigil, clock, left))
+    orphan_detector = OrphanDetector(ONE, session_reader.store, board, clock, taken_up=lambda: up)
+    telling = asyncio.create_task(warn_of_orphan(session_reader, orphan_detector, clock, left))
     yield
     telling.cancel()
 
@@ -53,7 +53,7 @@ async def asked_for(store, clock):
     """Return session `one` as somebody follows it who asked for it."""
     journal = Journal(store, Codec(), clock.now)
     await ask_start(journal, "one", StartAsked(agent=AGENT, asked_at=NOW))
-    return Followed(ONE, journal)
+    return SessionReader(ONE, journal)
 
 
 async def test_who_follows_is_told_each_time_that_nobody_drives_it(store, board, clock, capsys):
@@ -84,11 +84,11 @@ async def test_what_an_up_takes_up_is_no_news_to_who_follows(store, board, clock
 
 async def test_nobody_has_to_drive_what_waits_for_a_person(asking, board, clock, capsys):
     async with open_log(asking.log) as log:
-        followed = Followed(ONE, log.journal())
-        async for _ in followed.read():
+        session_reader = SessionReader(ONE, log.journal())
+        async for _ in session_reader.read():
             pass
-        async with watching(followed, clock, board):
+        async with watching(session_reader, clock, board):
             await clock.advance(60)
 
-    assert "waiting" == followed.state.status
+    assert "waiting" == session_reader.state.status
     assert "" == capsys.readouterr().err

@@ -15,8 +15,8 @@ import typer
 from cueline import on_ray
 from cueline.actors.slot import SLOTS
 from cueline.cli import up
-from cueline.cli.keeping import keep
-from cueline.cli.outside import Outside
+from cueline.cli.settings_context import SettingsContext
+from cueline.cli.up_process import keep
 from cueline.errors import ClusterError
 from cueline.stores.backend import backend_of
 from cueline.testing.wait import await_until
@@ -65,7 +65,7 @@ async def test_what_up_repeats_moves_no_cursor(monkeypatch, capsys):
     async def keep_up(*_, **__):
         yield Troubled()
 
-    monkeypatch.setattr(on_ray, "keep_up", keep_up)
+    monkeypatch.setattr(on_ray, "run_up", keep_up)
 
     with pytest.raises(ClusterError):
         await keep(PLAN, None, as_json=False)
@@ -86,7 +86,7 @@ async def test_an_up_ends_in_order_however_often_it_is_told_to(monkeypatch, caps
         finally:
             ended.append("in order")
 
-    monkeypatch.setattr(on_ray, "keep_up", keep_up)
+    monkeypatch.setattr(on_ray, "run_up", keep_up)
     keeping = asyncio.create_task(keep(PLAN, None, as_json=False))
     await await_until(lambda: "no session was left" in capsys.readouterr().out)
 
@@ -104,7 +104,7 @@ def test_what_a_detached_up_said_moves_no_cursor(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(sys, "executable", str(keeper))
 
     with pytest.raises(typer.Exit) as ended:
-        up._detach(replace(PLAN, log=tmp_path / "log.db"), Outside())
+        up._detach(replace(PLAN, log=tmp_path / "log.db"), SettingsContext())
 
     assert (3, "\\x1b[2Jgone \ufffd\n") == (ended.value.exit_code, capsys.readouterr().err)
 
@@ -131,7 +131,7 @@ def test_who_interrupts_a_detached_up_before_it_is_ready_ends_it(monkeypatch, tm
     monkeypatch.setattr(up.subprocess, "Popen", lambda *_, **__: keeper)
 
     with pytest.raises(KeyboardInterrupt):
-        up._detach(replace(PLAN, log=tmp_path / "log.db"), Outside())
+        up._detach(replace(PLAN, log=tmp_path / "log.db"), SettingsContext())
 
     assert ["the keeper"] == ended
 
@@ -163,7 +163,7 @@ def test_a_long_log_is_read_before_the_time_to_start_begins(finished, monkeypatc
         raise ClusterError("the cluster", "there is none")
         yield
 
-    monkeypatch.setattr(on_ray, "keep_up", keep_up)
+    monkeypatch.setattr(on_ray, "run_up", keep_up)
 
     finished("up")
 

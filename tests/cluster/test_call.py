@@ -10,7 +10,7 @@ import ray
 
 from cueline.clock import SystemClock
 from cueline.cluster import call
-from cueline.cluster.call import ask_head, awake
+from cueline.cluster.call import ask_head, end_frozen_actor
 
 ALIVE, RESTARTING = 2, 3
 
@@ -39,7 +39,7 @@ def answered():
 
 async def wait_in(awaited):
     clock = SystemClock()
-    with awake(awaited):
+    with end_frozen_actor(awaited):
         for _ in range(20):
             await clock.sleep(0)
 

@@ -8,17 +8,17 @@ import pytest
 import ray
 
 from cueline.cluster import connection
-from cueline.cluster.connection import connected
+from cueline.cluster.connection import connect_ray
 from cueline.errors import ClusterError
 
 
 def test_an_address_where_nobody_listens_is_refused_at_once():
-    with pytest.raises(ClusterError, match="nobody answers there"), connected("127.0.0.1:1", "x"):
+    with pytest.raises(ClusterError, match="nobody answers there"), connect_ray("127.0.0.1:1", "x"):
         pass
 
 
 def test_ray_client_is_refused():
-    with pytest.raises(ClusterError, match="name HOST:PORT"), connected("ray://head:10001", "x"):
+    with pytest.raises(ClusterError, match="name HOST:PORT"), connect_ray("ray://head:10001", "x"):
         pass
 
 
@@ -45,7 +45,7 @@ async def test_ray_can_be_wanted_in_any_thread(monkeypatch):
         raise RuntimeError("no room")
 
     def connect():
-        with connected(None, "x"):
+        with connect_ray(None, "x"):
             pass
 
     monkeypatch.setattr(connection, "_prepare", lambda *, ours: None)
@@ -66,7 +66,7 @@ def test_whatever_keeps_ray_from_starting_is_told_in_a_sentence(monkeypatch, why
     monkeypatch.setattr(connection, "_start", start)
 
     told = f"Ray: it cannot be started on this machine: {why}"
-    with pytest.raises(ClusterError, match=told), connected(None, "x"):
+    with pytest.raises(ClusterError, match=told), connect_ray(None, "x"):
         pass
 
 
@@ -83,7 +83,7 @@ def test_sigterm_while_ray_starts_is_for_whoever_starts_it(monkeypatch):
     before = signal.signal(signal.SIGTERM, lambda *_: caught.append("ours"))
 
     try:
-        with pytest.raises(ClusterError, match="no room"), connected(None, "x"):
+        with pytest.raises(ClusterError, match="no room"), connect_ray(None, "x"):
             pass
     finally:
         signal.signal(signal.SIGTERM, before)

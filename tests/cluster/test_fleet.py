@@ -10,18 +10,18 @@ import pytest
 import ray
 from ray.exceptions import ActorDiedError, RaySystemError
 
-from cueline.actors.collaborator import RUNNER_SECONDS
+from cueline.actors.host_dependencies import RUNNER_SECONDS
 from cueline.actors.presence import presence_of
 from cueline.clock import SystemClock
 from cueline.cluster import command as commands
 from cueline.cluster import fleet as fleets
-from cueline.cluster import member as members
 from cueline.cluster import supervisor as supervisors
+from cueline.cluster import worker as members
 from cueline.cluster.command import _watch_ray
 from cueline.cluster.connection import Connection
 from cueline.cluster.fleet import Fleet
-from cueline.cluster.member import Member, News
 from cueline.cluster.supervisor import Supervisor
+from cueline.cluster.worker import Worker, WorkerEvent
 from cueline.stores.presence import MemoryPresence
 from cueline.testing.clock import FakeClock
 from cueline.testing.wait import await_until
@@ -84,7 +84,7 @@ async def quiet(there, role, answer):
     """Return a member whose beats have not arrived for a while."""
     presence = presence_of(role)
     await there.board.beat(presence)
-    return Member(role, presence.incarnation, "here", Actor(answer), presence)
+    return Worker(role, presence.incarnation, "here", Actor(answer), presence)
 
 
 async def test_a_lost_member_is_replaced_beside_the_log_while_ray_does_not_answer():
@@ -114,7 +114,7 @@ async def test_a_runner_that_does_not_start_is_ended_and_what_waits_for_it_told(
 
 
 async def test_a_runner_that_never_started_is_followed_to_its_end(fleet, there):
-    lost = Member("runner", "runner-1", "here", Actor(NEVER))
+    lost = Worker("runner", "runner-1", "here", Actor(NEVER))
 
     assert ([], ["gone"]) == await told_before_and_after_the_end(fleet, there, lost)
 
@@ -187,7 +187,7 @@ async def test_what_waits_for_a_runner_is_tried_again_when_there_is_a_host_to_do
     placed = []
     supervisor = waited_for(there, placed)
     for role, what in [("runner", "back"), ("runner", "lost"), ("host", "joined")]:
-        supervisor._hear_of(News(what, await quiet(there, role, NEVER)))
+        supervisor._hear_of(WorkerEvent(what, await quiet(there, role, NEVER)))
         await supervisor._look()
 
     assert ["waits for a runner"] * 2 == placed

@@ -6,9 +6,9 @@ import sys
 import pytest
 from ray.exceptions import ActorDiedError, ActorUnavailableError
 
-from cueline.actors.collaborator import DEAF_SECONDS, RUNNER_SECONDS
+from cueline.actors.host_dependencies import DEAF_SECONDS, RUNNER_SECONDS
 from cueline.actors.runner import CallName, Runner
-from cueline.actors.tool import ToolOutput
+from cueline.actors.tool_port import ToolOutput
 from cueline.cluster import runner as runners
 from cueline.cluster.remote_runner import RemoteRunner
 from cueline.cluster.runner import RunnerActor
@@ -36,8 +36,8 @@ class InProcess(RemoteRunner):
         self.calls = []
         self.breaks = {}
 
-    async def _take(self, errands):
-        await self._ask_actor("take", errands)
+    async def _take(self, requests):
+        await self._ask_actor("take", requests)
 
     async def _fetch(self, received):
         return await self._ask_actor("reports", received, 5.0)

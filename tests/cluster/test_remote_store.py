@@ -5,9 +5,9 @@ import pytest
 from ray.exceptions import ActorUnavailableError
 
 from cueline.clock import SystemClock
+from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.log_writer import LogWriterActor
 from cueline.cluster.remote_store import RemoteStore
-from cueline.cluster.site import Site
 from cueline.events.store import ANY, Write
 from cueline.stores.presence import MemoryPresence
 from cueline.stores.sqlite import SqliteStore
@@ -36,7 +36,7 @@ class InProcess(RemoteStore):
 
     def __init__(self, parts):
         super().__init__(
-            Site(namespace="", node="", machine="", owner="", detached=False, parts=parts)
+            ClusterContext(namespace="", node="", machine="", owner="", detached=False, parts=parts)
         )
         self.actor = LogWriterActor(parts)
 

@@ -7,12 +7,12 @@ import pytest
 
 from cueline.clock import SystemClock
 from cueline.cluster import runner_directory
-from cueline.cluster.runner_directory import Directory, RunnerCard
+from cueline.cluster.runner_directory import Directory, RunnerInfo
 from cueline.stores.presence import MemoryPresence
 from cueline.testing.fakes import tool_spec
 
 TOOL = tool_spec("read_file")
-RUNNER = RunnerCard("runner-1", "up/runner-1", "there", None, takes=True)
+RUNNER = RunnerInfo("runner-1", "up/runner-1", "there", None, takes=True)
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from cueline.actors.presence import presence_of
 from cueline.actors.slot import SLOTS
 from cueline.cluster import connection
 from cueline.cluster import up as up_module
+from cueline.cluster.cluster_context import VERSION, ClusterContext
 from cueline.cluster.connection import Connection
 from cueline.cluster.dispatcher import Wanted
-from cueline.cluster.site import VERSION, Site
 from cueline.cluster.up import Up
 from cueline.errors import ClusterError
-from cueline.on_ray import keep_up
+from cueline.on_ray import run_up
 from cueline.up_record import UpRecord, find_up
 
 OURS = {f"up/dispatcher@{VERSION}", f"up/writer@{VERSION}"}
@@ -52,7 +52,7 @@ def killed(monkeypatch):
 
 
 async def begin_and_end(monkeypatch, dispatcher):
-    monkeypatch.setattr(Site, "create", lambda *_, **__: dispatcher)
+    monkeypatch.setattr(ClusterContext, "create", lambda *_, **__: dispatcher)
     parts = SimpleNamespace(grace_seconds=0.0)
     up = Up(Connection("a:1", "here", ours=False), "n", parts, presence_of("up"))
     try:
@@ -91,13 +91,13 @@ def notes(monkeypatch, tmp_path):
             before.write(log)
         options = {"address": "a:1", "hosts": 1, "runners": 1, "recover": True}
         with pytest.raises(ClusterError, match="does not start"):
-            async with keep_up(log, grace_seconds=0.0, slots=SLOTS, **options):
+            async with run_up(log, grace_seconds=0.0, slots=SLOTS, **options):
                 pass
         return *seen[0], UpRecord.read(log)
 
     monkeypatch.setattr(Up, "start", start)
     there = Connection("a:1", "here", ours=False)
-    monkeypatch.setattr(connection, "connected", lambda *_: nullcontext(there))
+    monkeypatch.setattr(connection, "connect_ray", lambda *_: nullcontext(there))
     return notes
 
 

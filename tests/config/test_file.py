@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from cueline.agent import read_agent
+from cueline.config.config_source import from_environment, from_file, from_table
 from cueline.config.effective import effective
-from cueline.config.layer import from_environment, from_file, from_table
 from cueline.errors import ConfigError
 from cueline.events.log_url import LogUrl
 

@@ -12,9 +12,9 @@ from annotated_types import Ge, Gt
 
 from cueline.actors.slot import SLOTS, Slots
 from cueline.agent import Agent
+from cueline.config.config_source import from_environment, from_flags, from_table
 from cueline.config.effective import effective
-from cueline.config.layer import from_environment, from_flags, from_table
-from cueline.config.leaf import leaves, table_of
+from cueline.config.setting import leaves, table_of
 from cueline.config.settings import Settings
 from cueline.errors import ConfigError
 from cueline.events.log_url import LogUrl

@@ -1,8 +1,8 @@
 import pytest
 
-from cueline.console.telling import Telling
+from cueline.console.event_renderer import EventRenderer
 
 
 @pytest.fixture
 def telling():
-    return Telling()
+    return EventRenderer()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cueline.console.edit import edited
+from cueline.console.edit import edit_arguments
 from cueline.errors import ConfigError
 
 
@@ -19,10 +19,10 @@ from cueline.errors import ConfigError
     ],
 )
 def test_an_argument_is_changed_by_its_name_and_all_by_an_object(changes, result):
-    assert result == edited({"path": "a.txt", "n": 1}, changes)
+    assert result == edit_arguments({"path": "a.txt", "n": 1}, changes)
 
 
 @pytest.mark.parametrize("change", ["path", "=b", " =b", "{path", '{"n": NaN}'])
 def test_what_is_neither_is_refused(change):
     with pytest.raises(ConfigError, match="the edit: "):
-        edited({}, [change])
+        edit_arguments({}, [change])

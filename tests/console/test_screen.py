@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 from rich.text import Text
 
+from cueline.console.event_renderer import EventRenderer, Line
 from cueline.console.screen import Screen
-from cueline.console.telling import Line, Telling
 from cueline.events.session import ToolReturned
 
 LISTED = "a very long line · which goes on with other words · and a third"
@@ -90,7 +90,7 @@ def test_a_file_is_no_screen():
 def test_the_output_of_a_tool_is_what_others_wrote():
     returned = ToolReturned(effect="1.0", attempt=1, output=LISTED)
 
-    _, output = Telling().tell(
+    _, output = EventRenderer().render(
         SimpleNamespace(stream="session-default/one", recorded_at=None), returned
     )
 

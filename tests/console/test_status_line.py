@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from cueline.console.event_renderer import EventRenderer
 from cueline.console.status_line import StatusLine
-from cueline.console.telling import Telling
 from cueline.events.cause import Cause
 from cueline.events.message import ToolCall
 from cueline.events.session import (
@@ -22,7 +22,7 @@ from cueline.events.session import (
     ToolReturned,
     ToolStarted,
 )
-from cueline.events.session.life import LostAttempt
+from cueline.events.session.lifecycle import LostAttempt
 from tests.console.told import NOW, REPLIED
 from tests.session_example import started
 
@@ -43,12 +43,12 @@ def tool_started(effect="1.0"):
 
 @pytest.fixture
 def line():
-    telling = Telling()
+    telling = EventRenderer()
     status = StatusLine(telling)
 
     def after(*facts, at=12):
         for fact in facts:
-            telling.tell(SimpleNamespace(recorded_at=NOW, stream="session-default/one"), fact)
+            telling.render(SimpleNamespace(recorded_at=NOW, stream="session-default/one"), fact)
             status.learn(fact, NOW)
         return status.text(seconds(at))
 

@@ -22,4 +22,4 @@ REPLIED = ModelReplied(
 
 def told(telling, *facts):
     recorded = SimpleNamespace(recorded_at=NOW, stream="session-default/one")
-    return [line.text for fact in facts for line in telling.tell(recorded, fact)]
+    return [line.text for fact in facts for line in telling.render(recorded, fact)]

@@ -9,8 +9,8 @@ from cueline.actors.runner import Runner
 from cueline.errors import RunnerGoneError
 from cueline.events.store import to_us
 from cueline.testing.crash import World
+from cueline.testing.crash_point import CrashingExecutor, CrashingRunner, CrashPoint
 from cueline.testing.fakes import Runners
-from cueline.testing.mortal import Life, MortalExecutor, MortalRunner
 from tests.crash.unsteady import Troubled, Unsteady
 
 HOSTS = RUNNERS = 2
@@ -79,13 +79,13 @@ class Line:
 class Reached(Runners):
     """The runners as one process reaches them, while it lives."""
 
-    life: Life = field(default_factory=Life)
+    life: CrashPoint = field(default_factory=CrashPoint)
     ended: dict = field(default_factory=dict)
 
     def find(self, incarnation):
         if incarnation not in self.ports:
             return None
-        runner = MortalRunner(self.ports[incarnation], self.life)
+        runner = CrashingRunner(self.ports[incarnation], self.life)
         return Line(incarnation, runner, self.ended[incarnation])
 
 
@@ -112,7 +112,7 @@ class Fleet(Troubled):
 
     def new_runner(self):
         name, life = f"runner {next(self.numbers)}", self.new_life()
-        executor = MortalExecutor(self.outside.executor, life)
+        executor = CrashingExecutor(self.outside.executor, life)
         runner = Runner(name, executor, lambda: self.clock.now().timestamp())
         self.outside.runners.ports[name], self.lives[name] = runner, life
         self.ended[name] = asyncio.get_running_loop().create_future()

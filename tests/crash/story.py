@@ -3,7 +3,7 @@
 from collections import Counter
 
 from cueline.actors.runner import Runner
-from cueline.actors.tool import Finding
+from cueline.actors.tool_port import ReconcileFinding
 from cueline.events.blob_ref import blobs_in
 from cueline.events.inbox import DecisionGiven
 from cueline.events.session import (
@@ -16,7 +16,8 @@ from cueline.events.session import (
 from cueline.events.store import Draft, Write
 from cueline.stores import MemoryStore
 from cueline.testing.clock import FakeClock
-from cueline.testing.crash import Life, Outside, World
+from cueline.testing.crash import CrashPoint, Outside, World
+from cueline.testing.crash_point import CrashingRunner
 from cueline.testing.fakes import (
     JournalingExecutor,
     Start,
@@ -26,7 +27,6 @@ from cueline.testing.fakes import (
     says,
     tool_spec,
 )
-from cueline.testing.mortal import MortalRunner
 
 TOOLS = (
     tool_spec("read", "read_only"),
@@ -70,8 +70,8 @@ def outside(said=SAID, **policy):
 def found(starts, key):
     """Say what the tool knows of the call: what it wrote down itself."""
     if any(start.key == key for start in starts):
-        return Finding("happened", "post 8 is done")
-    return Finding("did_not_happen")
+        return ReconcileFinding("happened", "post 8 is done")
+    return ReconcileFinding("did_not_happen")
 
 
 async def answer(place, session=SESSION):
@@ -97,7 +97,7 @@ async def drive(place, life=None, runner=None, session=SESSION, go_on=answer):
     Whenever it rests, *go_on* brings what it rests for, and says whether that was anything.
     """
     if runner is not None:
-        runner = MortalRunner(runner, life or Life())
+        runner = CrashingRunner(runner, life or CrashPoint())
     world = World(place, life, runner=runner)
     # As `resume` does: a cut inside an append leaves work that no index lists.
     world.host.activate(session)

@@ -6,7 +6,7 @@ import pytest
 
 from cueline.deciders.breaker import BREAKER
 from cueline.errors import ProviderUnavailableError
-from cueline.testing.crash import Life, Outside, World
+from cueline.testing.crash import CrashPoint, Outside, World
 from cueline.testing.fakes import JournalingExecutor, agent_spec, says
 
 MODEL = "breaker-default/fake.fake"
@@ -54,7 +54,7 @@ async def drive(outside, life, sessions):
 
 async def undisturbed():
     outside, sessions = await outage()
-    return (await drive(outside, Life(), sessions)).life.points
+    return (await drive(outside, CrashPoint(), sessions)).life.points
 
 
 POINTS = asyncio.run(undisturbed())
@@ -70,8 +70,8 @@ def test_the_story_opens_probes_and_closes():
 @pytest.mark.parametrize("point", range(len(POINTS)))
 async def test_wherever_it_dies_all_sessions_get_there(point):
     outside, sessions = await outage()
-    await drive(outside, Life(point), sessions)
-    await drive(outside, Life(), sessions)
+    await drive(outside, CrashPoint(point), sessions)
+    await drive(outside, CrashPoint(), sessions)
 
     assert {"completed"} == {str((await outside.state(s)).status) for s in sessions}
     assert "closed" == BREAKER.replay(await outside.facts(MODEL)).phase

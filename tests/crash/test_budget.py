@@ -17,8 +17,8 @@ from cueline.events.budget import CostReleased, CostReserved, CostSettled
 from cueline.events.inbox import MessageSent, PauseAsked, ResumeAsked, StopAsked
 from cueline.events.message import Cost
 from cueline.events.session import ModelReplied, ModelStarted, ReservationClosed
+from cueline.testing.crash_point import CrashPoint
 from cueline.testing.fakes import TurnModel, asks_for, says
-from cueline.testing.mortal import Life
 from tests.crash import story
 from tests.crash.undisturbed import Undisturbed
 
@@ -82,7 +82,7 @@ ENDS = (CostSettled, CostReleased)
 @at_every_point
 async def test_a_killed_session_pays_each_call_once(point):
     # 000-003, 000-006, 004-083: what was lost may have been billed, and counts in full.
-    place, died = await begun(Life(point))
+    place, died = await begun(CrashPoint(point))
     assert died.life.dead
 
     survivor = await story.drive(place)
@@ -95,8 +95,8 @@ async def test_a_killed_session_pays_each_call_once(point):
 @pytest.mark.parametrize("second", [2, 5, 9])
 @pytest.mark.parametrize("point", range(0, len(POINTS), 3))
 async def test_a_session_that_is_killed_twice_pays_each_call_once(point, second):
-    place, _ = await begun(Life(point))
-    await story.drive(place, Life(second))
+    place, _ = await begun(CrashPoint(point))
+    await story.drive(place, CrashPoint(second))
 
     await story.drive(place)
 
@@ -106,7 +106,7 @@ async def test_a_session_that_is_killed_twice_pays_each_call_once(point, second)
 
 @at_every_point
 async def test_a_session_that_is_killed_and_stopped_holds_nothing(point):
-    place, _ = await begun(Life(point))
+    place, _ = await begun(CrashPoint(point))
     await place.say(story.SESSION, StopAsked())
 
     await story.drive(place)
@@ -119,7 +119,7 @@ async def test_a_session_that_is_killed_and_stopped_holds_nothing(point):
 
 @at_every_point
 async def test_a_session_that_is_killed_and_paused_holds_nothing_while_it_rests(point):
-    place, _ = await begun(Life(point))
+    place, _ = await begun(CrashPoint(point))
     await place.say(story.SESSION, PauseAsked())
     await story.drive(place)
     state = await folded(place)
@@ -180,7 +180,7 @@ COUNTED = asyncio.run(counted())[1].life.points
 @pytest.mark.parametrize("point", range(len(COUNTED)))
 async def test_a_session_whose_prompts_are_counted_no_more_stays_within_its_limit(point):
     # I8: what was granted by a count stays granted, and no more than that is held.
-    place, _ = await counted(Life(point))
+    place, _ = await counted(CrashPoint(point))
     place.model.counts = False
 
     await story.drive(place)

@@ -14,7 +14,7 @@ from cueline.events.message import Cost
 from cueline.events.session import ModelFailed, ModelReplied, ReservationClosed
 from cueline.projections.cost import spent, total
 from cueline.projections.views import Views
-from cueline.testing.crash import Life
+from cueline.testing.crash import CrashPoint
 from tests.crash import story
 from tests.crash.test_kill import POINTS
 
@@ -26,7 +26,7 @@ async def killed(*points):
     place.price = lambda *_: Cost(usd=EACH, prices="test")
     await place.start("story", agent)
     for point in points:
-        await story.drive(place, Life(point))
+        await story.drive(place, CrashPoint(point))
     return place
 
 

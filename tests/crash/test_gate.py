@@ -7,13 +7,13 @@ that is covered by what was allowed before.
 
 from functools import partial
 
-from cueline.deciders.policy import exactly
+from cueline.deciders.policy import exact_scope
 from cueline.deciders.session import Status
 from cueline.events.inbox import DecisionGiven
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
-    PeopleTold,
+    PeopleNotified,
     ToolSkipped,
     ToolStarted,
 )
@@ -80,7 +80,7 @@ async def answer(place, session):
         said = "happened" if happened else "run_again"
         more = {}
         if call.effect == "1.0" and call.approval.question == "may_it_run":
-            more = {"edit": {"n": 11}, "always": (exactly({"n": 4}),)}
+            more = {"edit": {"n": 11}, "always": (exact_scope({"n": 4}),)}
         for person in ("ann", "bob"):
             decision = DecisionGiven(
                 approval=call.approval.id,
@@ -114,7 +114,7 @@ async def test_what_is_killed_here_is_all_that_people_can_say():
     assert ["never"] == [fact.rule for fact in facts if isinstance(fact, ToolSkipped)]
     assert 2 == sum(isinstance(fact, ApprovalRequested) for fact in facts)
     assert [{"n": 11}, None] == [f.edit for f in facts if isinstance(f, ApprovalResolved)]
-    assert 3 == sum(isinstance(fact, PeopleTold) for fact in facts)
+    assert 3 == sum(isinstance(fact, PeopleNotified) for fact in facts)
     await assert_ended_the_same(WHOLE.place)
 
 

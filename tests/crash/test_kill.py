@@ -11,7 +11,7 @@ blob, an answer of the model, or a tool's effect.
 import pytest
 
 from cueline.deciders.session import Status
-from cueline.testing.crash import Life
+from cueline.testing.crash import CrashPoint
 from tests.crash import story
 from tests.crash.undisturbed import Undisturbed
 
@@ -35,11 +35,11 @@ async def killed_at(point, second=None, **policy):
 async def kill_at(point, second, policy):
     place, agent = story.outside(**policy)
     await place.start("story", agent)
-    died = await story.drive(place, Life(point))
+    died = await story.drive(place, CrashPoint(point))
     assert died.life.dead
     cut_short = await story.open_calls(place)
     if second is not None:
-        await story.drive(place, Life(second))
+        await story.drive(place, CrashPoint(second))
         cut_short |= await story.open_calls(place)
     survivor = await story.drive(place)
     assert [] == survivor.troubles
@@ -103,7 +103,7 @@ async def test_a_call_goes_on_in_a_runner_that_outlives_its_host(point):
     place, agent = story.outside()
     runner = story.runner_of(place)
     await place.start("story", agent)
-    await story.drive(place, Life(point), runner)
+    await story.drive(place, CrashPoint(point), runner)
 
     await story.drive(place, None, runner)
 
@@ -135,7 +135,7 @@ async def test_repeated_calls_keep_their_key_and_count_their_attempts(point):
 async def test_nothing_of_the_killed_side_has_an_effect():
     place, agent = story.outside()
     await place.start("story", agent)
-    died = await story.drive(place, Life(20))
+    died = await story.drive(place, CrashPoint(20))
 
     await died.host.close()
 

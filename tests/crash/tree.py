@@ -7,12 +7,12 @@ from decimal import Decimal
 from itertools import count
 from random import Random
 
-from cueline.actors.background import begin
+from cueline.actors.background_task import start_loops
 from cueline.actors.cost_ledger import CostLedger
 from cueline.actors.dispatcher import Dispatcher, Work
-from cueline.actors.model import ModelReply
+from cueline.actors.model_port import ModelReply
 from cueline.deciders.budget import BUDGET
-from cueline.deciders.budget.room import shortage
+from cueline.deciders.budget.headroom import shortage
 from cueline.deciders.session import Status, evolve, session_of, wake_at
 from cueline.events.agent import Limits
 from cueline.events.budget import Allowance, BudgetRefused
@@ -21,8 +21,8 @@ from cueline.events.message import Cost, ToolCall, Usage
 from cueline.events.store import from_us
 from cueline.events.stream import sibling
 from cueline.testing.crash import Outside, World
+from cueline.testing.crash_point import CrashingRunner, CrashingStore, CrashPoint
 from cueline.testing.fakes import JournalingExecutor, agent_spec, tool_spec
-from cueline.testing.mortal import Life, MortalRunner, MortalStore
 from tests.crash import story
 
 CAP = Decimal("1.00")
@@ -52,7 +52,7 @@ LEDGERS_FATES = [
 ]
 
 
-class Fated(Life):
+class Fated(CrashPoint):
     """Dies when it comes to a certain kind of point for the n-th time."""
 
     def __init__(self, fate, times):
@@ -109,7 +109,7 @@ class LedgerElsewhere:
 
     def restart(self):
         self.life = Fated(self.chance.choice(LEDGERS_FATES), self.chance.randint(3, 12))
-        journal = self.place.journal_on(MortalStore(self.place.store, self.life))
+        journal = self.place.journal_on(CrashingStore(self.place.store, self.life))
         self.ledger = CostLedger(journal)
 
     def __getattr__(self, method):
@@ -211,7 +211,7 @@ class Tree:
     def process(self, *, mortal=True):
         fate = self.chance.choice(FATES) if mortal else "never"
         life = Fated(fate, self.chance.randint(3, 12))
-        runner = MortalRunner(self.runner, life)
+        runner = CrashingRunner(self.runner, life)
         # A name of its own, so that a seed is the same run whatever ran before it.
         return World(self.place, life, runner=runner, scope=(), name=f"p{next(self.numbers)}")
 
@@ -231,7 +231,7 @@ class Tree:
             clock=clock,
         )
         follow = {"following the log": dispatcher.follow}
-        (following,) = begin(follow, clock=clock, on_trouble=lambda *_: None)
+        (following,) = start_loops(follow, clock=clock, on_trouble=lambda *_: None)
         while not await self.rests() or clock.now() < ends:
             assert clock.now() < ends + timedelta(seconds=600), await self.restless()
             mortal = clock.now() < ends

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from cueline.testing.crash import Life
+from cueline.testing.crash import CrashPoint
 from tests.crash import story
 
 
@@ -31,7 +31,7 @@ class Undisturbed:
         """Return an outside on which the session was killed at *point*, and went on."""
         place, agent = self._make()
         await place.start("story", agent)
-        died = await self._drive(place, Life(point))
+        died = await self._drive(place, CrashPoint(point))
         assert died.life.dead
         return await self._gone_on(place)
 

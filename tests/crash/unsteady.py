@@ -4,7 +4,7 @@ import asyncio
 from decimal import Decimal
 from random import Random
 
-from cueline.actors.family import Parents
+from cueline.actors.session_tree import Parents
 from cueline.deciders.session import Status
 from cueline.errors import (
     LogUnavailableError,
@@ -26,8 +26,8 @@ from cueline.events.inbox import (
 from cueline.events.message import Cost
 from cueline.testing.clock import take_turns
 from cueline.testing.crash import Outside, World
+from cueline.testing.crash_point import CrashPoint
 from cueline.testing.fakes import JournalingExecutor, agent_spec, asks_for, says, tool_spec
-from cueline.testing.mortal import Life
 
 TOOLS = (tool_spec("read", "read_only"), tool_spec("pay"), tool_spec("deploy", sensitive=True))
 PLAIN = [("grant", None), ("deny", None)]
@@ -38,7 +38,7 @@ SESSIONS = 4
 STEPS = 25
 
 
-class Unsteady(Life):
+class Unsteady(CrashPoint):
     """A process to which the log is slow, and does not always answer; it may die."""
 
     def __init__(self, chance):
@@ -65,11 +65,11 @@ class Moody:
 
     def __init__(self, chance, clock):
         self.chance, self.clock = chance, clock
-        self.ill = 0.3
+        self.record_failure = 0.3
 
     async def reply(self, request):
         await self.clock.sleep(self.chance.uniform(0, 10))
-        if self.chance.random() < self.ill:
+        if self.chance.random() < self.record_failure:
             kind = self.chance.choice(["overloaded", "rate_limited", "network"])
             raise ProviderUnavailableError(kind, "", self.chance.choice([None, 3.0, 40.0]))
         if request.turn >= TURNS:
@@ -113,12 +113,12 @@ class Troubled:
         await self.look()
         for number in range(1, SESSIONS):
             agent, parent = self._agent(), self.chance.choice(self.streams)
-            wish = StartAsked(agent=agent, goal="help", asked_at=self.clock.now())
+            options = StartAsked(agent=agent, goal="help", asked_at=self.clock.now())
             try:
-                wish = await Parents(self.outside.journal).child_of(parent, wish)
+                options = await Parents(self.outside.journal).child_of(parent, options)
             except RejectedError:
                 continue  # its parent has not begun, or has ended
-            place = {n: getattr(wish, n) for n in ("parent", "root", "depth", "allowances")}
+            place = {n: getattr(options, n) for n in ("parent", "root", "depth", "allowances")}
             self.streams.append(await self.outside.start(f"c{number}", agent, "help", **place))
             await self.look()
 
@@ -137,9 +137,9 @@ class Troubled:
 
     async def calm_down(self):
         """Have everybody come to rest: all is well now, and people allow what is asked."""
-        self.outside.model.ill = 0.0
+        self.outside.model.record_failure = 0.0
         await self.end(*self.worlds)
-        self.worlds = [self.new_world(Life())]
+        self.worlds = [self.new_world(CrashPoint())]
         await self.outside.say(self.streams[0], RaiseAsked(max_cost=Decimal(9)))
         for _ in range(60):
             await self.look()
@@ -231,7 +231,7 @@ class Troubled:
             self.worlds[self.worlds.index(world)] = self.new_world(self.new_life())
 
     async def _turn(self):
-        self.outside.model.ill = self.chance.choice([0.0, 0.3, 0.9])
+        self.outside.model.record_failure = self.chance.choice([0.0, 0.3, 0.9])
 
 
 def _names():

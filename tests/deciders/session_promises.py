@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from cueline.deciders.session import SessionState, Status, due, following, wake_at
-from cueline.deciders.session.due import CallModel, Reserve
-from cueline.deciders.session.model import UNCOUNTED
+from cueline.deciders.session import SessionState, Status, derived_events, due, wake_at
+from cueline.deciders.session.due import CallModel, ReserveBudget
+from cueline.deciders.session.model_call import UNCOUNTED
 from cueline.events.agent import AgentSpec, each_model, tool_retries
 from cueline.events.inbox import ResumeAsked
 from cueline.events.session import (
@@ -36,7 +36,7 @@ def check_step(before: SessionState, state: SessionState, opening: SessionEvent)
     if before.finished and not isinstance(opening, SessionForked):
         assert state.status == before.status, "I6: the end is final"
         assert state.turn == before.turn, "I6: the result is final"
-    assert following(state) == [], "something more follows"
+    assert derived_events(state) == [], "something more follows"
     started = [call for call in state.open_calls if call.phase == "started"]
     alone = all(call.repeatable for call in started) or len(started) == 1
     assert alone, "an undeclared call runs beside another"
@@ -52,7 +52,7 @@ def _check_wait(state: SessionState) -> None:
     if not state.waiting.is_pause:
         assert wake_at(state) is not None, "I14: it waits for ever"
     if state.waiting.kind != "operator":
-        assert not any(isinstance(e, CallModel | Reserve) for e in due(state)), "work is due"
+        assert not any(isinstance(e, CallModel | ReserveBudget) for e in due(state)), "work is due"
 
 
 class Patience:

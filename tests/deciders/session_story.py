@@ -244,7 +244,7 @@ def possible(shell):
         *[resume] * (1 + 6 * bool(state.hold)),
         *[say] * (2 + 6 * (state.status is Status.IDLE)),
         *[crash] * 2,
-        *[close_a_breaker] * (2 * bool(state.kept_back)),
+        *[close_a_breaker] * (2 * bool(state.blocked_by_breaker)),
         *[share_the_budget] * (4 * shell.state.limited),
         pause,
         come_late,

@@ -8,7 +8,7 @@ from cueline.deciders.approval import (
     Expire,
     Open,
     Supersede,
-    news_of,
+    grant_note,
     valid_until,
     vote_of,
 )
@@ -61,7 +61,7 @@ class SimulatedGate:
             edit=state.edit,
             digest=state.digest,
             always=state.always,
-            told=news_of("tool", vote) if events and state.verdict == "granted" else "",
+            told=grant_note("tool", vote) if events and state.verdict == "granted" else "",
             resolution=state.resolution,
             result=state.result,
             refusal=None if events else Refusal(code="too_late"),

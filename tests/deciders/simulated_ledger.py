@@ -7,8 +7,8 @@ from cueline.deciders import budget
 from cueline.deciders.budget import BUDGET, Amount, BudgetCommand, ModelCallName, fencing_epoch
 from cueline.deciders.session import SessionState
 from cueline.deciders.session.budget import BUSY_SECONDS, path_of
-from cueline.deciders.session.due import CloseReservation, Reserve
-from cueline.events.budget import Allowance, RoomOffered
+from cueline.deciders.session.due import CloseReservation, ReserveBudget
+from cueline.events.budget import Allowance, BudgetOffered
 from cueline.events.session import ModelStarted, ReservationClosed, SessionEvent, SessionWaiting
 
 PRICE = Amount(100, Decimal("0.10"))
@@ -26,7 +26,11 @@ class SimulatedLedger:
         self._neighbours = 0
 
     def answer(
-        self, session: SessionState, effect: Reserve | CloseReservation, epoch: int, now: datetime
+        self,
+        session: SessionState,
+        effect: ReserveBudget | CloseReservation,
+        epoch: int,
+        now: datetime,
     ) -> SessionEvent:
         """Do what is owed to the ledger, and return what came of it."""
         if isinstance(effect, CloseReservation):
@@ -79,7 +83,7 @@ class SimulatedLedger:
         return self._closed(call)
 
     def _closed(self, call: ModelCallName) -> ReservationClosed:
-        told = budget.closing(call, self.state)
+        told = budget.closing_of(call, self.state)
         return ReservationClosed(
             effect=call.effect,
             attempt=call.attempt,
@@ -98,5 +102,5 @@ class SimulatedLedger:
                 taken = (node.settled + node.reserved).of(limit)
                 assert taken <= most, f"I8: {taken} of {most}"
         for fact in facts:
-            if isinstance(fact, RoomOffered):
+            if isinstance(fact, BudgetOffered):
                 self.has_room_for.update(fact.sessions)

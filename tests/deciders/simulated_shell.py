@@ -13,9 +13,9 @@ from cueline.deciders.session import (
     SESSION,
     command_of,
     decide,
+    derived_events,
     due,
     evolve,
-    following,
     session_of,
     wake_at,
 )
@@ -26,14 +26,14 @@ from cueline.deciders.session.due import (
     CloseApproval,
     CloseReservation,
     Effect,
+    NotifyPeople,
     ReconcileTool,
     RecoverTool,
-    Reserve,
+    ReserveBudget,
     RunTool,
-    TellPeople,
 )
 from cueline.events.cause import Cause
-from cueline.events.inbox import DecisionGiven, InboxMessage, RoomMade
+from cueline.events.inbox import BudgetFreed, DecisionGiven, InboxMessage
 from cueline.events.session import (
     ApprovalResolved,
     MessageReceived,
@@ -41,7 +41,7 @@ from cueline.events.session import (
     ModelFailed,
     ModelRequested,
     ModelStarted,
-    PeopleTold,
+    PeopleNotified,
     SessionContinued,
     SessionEvent,
     SessionTakenOver,
@@ -140,7 +140,7 @@ class SimulatedShell:
         if self.state.status in DRIVEN:
             self.epoch += 1
             self.take(SessionTakenOver(epoch=self.epoch, at=self.now))
-        elif following(self.state):
+        elif derived_events(self.state):
             self.take(SessionContinued(by="replay", at=self.now))
 
     def pass_time(self, seconds: float) -> None:
@@ -151,7 +151,7 @@ class SimulatedShell:
             self.take(SessionContinued(by="deadline", at=self.now))
             left = wake_at(self.state)
             over = left is not None and left <= self.now
-            closes = any(isinstance(effect, CloseApproval | TellPeople) for effect in self.owed())
+            closes = any(isinstance(effect, CloseApproval | NotifyPeople) for effect in self.owed())
             assert closes or not over, "a deadline that has passed wakes it for ever"
 
     # What is due.
@@ -162,7 +162,7 @@ class SimulatedShell:
 
     def _actionable(self, effect: Effect) -> bool:
         match effect:
-            case CallModel() | Reserve():
+            case CallModel() | ReserveBudget():
                 return self.model is None
             case RunTool() | RecoverTool() | ReconcileTool():
                 return effect.effect not in self.tools
@@ -170,7 +170,7 @@ class SimulatedShell:
                 return self.now >= deadline_at
             case Cancel():
                 return False
-            case TellPeople(at=at):
+            case NotifyPeople(at=at):
                 return at is None or self.now >= at
             case _:
                 return True
@@ -180,7 +180,7 @@ class SimulatedShell:
         match effect:
             case CallModel():
                 self._ask_model(effect, luck)
-            case Reserve() | CloseReservation():
+            case ReserveBudget() | CloseReservation():
                 self._pay(effect, luck)
             case RunTool():
                 self._run(effect, luck)
@@ -194,8 +194,8 @@ class SimulatedShell:
                 self._resolve(self.gate.resolution(effect.approval))
             case CloseApproval():
                 self._resolve(self.gate.close(effect, self.now))
-            case TellPeople():
-                told = PeopleTold(
+            case NotifyPeople():
+                told = PeopleNotified(
                     effect=effect.effect, approval=effect.approval, hook=effect.hook, at=self.now
                 )
                 self.take(told)
@@ -208,7 +208,7 @@ class SimulatedShell:
         else:
             self._begin(ModelStarted(effect=effect.effect, attempt=effect.attempt))
 
-    def _pay(self, effect: Reserve | CloseReservation, luck: str) -> None:
+    def _pay(self, effect: ReserveBudget | CloseReservation, luck: str) -> None:
         """Ask the ledger; with bad luck nobody learns of the answer."""
         fact = self.ledger.answer(self.state, effect, self.epoch, self.now)
         self.hear_of_room()
@@ -231,7 +231,7 @@ class SimulatedShell:
         """Read that the ledger has room, if it said so."""
         if self.state.stream in self.ledger.has_room_for:
             self.ledger.has_room_for.clear()
-            self.send(RoomMade(budget="budget-default/1"))
+            self.send(BudgetFreed(budget="budget-default/1"))
 
     def _run(self, effect: RunTool, luck: str) -> None:
         call = self.state.call(effect.effect)

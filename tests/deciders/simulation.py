@@ -80,7 +80,7 @@ def _is_exhausted(state: SessionState) -> bool:
 
 def _more(shell: SimulatedShell) -> InboxMessage:
     """Return what ends the hold: more of what is used up, or a resume."""
-    hold, limits = shell.state.hold, shell.state.meter.limits
+    hold, limits = shell.state.hold, shell.state.limit_state.limits
     if hold is None and limits.max_cost is not None:
         more = RaiseAsked(max_cost=limits.max_cost + 1)
         shell.ledger.raise_limits(shell.state, limits.max_cost + 1, f"raise of {shell.mail}")

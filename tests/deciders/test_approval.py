@@ -9,7 +9,7 @@ from cueline.deciders.approval import (
     Open,
     Supersede,
     Vote,
-    news_of,
+    grant_note,
     refusal,
     valid_until,
 )
@@ -316,4 +316,4 @@ def test_what_is_looked_at_only_after_its_deadline_has_expired():
     ],
 )
 def test_an_agent_is_told_what_goes_with_a_grant(given_, told):
-    assert told == news_of("delete", given_)
+    assert told == grant_note("delete", given_)

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from cueline.deciders.backtest import Backtest, summed
+from cueline.deciders.backtest import Backtest, sum_findings
 from cueline.events.agent import Policy, Rule
 from cueline.events.message import Estimate
 from cueline.testing.given import given
@@ -51,7 +51,7 @@ def test_what_the_rules_said_then_is_told_beside_what_others_say_now():
 def test_what_ran_unasked_and_would_not_have_is_summed_up():
     found = judged(replying("shout", "shout"), running("1.0"), approval=("cost",))
 
-    (same,) = summed(found)
+    (same,) = sum_findings(found)
 
     assert ("shout", "allowed", "ask", "cost") == (same.tool, same.before, same.answer, same.rule)
     assert (2, 1, Decimal("0.75")) == (same.calls, same.ran, same.stopped_usd)
@@ -87,7 +87,7 @@ def test_the_strongest_answers_come_first():
     rules = (Rule(name="no", answer="deny", tools=("put",)),)
     found = judged(saying("look", "put", "delete"), rules=rules)
 
-    assert ["deny", "ask", "allow"] == [same.answer for same in summed(found)]
+    assert ["deny", "ask", "allow"] == [same.answer for same in sum_findings(found)]
 
 
 def test_a_call_that_could_not_run_is_left_out():

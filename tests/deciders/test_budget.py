@@ -4,16 +4,16 @@ from decimal import Decimal
 
 import pytest
 
-from cueline.deciders.budget import BUDGET, Amount, Reserve, closing, fencing_epoch
+from cueline.deciders.budget import BUDGET, Amount, Reserve, closing_of, fencing_epoch
 from cueline.events.budget import (
     Allowance,
+    BudgetOffered,
     BudgetOpened,
     BudgetRefused,
     BudgetWarned,
     CostReleased,
     CostReserved,
     CostSettled,
-    RoomOffered,
 )
 from tests.deciders.budget_example import (
     CHILD,
@@ -100,7 +100,7 @@ def test_a_call_whose_cost_nobody_knows_is_settled_at_all_that_was_reserved():
 
     past.then(CostSettled, BudgetWarned)
     assert (Decimal("0.9"), True) == (past.facts[0].usd, past.facts[0].estimated)
-    assert "estimated" == closing(call(), past.state).outcome
+    assert "estimated" == closing_of(call(), past.state).outcome
 
 
 def test_who_waits_for_an_attempt_is_told_that_the_one_before_is_over():
@@ -114,7 +114,7 @@ def test_who_waits_for_an_attempt_is_told_that_the_one_before_is_over():
 def test_settling_twice_is_settling_once():
     past = asked(reserve("0.5"), settle("0.2")).when(settle("0.2")).then_nothing()
 
-    told = closing(call(), past.state)
+    told = closing_of(call(), past.state)
     assert ("settled", Amount(10, Decimal("0.2"))) == (told.outcome, told.amount)
     assert {"max_cost": 0.2} == told.shares
 
@@ -205,7 +205,7 @@ def test_how_a_call_was_closed_is_forgotten_when_a_later_one_is():
     past = asked(reserve("0.4"), settle("0.4"), reserve("0.1", turn=2), settle("0.1", turn=2))
 
     assert ["released", "settled"] == [
-        closing(call(turn=turn), past.state).outcome for turn in (1, 2)
+        closing_of(call(turn=turn), past.state).outcome for turn in (1, 2)
     ]
 
 
@@ -235,7 +235,7 @@ def test_a_budget_that_is_opened_twice_keeps_what_it_holds():
         CostSettled(session=OTHER, effect="1.m", attempt=1, epoch=1, tokens=1, usd=Decimal(1)),
         CostReleased(session=OTHER, effect="1.m", attempt=1, epoch=1),
         BudgetWarned(session=OTHER, limit="max_cost", spent=Decimal(1), of=Decimal(1)),
-        RoomOffered(sessions=(OTHER, ROOT)),
+        BudgetOffered(sessions=(OTHER, ROOT)),
     ],
     ids=lambda fact: fact.type,
 )

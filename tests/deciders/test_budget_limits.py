@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from cueline.deciders.budget import Amount, Raise, Reserve, answer, closing
-from cueline.events.budget import Allowance, BudgetRaised, BudgetWarned, CostSettled, RoomOffered
+from cueline.deciders.budget import Amount, Raise, Reserve, answer, closing_of
+from cueline.events.budget import Allowance, BudgetOffered, BudgetRaised, BudgetWarned, CostSettled
 from cueline.events.cause import Cause
 from tests.deciders.budget_example import (
     CHILD,
@@ -37,7 +37,7 @@ def test_a_raise_makes_room_and_tells_those_in_line():
 
     past.when(raised("2")).then(
         BudgetRaised(session=ROOT, max_cost=Decimal(2), message="inbox-default/root@2"),
-        RoomOffered(sessions=(CHILD,)),
+        BudgetOffered(sessions=(CHILD,)),
     )
     assert "granted" == said(past, reserve("0.5", CHILD))
 
@@ -76,14 +76,14 @@ def test_of_two_limits_the_one_that_is_higher_now_is_raised():
 def test_the_share_that_is_spent_is_of_the_limit_as_it_is_now():
     past = asked(reserve("0.5"), settle("0.5"), raised("3"))
 
-    assert {"max_cost": 0.1667} == closing(call(), past.state).shares
+    assert {"max_cost": 0.1667} == closing_of(call(), past.state).shares
 
 
 # Of all limits on the way to the root, the fullest.
 def test_the_share_is_that_of_the_limit_that_is_reached_first():
     past = asked(reserve("0.2", CHILD, own="0.4"), settle("0.2", CHILD))
 
-    assert {"max_cost": 0.5} == closing(call(CHILD), past.state).shares
+    assert {"max_cost": 0.5} == closing_of(call(CHILD), past.state).shares
 
 
 def test_people_are_told_which_limit_and_whose():

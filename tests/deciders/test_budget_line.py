@@ -2,12 +2,12 @@
 
 from cueline.deciders.budget import fencing_epoch
 from cueline.events.budget import (
+    BudgetOffered,
     BudgetOpened,
     BudgetRefused,
     CostReleased,
     CostReserved,
     CostSettled,
-    RoomOffered,
 )
 from tests.deciders.budget_example import asked, release, reserve, settle
 
@@ -21,7 +21,7 @@ def refused(*needs):
 
 
 def told(*places):
-    return RoomOffered(sessions=tuple(f"session-default/w{place}" for place in places))
+    return BudgetOffered(sessions=tuple(f"session-default/w{place}" for place in places))
 
 
 def test_those_whom_the_room_fits_are_told_the_oldest_first():

@@ -17,8 +17,8 @@ from cueline.deciders.budget import (
     answer,
     fencing_epoch,
 )
-from cueline.deciders.budget.room import shortage
-from cueline.events.budget import Allowance, CostSettled, RoomOffered
+from cueline.deciders.budget.headroom import shortage
+from cueline.events.budget import Allowance, BudgetOffered, CostSettled
 from cueline.testing.given import through_codec
 
 PARENTS = {"root": None, "a": "root", "b": "root", "a1": "a", "a2": "a"}
@@ -53,7 +53,7 @@ class Budget(RuleBasedStateMachine):
         self.state = BUDGET.replay(facts, self.state)
         self.log.extend(facts)
         for fact in facts:
-            if isinstance(fact, RoomOffered):
+            if isinstance(fact, BudgetOffered):
                 self.check_offer(fact)
         return facts
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cueline.deciders.policy import asked_about, gate_of, judge
+from cueline.deciders.policy import gate_of, judge, tools_that_may_ask
 from cueline.events.agent import AgentSpec, Policy
 from cueline.events.message import Estimate
 from tests.deciders.policy_example import PLACE, WRITE, answer, judged, rule, spec
@@ -252,7 +252,7 @@ def test_it_is_known_before_the_start_whether_somebody_may_be_asked(policy, name
     tools = (*TOOLS, ESTIMATING)
     agent = AgentSpec(name="a", provider="scripted", model="m", tools=tools, policy=policy)
 
-    assert names == asked_about(agent)
+    assert names == tools_that_may_ask(agent)
 
 
 def test_it_is_known_before_the_start_of_which_tools_a_rule_about_tags_may_ask():
@@ -260,4 +260,4 @@ def test_it_is_known_before_the_start_of_which_tools_a_rule_about_tags_may_ask()
     asks = Policy(approval=("off",), rules=(rule("ask", tags=("risky",), paths=("a",)),))
     agent = AgentSpec(name="a", provider="scripted", model="m", tools=(risky, tame), policy=asks)
 
-    assert ("risky",) == asked_about(agent)
+    assert ("risky",) == tools_that_may_ask(agent)

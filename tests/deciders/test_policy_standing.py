@@ -2,16 +2,16 @@
 
 import pytest
 
-from cueline.deciders.policy import always, exactly, judge
-from cueline.deciders.standing import Standing
+from cueline.deciders.policy import always_scope, exact_scope, judge
+from cueline.deciders.standing import StandingGrant
 from cueline.events.agent import Policy, Workspace
 from tests.deciders.policy_example import SHELL, WRITE, answer, judged, rule
 
 
 def test_what_was_allowed_for_good_is_not_asked_about_again():
     asks = rule("ask")
-    told = always(WRITE, {"path": "n/a.md", "content": "x"})
-    standing = [Standing(WRITE.digest, told, "ada")]
+    told = always_scope(WRITE, {"path": "n/a.md", "content": "x"})
+    standing = [StandingGrant(WRITE.digest, told, "ada")]
 
     again = judged(asks, of=WRITE, standing=standing, path="n/a.md", content="y")
     assert ("allow", "always allowed by ada") == (again.answer, again.rule)
@@ -20,7 +20,7 @@ def test_what_was_allowed_for_good_is_not_asked_about_again():
 
 
 def test_a_folder_may_be_allowed_for_good():
-    standing = [Standing(WRITE.digest, ("n/**",), "ada")]
+    standing = [StandingGrant(WRITE.digest, ("n/**",), "ada")]
 
     assert "allow" == answer(rule("ask"), of=WRITE, standing=standing, path="n/b.md")
     assert "allow" == answer(rule("ask"), of=WRITE, standing=standing, path="/srv/work/n/b.md")
@@ -28,20 +28,20 @@ def test_a_folder_may_be_allowed_for_good():
 
 
 def test_of_a_tool_without_paths_exactly_these_arguments_are_allowed_for_good():
-    standing = [Standing(SHELL.digest, always(SHELL, {"command": "make"}), "ada")]
+    standing = [StandingGrant(SHELL.digest, always_scope(SHELL, {"command": "make"}), "ada")]
 
     assert "allow" == answer(rule("ask"), standing=standing, command="make")
     assert "ask" == answer(rule("ask"), standing=standing, command="make install")
 
 
 def test_the_same_arguments_in_another_order_are_the_same():
-    assert always(SHELL, {"a": 1, "b": 2}) == always(SHELL, {"b": 2, "a": 1})
+    assert always_scope(SHELL, {"a": 1, "b": 2}) == always_scope(SHELL, {"b": 2, "a": 1})
 
 
 # A model chooses the path; what it chooses must not become a pattern.
 @pytest.mark.parametrize("path", ["**", "*", "n/?", "\\*", "/srv/work/n/a"])
 def test_a_path_that_looks_like_a_pattern_allows_only_itself(path):
-    standing = [Standing(WRITE.digest, always(WRITE, {"path": path}), "ada")]
+    standing = [StandingGrant(WRITE.digest, always_scope(WRITE, {"path": path}), "ada")]
 
     assert "allow" == answer(rule("ask"), of=WRITE, standing=standing, path=path)
     assert "ask" == answer(rule("ask"), of=WRITE, standing=standing, path="n/x")
@@ -50,7 +50,7 @@ def test_a_path_that_looks_like_a_pattern_allows_only_itself(path):
 def test_a_whole_path_may_be_allowed_for_good_below_a_workspace_that_looks_like_a_pattern():
     workspace = Workspace(machine="m", path="/srv/a?b")
     arguments = {"path": "/srv/a?b/x"}
-    standing = [Standing(WRITE.digest, always(WRITE, arguments), "ada")]
+    standing = [StandingGrant(WRITE.digest, always_scope(WRITE, arguments), "ada")]
     policy = Policy(approval=("off",), rules=(rule("ask"),))
 
     again = judge(policy, WRITE, arguments, workspace=workspace, standing=standing)
@@ -60,7 +60,7 @@ def test_a_whole_path_may_be_allowed_for_good_below_a_workspace_that_looks_like_
 
 # C15: nothing that was allowed before is stronger than a denial.
 def test_what_was_allowed_for_good_does_not_lift_a_denial():
-    standing = [Standing(SHELL.digest, (exactly({}),), "ada")]
+    standing = [StandingGrant(SHELL.digest, (exact_scope({}),), "ada")]
 
     assert "deny" == answer(rule("deny"), standing=standing)
 
@@ -72,7 +72,7 @@ def test_what_was_allowed_for_good_does_not_lift_a_denial():
 def test_what_was_allowed_for_good_does_not_lift_what_other_people_have_to_allow(more):
     books = rule("ask", "books", paths=["books/**"], **more)
     anybody = judged(rule("ask"), of=WRITE, path="notes/a.md")
-    standing = [Standing(WRITE.digest, ("**",), "ada", anybody.demand)]
+    standing = [StandingGrant(WRITE.digest, ("**",), "ada", anybody.demand)]
 
     assert "ask" == answer(rule("ask"), books, of=WRITE, standing=standing, path="books/a.md")
     assert "allow" == answer(rule("ask"), books, of=WRITE, standing=standing, path="notes/b.md")
@@ -81,7 +81,7 @@ def test_what_was_allowed_for_good_does_not_lift_what_other_people_have_to_allow
 def test_who_had_to_be_asked_may_allow_for_good_what_takes_the_same_people():
     books = rule("ask", "books", paths=["books/**"], may_grant=["ada"])
     asked = judged(rule("ask"), books, of=WRITE, path="books/a.md")
-    standing = [Standing(WRITE.digest, ("**",), "ada", asked.demand)]
+    standing = [StandingGrant(WRITE.digest, ("**",), "ada", asked.demand)]
 
     assert "allow" == answer(rule("ask"), books, of=WRITE, standing=standing, path="books/b.md")
     assert "allow" == answer(rule("ask"), books, of=WRITE, standing=standing, path="notes/b.md")

@@ -3,8 +3,8 @@
 import pytest
 
 from cueline.deciders.session import Status, allowing_rule, due, order_digest, wake_at
+from cueline.deciders.session.derived_events import STEERED
 from cueline.deciders.session.due import AskApproval, CloseApproval, RunTool
-from cueline.deciders.session.following import STEERED
 from cueline.events.agent import Workspace
 from cueline.events.inbox import DecisionGiven, ResumeAsked, StopAsked
 from cueline.events.refusal import Refusal

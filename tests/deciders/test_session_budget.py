@@ -6,8 +6,8 @@ import pytest
 
 from cueline.deciders.session import Status
 from cueline.deciders.session.budget import budget_of, path_of
-from cueline.deciders.session.due import CallModel, CloseReservation, Reserve
-from cueline.deciders.session.meter import Bill
+from cueline.deciders.session.due import CallModel, CloseReservation, ReserveBudget
+from cueline.deciders.session.limit_state import Bill
 from cueline.events.budget import Allowance
 from cueline.events.inbox import (
     ChildAsked,
@@ -55,7 +55,7 @@ from tests.session_example import (
 def test_a_session_with_a_limit_asks_before_it_asks_the_model():
     past = asked()
 
-    assert [Reserve("1.m", 1)] == owed(past)
+    assert [ReserveBudget("1.m", 1)] == owed(past)
     past.when(asking()).then_nothing()
     past.when(granted()).then(ModelStarted)
     assert [] == owed(past)
@@ -75,7 +75,7 @@ def test_a_child_asks_because_of_the_limits_above_it():
     family = {"allowances": (above,), "parent": above.session, "root": above.session}
     past = given().when(started().model_copy(update=family))
 
-    assert [Reserve("1.m", 1)] == owed(past)
+    assert [ReserveBudget("1.m", 1)] == owed(past)
     assert "budget-default/root" == budget_of(past.state)
     assert (above.session,) == tuple(each.session for each in path_of(past.state))[1:]
 
@@ -114,7 +114,7 @@ def test_the_next_call_is_asked_for_once_the_last_is_paid():
 
     past.then(type(returned("1.0")))
     past.when(closed()).then(ReservationClosed, ModelRequested)
-    assert [Reserve("2.m", 1)] == owed(past)
+    assert [ReserveBudget("2.m", 1)] == owed(past)
 
 
 def test_the_end_comes_after_the_last_call_is_paid():
@@ -168,7 +168,7 @@ def test_a_call_that_was_lost_with_its_host_costs_all_and_is_made_again():
 
     assert [CloseReservation(Bill("1.m", 1))] == owed(past)
     past.when(closed(outcome="estimated")).then(ReservationClosed, ModelRequested)
-    assert [Reserve("1.m", 2)] == owed(past)
+    assert [ReserveBudget("1.m", 2)] == owed(past)
 
 
 def test_a_fatal_failure_ends_the_session_once_it_is_paid():
@@ -184,7 +184,7 @@ def test_a_limit_that_is_spent_holds_only_who_asks_for_more():
     past = asked().when(granted(), reply("look"), running("1.0", "look"), returned("1.0"))
 
     past.when(closed().model_copy(update={"shares": {"max_cost": 1.0}}))
-    assert [Reserve("2.m", 1)] == owed(past)
+    assert [ReserveBudget("2.m", 1)] == owed(past)
 
 
 def test_a_child_and_what_it_spent_are_facts_of_its_parent():

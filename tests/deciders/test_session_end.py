@@ -12,7 +12,7 @@ from cueline.events.session import (
     ModelReplied,
     ModelRequested,
     OutcomeCameLate,
-    PeopleTold,
+    PeopleNotified,
     SessionCompleted,
     SessionFailed,
     SessionTakenOver,
@@ -77,7 +77,7 @@ LATE = [
     RUNNER,
     SessionWaiting(kind="operator", cause=Cause(code="unexpected_error", message="no")),
     SessionFailed(kind="import", message="no tool"),
-    PeopleTold(effect="1.0", approval="1.1.0.1", hook=0, problem="", at=NOW),
+    PeopleNotified(effect="1.0", approval="1.1.0.1", hook=0, problem="", at=NOW),
 ]
 
 

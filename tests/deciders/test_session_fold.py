@@ -16,7 +16,7 @@ from cueline.events.session import (
     MessageReceived,
     ModelRequested,
     OutcomeCameLate,
-    PeopleTold,
+    PeopleNotified,
     SessionCompleted,
     SessionContinued,
     SessionStopped,
@@ -75,7 +75,7 @@ STRAY = [
     running("9.0"),
     question("9.0", "1.9.0.1"),
     ApprovalResolved(approval="1.9.0.1", verdict="granted", by="ada"),
-    PeopleTold(effect="9.0", approval="1.9.0.1", hook=0, problem="", at=NOW),
+    PeopleNotified(effect="9.0", approval="1.9.0.1", hook=0, problem="", at=NOW),
 ]
 
 
@@ -98,7 +98,7 @@ def test_what_fits_nothing_is_not_recorded(fact):
 
     told = [type(each) for each in before.when(fact).facts]
 
-    assert told in ([], [PeopleTold], [OutcomeCameLate])
+    assert told in ([], [PeopleNotified], [OutcomeCameLate])
 
 
 # I10: the first event of a step holds the whole command.

@@ -113,7 +113,7 @@ def test_a_fork_is_held_to_its_limits():
 
 def test_a_fork_sends_what_its_parent_sent_first():
     past = given().when(started(), asking(), saying())
-    sent = past.state.marks.requested
+    sent = past.state.prompt_digests.requested
 
     past.when(forked(goal="Go on."))
 

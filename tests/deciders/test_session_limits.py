@@ -71,7 +71,7 @@ def test_the_agent_is_told_once_at_nine_tenths_of_the_time():
         LimitWarned(limit="max_active_seconds", share=0.9, used=90, of=100, note=WRAP_UP),
         ModelRequested,
     )
-    assert () == past.state.meter.notes
+    assert () == past.state.limit_state.notes
     past.when(asking(3), saying("look", turn=3, seconds=1), running("3.0", "look"))
     past.when(returned("3.0")).then(ToolReturned, ModelRequested)
 
@@ -89,7 +89,7 @@ def test_the_note_is_the_last_of_what_the_next_model_call_is_told():
         facts += past.when(command).facts
 
     assert ["Tidy up.", None, "done", "And?", WRAP_UP] == texts(facts)
-    assert past.facts[-1].digest == past.state.marks.digest
+    assert past.facts[-1].digest == past.state.prompt_digests.digest
 
 
 # 000-020, C24: stopped before the call, not failed, and it can go on.

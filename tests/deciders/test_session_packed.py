@@ -11,7 +11,7 @@ from cueline.deciders.prompt import Prompt
 from cueline.deciders.session import evolve, session_of
 from cueline.deciders.session.packed import packed, unpacked
 from cueline.deciders.session.state import Wait
-from cueline.deciders.session.turn import Answer, Approval, Call, Turn
+from cueline.deciders.session.turn import ApprovalAnswer, Call, CallApproval, Turn
 from tests.histories.test_recorded_sessions import SESSIONS, facts_of
 
 each_session = pytest.mark.parametrize("path", SESSIONS, ids=lambda path: path.stem)
@@ -91,8 +91,8 @@ def test_a_time_comes_back_with_its_microseconds():
 
 
 def test_an_amount_comes_back_to_the_cent():
-    answer = Answer("granted", "ada", usd=Decimal("0.10"))
-    asked = Approval("s.1.0.1", "d", datetime(2026, 1, 1, tzinfo=UTC), "may_it_run", answer)
+    answer = ApprovalAnswer("granted", "ada", usd=Decimal("0.10"))
+    asked = CallApproval("s.1.0.1", "d", datetime(2026, 1, 1, tzinfo=UTC), "may_it_run", answer)
     call = Call("1.0", "c", "pay", "nothing", gated=True, digest="d", approval=asked)
     state = replace(session_of("s"), turn=Turn(calls=(call,)))
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cueline.deciders.session.limit import unraisable
+from cueline.deciders.session.limit import raise_refusal
 from cueline.events.inbox import PauseAsked, RaiseAsked
 from cueline.events.refusal import Refusal
 from cueline.events.session import (
@@ -91,9 +91,9 @@ def test_turns_can_be_raised():
     ],
 )
 def test_a_raise_is_compared_with_those_that_are_not_read_yet(unread, wish, why):
-    limits = working(10).state.meter.limits
+    limits = working(10).state.limit_state.limits
 
-    assert why == unraisable(limits, unread, RaiseAsked(**wish))
+    assert why == raise_refusal(limits, unread, RaiseAsked(**wish))
 
 
 def test_a_raise_does_not_lift_a_pause():
@@ -118,4 +118,4 @@ def test_a_limit_is_neither_lowered_nor_introduced(wish, why):
 
     past.when(more(**wish)).then_rejected(why)
 
-    assert 50 == past.state.meter.limits.max_turns
+    assert 50 == past.state.limit_state.limits.max_turns

@@ -3,8 +3,8 @@
 import pytest
 
 from cueline.deciders.session import due, wake_at
-from cueline.deciders.session.due import CloseReservation, Reserve
-from cueline.deciders.session.meter import Bill
+from cueline.deciders.session.due import CloseReservation, ReserveBudget
+from cueline.deciders.session.limit_state import Bill
 from cueline.events.agent import BreakerPolicy, Fallback
 from cueline.events.cause import Cause
 from cueline.events.inbox import (
@@ -66,7 +66,7 @@ def test_a_pause_rests_after_the_release_and_asks_anew_when_it_is_over():
 
     past.then(ReservationClosed, SessionWaiting)
     past.when(received(3, ResumeAsked())).then(MessageReceived, ModelRequested)
-    assert [Reserve("1.m", 2)] == owed(past)
+    assert [ReserveBudget("1.m", 2)] == owed(past)
 
 
 def test_a_stop_ends_after_the_release():
@@ -85,7 +85,7 @@ def test_a_stop_waits_for_a_call_that_is_out_and_then_for_its_bill():
 def test_a_call_that_the_ledger_has_closed_is_asked_for_as_another_attempt():
     past = asked().when(closed(outcome="released")).then(ReservationClosed, ModelRequested)
 
-    assert [Reserve("1.m", 2)] == owed(past)
+    assert [ReserveBudget("1.m", 2)] == owed(past)
 
 
 # I8: its host may have died between the grant and the start.
@@ -97,7 +97,7 @@ def test_a_call_that_was_kept_back_is_released_before_the_next_model_is_asked():
 
     assert [RELEASE] == due(past.state)
     past.when(closed(outcome="released"))
-    assert [Reserve("1.m", 2, fallback=1)] == due(past.state)
+    assert [ReserveBudget("1.m", 2, fallback=1)] == due(past.state)
 
 
 # I8: others may need the room that it does not.
@@ -116,14 +116,14 @@ def test_a_call_that_is_kept_back_before_it_is_reserved_has_nothing_to_release()
 
     assert [] == due(past.state)
     past.when(TIME)
-    assert [Reserve("1.m", 1)] == due(past.state)
+    assert [ReserveBudget("1.m", 1)] == due(past.state)
 
 
 def test_a_call_that_was_kept_back_is_reserved_anew_when_it_is_time():
     past = given().when(started(LIMITED), KEPT_BACK, closed(outcome="released"), TIME)
 
     past.then(SessionContinued, ModelRequested)
-    assert [Reserve("1.m", 2)] == due(past.state)
+    assert [ReserveBudget("1.m", 2)] == due(past.state)
 
 
 # I8: else the release could overtake the grant, and nobody would hold what the call costs.
@@ -141,7 +141,7 @@ def test_what_is_being_released_is_not_reserved_before_that_is_done(ended):
     assert [RELEASE] == due(past.state)
     past.when(granted()).then_nothing()
     past.when(closed(outcome="released")).then(ReservationClosed, ModelRequested)
-    assert [Reserve("1.m", 2)] == due(past.state)
+    assert [ReserveBudget("1.m", 2)] == due(past.state)
 
 
 def test_what_is_closed_twice_is_closed_once():
@@ -163,4 +163,4 @@ def test_nothing_that_is_held_crosses_a_fork():
     past = asked().when(granted(), reply("shout"), running("1.0"))
 
     past.when(forked(LIMITED, "Go on.", version=5)).then(SessionForked, ModelRequested)
-    assert [Reserve("2.m", 1)] == owed(past)
+    assert [ReserveBudget("2.m", 1)] == owed(past)

@@ -3,11 +3,11 @@
 import pytest
 
 from cueline.deciders.session import Status, due, wake_at
-from cueline.deciders.session.due import TellPeople
+from cueline.deciders.session.due import NotifyPeople
 from cueline.events.agent import Hook
 from cueline.events.inbox import StopAsked
 from cueline.events.session import (
-    PeopleTold,
+    PeopleNotified,
     SessionWaiting,
 )
 from cueline.testing.given import given
@@ -30,11 +30,11 @@ HOOKS = (
 
 
 def told(hook, approval="1.1.0.1", effect="1.0"):
-    return PeopleTold(effect=effect, approval=approval, hook=hook, at=later(0))
+    return PeopleNotified(effect=effect, approval=approval, hook=hook, at=later(0))
 
 
 def reminders(past):
-    return [effect for effect in due(past.state) if isinstance(effect, TellPeople)]
+    return [effect for effect in due(past.state) if isinstance(effect, NotifyPeople)]
 
 
 # 000-067: channels; the times are those of the question, and survive every restart.
@@ -43,7 +43,7 @@ def test_people_are_told_of_a_question_at_once_and_again_later():
 
     assert [(1, None), (0, later(60))] == [(each.hook, each.at) for each in reminders(past)]
     assert Status.RUNNING is past.state.status
-    past.when(told(1)).then(PeopleTold, SessionWaiting)
+    past.when(told(1)).then(PeopleNotified, SessionWaiting)
     assert later(60) == wake_at(past.state) == past.state.waiting.deadline_at
     past.when(told(0))
     assert [] == reminders(past)
@@ -63,7 +63,7 @@ def test_people_are_told_of_a_call_that_goes_on():
 
     assert [] == reminders(past)
     past.when(running("1.0", "look"))
-    assert [TellPeople("1.0", "", 2, None)] == reminders(past)
+    assert [NotifyPeople("1.0", "", 2, None)] == reminders(past)
     past.when(told(2, approval=""))
     assert [] == reminders(past)
 

@@ -5,13 +5,13 @@ from decimal import Decimal
 import pytest
 
 from cueline.deciders.session import Status, wake_at
-from cueline.deciders.session.due import Reserve
+from cueline.deciders.session.due import ReserveBudget
 from cueline.events.agent import Limits
 from cueline.events.cause import Cause
 from cueline.events.inbox import (
+    BudgetFreed,
     PauseAsked,
     RaiseAsked,
-    RoomMade,
 )
 from cueline.events.refusal import Refusal
 from cueline.events.session import (
@@ -52,18 +52,18 @@ def test_who_is_busy_waits_a_minute_and_asks_again():
 
     assert ([], later(60)) == (owed(past), wake_at(past.state))
     past.when(SessionContinued(by="deadline", at=later(60))).then(SessionContinued)
-    assert [Reserve("1.m", 1)] == owed(past)
+    assert [ReserveBudget("1.m", 1)] == owed(past)
 
 
 def test_who_hears_of_room_asks_at_once():
-    past = asked().when(busy(), received(2, RoomMade(budget=BUDGET)))
+    past = asked().when(busy(), received(2, BudgetFreed(budget=BUDGET)))
 
     past.then(MessageReceived, SessionContinued)
-    assert [Reserve("1.m", 1)] == owed(past)
+    assert [ReserveBudget("1.m", 1)] == owed(past)
 
 
 def test_news_of_room_that_nobody_waits_for_changes_nothing():
-    past = asked().when(granted(), received(2, RoomMade(budget=BUDGET))).then(MessageReceived)
+    past = asked().when(granted(), received(2, BudgetFreed(budget=BUDGET))).then(MessageReceived)
 
     assert [] == owed(past)
 
@@ -76,7 +76,7 @@ def test_who_is_exhausted_waits_for_a_raise():
     assert ("budget", Status.WAITING) == (past.state.waiting.kind, past.state.status)
     past.when(received(2, RaiseAsked(max_cost=Decimal(2))))
     past.then(MessageReceived, LimitRaised(max_cost=Decimal(2)), SessionContinued)
-    assert [Reserve("1.m", 1)] == owed(past)
+    assert [ReserveBudget("1.m", 1)] == owed(past)
 
 
 def test_a_wait_says_what_has_to_be_raised_and_whose_it_is():
@@ -108,9 +108,9 @@ def test_a_raise_is_a_fact_of_its_own():
 
     past.then(MessageReceived, LimitRaised(max_cost=Decimal(2), max_turns=60))
     assert (Decimal(2), 60, 1000) == (
-        past.state.meter.limits.max_cost,
-        past.state.meter.limits.max_turns,
-        past.state.meter.limits.max_tokens,
+        past.state.limit_state.limits.max_cost,
+        past.state.limit_state.limits.max_turns,
+        past.state.limit_state.limits.max_tokens,
     )
 
 

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cueline.deciders.prompt import FORKED_AWAY
-from cueline.deciders.session import SESSION, Status, due, following, session_of, wake_at
+from cueline.deciders.session import SESSION, Status, derived_events, due, session_of, wake_at
 from cueline.events.failure import SAID
 from cueline.events.inbox import (
     MessageSent,
@@ -103,7 +103,7 @@ def test_any_facts_can_be_folded(start, script, chance):
     state = load_prefix([start, *mixed]).state
 
     assert due(state) is not None
-    timed = state.meter.limits.max_wall_seconds is not None
+    timed = state.limit_state.limits.max_wall_seconds is not None
     assert wake_at(state) is None or state.open_calls or state.turn.model or timed
 
 
@@ -115,8 +115,8 @@ def test_what_follows_ends_from_any_prefix(start, script):
 
     for cut in range(len(facts) + 1):
         state = load_prefix(facts[:cut]).state
-        assert len(following(state)) <= 3 * len(state.turn.calls) + 6
-        assert not (state.status is Status.CREATED and following(state))
+        assert len(derived_events(state)) <= 3 * len(state.turn.calls) + 6
+        assert not (state.status is Status.CREATED and derived_events(state))
 
 
 SAID_KINDS = sorted(SAID)

@@ -3,9 +3,9 @@
 import pytest
 
 from cueline.deciders.session import Status, due, wake_at
+from cueline.deciders.session.derived_events import STEERED
 from cueline.deciders.session.due import CallModel
-from cueline.deciders.session.following import STEERED
-from cueline.deciders.session.state import Hold
+from cueline.deciders.session.state import LimitHold
 from cueline.events.agent import Policy
 from cueline.events.cause import Cause
 from cueline.events.inbox import ResumeAsked
@@ -159,7 +159,7 @@ def test_a_session_at_its_limit_of_turns_waits_for_an_operator():
 
     past.when(returned("1.0")).then(ToolReturned, SessionWaiting)
 
-    assert Hold(Cause(code="limit_reached", limit="max_turns", of=1)) == past.state.hold
+    assert LimitHold(Cause(code="limit_reached", limit="max_turns", of=1)) == past.state.hold
     assert wake_at(past.state) is None
 
 

@@ -4,12 +4,12 @@ import textwrap
 
 from pydantic import SecretStr
 
-from cueline.events.clean import (
-    Redactor,
-    clean,
-)
 from cueline.events.codec import Codec
 from cueline.events.message import ToolCall
+from cueline.events.sanitize import (
+    Redactor,
+    sanitize,
+)
 from cueline.events.session import ModelReplied
 
 CANARY = 'sk-k3y/"\\+ é&<x>'
@@ -29,7 +29,7 @@ def encode(fact, codec=CODEC):
 
 def sanitised(value):
     """Clean *value*, where no secret is known."""
-    return clean(value, Redactor())
+    return sanitize(value, Redactor())
 
 
 def replied(arguments):

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import AwareDatetime, BaseModel, JsonValue
 
-from cueline.events.clean import CUT
 from cueline.events.codec import Codec, Encoded, Fact
+from cueline.events.sanitize import CUT
 from cueline.events.store import RecordedEvent
 
 TEXTS = st.text(

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cueline.errors import LeakError
-from cueline.events.clean import (
+from cueline.errors import SecretLeakError
+from cueline.events.codec import Codec
+from cueline.events.message import ToolCall, Usage
+from cueline.events.sanitize import (
     MAX_DEPTH,
     REDACTED,
     TOO_DEEP,
-    clean,
-    clean_record,
+    sanitize,
+    sanitize_record,
 )
-from cueline.events.codec import Codec
-from cueline.events.message import ToolCall, Usage
 from cueline.events.session import ToolReturned
 from tests.events.cleaning import CANARY, REDACTOR, encode, replied, sanitised
 
@@ -43,19 +43,19 @@ def test_hostile_values_become_harmless(value, expected):
 
 @pytest.mark.parametrize(("value", "_"), HOSTILE.values(), ids=HOSTILE)
 def test_a_fact_with_hostile_values_is_refused_until_it_is_cleaned(value, _):
-    with pytest.raises(LeakError):
+    with pytest.raises(SecretLeakError):
         encode(replied({"value": value}))
 
-    assert encode(clean(replied({"value": value}), REDACTOR)[0]).draft.payload
+    assert encode(sanitize(replied({"value": value}), REDACTOR)[0]).draft.payload
 
 
 def test_an_argument_whose_name_is_no_text_is_recorded_as_it_is_decided_on():
     fact = replied({"a\ud800": 1})
 
-    with pytest.raises(LeakError):
+    with pytest.raises(SecretLeakError):
         encode(fact)
 
-    assert {"a\ufffd": 1} == clean_record(fact, REDACTOR).calls[0].arguments
+    assert {"a\ufffd": 1} == sanitize_record(fact, REDACTOR).calls[0].arguments
 
 
 ANYTHING = st.recursive(
@@ -67,10 +67,10 @@ ANYTHING = st.recursive(
 @given(ANYTHING)
 def test_a_fact_is_refused_exactly_where_cleaning_changes_it(value):
     fact = replied({"value": value})
-    kept, changed = clean(fact, REDACTOR)
+    kept, changed = sanitize(fact, REDACTOR)
 
     if changed:
-        with pytest.raises(LeakError):
+        with pytest.raises(SecretLeakError):
             encode(fact, Codec(REDACTOR))
     assert encode(kept, Codec(REDACTOR)).draft.payload
 
@@ -78,18 +78,18 @@ def test_a_fact_is_refused_exactly_where_cleaning_changes_it(value):
 @given(ANYTHING)
 def test_a_record_is_cleaned_like_any_value(value):
     fact = replied({"value": value})
-    kept, changed = clean(fact, REDACTOR)
+    kept, changed = sanitize(fact, REDACTOR)
 
-    assert kept == clean_record(fact, REDACTOR)
-    assert changed or fact is clean_record(fact, REDACTOR)
+    assert kept == sanitize_record(fact, REDACTOR)
+    assert changed or fact is sanitize_record(fact, REDACTOR)
 
 
 @pytest.mark.parametrize("value", ["\ud800", {"\ud800": CANARY}])
 def test_a_record_that_json_cannot_say_is_cleaned(value):
     fact = replied({"value": value})
 
-    assert clean(fact, REDACTOR)[0] == clean_record(fact, REDACTOR)
-    assert fact != clean_record(fact, REDACTOR)
+    assert sanitize(fact, REDACTOR)[0] == sanitize_record(fact, REDACTOR)
+    assert fact != sanitize_record(fact, REDACTOR)
 
 
 # Of the secret no character is left that depends on it alone.
@@ -115,16 +115,16 @@ def test_a_fact_that_is_nested_too_deeply_is_refused(depth, refused):
         value = [value]
     nested = replied({"value": value})
 
-    with pytest.raises(LeakError) if refused else nullcontext():
+    with pytest.raises(SecretLeakError) if refused else nullcontext():
         encode(nested)
 
-    assert refused is (clean_record(nested, REDACTOR) is not nested)
+    assert refused is (sanitize_record(nested, REDACTOR) is not nested)
 
 
 def test_ordinary_values_are_handed_back_as_they_are():
     value = {"a": [1, -(2**63), 1.5, None, True, "é", {"": []}]}
 
-    assert clean(value, REDACTOR)[0] is value
+    assert sanitize(value, REDACTOR)[0] is value
 
 
 @given(st.recursive(st.none() | st.floats() | st.integers() | st.text(), st.lists))
@@ -137,14 +137,14 @@ def test_cleaning_again_changes_nothing(value):
 
 @pytest.mark.parametrize("seconds", [math.nan, math.inf])
 def test_a_duration_that_is_no_number_is_refused(seconds):
-    with pytest.raises(LeakError):
+    with pytest.raises(SecretLeakError):
         encode(ToolReturned(effect="1.0", attempt=1, output="", seconds=seconds))
 
 
 def test_a_number_that_has_to_stay_one_is_bounded():
     fact = ToolReturned(effect="1.0", attempt=2**70, output="", seconds=math.nan)
 
-    kept, changed = clean(fact, REDACTOR)
+    kept, changed = sanitize(fact, REDACTOR)
 
     assert (True, 2**63 - 1, 0.0) == (changed, kept.attempt, kept.seconds)
 
@@ -161,7 +161,7 @@ class Reply:
 def test_what_is_not_a_fact_yet_is_cleaned_alike():
     reply = Reply(CANARY, (ToolCall(id="1", name="x", arguments={"a": CANARY}),), Usage(input=3))
 
-    kept, changed = clean(reply, REDACTOR)
+    kept, changed = sanitize(reply, REDACTOR)
 
     assert (True, REDACTED) == (changed, kept.text)
     assert ({"a": REDACTED}, reply.usage) == (kept.calls[0].arguments, kept.usage)

@@ -16,7 +16,7 @@ from cueline.errors import (
 from cueline.events import blob_ref as module
 from cueline.events.agent import AgentSpec
 from cueline.events.blob_ref import blobs_in
-from cueline.events.codec import FACTS, Codec, Emptied, blobs_named
+from cueline.events.codec import FACTS, Codec, Redacted, blobs_named
 from cueline.events.inbox import MessageSent, StartAsked
 from cueline.events.message import TextBlock, ToolCall
 from cueline.events.session import (
@@ -219,7 +219,7 @@ def test_a_blob_of_another_content_is_corrupt(recorded):
 
 
 def test_an_emptied_event_is_known_by_its_type(recorded):
-    assert Emptied("ToolStarted") == Codec().decode(recorded(STARTED, payload=None))
+    assert Redacted("ToolStarted") == Codec().decode(recorded(STARTED, payload=None))
 
 
 @pytest.mark.parametrize("change", [{"type": "ToolJuggled"}, {"schema": 2}], ids=str)

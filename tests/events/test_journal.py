@@ -7,15 +7,15 @@ from pydantic import SecretStr
 
 from cueline.errors import (
     CorruptEventError,
-    LeakError,
     MissingBlobError,
+    SecretLeakError,
     UnknownEventTypeError,
     WrongExpectedVersionError,
 )
-from cueline.events.clean import Redactor
-from cueline.events.codec import Codec, Emptied
+from cueline.events.codec import Codec, Redacted
 from cueline.events.inbox import MessageSent, PauseAsked
 from cueline.events.journal import FactWrite, Journal, Unreadable
+from cueline.events.sanitize import Redactor
 from cueline.events.session import (
     SessionForked,
     SessionIdle,
@@ -146,9 +146,9 @@ async def test_an_append_may_name_what_was_put(journal):
 async def test_a_secret_reaches_neither_stream_nor_blob(store):
     journal = journal_on(store, "12345678")
 
-    with pytest.raises(LeakError):
+    with pytest.raises(SecretLeakError):
         await journal.append([write([SessionIdle(result=LONG + "12345678")])], key="k")
-    with pytest.raises(LeakError):
+    with pytest.raises(SecretLeakError):
         await journal.put_blob(b"12345678")
 
     assert (0, {}) == (await store.last_position(), store._tables.blobs)
@@ -201,7 +201,7 @@ async def test_an_emptied_event_does_not_break_the_chain():
 
     await journal.append([write([skipped(1), skipped(2)])], key="k")
 
-    assert [(1, Emptied("ToolSkipped")), (2, skipped(2))] == await told(journal.read(SESSION))
+    assert [(1, Redacted("ToolSkipped")), (2, skipped(2))] == await told(journal.read(SESSION))
 
 
 async def test_a_fork_reads_its_parents_events_first(journal, forked):

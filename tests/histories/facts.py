@@ -31,6 +31,7 @@ from cueline.events.breaker import (
 )
 from cueline.events.budget import (
     Allowance,
+    BudgetOffered,
     BudgetOpened,
     BudgetRaised,
     BudgetRefused,
@@ -38,7 +39,6 @@ from cueline.events.budget import (
     CostReleased,
     CostReserved,
     CostSettled,
-    RoomOffered,
 )
 from cueline.events.cause import Cause
 from cueline.events.dispatcher import (
@@ -50,6 +50,7 @@ from cueline.events.dispatcher import (
 )
 from cueline.events.fact import Fact
 from cueline.events.inbox import (
+    BudgetFreed,
     ChildAsked,
     ChildEnded,
     DecisionGiven,
@@ -58,7 +59,6 @@ from cueline.events.inbox import (
     PauseAsked,
     RaiseAsked,
     ResumeAsked,
-    RoomMade,
     SecretsWaived,
     StartAsked,
     StopAsked,
@@ -90,7 +90,7 @@ from cueline.events.session import (
     ModelRequested,
     ModelStarted,
     OutcomeCameLate,
-    PeopleTold,
+    PeopleNotified,
     PromptPrefixChanged,
     ReservationClosed,
     SessionCompleted,
@@ -181,7 +181,7 @@ FAMILY = [
     DescendantAsked(session=CHILD, parent=SESSION),
     RaiseAsked(max_cost=Decimal("5.00"), max_turns=40),
     SecretsWaived(names=("API_TOKEN",), by="ann"),
-    RoomMade(budget="budget-default/7f3a"),
+    BudgetFreed(budget="budget-default/7f3a"),
     ChildAsked(child=CHILD),
     ChildEnded(child=CHILD, status="completed", tokens=900, usd=Decimal("0.001")),
 ]
@@ -281,7 +281,7 @@ LIFE = [
         digest=DIGEST,
         judged=Judgement(answer="ask", rule="sensitive", digest=DIGEST),
     ),
-    PeopleTold(
+    PeopleNotified(
         effect="2.0",
         approval=APPROVAL,
         hook=0,
@@ -363,7 +363,7 @@ BUDGET = [
         usd_over=Decimal("0.01"),
     ),
     CostReleased(session=SESSION, effect="2.m", attempt=2, epoch=3),
-    RoomOffered(sessions=(SESSION,)),
+    BudgetOffered(sessions=(SESSION,)),
     BudgetWarned(session=SESSION, limit="max_cost", spent=Decimal("2.10"), of=Decimal("2.50")),
     BudgetRaised(session=SESSION, max_cost=Decimal("5.00"), message="inbox-default/7f3a@7"),
 ]

@@ -1,9 +1,9 @@
 """Sessions that were killed, stopped …: what a cueline really wrote, for the histories."""
 
 from cueline.events.inbox import ForkPoint, MessageSent, PauseAsked, ResumeAsked, StopAsked
-from cueline.testing.crash import Life
+from cueline.testing.crash import CrashPoint
 from cueline.testing.fakes import asks_for, says
-from tests.actors.scene import Scene, Valve
+from tests.actors.session_harness import SessionHarness, Valve
 from tests.crash import story
 
 
@@ -17,7 +17,7 @@ async def killed(**policy):
     _, world = await story.undisturbed()
     place, agent = story.outside(**policy)
     await place.start("story", agent)
-    await story.drive(place, Life(world.life.points.index("after the tool pay")))
+    await story.drive(place, CrashPoint(world.life.points.index("after the tool pay")))
     await story.drive(place)
     return place
 
@@ -29,7 +29,7 @@ async def killed_and_told():
 
 async def stopped():
     """Stopped while an undeclared call runs, which is killed."""
-    scene = Scene([asks_for(("pay", {}), ("read", {})), says("done")], act=Valve())
+    scene = SessionHarness([asks_for(("pay", {}), ("read", {})), says("done")], act=Valve())
     await scene.begin()
     await scene.say(StopAsked())
     await scene.clock.advance(10)
@@ -38,7 +38,7 @@ async def stopped():
 
 async def steered():
     """Steered while a question waits, then paused, resumed and followed up."""
-    scene = Scene([asks_for(("deploy", {})), says("one"), says("two"), says("three")])
+    scene = SessionHarness([asks_for(("deploy", {})), says("one"), says("two"), says("three")])
     await scene.begin(open=True)
     await scene.say(MessageSent(lane="steer", text="Not that."))
     await scene.say(PauseAsked(), MessageSent(lane="note", text="A note."), ResumeAsked())
@@ -48,10 +48,10 @@ async def steered():
 
 async def poisoned():
     """Kills its host again and again, waits for an operator, and goes on."""
-    scene = Scene([asks_for(("pay", {})), says("done")])
+    scene = SessionHarness([asks_for(("pay", {})), says("done")])
     await scene.outside.start("s", scene.agent)
     for _ in range(4):
-        world = await scene.world(Life(5))
+        world = await scene.world(CrashPoint(5))
         await world.kill()
     await scene.world()
     await scene.say(ResumeAsked())

@@ -3,7 +3,7 @@
 import pytest
 
 from cueline.deciders.prompt import Prompt
-from cueline.deciders.session import TERMINAL, Status, due, evolve, following, session_of
+from cueline.deciders.session import TERMINAL, Status, derived_events, due, evolve, session_of
 from tests.histories.test_histories import RECORDED, decode, lines_of
 
 ENDS = {"stopped": Status.STOPPED, "steered": Status.IDLE}
@@ -32,7 +32,7 @@ def test_a_recorded_session_still_ends_as_it_did(path):
     state, prompt = replayed(path)
 
     assert ENDS.get(path.stem.split("-")[1], Status.COMPLETED) == state.status
-    assert ([], []) == (due(state), following(state))
+    assert ([], []) == (due(state), derived_events(state))
     assert state.status not in TERMINAL or prompt.digest
 
 

@@ -7,7 +7,7 @@ from cueline.events.inbox import PauseAsked
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
-    PeopleTold,
+    PeopleNotified,
     ToolReturned,
     ToolStarted,
 )
@@ -67,13 +67,13 @@ async def test_what_a_tool_did_is_found_by_its_name(db):
 
 async def test_questions_about_a_call_are_found_by_its_tool(db, log):
     asked = ApprovalRequested(effect="1.0", approval="a.1.0.1", digest="d1", deadline_at=log.moment)
-    hook = PeopleTold(effect="1.0", approval="a.1.0.1", hook=0, at=log.moment)
+    hook = PeopleNotified(effect="1.0", approval="a.1.0.1", hook=0, at=log.moment)
     said = ApprovalResolved(approval="a.1.0.1", verdict="granted", by="ann")
     other = ApprovalResolved(approval="a.7.0.1", verdict="granted", by="ann")
 
     db = await log.tell("a", asked, hook, said, other)
 
-    assert ["ApprovalRequested", "PeopleTold", "ApprovalResolved"] == types(
+    assert ["ApprovalRequested", "PeopleNotified", "ApprovalResolved"] == types(
         audit(db, tool="write_file")
     )[-3:]
 

@@ -7,7 +7,7 @@ import pytest
 
 from cueline.events.message import Cost
 from cueline.events.session import ReservationClosed, SessionStarted
-from cueline.projections.cost import Spent, below, spent, total
+from cueline.projections.cost import Spent, descendants_cost, spent, total
 
 
 @pytest.fixture
@@ -65,8 +65,8 @@ async def test_days_are_told_in_their_order_both_ends_in(log, facts):
 
 
 async def test_what_descends_from_a_session_is_counted_with_it(log_of_three):
-    assert (2, Decimal("0.3")) == below(log_of_three, "session-default/a")
-    assert (0, Decimal(0)) == below(log_of_three, "session-default/c")
+    assert (2, Decimal("0.3")) == descendants_cost(log_of_three, "session-default/a")
+    assert (0, Decimal(0)) == descendants_cost(log_of_three, "session-default/c")
 
 
 async def test_tokens_and_answers_without_a_price_are_counted(log_of_three):

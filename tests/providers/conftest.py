@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from cueline.actors.model import ModelRequest
+from cueline.actors.model_port import ModelRequest
 from cueline.events.agent import AgentSpec
 from cueline.events.message import UserMessage
 from cueline.providers.anthropic.model import AnthropicModel, account_of

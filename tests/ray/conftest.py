@@ -16,11 +16,11 @@ from cueline.agent import Agent
 from cueline.client.client import Client
 from cueline.client.session import Session
 from cueline.cluster.command import command
-from cueline.cluster.connection import connected
+from cueline.cluster.connection import connect_ray
 from cueline.events.inbox import StartAsked
-from cueline.on_ray import namespace_of, parts_of
-from cueline.preflight import recorded
-from cueline.runtime import Here, Troubles
+from cueline.on_ray import actor_factory_of, namespace_of
+from cueline.preflight import agent_to_record
+from cueline.runtime import LocalContext, Troubles
 from cueline.testing.wait import PATIENCE_SECONDS, await_until
 from cueline.wiring import open_log
 
@@ -45,7 +45,7 @@ def cluster():
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"RAY_TMPDIR": folder, **environ}.items():
             patch.setenv(name, value)
-        with connected(None, "cueline-tests") as connection:
+        with connect_ray(None, "cueline-tests") as connection:
             yield connection
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -89,7 +89,7 @@ class World:
         self.troubles = []
 
     async def ask(self, script, sessions, *, tools=(), **settings):
-        spec = recorded(self.agent(script, tools, **settings))
+        spec = agent_to_record(self.agent(script, tools, **settings))
         for _ in range(sessions):
             asked = StartAsked(agent=spec, goal="go", asked_at=self.log.clock.now())
             self.streams.append(await ask_start(self.log.journal(spec), new_id(), asked))
@@ -104,7 +104,7 @@ class World:
 
     @asynccontextmanager
     async def driven(self, *, hosts=1, runners=1):
-        parts = parts_of(self.log)
+        parts = actor_factory_of(self.log)
         async with command(
             self.cluster,
             namespace_of(parts.log_id),
@@ -122,7 +122,7 @@ class World:
     @property
     def here(self):
         """Return what a runtime knows that has these sessions."""
-        return Here(self.log.url, self.place, Troubles(print), self.scope)
+        return LocalContext(self.log.url, self.place, Troubles(print), self.scope)
 
     @property
     def session(self):

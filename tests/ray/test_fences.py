@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cueline.actors.tool import ToolOrder
+from cueline.actors.tool_port import ToolOrder
 from cueline.cluster.remote_runner import RemoteRunner
 from cueline.deciders.session import order_digest
 from cueline.errors import FencedError, StaleOrderError

@@ -13,7 +13,7 @@ import ray
 from ray._private.worker import global_worker
 from ray.core.generated.autoscaler_pb2 import DrainNodeReason
 
-from cueline.cluster.connection import connected
+from cueline.cluster.connection import connect_ray
 from cueline.errors import ClusterError
 from cueline.events.session import ToolReturned, ToolStarted
 from cueline.testing.wait import PATIENCE_SECONDS, await_until, wait_until
@@ -128,7 +128,7 @@ def moved(world, node):
 
 
 def test_a_process_is_on_one_cluster_at_a_time(cluster):
-    second = connected(None, "another")
+    second = connect_ray(None, "another")
     with pytest.raises(ClusterError, match="this process has one already"), second:
         pass
 

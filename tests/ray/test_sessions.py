@@ -1,6 +1,6 @@
 import asyncio
 
-from cueline.actors.owner import owner_of
+from cueline.actors.session_owner import owner_of
 from cueline.errors import CorruptEventError
 from cueline.testing.wait import PATIENCE_SECONDS, await_until
 from tests.damage import swap

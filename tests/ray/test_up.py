@@ -13,11 +13,11 @@ from cueline.actors.presence import presence_of
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, call
 from cueline.cluster.dispatcher import DispatcherActor, Wanted
-from cueline.cluster.order import DISPATCHER
+from cueline.cluster.epoch_fence import DISPATCHER
 from cueline.cluster.up import Up
 from cueline.errors import ClusterError
 from cueline.inline import inline
-from cueline.on_ray import namespace_of, parts_of
+from cueline.on_ray import actor_factory_of, namespace_of
 from cueline.testing.wait import PATIENCE_SECONDS
 
 SCRIPT = """
@@ -37,7 +37,7 @@ async def world(world_of):
 
 
 def up_of(world, keeper=None):
-    parts = parts_of(world.log)
+    parts = actor_factory_of(world.log)
     return Up(world.cluster, namespace_of(parts.log_id), parts, keeper or presence_of("up"))
 
 

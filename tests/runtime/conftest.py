@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from cueline.inline import inline
-from cueline.runtime import Here, Runtime, Troubles
+from cueline.runtime import LocalContext, Runtime, Troubles
 from tests.scripted import memory_log
 
 
@@ -30,6 +30,6 @@ def runtime(log):
             Troubles(lambda *trouble: told is not None and told.append(trouble)),
         )
         async with inline(log, scope=scope, on_trouble=troubles.hear) as here:
-            yield Runtime(log, Here(log.url, here, troubles, scope))
+            yield Runtime(log, LocalContext(log.url, here, troubles, scope))
 
     return opened

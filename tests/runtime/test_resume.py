@@ -11,7 +11,7 @@ from cueline.errors import (
     UnknownSessionError,
 )
 from cueline.events.inbox import StartAsked, StopAsked
-from cueline.preflight import recorded
+from cueline.preflight import agent_to_record
 from cueline.testing.wait import await_until
 from tests.scripted import HELD, HELLO, ask, holder, scripted
 
@@ -46,7 +46,7 @@ async def test_a_session_that_there_is_not_is_not_resumed(runtime):
 
 
 async def test_a_session_whose_tools_are_gone_is_not_resumed(runtime, log):
-    spec = recorded(holder())
+    spec = agent_to_record(holder())
     gone = spec.tools[0].model_copy(update={"target": "nowhere:hold"})
     asked = StartAsked(agent=spec.model_copy(update={"tools": (gone,)}), asked_at=log.clock.now())
     await ask_start(log.journal(), "one", asked)

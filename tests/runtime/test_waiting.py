@@ -15,7 +15,7 @@ from cueline.errors import (
     SessionUndrivenError,
 )
 from cueline.events.inbox import MessageSent
-from cueline.runtime import Here, Troubles
+from cueline.runtime import LocalContext, Troubles
 from cueline.testing.wait import await_until
 from cueline.up_record import UpRecord
 from tests.scripted import HELD, HELLO, ask, holder, left_in_a_call
@@ -145,13 +145,15 @@ async def test_who_was_taken_over_from_in_a_call_learns_by_whom(runtime, log, cl
 def test_a_runtime_takes_up_what_it_was_asked_for_as_long_as_its_place_lasts(
     tmp_path, lasts, stream, taken_up
 ):
-    place = SimpleNamespace(lasts=lasts)
+    place = SimpleNamespace(is_dedicated=lasts)
 
-    assert taken_up is Here(tmp_path / "log.db", place, Troubles(print), {ONE}).takes_up(stream)
+    assert taken_up is LocalContext(tmp_path / "log.db", place, Troubles(print), {ONE}).takes_up(
+        stream
+    )
 
 
 def test_a_living_up_takes_up_all(tmp_path):
-    log, place = tmp_path / "log.db", SimpleNamespace(lasts=False)
+    log, place = tmp_path / "log.db", SimpleNamespace(is_dedicated=False)
     UpRecord(address="a:1", namespace="n", version="1", keeper=presence_of("up")).write(log)
 
-    assert Here(log, place, Troubles(print), set()).takes_up(ONE)
+    assert LocalContext(log, place, Troubles(print), set()).takes_up(ONE)

@@ -3,7 +3,7 @@
 import pytest
 
 import cueline
-from cueline.environment import who
+from cueline.environment import user_name
 from cueline.errors import (
     ConfigError,
     InvalidNameError,
@@ -33,9 +33,9 @@ async def test_a_session_that_has_ended_takes_no_wishes_but_to_be_stopped(runtim
         session = await here.start(HELLO, "Go", id="one")
         await session.result()
 
-        for wish in (session.pause, session.resume, lambda: session.raise_limits(max_turns=99)):
+        for options in (session.pause, session.resume, lambda: session.raise_limits(max_turns=99)):
             with pytest.raises(SessionFinishedError):
-                await wish()
+                await options()
         await session.stop()
 
     inbox = [fact.type async for _, fact in log.journal().read("inbox-default/one")]
@@ -201,7 +201,7 @@ async def test_who_decides_without_a_name_is_the_login_of_the_process(runtime, l
         await decide(session, asked)
 
     inbox = [pair async for pair in log.journal().read("inbox-default/one")]
-    assert (f"user:{who()}", who()) == (inbox[-1][0].actor, inbox[-1][1].by)
+    assert (f"user:{user_name()}", user_name()) == (inbox[-1][0].actor, inbox[-1][1].by)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from cueline.stores.sqlite import SqliteStore
 from cueline.stores.sqlite_file import LogFile
 from cueline.stores.sqlite_library import sqlite_library
 from cueline.stores.sqlite_writer import SqliteWriter
-from cueline.stores.waiting import Bell
+from cueline.stores.waiting import Notifier
 
 IO_ERROR, FULL = 10, 13
 
@@ -57,6 +57,6 @@ def open_faulty(path, clock, **writer):
     """Open a store whose writer's connections fail by order."""
     connections = FaultyConnections(path)
     log_id = connections.file.open(must_exist=False, read_only=False, now_us=0)
-    bell = Bell()
+    bell = Notifier()
     writes = SqliteWriter(connections.file, clock, bell.ring, connect=connections, **writer)
     return SqliteStore(connections.file, log_id, clock, writes, bell), connections

@@ -61,10 +61,10 @@ def cases(part):
     """Yield each test of a part of the contract with its parameters, as pytest would."""
     for name, test in inspect.getmembers(part, inspect.isfunction):
         if name.startswith("test_"):
-            marks = [m for m in getattr(test, "pytestmark", ()) if m.name == "parametrize"]
-            for values in itertools.product(*(mark.args[1] for mark in marks)):
+            prompt_digests = [m for m in getattr(test, "pytestmark", ()) if m.name == "parametrize"]
+            for values in itertools.product(*(mark.args[1] for mark in prompt_digests)):
                 given = {}
-                for mark, value in zip(marks, values, strict=True):
+                for mark, value in zip(prompt_digests, values, strict=True):
                     names = mark.args[0]
                     given |= (
                         {names: value}

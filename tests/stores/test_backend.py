@@ -10,7 +10,7 @@ from cueline.actors.presence import machine_name
 from cueline.clock import SystemClock
 from cueline.errors import ConfigError, LogUnavailableError
 from cueline.events.log_url import LogUrl
-from cueline.on_ray import parts_of
+from cueline.on_ray import actor_factory_of
 from cueline.stores.backend import backend_of
 from cueline.testing.event_store_example import SESSION, begin
 from cueline.testing.presence_contract import HOST
@@ -86,7 +86,7 @@ async def test_a_log_in_memory_without_a_name_is_another_each_time():
 async def test_a_log_in_memory_is_refused_on_ray_with_what_to_do():
     async with open_log("memory:") as log:
         with pytest.raises(LogUnavailableError, match=r"memory:.*run it inline, or name a file"):
-            parts_of(log)
+            actor_factory_of(log)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_url_of_no_backend_is_refused_with_those_that_are_known(name, told):
 async def test_the_writer_of_a_file_runs_on_this_machine_in_any_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     async with open_log("log.db") as log:
-        parts = parts_of(log)
+        parts = actor_factory_of(log)
 
     assert (machine_name(), str(tmp_path / "log.db")) == (parts.machine, str(parts.url))
 

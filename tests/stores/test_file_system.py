@@ -4,7 +4,7 @@ import pytest
 
 from cueline.errors import LogUnavailableError
 from cueline.stores.file_system import kind_of, refuse_place
-from cueline.stores.lock_holder import find_holder
+from cueline.stores.lock_owner import find_lock_owner
 
 MOUNTS = r"""
 22 1 254:0 / / rw,relatime - ext4 /dev/vda rw
@@ -61,5 +61,5 @@ def test_the_writer_is_who_locks_its_byte_of_the_shared_memory():
 4: -> FLOCK  ADVISORY  WRITE 44 fe:00:77 0 EOF
 """.strip()
 
-    assert 33 == find_holder(locks, 77)
-    assert find_holder(locks, 79) is None
+    assert 33 == find_lock_owner(locks, 77)
+    assert find_lock_owner(locks, 79) is None

@@ -173,14 +173,14 @@ async def test_a_reader_refuses_to_write(path):
     await make(path)
     store = SqliteStore.open(path, SetClock(), read_only=True)
 
-    for wish in (
+    for options in (
         store.append([Write(INBOX, facts(1), ANY)], key="k"),
         store.acquire(SESSION, "host-a", 0),
         store.put_blob(b"content"),
         store.collect_blobs(SetClock().now()),
     ):
         with pytest.raises(LogUnavailableError, match="opened for reading only"):
-            await wish
+            await options
     await store.close()
 
 

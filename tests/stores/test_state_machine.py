@@ -62,8 +62,8 @@ class StoreMachine(RuleBasedStateMachine):
 
         return self.loop.run_until_complete(all_at_once())
 
-    def make(self, wish):
-        parts, key = wish
+    def make(self, options):
+        parts, key = options
         return [self.write(*part) for part in parts], key
 
     def write(self, stream, payloads, version, epoch, after):
@@ -91,13 +91,13 @@ class StoreMachine(RuleBasedStateMachine):
             else:
                 assert expected == (result.versions, result.position)
 
-    @rule(wish=wishes())
-    def append(self, wish):
-        self.compare([self.make(wish)])
+    @rule(options=wishes())
+    def append(self, options):
+        self.compare([self.make(options)])
 
     @rule(several=st.lists(wishes(), min_size=2, max_size=7))
     def append_together(self, several):
-        self.compare([self.make(wish) for wish in several])
+        self.compare([self.make(options) for options in several])
 
     @rule(data=st.data())
     def ask_again(self, data):

@@ -6,7 +6,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from cueline.actors.tool import ToolOrder
+from cueline.actors.tool_port import ToolOrder
 from cueline.errors import ToolFailedError
 from cueline.events.agent import Workspace
 from cueline.tools.executor import ProcessToolExecutor

@@ -2,7 +2,7 @@
 
 import os
 
-from cueline.actors.tool import Finding
+from cueline.actors.tool_port import ReconcileFinding
 from cueline.tools.tool import tool
 
 
@@ -10,8 +10,8 @@ def lookup(key: str) -> tuple[str, dict[str, str]]:
     return "happened", {"key": key, "pid": str(os.getpid())}
 
 
-async def lookup_in_loop(key: str) -> Finding:
-    return Finding("happened", f"{key} in {os.getpid()}")
+async def lookup_in_loop(key: str) -> ReconcileFinding:
+    return ReconcileFinding("happened", f"{key} in {os.getpid()}")
 
 
 def never(key: str) -> str:

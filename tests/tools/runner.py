@@ -3,7 +3,7 @@
 import asyncio
 import sys
 
-from cueline.actors.tool import ToolOrder
+from cueline.actors.tool_port import ToolOrder
 from cueline.events.agent import Workspace
 from cueline.tools.executor import ProcessToolExecutor
 from cueline.tools.shell import run_command

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from cueline.errors import ToolImportError
-from cueline.events.clean import CUT
+from cueline.events.sanitize import CUT
 from cueline.tools.shell import run_command
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

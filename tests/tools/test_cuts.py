@@ -3,9 +3,9 @@
 import pytest
 from pydantic import SecretStr
 
-from cueline.actors.output import clean_text
+from cueline.actors.rendered_output import sanitize_text
 from cueline.errors import ToolFailedError
-from cueline.events.clean import CUT, REDACTED, Redactor
+from cueline.events.sanitize import CUT, REDACTED, Redactor
 from cueline.tools import shell
 from cueline.tools.files import LINE_LIMIT, READ_LIMIT, read_file, search_files
 from cueline.tools.result import MESSAGE_LIMIT, failure_of, output_of
@@ -17,7 +17,7 @@ REDACTOR = Redactor([SecretStr(CANARY)])
 
 
 def recorded(text):
-    kept, cleaned = clean_text(text, REDACTOR)
+    kept, cleaned = sanitize_text(text, REDACTOR)
     assert cleaned
     assert CUT not in kept
     return kept
@@ -54,8 +54,8 @@ def test_a_secret_of_several_lines_that_is_read_in_part(use, workspace):
     first = use(read_file, path="key", max_lines=2)
     second = use(read_file, path="key", start_line=3)
 
-    assert f"{REDACTED}\n[go on with start_line=3" in clean_text(first, redactor)[0]
-    assert REDACTED == clean_text(second, redactor)[0]
+    assert f"{REDACTED}\n[go on with start_line=3" in sanitize_text(first, redactor)[0]
+    assert REDACTED == sanitize_text(second, redactor)[0]
 
 
 def test_the_last_that_was_printed_before_a_time_out(use):

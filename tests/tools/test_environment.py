@@ -5,7 +5,7 @@ import os
 import pytest
 from msgspec.structs import replace
 
-from cueline.tools.environment import scrubbed
+from cueline.tools.environment import scrub_environment
 from cueline.tools.shell import run_command
 
 
@@ -36,14 +36,14 @@ from cueline.tools.shell import run_command
     ],
 )
 def test_what_no_tool_may_see_is_taken_out_unless_it_is_passed_on(name):
-    assert {"HOME": "h"} == scrubbed({name: "x", "HOME": "h"}, ["NAMED_BY_THE_AGENT"])
-    assert {name: "x"} == scrubbed({name: "x"}, ["NAMED_BY_THE_AGENT"], [name])
+    assert {"HOME": "h"} == scrub_environment({name: "x", "HOME": "h"}, ["NAMED_BY_THE_AGENT"])
+    assert {name: "x"} == scrub_environment({name: "x"}, ["NAMED_BY_THE_AGENT"], [name])
 
 
 def test_other_variables_stay():
     innocent = {"PWD": "/", "OLDPWD": "/", "PATH": "/bin", "XRAY_MODE": "on", "BASE_URL": "http:"}
 
-    assert innocent == scrubbed(innocent)
+    assert innocent == scrub_environment(innocent)
 
 
 async def test_a_command_sees_what_its_agent_passes_on_and_no_other_key(

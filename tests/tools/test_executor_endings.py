@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from cueline.testing.wait import await_until
-from cueline.tools.executor import ProcessToolExecutor, killed
+from cueline.tools.executor import ProcessToolExecutor, killed_failure
 
 RAISED = {
     "panic": "PanicError: at the disco",
@@ -64,7 +64,7 @@ async def test_a_cancellation_inside_a_worker_is_a_failure(executor, order, fail
 
 @pytest.mark.parametrize(("code", "how"), [(-9, "SIGKILL"), (-35, "signal 35")])
 async def test_a_call_is_said_to_be_killed_by_any_signal(order, code, how):
-    assert f"killed by {how}" in str(killed(order("misbehaving:leave"), code))
+    assert f"killed by {how}" in str(killed_failure(order("misbehaving:leave"), code))
 
 
 async def test_a_fork_that_a_tool_left_behind_dies_with_its_worker(executor, order, marked):

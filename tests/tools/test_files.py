@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cueline.errors import PathEscapeError, ToolFailedError
-from cueline.events.clean import CUT
+from cueline.events.sanitize import CUT
 from cueline.tools.files import delete_file, list_files, read_file, search_files, write_file
 from cueline.tools.folder import DEPTH, walk
 

@@ -6,7 +6,7 @@ import os
 import pytest
 from msgspec.structs import replace
 
-from cueline.actors.tool import Finding
+from cueline.actors.tool_port import ReconcileFinding
 from cueline.errors import ToolFailedError
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -24,7 +24,7 @@ async def test_a_sync_reconcile_is_asked_with_the_key_in_a_worker(warm_executor,
 
 
 async def test_an_async_reconcile_of_an_async_tool_is_asked_in_the_loop(warm_executor, order):
-    assert Finding("happened", f"{KEY} in {os.getpid()}") == await warm_executor.reconcile(
+    assert ReconcileFinding("happened", f"{KEY} in {os.getpid()}") == await warm_executor.reconcile(
         order("reconcilable:known_in_loop")
     )
 
@@ -40,7 +40,7 @@ async def test_an_async_reconcile_of_a_sync_tool_is_asked_in_a_worker(warm_execu
     ("name", "outcome"), [("undone", "did_not_happen"), ("doubtful", "unknown")]
 )
 async def test_a_word_is_a_finding(warm_executor, order, name, outcome):
-    assert Finding(outcome) == await warm_executor.reconcile(order(f"reconcilable:{name}"))
+    assert ReconcileFinding(outcome) == await warm_executor.reconcile(order(f"reconcilable:{name}"))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from cueline.errors import ToolFailedError
-from cueline.events.clean import CUT
+from cueline.events.sanitize import CUT
 from cueline.testing.wait import wait_until
 from cueline.tools import shell
 from cueline.tools.shell import run_command

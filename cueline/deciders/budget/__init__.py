@@ -14,15 +14,15 @@ told, the oldest first; it is a hint, and whoever asks first has the room.
 """
 
 from cueline.deciders.budget.decide import (
-    Answer,
     BudgetCommand,
     Closing,
     Raise,
     Release,
     Reserve,
+    ReserveAnswer,
     Settle,
     answer,
-    closing,
+    closing_of,
     decide,
     fencing_epoch,
 )
@@ -36,7 +36,6 @@ BUDGET: Decider[BudgetCommand, BudgetState, BudgetEvent] = Decider(BudgetState()
 __all__ = [
     "BUDGET",
     "Amount",
-    "Answer",
     "BudgetCommand",
     "BudgetState",
     "Closing",
@@ -44,8 +43,9 @@ __all__ = [
     "Raise",
     "Release",
     "Reserve",
+    "ReserveAnswer",
     "Settle",
     "answer",
-    "closing",
+    "closing_of",
     "fencing_epoch",
 ]

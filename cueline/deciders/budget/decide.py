@@ -7,7 +7,7 @@ from typing import Literal, assert_never
 from msgspec import Struct, field
 
 from cueline.deciders.budget.evolve import evolve, limits_of
-from cueline.deciders.budget.room import cause_of, offers, shares, shortage
+from cueline.deciders.budget.headroom import cause_of, sessions_to_offer, shares, shortage
 from cueline.deciders.budget.state import (
     NO_COST,
     NOTHING,
@@ -80,7 +80,7 @@ class Raise(Struct, frozen=True):
 BudgetCommand = Reserve | Settle | Release | Raise
 
 
-class Answer(Struct, frozen=True):
+class ReserveAnswer(Struct, frozen=True):
     """What became of a question for room."""
 
     verdict: Literal["granted", "busy", "exhausted", "closed"]
@@ -122,20 +122,20 @@ def fencing_epoch(command: BudgetCommand, state: BudgetState) -> int | None:
     return node.epoch if node is not None and command.epoch < node.epoch else None
 
 
-def answer(command: Reserve, state: BudgetState) -> Answer:
+def answer(command: Reserve, state: BudgetState) -> ReserveAnswer:
     """Return what *state*, in which *command* was decided, says to it."""
     node = state.nodes[command.call.session]
     if node.held is not None and node.held.call == command.call:
-        return Answer("granted")
+        return ReserveAnswer("granted")
     if node.wanted is not None and node.wanted.call == command.call:
         short = shortage(state, command.call.session, command.amount)
         assert short is not None, "who waits is told of room when it is made"
         cause = cause_of(state, command.call.session, command.amount, short)
-        return Answer(node.wanted.answer, cause)
-    return Answer("closed")
+        return ReserveAnswer(node.wanted.answer, cause)
+    return ReserveAnswer("closed")
 
 
-def closing(call: ModelCallName, state: BudgetState) -> Closing:
+def closing_of(call: ModelCallName, state: BudgetState) -> Closing:
     """Return how *call* was closed."""
     closed = state.nodes[call.session].closed
     spent = shares(state, call.session)
@@ -182,7 +182,7 @@ def _reserve(command: Reserve, state: BudgetState) -> list[BudgetEvent]:
     if short is None:
         facts = [*lost, _reserved(command, command.amount)]
         # Whoever was told may have lost the room just now, to the good of a smaller one.
-        return _offered(facts, state, facts[-1]) if lost or _anybody_told(state) else facts
+        return _offered(facts, state, facts[-1]) if lost or _offers_after(state) else facts
     wanted = node.wanted
     again = Wanted(call, command.amount, short.answer)
     if wanted == again and command.epoch == node.epoch:
@@ -202,7 +202,7 @@ def _reserve(command: Reserve, state: BudgetState) -> list[BudgetEvent]:
     return _offered([*lost, refused], state, refused) if was_told or lost else [refused]
 
 
-def _anybody_told(state: BudgetState) -> bool:
+def _offers_after(state: BudgetState) -> bool:
     waiting = (state.nodes[session].wanted for session in state.queue)
     return any(wanted is not None and wanted.told for wanted in waiting)
 
@@ -276,7 +276,7 @@ def _offered(
     facts: list[BudgetEvent], state: BudgetState, *changes: BudgetEvent
 ) -> list[BudgetEvent]:
     """Return *facts*, and who is told that there is room after *changes*."""
-    return [*facts, *offers(_after(state, changes))]
+    return [*facts, *sessions_to_offer(_after(state, changes))]
 
 
 def _raise(command: Raise, state: BudgetState) -> list[BudgetEvent]:

@@ -19,6 +19,7 @@ from cueline.deciders.budget.state import (
 )
 from cueline.events.budget import (
     BudgetEvent,
+    BudgetOffered,
     BudgetOpened,
     BudgetRaised,
     BudgetRefused,
@@ -27,7 +28,6 @@ from cueline.events.budget import (
     CostReserved,
     CostSettled,
     LimitName,
-    RoomOffered,
 )
 
 Change = Callable[[Node], Node]
@@ -44,9 +44,9 @@ def evolve(state: BudgetState, event: BudgetEvent) -> BudgetState:
             return _closed(state, event)
         case BudgetRefused():
             return _refused(state, event)
-        case RoomOffered(sessions=sessions):
+        case BudgetOffered(sessions=sessions):
             for session in sessions:
-                state = _with(state, session, _told)
+                state = _with(state, session, _with_warning)
             return state
         case BudgetWarned(session=session, limit=limit):
             return _with(state, session, lambda n: replace(n, warned=n.warned | {limit}))
@@ -134,7 +134,7 @@ def _refused(state: BudgetState, event: BudgetRefused) -> BudgetState:
     return replace(_with(state, event.session, refuse), queue=queue)
 
 
-def _told(node: Node) -> Node:
+def _with_warning(node: Node) -> Node:
     if node.wanted is None:
         return node
     wanted = Wanted(node.wanted.call, node.wanted.amount, node.wanted.answer, told=True)

@@ -7,9 +7,9 @@ stopping`; `waiting → running`; `stopping → stopped`; terminal `completed`,
 
 from cueline.deciders.decider import Decider
 from cueline.deciders.session.decide import command_of, decide, step
+from cueline.deciders.session.derived_events import derived_events
 from cueline.deciders.session.due import due, wake_at
 from cueline.deciders.session.evolve import evolve
-from cueline.deciders.session.following import following
 from cueline.deciders.session.judging import order_digest
 from cueline.deciders.session.permission import allowing_rule
 from cueline.deciders.session.state import DRIVEN, TERMINAL, SessionState, Status, session_of
@@ -27,9 +27,9 @@ __all__ = [
     "allowing_rule",
     "command_of",
     "decide",
+    "derived_events",
     "due",
     "evolve",
-    "following",
     "order_digest",
     "rests",
     "session_of",

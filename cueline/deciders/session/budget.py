@@ -7,9 +7,9 @@ it was never started. The session neither rests nor ends before all are closed.
 
 from msgspec.structs import replace
 
-from cueline.deciders.session.meter import Account, Bill
+from cueline.deciders.session.limit_state import Bill, BudgetAccount
 from cueline.deciders.session.state import SessionState
-from cueline.deciders.session.turn import ModelCall, Room
+from cueline.deciders.session.turn import BudgetWait, ModelCall
 from cueline.events.budget import Allowance
 from cueline.events.inbox import ChildAsked, ChildEnded
 from cueline.events.message import Usage
@@ -33,7 +33,7 @@ _UNBILLED = frozenset(
 def path_of(state: SessionState) -> tuple[Allowance, ...]:
     """Return the session's limits, and those of the sessions above it."""
     assert state.setup is not None, "a session that asks was started"
-    limits = state.meter.limits
+    limits = state.limit_state.limits
     own = Allowance(session=state.stream, max_tokens=limits.max_tokens, max_cost=limits.max_cost)
     return (own, *state.setup.family.allowances)
 
@@ -44,7 +44,7 @@ def budget_of(state: SessionState) -> str:
     return sibling(state.setup.family.root or state.stream, "budget")
 
 
-def closings(state: SessionState) -> tuple[Bill, ...]:
+def due_closings(state: SessionState) -> tuple[Bill, ...]:
     """Return what the ledger has to close now, with what is asked for and will not begin."""
     bills, model = state.account.bills, state.turn.model
     barred = bool(state.hold or state.stop)
@@ -53,7 +53,7 @@ def closings(state: SessionState) -> tuple[Bill, ...]:
     return (*bills, Bill(model.effect, model.attempt, started=False))
 
 
-def billed(state: SessionState, outcome: ModelReplied | ModelFailed) -> Account:
+def account_after_call(state: SessionState, outcome: ModelReplied | ModelFailed) -> BudgetAccount:
     """Return the account after a model call ended."""
     model = state.turn.model
     if model is None or not model.granted:
@@ -70,7 +70,7 @@ def known_usage(outcome: ModelReplied | ModelFailed) -> Usage | None:
     return Usage() if outcome.usage is None and outcome.kind in _UNBILLED else outcome.usage
 
 
-def lost_bill(state: SessionState) -> Account:
+def account_of_lost_call(state: SessionState) -> BudgetAccount:
     """Return the account when a model call was lost with its host: perhaps it was billed."""
     model = state.turn.model
     if model is None or model.phase != "started" or not model.granted:
@@ -78,15 +78,15 @@ def lost_bill(state: SessionState) -> Account:
     return with_bill(state.account, Bill(model.effect, model.attempt))
 
 
-def released_first(state: SessionState) -> Account:
+def account_to_release(state: SessionState) -> BudgetAccount:
     """Return the account of a session that goes on: what it was to release still is.
 
     Else the release could come after a new grant, and nobody would hold what it grants.
     """
-    return Account(closings(state), state.account.news)
+    return BudgetAccount(due_closings(state), state.account.news)
 
 
-def unstarted(state: SessionState) -> Account:
+def account_of_unstarted(state: SessionState) -> BudgetAccount:
     """Return the account when what was perhaps reserved does not begin for a while."""
     model = state.turn.model
     if model is None or model.phase != "requested" or not state.limited:
@@ -94,18 +94,18 @@ def unstarted(state: SessionState) -> Account:
     return with_bill(state.account, Bill(model.effect, model.attempt, started=False))
 
 
-def with_bill(account: Account, bill: Bill) -> Account:
+def with_bill(account: BudgetAccount, bill: Bill) -> BudgetAccount:
     """Return *account* with *bill*."""
-    return Account((*account.bills, bill), account.news)
+    return BudgetAccount((*account.bills, bill), account.news)
 
 
 def reservation_closed(state: SessionState, event: ReservationClosed) -> SessionState:
     """Owe it no more; what was never started may be asked for again, as another attempt."""
     bills = tuple([b for b in state.account.bills if not _is_of(event, b)])
-    state = replace(state, account=Account(bills, state.account.news))
+    state = replace(state, account=BudgetAccount(bills, state.account.news))
     if event.shares:
-        meter = replace(state.meter, shares=tuple(sorted(event.shares.items())))
-        state = replace(state, meter=meter)
+        limit_state = replace(state.limit_state, shares=tuple(sorted(event.shares.items())))
+        state = replace(state, limit_state=limit_state)
     model = state.turn.model
     if model is not None and model.phase == "requested" and _is_of(event, model):
         again = replace(model, phase="retry", room=None)
@@ -124,7 +124,7 @@ def _is_of(event: ReservationClosed, call: Bill | ModelCall) -> bool:
     return (event.effect, event.attempt) == (call.effect, call.attempt)
 
 
-def without_room(state: SessionState, room: Room) -> SessionState:
+def with_budget_wait(state: SessionState, room: BudgetWait) -> SessionState:
     """Have the model call wait for room."""
     model = state.turn.model
     if model is None or model.phase != "requested":
@@ -132,7 +132,7 @@ def without_room(state: SessionState, room: Room) -> SessionState:
     return replace(state, turn=replace(state.turn, model=replace(model, room=room)))
 
 
-def room_made(state: SessionState) -> SessionState:
+def end_budget_wait(state: SessionState) -> SessionState:
     """Have the model call ask again."""
     model = state.turn.model
     if model is None or model.room is None:
@@ -143,13 +143,13 @@ def room_made(state: SessionState) -> SessionState:
 # What is told in a fact of its own.
 
 
-def with_news(state: SessionState, message: ChildAsked | ChildEnded) -> SessionState:
+def with_child_message(state: SessionState, message: ChildAsked | ChildEnded) -> SessionState:
     """Remember *message* until its fact was recorded."""
-    account = Account(state.account.bills, (*state.account.news, message))
+    account = BudgetAccount(state.account.bills, (*state.account.news, message))
     return replace(state, account=account)
 
 
-def fact_of_news(state: SessionState) -> ChildSpawned | ChildSettled | None:
+def child_fact(state: SessionState) -> ChildSpawned | ChildSettled | None:
     """Return the fact that the oldest of the news leads to."""
     if not state.account.news:
         return None
@@ -160,6 +160,6 @@ def fact_of_news(state: SessionState) -> ChildSpawned | ChildSettled | None:
             return ChildSettled(**ended.model_dump(exclude={"type"}))
 
 
-def news_told(state: SessionState) -> SessionState:
+def forget_child_message(state: SessionState) -> SessionState:
     """Forget the oldest of the news."""
-    return replace(state, account=Account(state.account.bills, state.account.news[1:]))
+    return replace(state, account=BudgetAccount(state.account.bills, state.account.news[1:]))

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from cueline.deciders import prompt
 from cueline.deciders.retry import rests
-from cueline.deciders.session.state import Hold, Marks, SessionState
+from cueline.deciders.session.state import LimitHold, PromptDigests, SessionState
 from cueline.deciders.session.turn import Call, Problem
 from cueline.events.cause import Cause
 from cueline.events.message import ToolCall
@@ -69,12 +69,14 @@ def call_started(state: SessionState, event: ToolStarted) -> SessionState:
     )
 
 
-def told(state: SessionState, call: Call, text: str, *, failed: bool) -> Marks:
+def with_result_digest(
+    state: SessionState, call: Call, text: str, *, failed: bool
+) -> PromptDigests:
     """Return the marks with what the model will be told of a call that is over."""
     message = prompt.tool_message(call.id, text, failed=failed)
-    marks = state.marks
-    results = (*marks.results, (call.effect, prompt.fingerprint(message)))
-    return Marks(marks.digest, marks.requested, results)
+    prompt_digests = state.prompt_digests
+    results = (*prompt_digests.results, (call.effect, prompt.fingerprint(message)))
+    return PromptDigests(prompt_digests.digest, prompt_digests.requested, results)
 
 
 def call_closed(
@@ -91,7 +93,7 @@ def call_closed(
     return replace(
         state,
         turn=replace(state.turn, calls=calls, active_seconds=active),
-        marks=told(state, call, result[0], failed=result[1]),
+        prompt_digests=with_result_digest(state, call, result[0], failed=result[1]),
         partial=state.partial or (event.type != "ToolReturned" and event.degraded),
         takeovers=0 if event.type in _ATTEMPTED else state.takeovers,
     )
@@ -116,7 +118,7 @@ def call_failed(state: SessionState, event: ToolFailed) -> SessionState:
         again = replace(again, failures=0, failing_since=None)
         said = event.message[:_LONGEST_EVIDENCE]
         cause = Cause(code="tool_failed", failure=event.kind, message=said)
-        state = replace(state, hold=state.hold or Hold(cause))
+        state = replace(state, hold=state.hold or LimitHold(cause))
     active = state.turn.active_seconds + event.seconds
     return with_call(replace(state, turn=replace(state.turn, active_seconds=active)), again)
 
@@ -133,7 +135,7 @@ def call_in_doubt(state: SessionState, event: ToolInDoubt) -> SessionState:
         approval=None,
         doubt=event.cause.model_copy(update={"message": said}),
         unclear=False,
-        ruling=None,
+        in_doubt_resolution=None,
         reach=None,
     )
     return with_call(state, doubt)
@@ -147,7 +149,9 @@ def call_reconciled(state: SessionState, event: ToolReconciled) -> SessionState:
     if event.outcome in ("did_not_happen", "run_again"):
         # A person who has it run again has granted that; a tool that says that it did not
         # happen does not speak for the person whose grant was used up (I5).
-        return with_call(state, replace(call, phase="requested", ruling=None, reach=None))
+        return with_call(
+            state, replace(call, phase="requested", in_doubt_resolution=None, reach=None)
+        )
     if prompt.result_of(event) is None:
         return with_call(state, replace(call, unclear=True, reach=None))
     return call_closed(state, event)

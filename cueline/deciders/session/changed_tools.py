@@ -28,5 +28,9 @@ def accept_tools(state: SessionState, tools: Collection[ToolSpec]) -> SessionSta
         replace(call, problem=call.problem or _CHANGED) if call.tool in changed else call
         for call in state.turn.calls
     )
-    marks = replace(state.marks, requested="")  # the next prompt begins with other tools
-    return replace(state, setup=setup, turn=replace(state.turn, calls=calls), marks=marks)
+    prompt_digests = replace(
+        state.prompt_digests, requested=""
+    )  # the next prompt begins with other tools
+    return replace(
+        state, setup=setup, turn=replace(state.turn, calls=calls), prompt_digests=prompt_digests
+    )

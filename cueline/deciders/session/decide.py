@@ -8,12 +8,12 @@ before it gives the same step (I10); `command_of` gives the command back.
 
 from cueline.deciders.retry import HELD, LOST, retry_at
 from cueline.deciders.session.budget import closes
+from cueline.deciders.session.derived_events import with_derived_events
 from cueline.deciders.session.evolve import evolve
-from cueline.deciders.session.following import with_following
-from cueline.deciders.session.judging import judged_edit, judged_reply
+from cueline.deciders.session.judging import judge_edit, judge_reply
 from cueline.deciders.session.limit import refusal
 from cueline.deciders.session.permission import asks, may_ask, may_start
-from cueline.deciders.session.recovery import again_at, degrades, lost, retried_at
+from cueline.deciders.session.recovery import degrades, fail_lost_call, lost_retry_at, retried_at
 from cueline.deciders.session.state import DRIVEN, LIVE, SessionState, Status
 from cueline.deciders.session.turn import Call
 from cueline.events.agent import answering
@@ -54,7 +54,7 @@ def step(command: SessionEvent, state: SessionState) -> tuple[list[SessionEvent]
     opening = _opening(command, state)
     if opening is None:
         return [], state
-    facts, after = with_following(evolve(state, opening))
+    facts, after = with_derived_events(evolve(state, opening))
     if opening.type in _PERHAPS_VAIN and after == state:
         return [], state
     return [opening, *facts], after
@@ -97,14 +97,14 @@ def _opening(command: SessionEvent, state: SessionState) -> SessionEvent | None:
             lives = state.status in LIVE and not state.poisoned
             if not lives or not _may(command, state):
                 return None
-            return judged_edit(state, command) if command.type == "ApprovalResolved" else command
+            return judge_edit(state, command) if command.type == "ApprovalResolved" else command
         case "SessionStarted":
             return command if state.status is Status.CREATED else None
         case _ if state.status not in LIVE:
             return None
         case "SessionTakenOver":
             return command if state.status in DRIVEN else None
-        case "PeopleTold":
+        case "PeopleNotified":
             return command
         case "ReservationClosed":
             return command if closes(state, command) else None
@@ -127,7 +127,7 @@ def _waiting(command: SessionWaiting, state: SessionState) -> SessionEvent | Non
             model = state.turn.model
             return command if model is not None and may_ask(state, model) else None
         case "breaker":
-            return _kept_back(command, state)
+            return _blocked_by_breaker(command, state)
         case _:
             return command
 
@@ -192,7 +192,7 @@ def _refusal(command: MessageReceived, state: SessionState) -> Refusal | None:
     if state.stop is not None and not isinstance(command.message, ChildEnded):
         return Refusal(code="session_stopping")
     if isinstance(command.message, RaiseAsked):
-        return refusal(state.meter.limits, command.message)
+        return refusal(state.limit_state.limits, command.message)
     return None
 
 
@@ -205,7 +205,7 @@ def _model_outcome(command: ModelReplied | ModelFailed, state: SessionState) -> 
     ):
         return _late(command)
     if command.type == "ModelReplied":
-        return judged_reply(state, command)
+        return judge_reply(state, command)
     again = None
     if command.kind in TRANSIENT and command.failed_at is not None:
         again = retry_at(
@@ -232,7 +232,7 @@ def _tool_outcome(
         cause = Cause(code="tool_failed", failure=command.kind, message=command.message)
         return ToolInDoubt(effect=command.effect, attempt=command.attempt, cause=cause)
     if command.kind in LOST:
-        again = again_at(state, call, command.failed_at)
+        again = lost_retry_at(state, call, command.failed_at)
     else:
         again = retried_at(state, call, command)
     degraded = again is None and degrades(state, call, command.kind)
@@ -246,11 +246,11 @@ def _unreachable(command: SessionWaiting, state: SessionState) -> SessionEvent:
     affected = [c for c in state.open_calls if c.effect in command.effects or not command.effects]
     for call in affected:
         if call.reach is not None and call.reach.phase == "last_try":
-            return _in_vain(state, call, command.cause)
+            return _is_rejected(state, call, command.cause)
     return command.model_copy(update={"effects": tuple(call.effect for call in affected)})
 
 
-def _kept_back(command: SessionWaiting, state: SessionState) -> SessionEvent | None:
+def _blocked_by_breaker(command: SessionWaiting, state: SessionState) -> SessionEvent | None:
     """Keep back what a breaker does not let out; what could not start anyway is not."""
     model = state.turn.model
     ready = {call.effect for call in state.open_calls if may_start(state, call)}
@@ -262,10 +262,10 @@ def _kept_back(command: SessionWaiting, state: SessionState) -> SessionEvent | N
     return command.model_copy(update={"effects": kept})
 
 
-def _in_vain(state: SessionState, call: Call, cause: Cause) -> SessionEvent:
+def _is_rejected(state: SessionState, call: Call, cause: Cause) -> SessionEvent:
     assert call.reach is not None, "somebody waited for a runner"
     if call.phase == "started":
-        return lost(state, call, cause=cause, at=call.reach.until)
+        return fail_lost_call(state, call, cause=cause, at=call.reach.until)
     if call.phase == "in_doubt":
         return ToolReconciled(effect=call.effect, outcome="unknown", by="tool")
     return SessionWaiting(kind="operator", cause=cause)

@@ -10,10 +10,10 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from cueline.deciders.session.budget import closings
-from cueline.deciders.session.meter import Bill
+from cueline.deciders.session.budget import due_closings
+from cueline.deciders.session.limit_state import Bill
 from cueline.deciders.session.permission import asks, may_ask, may_start
-from cueline.deciders.session.reminder import untold
+from cueline.deciders.session.reminder import due_notifications
 from cueline.deciders.session.state import LIVE, SessionState
 from cueline.deciders.session.turn import Call, Question
 from cueline.deciders.session.wait import next_deadline
@@ -30,7 +30,7 @@ class CallModel(Struct, frozen=True):
     """Which of the agent's models: 0 its own, n its n-th fallback."""
 
 
-class Reserve(Struct, frozen=True):
+class ReserveBudget(Struct, frozen=True):
     """Have the ledger grant what the model call may cost; then it may start."""
 
     effect: str
@@ -101,7 +101,7 @@ class Cancel(Struct, frozen=True):
     attempt: int
 
 
-class TellPeople(Struct, frozen=True):
+class NotifyPeople(Struct, frozen=True):
     """Run a hook of the policy."""
 
     effect: str
@@ -114,7 +114,7 @@ class TellPeople(Struct, frozen=True):
 
 Effect = (
     CallModel
-    | Reserve
+    | ReserveBudget
     | CloseReservation
     | RunTool
     | RecoverTool
@@ -122,7 +122,7 @@ Effect = (
     | AskApproval
     | CloseApproval
     | Cancel
-    | TellPeople
+    | NotifyPeople
 )
 
 
@@ -132,12 +132,12 @@ def due(state: SessionState) -> list[Effect]:
         return []
     owed: list[Effect] = []
     if state.account.bills or state.hold or state.stop:  # else none, and it is not poisoned
-        owed += [CloseReservation(bill) for bill in closings(state)]
+        owed += [CloseReservation(bill) for bill in due_closings(state)]
         if state.poisoned:
             return owed
     model = state.turn.model
     if model is not None and may_ask(state, model):
-        ask = Reserve if state.limited else CallModel
+        ask = ReserveBudget if state.limited else CallModel
         owed.append(ask(model.effect, model.attempt, model.fallback))
     if model is not None and model.phase == "started" and state.stop:
         owed.append(Cancel(model.effect, model.attempt))
@@ -145,7 +145,7 @@ def due(state: SessionState) -> list[Effect]:
         if call.phase != "closed":
             owed += _owed_for(state, call)
         if call.approval is not None or call.judged.answer == "notify":
-            owed += [TellPeople(call.effect, *told) for told in untold(state, call)]
+            owed += [NotifyPeople(call.effect, *told) for told in due_notifications(state, call)]
     return owed
 
 

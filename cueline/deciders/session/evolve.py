@@ -4,7 +4,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from cueline.deciders.session.budget import news_told, reservation_closed
+from cueline.deciders.session.budget import forget_child_message, reservation_closed
 from cueline.deciders.session.call import (
     call_closed,
     call_failed,
@@ -12,18 +12,18 @@ from cueline.deciders.session.call import (
     call_reconciled,
     call_started,
 )
-from cueline.deciders.session.life import (
-    continued,
-    ended,
-    forked,
-    idle,
-    started,
-    taken_over,
-    waited,
+from cueline.deciders.session.lifecycle import (
+    session_continued,
+    session_ended,
+    session_forked,
+    session_idle,
+    session_started,
+    session_taken_over,
+    session_waiting,
 )
-from cueline.deciders.session.limit import raised, warned
-from cueline.deciders.session.mail import received
-from cueline.deciders.session.model import (
+from cueline.deciders.session.limit import limit_raised, limit_warned
+from cueline.deciders.session.messages import message_received
+from cueline.deciders.session.model_call import (
     model_failed,
     model_replied,
     model_requested,
@@ -58,22 +58,22 @@ def evolve(state: SessionState, event: SessionEvent) -> SessionState:
         case "ModelReplied":
             return model_replied(state, event)
         case "MessageReceived":
-            return received(state, event)
+            return message_received(state, event)
         case "ToolFailed":
             return call_failed(state, event)
         case "ModelFailed":
             return model_failed(state, event)
         case "SessionIdle":
-            return idle(state)
+            return session_idle(state)
         case "SessionWaiting":
-            return waited(state, event)
+            return session_waiting(state, event)
         case "SessionContinued":
-            return continued(state, event.by, event.at)
+            return session_continued(state, event.by, event.at)
         case "ApprovalRequested":
             return approval_requested(state, event)
         case "ApprovalResolved":
             return approval_resolved(state, event)
-        case "PeopleTold":
+        case "PeopleNotified":
             return people_told(state, event)
         case "MessageRefused":
             return replace(state, inbox_read=event.inbox_version)
@@ -82,27 +82,27 @@ def evolve(state: SessionState, event: SessionEvent) -> SessionState:
         case "ToolReconciled":
             return call_reconciled(state, event)
         case "SessionTakenOver":
-            return taken_over(state, event)
+            return session_taken_over(state, event)
         case "SessionStarted":
-            return started(state, event)
+            return session_started(state, event)
         case "SessionForked":
-            return forked(state, event)
+            return session_forked(state, event)
         case "SessionCompleted":
-            return ended(state, Status.COMPLETED)
+            return session_ended(state, Status.COMPLETED)
         case "SessionFailed":
-            return ended(state, Status.FAILED)
+            return session_ended(state, Status.FAILED)
         case "SessionStopped":
-            return ended(state, Status.STOPPED)
+            return session_ended(state, Status.STOPPED)
         case "LimitRaised":
-            return raised(state, event)
+            return limit_raised(state, event)
         case "ReservationClosed":
             return reservation_closed(state, event)
         case "ChildSpawned" | "ChildSettled":
-            return news_told(state)
+            return forget_child_message(state)
         case "LimitWarned":
-            return warned(state, event)
+            return limit_warned(state, event)
         case "PromptPrefixChanged":
-            return replace(state, marks=replace(state.marks, requested=""))
+            return replace(state, prompt_digests=replace(state.prompt_digests, requested=""))
         case "OutcomeCameLate":
             return state
         case _:

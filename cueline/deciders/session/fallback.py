@@ -20,11 +20,11 @@ def next_fallback(state: SessionState, given_up: ModelCall) -> int | None:
     return following if following <= len(state.agent.fallback) else None
 
 
-def asked_next(state: SessionState, model: ModelCall) -> int | None:
+def model_to_ask(state: SessionState, model: ModelCall) -> int | None:
     """Return which model the open call is put to now; None when to none, or it has been."""
     if model.phase == "given_up":
         return next_fallback(state, model)
-    if model.kept_back is not None:
+    if model.blocked_by_breaker is not None:
         return next_fallback(state, model) if state.agent.breaker.on_open == "fallback" else None
     return model.fallback if model.phase == "retry" and model.retry_at is None else None
 
@@ -34,9 +34,9 @@ def next_turns(state: SessionState, *, told: bool) -> int:
     return 0 if told else state.turn.fallback
 
 
-def changed(state: SessionState, fallback: int) -> PromptPrefixChanged | None:
+def model_change(state: SessionState, fallback: int) -> PromptPrefixChanged | None:
     """Say that another model is asked than last time; None when it is not, or was said."""
-    if not state.marks.requested or fallback == state.turn.fallback:
+    if not state.prompt_digests.requested or fallback == state.turn.fallback:
         return None
     before, after = (
         f"{agent.provider} {agent.model}"
@@ -47,6 +47,6 @@ def changed(state: SessionState, fallback: int) -> PromptPrefixChanged | None:
 
 def _cause(state: SessionState) -> Cause | None:
     model = state.turn.model
-    if model is not None and model.kept_back is not None:
-        return model.kept_back.cause
+    if model is not None and model.blocked_by_breaker is not None:
+        return model.blocked_by_breaker.cause
     return model.error if model is not None and model.phase == "given_up" else None

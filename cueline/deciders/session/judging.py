@@ -8,7 +8,7 @@ from cueline.events.message import Arguments, Estimate, ToolCall, canonical_json
 from cueline.events.session import ApprovalResolved, Judgement, ModelReplied, calls_of
 
 
-def judged_reply(state: SessionState, replied: ModelReplied) -> ModelReplied:
+def judge_reply(state: SessionState, replied: ModelReplied) -> ModelReplied:
     """Return *replied* with what the rules say of each call that it requests."""
     if not replied.calls:
         return replied
@@ -16,13 +16,13 @@ def judged_reply(state: SessionState, replied: ModelReplied) -> ModelReplied:
         effect: _judged_call(state, effect, call, replied.estimates.get(effect, NOT_ESTIMATED))
         for effect, call in calls_of(replied).items()
     }
-    most = state.meter.limits.max_tool_calls_per_turn
+    most = state.limit_state.limits.max_tool_calls_per_turn
     for effect in list(judged)[most:]:
         judged[effect] = _beyond(judged[effect], most)
     return replied.model_copy(update={"judged": judged})
 
 
-def judged_edit(state: SessionState, resolved: ApprovalResolved) -> ApprovalResolved:
+def judge_edit(state: SessionState, resolved: ApprovalResolved) -> ApprovalResolved:
     """Return *resolved* with what the rules say of the call as a person edited it."""
     call = state.call_of_approval(resolved.approval)
     if call is None or resolved.verdict != "granted" or resolved.edit is None:

@@ -22,9 +22,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cueline.deciders import prompt
-from cueline.deciders.session.budget import released_first, room_made
-from cueline.deciders.session.meter import Meter
-from cueline.deciders.session.state import Hold, SessionState, Status
+from cueline.deciders.session.budget import account_to_release, end_budget_wait
+from cueline.deciders.session.limit_state import LimitState
+from cueline.deciders.session.state import LimitHold, SessionState, Status
 from cueline.events.agent import Limits
 from cueline.events.cause import Cause
 from cueline.events.inbox import RaiseAsked
@@ -62,7 +62,9 @@ class Use(Struct, frozen=True):
         return self.used / self.of
 
 
-def spoken(state: SessionState, *, turns: bool) -> SessionWaiting | LimitWarned | None:
+def limit_reached_or_warned(
+    state: SessionState, *, turns: bool
+) -> SessionWaiting | LimitWarned | None:
     """Return what a limit has to say before the model is asked: that it holds, or warns."""
     uses = [use for use in _uses(state, turns=turns) if use.share >= WARN]
     return (_reached(uses) or _warning(state, uses)) if uses else None
@@ -78,7 +80,7 @@ def _reached(uses: Sequence[Use]) -> SessionWaiting | None:
 def _warning(state: SessionState, uses: Sequence[Use]) -> LimitWarned | None:
     for use in uses:
         for share in (WARN, TELL):
-            if use.share >= share and (use.limit, share, use.since) not in state.meter.warned:
+            if use.share >= share and (use.limit, share, use.since) not in state.limit_state.warned:
                 note = f"You are approaching the {use.budget} budget. Wrap up current work."
                 return LimitWarned(
                     limit=use.limit,
@@ -91,70 +93,72 @@ def _warning(state: SessionState, uses: Sequence[Use]) -> LimitWarned | None:
 
 
 def _uses(state: SessionState, *, turns: bool) -> list[Use]:
-    limits, turn, uses = state.meter.limits, state.turn, []
+    limits, turn, uses = state.limit_state.limits, state.turn, []
     if turns:
         began = turn.number - turn.since_user
         uses.append(Use("max_turns", turn.since_user, limits.max_turns, began))
     active = limits.max_active_seconds
     uses.append(Use("max_active_seconds", turn.active_seconds, active, active))
-    wall, passed = limits.max_wall_seconds, _wall_seconds(state.meter)
+    wall, passed = limits.max_wall_seconds, _wall_seconds(state.limit_state)
     if wall is not None and passed is not None:
         uses.append(Use("max_wall_seconds", passed, wall, wall))
-    for name, share in state.meter.shares:
+    for name, share in state.limit_state.shares:
         # Perhaps of a session above: what it is a share of is not known here.
         uses.append(Use(name, share, 1.0, float(getattr(limits, name) or 0)))
     return uses
 
 
-def _wall_seconds(meter: Meter) -> float | None:
-    if meter.began_at is None or meter.seen_at is None:
+def _wall_seconds(limit_state: LimitState) -> float | None:
+    if limit_state.began_at is None or limit_state.seen_at is None:
         return None
-    return (meter.seen_at - meter.began_at).total_seconds()
+    return (limit_state.seen_at - limit_state.began_at).total_seconds()
 
 
-def seen(state: SessionState, at: datetime | None) -> SessionState:
+def advance_wall_clock(state: SessionState, at: datetime | None) -> SessionState:
     """Note how late it is, where the time since the start is limited; hold at its end."""
-    meter = state.meter
-    if meter.limits.max_wall_seconds is None or at is None or meter.began_at is None:
+    limit_state = state.limit_state
+    if limit_state.limits.max_wall_seconds is None or at is None or limit_state.began_at is None:
         return state
-    if meter.seen_at is None or at > meter.seen_at:
-        meter = replace(meter, seen_at=at)
-    state = replace(state, meter=meter)
+    if limit_state.seen_at is None or at > limit_state.seen_at:
+        limit_state = replace(limit_state, seen_at=at)
+    state = replace(state, limit_state=limit_state)
     if state.hold or state.stop or state.finished:
         return state
     over = next((u for u in _uses(state, turns=False) if u.limit == "max_wall_seconds"), None)
     if over is None or over.share < STOP:
         return state
-    return replace(state, hold=Hold(over.reached))
+    return replace(state, hold=LimitHold(over.reached))
 
 
-def next_rung(state: SessionState) -> datetime | None:
+def next_warning_at(state: SessionState) -> datetime | None:
     """Return the next moment at which the time since the start has something to say."""
-    meter, wall = state.meter, state.meter.limits.max_wall_seconds
-    if wall is None or meter.began_at is None or state.hold or state.stop:
+    limit_state, wall = state.limit_state, state.limit_state.limits.max_wall_seconds
+    if wall is None or limit_state.began_at is None or state.hold or state.stop:
         return None
     if state.status not in (Status.RUNNING, Status.WAITING):
         return None
-    rungs = (meter.began_at + timedelta(seconds=wall * share) for share in (WARN, TELL, STOP))
-    return next((rung for rung in rungs if meter.seen_at is None or rung > meter.seen_at), None)
+    rungs = (limit_state.began_at + timedelta(seconds=wall * share) for share in (WARN, TELL, STOP))
+    return next(
+        (rung for rung in rungs if limit_state.seen_at is None or rung > limit_state.seen_at), None
+    )
 
 
-def warned(state: SessionState, event: LimitWarned) -> SessionState:
+def limit_warned(state: SessionState, event: LimitWarned) -> SessionState:
     """Remember what was said, and what the agent is to be told."""
     since = next((u.since for u in _uses(state, turns=True) if u.limit == event.limit), event.of)
-    others = (rung for rung in state.meter.warned if rung[:2] != (event.limit, event.share))
+    others = (rung for rung in state.limit_state.warned if rung[:2] != (event.limit, event.share))
     notes = map(prompt.fingerprint, prompt.warning_messages(event))
-    meter = replace(
-        state.meter,
+    limit_state = replace(
+        state.limit_state,
         warned=(*others, (event.limit, event.share, since)),
-        notes=(*state.meter.notes, *notes),
+        notes=(*state.limit_state.notes, *notes),
     )
-    return replace(state, meter=meter)
+    return replace(state, limit_state=limit_state)
 
 
-def told_of(meter: Meter) -> Meter:
+def with_notes_delivered(limit_state: LimitState) -> LimitState:
     """Return *meter* once the model is told what it was to be told."""
-    return replace(meter, notes=()) if meter.notes else meter
+    return replace(limit_state, notes=()) if limit_state.notes else limit_state
 
 
 def refusal(limits: Limits, asked: RaiseAsked) -> Refusal | None:
@@ -171,7 +175,7 @@ def refusal(limits: Limits, asked: RaiseAsked) -> Refusal | None:
     return None
 
 
-def unraisable(limits: Limits, unread: Iterable[object], asked: RaiseAsked) -> Refusal | None:
+def raise_refusal(limits: Limits, unread: Iterable[object], asked: RaiseAsked) -> Refusal | None:
     """Return why a session would refuse *asked*, which it reads after what is *unread*."""
     then = limits
     for message in unread:
@@ -192,24 +196,28 @@ def with_raise(limits: Limits, asked: RaiseAsked) -> Limits:
 
 def raise_asked(state: SessionState, asked: RaiseAsked) -> SessionState:
     """Remember what is to be higher; of two wishes for one limit the later counts."""
-    before = state.meter.asked or LimitRaised()
+    before = state.limit_state.asked or LimitRaised()
     wanted = asked.model_dump(exclude={"type"}, exclude_none=True)
-    return replace(state, meter=replace(state.meter, asked=before.model_copy(update=wanted)))
+    return replace(
+        state, limit_state=replace(state.limit_state, asked=before.model_copy(update=wanted))
+    )
 
 
-def raised(state: SessionState, event: LimitRaised) -> SessionState:
+def limit_raised(state: SessionState, event: LimitRaised) -> SessionState:
     """Have higher limits, and go on if it was for them that the session was held."""
     higher = event.model_dump(exclude={"type"}, exclude_none=True)
-    asked = state.meter.asked
+    asked = state.limit_state.asked
     if asked is not None:
         asked = asked.model_copy(update=dict.fromkeys(higher))
         asked = None if asked == LimitRaised() else asked
-    limits = state.meter.limits.model_copy(update=higher)
-    shares = tuple([each for each in state.meter.shares if each[0] not in higher])
-    meter = replace(state.meter, limits=limits, shares=shares, asked=asked)
+    limits = state.limit_state.limits.model_copy(update=higher)
+    shares = tuple([each for each in state.limit_state.shares if each[0] not in higher])
+    limit_state = replace(state.limit_state, limits=limits, shares=shares, asked=asked)
     if held_at_limit(state):
-        state = replace(state, hold=None, account=released_first(state))
-    return seen(room_made(replace(state, meter=meter)), meter.seen_at)
+        state = replace(state, hold=None, account=account_to_release(state))
+    return advance_wall_clock(
+        end_budget_wait(replace(state, limit_state=limit_state)), limit_state.seen_at
+    )
 
 
 def held_at_limit(state: SessionState) -> bool:

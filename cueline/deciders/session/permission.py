@@ -7,14 +7,16 @@ from cueline.events.approval import SupersedeCode
 
 def may_ask(state: SessionState, model: ModelCall) -> bool:
     """Whether the request may go out now."""
-    free = not state.hold and not state.stop and model.kept_back is None
+    free = not state.hold and not state.stop and model.blocked_by_breaker is None
     paid = model.room is None and not state.account.bills
     return free and paid and model.phase == "requested"
 
 
 def may_start(state: SessionState, call: Call) -> bool:
     """Whether the call may be given to a runner now."""
-    free = not state.hold and not state.stop and not state.steered and call.kept_back is None
+    free = (
+        not state.hold and not state.stop and not state.steered and call.blocked_by_breaker is None
+    )
     fit = call.phase == "requested" and call.allowed and call.problem is None
     return free and fit and startable(state, call)
 
@@ -35,7 +37,7 @@ def asks(state: SessionState, call: Call) -> Question | None:
         return None
     if call.phase == "requested" and call.gated and not state.steered:
         return "may_it_run"
-    if call.phase == "in_doubt" and not call.reconciles and call.ruling is None:
+    if call.phase == "in_doubt" and not call.reconciles and call.in_doubt_resolution is None:
         return "did_it_happen"
     return None
 

@@ -3,16 +3,22 @@
 from msgspec.structs import replace
 
 from cueline.deciders.session.call import as_judged, with_call
-from cueline.deciders.session.state import Hold, SessionState, Status, Stop
-from cueline.deciders.session.turn import Answer, Approval, Call, Problem, Ruling
-from cueline.deciders.standing import Standing
+from cueline.deciders.session.state import LimitHold, SessionState, Status, Stop
+from cueline.deciders.session.turn import (
+    ApprovalAnswer,
+    Call,
+    CallApproval,
+    InDoubtResolution,
+    Problem,
+)
+from cueline.deciders.standing import StandingGrant
 from cueline.events.cause import Cause
 from cueline.events.session import (
     UNJUDGED,
     ApprovalRequested,
     ApprovalResolved,
     GateAnswer,
-    PeopleTold,
+    PeopleNotified,
 )
 
 
@@ -21,7 +27,7 @@ def approval_requested(state: SessionState, event: ApprovalRequested) -> Session
     call = state.call(event.effect)
     if call is None:
         return state
-    approval = Approval(
+    approval = CallApproval(
         event.approval,
         event.digest,
         event.deadline_at,
@@ -34,12 +40,12 @@ def approval_requested(state: SessionState, event: ApprovalRequested) -> Session
     return with_call(state, replace(call, approval=approval, asked=call.asked + 1))
 
 
-def answered(state: SessionState, gate: GateAnswer) -> SessionState:
+def approval_answered(state: SessionState, gate: GateAnswer) -> SessionState:
     """Note the gate's verdict, until it is resolved in a fact of its own."""
     call = state.call_of_approval(gate.approval)
     if gate.verdict is None or call is None or call.approval is None or not call.asking:
         return state
-    answer = Answer(
+    answer = ApprovalAnswer(
         gate.verdict,
         gate.by,
         gate.note,
@@ -71,13 +77,15 @@ def approval_resolved(state: SessionState, event: ApprovalResolved) -> SessionSt
     return _denied(state, closed, event)
 
 
-def _ruled(call: Call, asked: Approval, event: ApprovalResolved) -> Call:
+def _ruled(call: Call, asked: CallApproval, event: ApprovalResolved) -> Call:
     """Take what a person says of a call in doubt; to run it again is a new grant (I5, I9).
 
     A call that certain people, or several, have to allow is asked about again.
     """
     resolution = event.resolution or "do_not_run"
-    ruled = replace(call, ruling=Ruling(resolution, event.by, event.note, event.result))
+    ruled = replace(
+        call, in_doubt_resolution=InDoubtResolution(resolution, event.by, event.note, event.result)
+    )
     if resolution != "run_again":
         return ruled
     if call.judged.people_only:
@@ -93,7 +101,7 @@ def _ruled(call: Call, asked: Approval, event: ApprovalResolved) -> Call:
 
 
 def _granted(
-    state: SessionState, call: Call, approval: Approval, event: ApprovalResolved
+    state: SessionState, call: Call, approval: CallApproval, event: ApprovalResolved
 ) -> SessionState:
     """Let exactly what was granted run (I9); what is something else is asked again."""
     allowed = call
@@ -122,7 +130,7 @@ def _standing(state: SessionState, call: Call, event: ApprovalResolved) -> Sessi
     if event.always is None or state.setup is None:
         return state
     tool = state.setup.tools[call.tool]
-    standing = Standing(tool.digest, event.always, event.by, call.judged.demand)
+    standing = StandingGrant(tool.digest, event.always, event.by, call.judged.demand)
     setup = replace(state.setup, standing=(*state.setup.standing, standing))
     return replace(state, setup=setup)
 
@@ -132,14 +140,14 @@ def _denied(state: SessionState, call: Call, event: ApprovalResolved) -> Session
     told = with_call(state, replace(call, problem=Problem("rejected", event.note)))
     match state.agent.policy.on_deny:
         case "pause" if not state.stop:
-            return replace(told, hold=state.hold or Hold(Cause(code="call_denied")))
+            return replace(told, hold=state.hold or LimitHold(Cause(code="call_denied")))
         case "cancel" if not state.stop:
             return _ending(told, Stop(event.by, "call_denied", event.note))
         case _:
             return told
 
 
-def _expired(state: SessionState, call: Call, approval: Approval) -> SessionState:
+def _expired(state: SessionState, call: Call, approval: CallApproval) -> SessionState:
     """Nobody decided: the call never runs, and the policy says how the session goes on."""
     may_it_run = approval.question == "may_it_run"
     after = with_call(state, replace(call, problem=Problem("expired")) if may_it_run else call)
@@ -153,15 +161,18 @@ def _expired(state: SessionState, call: Call, approval: Approval) -> SessionStat
         case "deny_and_continue" if may_it_run:
             return after
         case "deny_and_continue":
-            return with_call(state, replace(call, ruling=Ruling("do_not_run", "policy")))
+            return with_call(
+                state, replace(call, in_doubt_resolution=InDoubtResolution("do_not_run", "policy"))
+            )
         case _:
             return replace(
                 after,
-                hold=state.hold or Hold(Cause(code="approval_expired", approvals=(approval.id,))),
+                hold=state.hold
+                or LimitHold(Cause(code="approval_expired", approvals=(approval.id,))),
             )
 
 
-def people_told(state: SessionState, event: PeopleTold) -> SessionState:
+def people_told(state: SessionState, event: PeopleNotified) -> SessionState:
     """Note that a hook was run."""
     call = state.call(event.effect)
     if call is None:

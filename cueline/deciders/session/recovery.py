@@ -5,7 +5,7 @@ from datetime import datetime
 from cueline.deciders.model_text import runner_gone
 from cueline.deciders.retry import retry_at
 from cueline.deciders.session.state import SessionState
-from cueline.deciders.session.turn import Call, Ruling
+from cueline.deciders.session.turn import Call, InDoubtResolution
 from cueline.events.agent import tool_retries
 from cueline.events.cause import Cause
 from cueline.events.failure import TRANSIENT
@@ -19,13 +19,13 @@ _NOT_ITS = frozenset({"invalid_arguments", "cancelled"})
 """Failures that are no failing of the tool."""
 
 
-def lost(
+def fail_lost_call(
     state: SessionState, call: Call, *, cause: Cause, at: datetime | None
 ) -> ToolFailed | ToolInDoubt:
     """Say what a started call is whose runner can be asked no more."""
     if not call.repeatable:
         return ToolInDoubt(effect=call.effect, attempt=call.attempt, cause=cause)
-    again = again_at(state, call, at)
+    again = lost_retry_at(state, call, at)
     return ToolFailed(
         effect=call.effect,
         attempt=call.attempt,
@@ -37,7 +37,7 @@ def lost(
     )
 
 
-def again_at(state: SessionState, call: Call, failed_at: datetime | None) -> datetime | None:
+def lost_retry_at(state: SessionState, call: Call, failed_at: datetime | None) -> datetime | None:
     """Return when a lost attempt is made again: at once, then later and later, then never."""
     policy = tool_retries(state.agent, call.tool)
     if failed_at is None or call.failures >= policy.max_retries:
@@ -80,10 +80,10 @@ def degrades(state: SessionState, call: Call, kind: str = "") -> bool:
     return tool is not None and not tool.critical and state.stop is None and kind not in _NOT_ITS
 
 
-def told_in_doubt(state: SessionState, call: Call) -> ToolReconciled | None:
+def resolve_in_doubt(state: SessionState, call: Call) -> ToolReconciled | None:
     """Say what is known of a call in doubt; None while somebody is asked."""
-    if call.ruling is not None:
-        return _ruled(call.effect, call.ruling)
+    if call.in_doubt_resolution is not None:
+        return _apply_resolution(call.effect, call.in_doubt_resolution)
     if call.reconciles:
         return None
     degraded = degrades(state, call)
@@ -98,14 +98,14 @@ def told_in_doubt(state: SessionState, call: Call) -> ToolReconciled | None:
     )
 
 
-def _ruled(effect: str, ruling: Ruling) -> ToolReconciled:
+def _apply_resolution(effect: str, in_doubt_resolution: InDoubtResolution) -> ToolReconciled:
     """Return what a person, or the lack of an answer, makes of a call in doubt."""
-    by = ruling.by
-    note = f"\n{by}: {ruling.note}" if ruling.note else ""
-    match ruling.resolution:
+    by = in_doubt_resolution.by
+    note = f"\n{by}: {in_doubt_resolution.note}" if in_doubt_resolution.note else ""
+    match in_doubt_resolution.resolution:
         case "happened":
             unknown = f"{by} confirmed that this call took effect; its output is not known."
-            told = f"{ruling.result or unknown}{note}"
+            told = f"{in_doubt_resolution.result or unknown}{note}"
             return ToolReconciled(effect=effect, outcome="happened", by=by, output=told)
         case "run_again":
             return ToolReconciled(effect=effect, outcome="run_again", by=by)

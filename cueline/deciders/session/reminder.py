@@ -7,7 +7,9 @@ from cueline.deciders.session.state import SessionState
 from cueline.deciders.session.turn import Call
 
 
-def untold(state: SessionState, call: Call) -> Iterator[tuple[str, int, datetime | None]]:
+def due_notifications(
+    state: SessionState, call: Call
+) -> Iterator[tuple[str, int, datetime | None]]:
     """Name the question, if any, and the hook by which people are to be told, and from when on."""
     hooks = state.agent.policy.hooks
     if not hooks:

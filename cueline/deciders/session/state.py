@@ -6,9 +6,9 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from cueline.deciders.session.meter import Account, Meter
-from cueline.deciders.session.turn import Call, KeptBack, Turn
-from cueline.deciders.standing import Standing
+from cueline.deciders.session.limit_state import BudgetAccount, LimitState
+from cueline.deciders.session.turn import BreakerWait, Call, Turn
+from cueline.deciders.standing import StandingGrant
 from cueline.events.agent import AgentSpec, ToolSpec
 from cueline.events.budget import Allowance
 from cueline.events.cause import Cause
@@ -41,7 +41,7 @@ LIVE = frozenset(Status) - TERMINAL - {Status.CREATED}
 """It began, and is not over: nothing follows, and nothing is due, in any other."""
 
 
-class Mail(Struct, frozen=True):
+class PendingMessage(Struct, frozen=True):
     """A message that the model was not told yet."""
 
     inbox_version: int
@@ -49,7 +49,7 @@ class Mail(Struct, frozen=True):
     fingerprints: tuple[str, ...]
 
 
-class Marks(Struct, frozen=True):
+class PromptDigests(Struct, frozen=True):
     """Digests that stand for the prompt."""
 
     digest: str = ""
@@ -59,7 +59,7 @@ class Marks(Struct, frozen=True):
     """Effect and fingerprint of results that the model was not told yet."""
 
 
-class Family(Struct, frozen=True):
+class TreePlace(Struct, frozen=True):
     """Where a session is in its tree."""
 
     parent: str | None = None
@@ -70,7 +70,7 @@ class Family(Struct, frozen=True):
     """The limits of those above it, the nearest first."""
 
 
-ROOT = Family()
+ROOT = TreePlace()
 """Of a session that nobody asked for but a person."""
 
 
@@ -85,16 +85,16 @@ class Setup(Struct, frozen=True):
     """A limit of money or tokens is on its way to the root: it asks the ledger."""
     asked_by: str = ""
     """The person who wanted the session, where that is known."""
-    standing: tuple[Standing, ...] = ()
+    standing: tuple[StandingGrant, ...] = ()
     """What people allowed for the rest of it."""
     waived: tuple[str, ...] = ()
     """Secrets that people let it go on without."""
     first_turn: int = 0
     """The number of the turn before its first: a fork goes on counting."""
-    family: Family = ROOT
+    family: TreePlace = ROOT
 
 
-class Hold(Struct, frozen=True):
+class LimitHold(Struct, frozen=True):
     """Why a person has to say that the session goes on."""
 
     cause: Cause
@@ -131,7 +131,7 @@ class Stop(Struct, frozen=True):
     """The one that nobody decided."""
 
 
-UNMARKED = Marks()
+UNMARKED = PromptDigests()
 
 
 class SessionState(Struct, frozen=True):
@@ -141,17 +141,17 @@ class SessionState(Struct, frozen=True):
     status: Status = Status.CREATED
     setup: Setup | None = None
     turn: Turn = Turn()
-    mail: tuple[Mail, ...] = ()
-    marks: Marks = UNMARKED
-    meter: Meter = Meter()
+    mail: tuple[PendingMessage, ...] = ()
+    prompt_digests: PromptDigests = UNMARKED
+    limit_state: LimitState = LimitState()
     inbox_read: int = 0
-    hold: Hold | None = None
+    hold: LimitHold | None = None
     """A person has to say that it goes on; nothing new starts."""
     waiting: Wait | None = None
     stop: Stop | None = None
     takeovers: int = 0
     """Since the last finished effect."""
-    account: Account = Account()
+    account: BudgetAccount = BudgetAccount()
     partial: bool = False
     """A tool that is not critical failed since it began, or was idle last."""
 
@@ -171,13 +171,19 @@ class SessionState(Struct, frozen=True):
         return self.takeovers >= MAX_TAKEOVERS and self.hold is not None
 
     @property
-    def kept_back(self) -> tuple[KeptBack, ...]:
+    def blocked_by_breaker(self) -> tuple[BreakerWait, ...]:
         """What breakers keep back."""
         model = self.turn.model
         kept = [
-            call.kept_back for call in self.turn.calls if call.kept_back and call.phase != "closed"
+            call.blocked_by_breaker
+            for call in self.turn.calls
+            if call.blocked_by_breaker and call.phase != "closed"
         ]
-        return (model.kept_back, *kept) if model is not None and model.kept_back else tuple(kept)
+        return (
+            (model.blocked_by_breaker, *kept)
+            if model is not None and model.blocked_by_breaker
+            else tuple(kept)
+        )
 
     @property
     def limited(self) -> bool:

@@ -13,14 +13,14 @@ from cueline.events.message import Arguments
 from cueline.events.session import UNJUDGED, Judgement, Verdict
 
 
-class KeptBack(Struct, frozen=True):
+class BreakerWait(Struct, frozen=True):
     """A breaker keeps an effect back, which therefore never went out."""
 
     until: datetime
     cause: Cause
 
 
-class Room(Struct, frozen=True):
+class BudgetWait(Struct, frozen=True):
     """A model call that its budget has no room for."""
 
     cause: Cause
@@ -47,10 +47,10 @@ class ModelCall(Struct, frozen=True):
     """The last failure."""
     fatal: bool = False
     """Nobody can mend it."""
-    kept_back: KeptBack | None = None
+    blocked_by_breaker: BreakerWait | None = None
     granted: bool = False
     """The ledger holds what it may cost."""
-    room: Room | None = None
+    room: BudgetWait | None = None
     """It waits for room."""
     early: bool = False
     """A person resumed: it takes the probe of an open breaker before its time."""
@@ -59,7 +59,7 @@ class ModelCall(Struct, frozen=True):
 Question = Literal["may_it_run", "did_it_happen"]
 
 
-class Answer(Struct, frozen=True):
+class ApprovalAnswer(Struct, frozen=True):
     """What the gate made of a decision."""
 
     verdict: Verdict
@@ -78,7 +78,7 @@ class Answer(Struct, frozen=True):
     result: str = ""
 
 
-class Approval(Struct, frozen=True):
+class CallApproval(Struct, frozen=True):
     """A question to a person that is open, answered, or granted."""
 
     id: str
@@ -86,7 +86,7 @@ class Approval(Struct, frozen=True):
     deadline_at: datetime
     """When it expires; of a grant, until when it counts."""
     question: Question
-    answer: Answer | None = None
+    answer: ApprovalAnswer | None = None
     """Known to the session, but not resolved yet."""
     granted: str | None = None
     """Who allowed the call."""
@@ -105,7 +105,7 @@ class Approval(Struct, frozen=True):
         return self.deadline_at if self.auto_at is None else min(self.auto_at, self.deadline_at)
 
 
-class Ruling(Struct, frozen=True):
+class InDoubtResolution(Struct, frozen=True):
     """What becomes of a call in doubt, and who says so."""
 
     resolution: Resolution
@@ -114,7 +114,7 @@ class Ruling(Struct, frozen=True):
     result: str = ""
 
 
-class Reach(Struct, frozen=True):
+class RunnerWait(Struct, frozen=True):
     """A call for which no runner could be reached."""
 
     until: datetime
@@ -154,7 +154,7 @@ class Call(Struct, frozen=True):
     runner: str | None = None
     retry_at: datetime | None = None
     rests: bool = False
-    approval: Approval | None = None
+    approval: CallApproval | None = None
     asked: int = 0
     """How often a person was asked about it."""
     escalated: bool = False
@@ -167,10 +167,10 @@ class Call(Struct, frozen=True):
     """How it is known that nobody will report the outcome of a call in doubt."""
     unclear: bool = False
     """Its `reconcile` could not tell."""
-    ruling: Ruling | None = None
+    in_doubt_resolution: InDoubtResolution | None = None
     """What a person said of a call in doubt."""
-    reach: Reach | None = None
-    kept_back: KeptBack | None = None
+    reach: RunnerWait | None = None
+    blocked_by_breaker: BreakerWait | None = None
     early: bool = False
     """As of `ModelCall`."""
 
@@ -192,7 +192,9 @@ class Call(Struct, frozen=True):
     @property
     def reconciles(self) -> bool:
         """Whether the tool itself can still be asked what became of it."""
-        return self.declared == "reconcile" and not self.unclear and self.ruling is None
+        return (
+            self.declared == "reconcile" and not self.unclear and self.in_doubt_resolution is None
+        )
 
     @property
     def allowed(self) -> bool:

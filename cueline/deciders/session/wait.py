@@ -2,10 +2,10 @@
 
 from datetime import datetime
 
-from cueline.deciders.session.budget import closings
-from cueline.deciders.session.limit import next_rung
+from cueline.deciders.session.budget import due_closings
+from cueline.deciders.session.limit import next_warning_at
 from cueline.deciders.session.permission import startable
-from cueline.deciders.session.reminder import untold
+from cueline.deciders.session.reminder import due_notifications
 from cueline.deciders.session.state import LIVE, SessionState, Status, Wait
 from cueline.deciders.session.turn import Call, ModelCall
 from cueline.events.cause import Cause
@@ -46,8 +46,8 @@ def wait_of(state: SessionState) -> Wait | None:
         recorded = state.waiting is not None and state.waiting.kind == "runner"
         cause = state.waiting.cause if state.waiting and recorded else _UNREACHABLE
         return Wait("runner", cause, until)
-    if state.kept_back:
-        return Wait("breaker", state.kept_back[0].cause, until)
+    if state.blocked_by_breaker:
+        return Wait("breaker", state.blocked_by_breaker[0].cause, until)
     if _times_of_effects(state):
         return Wait("retry", _RETRY, until)
     return None
@@ -61,7 +61,7 @@ def next_deadline(state: SessionState) -> datetime | None:
     """
     if state.status not in LIVE:
         return None
-    times, rung = _times_of_effects(state), next_rung(state)
+    times, rung = _times_of_effects(state), next_warning_at(state)
     if rung is not None:
         times.append(rung)
     return min(times) if times and not state.poisoned else None
@@ -71,8 +71,8 @@ def _times_of_effects(state: SessionState) -> list[datetime]:
     times, model = [], state.turn.model
     if model is not None and model.retry_at is not None:
         times.append(model.retry_at)
-    if model is not None and model.kept_back is not None:
-        times.append(model.kept_back.until)
+    if model is not None and model.blocked_by_breaker is not None:
+        times.append(model.blocked_by_breaker.until)
     if model is not None and model.room is not None and model.room.until is not None:
         times.append(model.room.until)
     for call in state.turn.calls:
@@ -80,13 +80,13 @@ def _times_of_effects(state: SessionState) -> list[datetime]:
             continue
         if call.retry_at is not None:
             times.append(call.retry_at)
-        if call.kept_back is not None:
-            times.append(call.kept_back.until)
+        if call.blocked_by_breaker is not None:
+            times.append(call.blocked_by_breaker.until)
         if call.reach is not None and call.unreached:
             times.append(call.reach.until)
         if call.approval is not None and call.asking:
             times.append(call.approval.closes_at)
-            times.extend(at for _, _, at in untold(state, call) if at is not None)
+            times.extend(at for _, _, at in due_notifications(state, call) if at is not None)
     return times
 
 
@@ -97,7 +97,7 @@ def in_flight(call: Call) -> bool:
 
 def _held_in_hand(state: SessionState) -> bool:
     """Whether something is let finish, or a question withdrawn, although a person holds it."""
-    if closings(state):
+    if due_closings(state):
         return True
     if state.poisoned:
         return False
@@ -119,7 +119,7 @@ def _in_hand(state: SessionState) -> bool:
 
 
 def _is_busy(model: ModelCall) -> bool:
-    if model.kept_back is not None:
+    if model.blocked_by_breaker is not None:
         return False
     if model.phase == "requested":
         return model.room is None
@@ -130,8 +130,8 @@ def _busy(state: SessionState, call: Call) -> bool:
     if call.asking:
         # Not at rest before people were told: a host may die before it does that.
         ended = state.steered or call.problem is not None
-        return ended or any(at is None for _, _, at in untold(state, call))
-    if call.unreached or call.kept_back is not None:
+        return ended or any(at is None for _, _, at in due_notifications(state, call))
+    if call.unreached or call.blocked_by_breaker is not None:
         return False
     if call.phase == "retry":
         return not call.rests

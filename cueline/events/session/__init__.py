@@ -22,7 +22,7 @@ from cueline.events.session.call import (
     ToolStarted,
 )
 from cueline.events.session.judgement import UNJUDGED, Demand, Judgement
-from cueline.events.session.life import (
+from cueline.events.session.lifecycle import (
     LostAttempt,
     SessionCompleted,
     SessionContinued,
@@ -37,7 +37,7 @@ from cueline.events.session.life import (
     WaitKind,
     WakeCode,
 )
-from cueline.events.session.mail import MessageReceived, MessageRefused
+from cueline.events.session.messages import MessageReceived, MessageRefused
 from cueline.events.session.model import (
     ModelFailed,
     ModelReplied,
@@ -50,7 +50,7 @@ from cueline.events.session.question import (
     ApprovalRequested,
     ApprovalResolved,
     GateAnswer,
-    PeopleTold,
+    PeopleNotified,
     TellCode,
     Verdict,
 )
@@ -72,7 +72,7 @@ SessionEvent = (
     | ToolReconciled
     | ApprovalRequested
     | ApprovalResolved
-    | PeopleTold
+    | PeopleNotified
     | SessionWaiting
     | SessionContinued
     | SessionIdle
@@ -108,7 +108,7 @@ __all__ = [
     "ModelRequested",
     "ModelStarted",
     "OutcomeCameLate",
-    "PeopleTold",
+    "PeopleNotified",
     "PromptPrefixChanged",
     "ReservationClosed",
     "SessionCompleted",

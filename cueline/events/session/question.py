@@ -93,10 +93,10 @@ class ApprovalResolved(Fact):
     """What the rules said of the call as it was edited."""
 
 
-class PeopleTold(Fact):
+class PeopleNotified(Fact):
     """A hook of the policy was run, so that people learn of a call."""
 
-    type: Literal["PeopleTold"] = "PeopleTold"
+    type: Literal["PeopleNotified"] = "PeopleNotified"
     effect: str
     approval: str = ""
     """The question, where it is about one."""

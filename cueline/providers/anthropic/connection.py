@@ -20,12 +20,12 @@ from anthropic import (
 )
 from anthropic.types import RawMessageStreamEvent
 
-from cueline.actors.model import ModelReply
+from cueline.actors.model_port import ModelReply
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
-from cueline.events.clean import CUT, Redactor
+from cueline.events.sanitize import CUT, Redactor
 from cueline.providers.anthropic.conversation import Json
 from cueline.providers.anthropic.fault import Fault, code_of, fault_of, with_usage
-from cueline.providers.anthropic.model import Account
+from cueline.providers.anthropic.model import AnthropicAccount
 from cueline.providers.anthropic.reply import StreamedReply
 from cueline.providers.anthropic.request import Patience
 
@@ -51,7 +51,7 @@ _UNCONNECTED: Final = (httpx2.ConnectError, httpx2.ConnectTimeout)
 class Connection:
     """A client of one account, for any number of calls at once."""
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: AnthropicAccount) -> None:
         self._client = AsyncAnthropic(
             api_key=account.key.get_secret_value(),
             base_url=account.base_url,
@@ -103,7 +103,7 @@ class Connection:
             # An answer may repeat what it was asked, the key included.
             told = f"{fault} {error}"
             hidden = told.replace(CUT, "") != self._redactor.redact_parts(told)
-            fault = without(self._redactor, fault) if hidden else fault
+            fault = redact_fault(self._redactor, fault) if hidden else fault
             raise fault from None if hidden else error
         finally:
             self._calls -= 1
@@ -119,7 +119,7 @@ class Connection:
             extra_body=rest,
             timeout=_timeout(patience),
         ) as stream:
-            return await collected(stream, reply)
+            return await collect_reply(stream, reply)
 
     async def _count(self, body: Json, patience: Patience) -> int:
         rest = {name: body[name] for name in body.keys() - {"model", "messages"}}
@@ -129,7 +129,7 @@ class Connection:
             extra_body=rest,
             timeout=_timeout(patience),
         )
-        with well_formed():
+        with check_piece():
             return operator.index(answer.input_tokens)
 
     async def retire(self) -> None:
@@ -146,7 +146,9 @@ def _timeout(patience: Patience) -> Timeout:
     return Timeout(patience.chunk, connect=min(patience.chunk, CONNECT_SECONDS))
 
 
-async def collected(stream: AsyncStream[RawMessageStreamEvent], reply: StreamedReply) -> ModelReply:
+async def collect_reply(
+    stream: AsyncStream[RawMessageStreamEvent], reply: StreamedReply
+) -> ModelReply:
     """Return the reply that *stream* brings, put together in *reply*.
 
     Raises:
@@ -157,19 +159,19 @@ async def collected(stream: AsyncStream[RawMessageStreamEvent], reply: StreamedR
     try:
         async with asyncio.timeout(None) as rest:
             async for event in stream:
-                with well_formed():
+                with check_piece():
                     reply.add(event)
                 rest.reschedule(now() + REST_SECONDS if reply.ended else None)
     except (*FAILURES, ProviderUnavailableError):
         # What goes wrong after its end takes nothing from a reply that is paid for.
         if not reply.ended:
             raise
-    with well_formed():
+    with check_piece():
         return reply.whole()
 
 
 @contextmanager
-def well_formed() -> Iterator[None]:
+def check_piece() -> Iterator[None]:
     """Refuse a piece of a reply that has not the shape it should.
 
     The SDK checks no shapes: what is missing or of the wrong kind shows where
@@ -211,7 +213,7 @@ def translation(error: Exception, model: str, patience: Patience) -> Fault:
             return ProviderUnavailableError("malformed_reply", what)
 
 
-def without(redactor: Redactor, fault: Fault) -> Fault:
+def redact_fault(redactor: Redactor, fault: Fault) -> Fault:
     """Return *fault* with the key, and any part of it, taken out of its message."""
     message = redactor.redact_parts(fault.message)
     if isinstance(fault, ProviderRefusedError):

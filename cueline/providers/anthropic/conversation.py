@@ -63,7 +63,7 @@ class CallIds:
 def conversation(messages: Iterable[bytes]) -> list[Json]:
     """Return the messages in Anthropic's form, roles in turn."""
     turns: list[Json] = []
-    for role, blocks in said(messages):
+    for role, blocks in messages_of(messages):
         if turns and turns[-1]["role"] == role:
             turns[-1]["content"] += blocks
         elif blocks:
@@ -75,7 +75,7 @@ def conversation(messages: Iterable[bytes]) -> list[Json]:
     return turns
 
 
-def said(messages: Iterable[bytes]) -> Iterator[tuple[str, list[Json]]]:
+def messages_of(messages: Iterable[bytes]) -> Iterator[tuple[str, list[Json]]]:
     """Yield role and blocks of each message."""
     ids = CallIds()
     for encoded in messages:

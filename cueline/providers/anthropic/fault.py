@@ -7,8 +7,8 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
-from cueline.events.clean import cut
 from cueline.events.failure import BY_STATUS, TRANSIENT
+from cueline.events.sanitize import cut
 
 Fault = ProviderUnavailableError | ProviderRefusedError
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import SecretStr
 
-from cueline.actors.model import ModelReply, ModelRequest
+from cueline.actors.model_port import ModelReply, ModelRequest
 from cueline.address import URL, VENDORS, is_readable_on_the_way
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec
@@ -28,7 +28,7 @@ VENDOR: Final = VENDORS["anthropic"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class AnthropicAccount:
     """Where to ask, and by whose key."""
 
     base_url: str
@@ -44,7 +44,7 @@ class Account:
 class AnthropicModel:
     """Asks Anthropic, or whoever speaks its protocol; one instance serves many sessions."""
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: AnthropicAccount) -> None:
         self._account = account
         self._connection: Connection | None = None
         self._opening = asyncio.Lock()
@@ -78,7 +78,7 @@ class AnthropicModel:
             return self._connection
 
 
-def connect(account: Account) -> "Connection":
+def connect(account: AnthropicAccount) -> "Connection":
     """Load the SDK and make its client."""
     from cueline.providers.anthropic.connection import Connection  # noqa: PLC0415 - see _connected
 
@@ -92,7 +92,7 @@ def end_of(model: str) -> str | None:
     return DEPRECATED_MODELS.get(model)
 
 
-def account_of(agent: AgentSpec, environ: Mapping[str, str]) -> Account:
+def account_of(agent: AgentSpec, environ: Mapping[str, str]) -> AnthropicAccount:
     """Return where *agent* asks and by whose key, and check what it cannot run without.
 
     Raises:
@@ -115,4 +115,4 @@ def account_of(agent: AgentSpec, environ: Mapping[str, str]) -> Account:
     # Sent as a header; what a header cannot hold would be quoted in an error.
     if re.fullmatch(r"[!-~]+", key.get_secret_value()) is None:
         raise ConfigError(variable, "holds characters that no key has; set it again")
-    return Account(base_url=base_url.rstrip("/"), key=key)
+    return AnthropicAccount(base_url=base_url.rstrip("/"), key=key)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from anthropic.types import RawContentBlockDelta, RawMessageStreamEvent
 
-from cueline.actors.model import ModelReply
+from cueline.actors.model_port import ModelReply
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.events.message import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCall, Usage
 from cueline.providers.anthropic.conversation import PLACE, PROVIDER

@@ -1,0 +1,88 @@
+"""How a session begins to be driven: a start, a fork, a takeover, or a wait that is over."""
+
+from datetime import datetime
+
+from cueline.actors.entity import Entity
+from cueline.actors.host_dependencies import HostDependencies
+from cueline.actors.model_call import highest_cost
+from cueline.deciders.session import DRIVEN, SessionState, derived_events
+from cueline.events.agent import AgentSpec, answering
+from cueline.events.inbox import StartAsked
+from cueline.events.session import (
+    LostAttempt,
+    SessionContinued,
+    SessionEvent,
+    SessionForked,
+    SessionStarted,
+    SessionTakenOver,
+)
+
+
+async def first_event(
+    entity: Entity, asked: StartAsked, agent: AgentSpec, now: datetime
+) -> SessionStarted | SessionForked:
+    """Return the first fact of the session; a fork folds its parent's past before it."""
+    if asked.fork_of is None:
+        return SessionStarted(
+            agent=agent,
+            goal=asked.goal,
+            open=asked.open,
+            attached=asked.attached,
+            labels=asked.labels,
+            asked_by=asked.asked_by,
+            epoch=entity.epoch,
+            at=now,
+            parent=asked.parent,
+            root=asked.root,
+            depth=asked.depth,
+            allowances=asked.allowances,
+        )
+    await entity.inherit(asked.fork_of.stream, asked.fork_of.version)
+    return SessionForked(
+        parent=asked.fork_of.stream,
+        version=asked.fork_of.version,
+        hash=asked.fork_of.hash,
+        agent=agent,
+        goal=asked.goal,
+        open=asked.open,
+        attached=asked.attached,
+        note=asked.note,
+        asked_by=asked.asked_by,
+        epoch=entity.epoch,
+        at=now,
+    )
+
+
+async def recover(entity: Entity, parts: HostDependencies) -> list[SessionEvent]:
+    """Return what is recorded first when a session is taken up that has a past."""
+    now, state = parts.clock.now(), entity.state
+    if state.status in DRIVEN:
+        lost = _lost(entity, parts)
+        return [SessionTakenOver(epoch=entity.epoch, lost_attempts=lost, at=now)]
+    if derived_events(state):
+        return [SessionContinued(by="replay", at=now)]
+    if await _reachable(state, parts):
+        return [SessionContinued(by="runner", at=now)]
+    return []
+
+
+def _lost(entity: Entity, parts: HostDependencies) -> tuple[LostAttempt, ...]:
+    state = entity.state
+    model = state.turn.model
+    if model is None or model.phase != "started":
+        return ()
+    asked = answering(state.agent, model.fallback)
+    # Where a ledger was asked, it is the ledger that settles what was lost.
+    cost = None if state.limited else highest_cost(parts, asked, entity.prompt.messages)
+    return (LostAttempt(effect=model.effect, attempt=model.attempt, cost=cost),)
+
+
+async def _reachable(state: SessionState, parts: HostDependencies) -> bool:
+    """Whether more is known of a runner that the session waits for."""
+    for call in state.open_calls:
+        if call.unreached and call.runner is not None:
+            if await parts.runners.answers(call.runner):
+                return True
+            if await parts.runners.gone(call.runner) is not None:
+                return True
+    return False

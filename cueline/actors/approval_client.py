@@ -1,0 +1,186 @@
+"""Asking a person through the gate, and ending the question."""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from pydantic import JsonValue
+
+from cueline.actors.agent_cache import LoadedAgent
+from cueline.actors.approval_gate import ApprovalName
+from cueline.actors.host_dependencies import HostDependencies
+from cueline.deciders.approval import AUTO_APPROVER, AUTO_IN_TIME
+from cueline.deciders.session.due import AskApproval, CloseApproval
+from cueline.deciders.session.turn import Call
+from cueline.events.approval import ApprovalOpened, Doubt
+from cueline.events.message import ToolCall, canonical_json
+from cueline.events.sanitize import sanitize_record
+from cueline.events.session import ApprovalRequested, ApprovalResolved, GateAnswer, Judgement
+
+IN_DOUBT: Final = Judgement(answer="ask", rule="in_doubt")
+"""Of a call in doubt, whatever the rules say of it: anybody may tell what became of it."""
+_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What is known of a call beside its arguments when a person is asked about it."""
+
+    judged: Judgement
+    epoch: int
+    asked_by: str
+    """Who wanted the session."""
+    escalated: bool
+    """Nobody answered in time before."""
+    doubt: Doubt | None = None
+    """What is known of a call in doubt."""
+
+
+class ApprovalClient:
+    """Puts the questions of one session to people."""
+
+    __slots__ = ("_loaded_agent", "_parts", "_stream")
+
+    def __init__(self, stream: str, loaded_agent: LoadedAgent, parts: HostDependencies) -> None:
+        self._stream = stream
+        self._loaded_agent = loaded_agent
+        self._parts = parts
+
+    async def ask(
+        self, effect: AskApproval, call: ToolCall, about: Circumstances
+    ) -> list[ApprovalRequested | ApprovalResolved]:
+        """Open the question; where that was chosen at the start it is granted at once."""
+        opened = sanitize_record(self._opened(effect, call, about), self._loaded_agent.redactor)
+        automatic = self._loaded_agent.agent.policy.auto_approve and _may_be_automatic(
+            effect, about
+        )
+        held = await self._parts.gate.open(
+            ApprovalName(self._stream, effect.approval),
+            opened,
+            AUTO_APPROVER if automatic else None,
+        )
+        requested = ApprovalRequested(
+            effect=effect.effect,
+            approval=effect.approval,
+            digest=held.digest,
+            deadline_at=held.deadline_at,
+            question=effect.question,
+            rule=opened.rule,
+            usd=opened.usd,
+            votes=held.votes,
+            auto_at=held.auto_at,
+            people_only=about.judged.people_only,
+            escalated=about.escalated,
+            seen=seen_digest(held.preview),
+        )
+        return [requested, *_resolved(effect.approval, held.answer)]
+
+    async def close(self, effect: CloseApproval) -> list[ApprovalRequested | ApprovalResolved]:
+        """Tell the gate that the need, or the time, has ended."""
+        name = ApprovalName(self._stream, effect.approval)
+        if effect.superseded_by is not None:
+            answer = await self._parts.gate.supersede(name, effect.superseded_by)
+        else:
+            answer = await self._parts.gate.expire(name, self._parts.clock.now())
+        return [*_resolved(effect.approval, answer)]
+
+    def _opened(self, effect: AskApproval, call: ToolCall, about: Circumstances) -> ApprovalOpened:
+        now = self._parts.clock.now()
+        policy = self._loaded_agent.agent.policy
+        opened = ApprovalOpened(
+            session=self._stream,
+            effect=effect.effect,
+            digest=effect.digest,
+            question=effect.question,
+            tool=call.name,
+            arguments=call.arguments,
+            summary=summary(call),
+            doubt=about.doubt,
+            rule=IN_DOUBT.rule,
+            epoch=about.epoch,
+            opened_at=now,
+            deadline_at=now + timedelta(seconds=policy.approval_seconds),
+        )
+        if effect.question == "did_it_happen":
+            return opened
+        may_grant = about.judged.may_grant
+        if about.escalated and policy.escalate_to:
+            may_grant = (*may_grant, policy.escalate_to)
+        after = policy.auto_approve_after if _may_be_automatic(effect, about) else None
+        agent = self._loaded_agent.agent
+        tool = self._loaded_agent.tools[call.name]
+        asked = {
+            "preview": self._parts.preview(tool, call.arguments, agent.workspace),
+            "doubt": None,
+            "unpriced": about.judged.unpriced,
+            "rule": about.judged.rule,
+            "usd": about.judged.usd,
+            "votes": about.judged.votes,
+            "may_grant": may_grant,
+            "excluded": (about.asked_by,) if _excludes(about) else (),
+            "auto_at": None if after is None else now + timedelta(seconds=after),
+            "auto_by": "" if after is None else AUTO_IN_TIME,
+        }
+        return opened.model_copy(update=asked)
+
+
+def seen_digest(preview: str) -> str:
+    """Return what stands for the difference that people were shown; empty where there was none."""
+    return hashlib.sha256(preview.encode()).hexdigest() if preview else ""
+
+
+def doubt_of(call: Call) -> Doubt | None:
+    """Return what is known of a call in doubt, for the person who is asked about it."""
+    if call.phase != "in_doubt" or call.doubt is None:
+        return None
+    return Doubt(
+        attempt=call.attempt,
+        runner=call.runner or "",
+        cause=call.doubt,
+        checked=call.unclear,
+        people_only=call.judged.people_only,
+    )
+
+
+def _may_be_automatic(effect: AskApproval, about: Circumstances) -> bool:
+    """Whether it may be granted without a person: never what is for certain people (C15)."""
+    asked_of_all = not about.judged.people_only and not about.escalated
+    return effect.question == "may_it_run" and asked_of_all
+
+
+def _excludes(about: Circumstances) -> bool:
+    return about.judged.exclude_requester and bool(about.asked_by)
+
+
+def summary(call: ToolCall) -> str:
+    """Return what a person is shown of a call: the tool and its arguments, in short.
+
+    Of a long argument it says how much is left out: what that is may be what matters.
+    """
+    parts = [f"{name}={_shortened(value)}" for name, value in call.arguments.items()]
+    return f"{call.name}({', '.join(parts)})"
+
+
+def _shortened(value: JsonValue) -> str:
+    text = canonical_json(value).decode()
+    left = len(text) - _SHOWN
+    return f"{text[:_SHOWN]}… {left:,} more characters" if left > 0 else text
+
+
+def _resolved(approval: str, answer: GateAnswer) -> list[ApprovalResolved]:
+    if answer.verdict is None:
+        return []
+    resolved = ApprovalResolved(
+        approval=approval,
+        verdict=answer.verdict,
+        by="clock" if answer.verdict == "expired" else answer.by,
+        note=answer.note,
+        edit=answer.edit,
+        digest=answer.digest,
+        usd=answer.usd,
+        always=answer.always,
+        resolution=answer.resolution,
+        result=answer.result,
+    )
+    return [resolved]

@@ -1,0 +1,153 @@
+"""The breakers before the calls of one session."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from msgspec import Struct
+
+from cueline.actors.agent_cache import LoadedAgent
+from cueline.actors.breaker_registry import BreakerGuard, Breakers
+from cueline.deciders.session import SessionState
+from cueline.deciders.session.due import CallModel, Effect, RecoverTool, ReserveBudget, RunTool
+from cueline.events.agent import answering
+from cueline.events.cause import Cause
+from cueline.events.session import (
+    ModelFailed,
+    ModelReplied,
+    SessionEvent,
+    SessionWaiting,
+    ToolFailed,
+    ToolReturned,
+)
+from cueline.events.stream import tenant_of
+
+_NONE: Mapping[str, BreakerGuard] = MappingProxyType({})
+
+
+class AcquireProbe(Struct, frozen=True):
+    """Try to get the probe of a breaker for an effect."""
+
+    effect: str
+    guard: BreakerGuard
+    early: bool = False
+    """Before its time, for a person resumed."""
+
+
+class BreakerGuards:
+    """Asks the breakers before a call goes out, and tells them how it ended."""
+
+    __slots__ = ("_breakers", "_loaded_agent", "_own", "_stream", "_tenant", "_tools")
+
+    def __init__(self, breakers: Breakers, stream: str, loaded_agent: LoadedAgent) -> None:
+        self._breakers = breakers
+        self._stream = stream
+        self._loaded_agent = loaded_agent
+        self._tenant = tenant_of(stream)
+        self._own = breakers.of_model(self._tenant, loaded_agent.agent)
+        """Before the agent's own model, which is asked at every turn."""
+        guards = (
+            (tool.name, breakers.of_tool(self._tenant, tool)) for tool in loaded_agent.agent.tools
+        )
+        self._tools = {name: guard for name, guard in guards if guard is not None} or _NONE
+
+    async def know(self) -> None:
+        """Read every breaker that a call of the session may meet."""
+        await self._breakers.know(self._all())
+
+    def blocked_effects(
+        self, effect: CallModel | ReserveBudget | RunTool, state: SessionState
+    ) -> SessionWaiting | AcquireProbe | None:
+        """Return what is recorded, or done, instead of starting *effect*; None when it may go."""
+        guard = self.before(effect, state)
+        if guard is None:
+            return None
+        early = _is_early(effect, state)
+        admission = self._breakers.admission(guard, self._key(effect.effect), early=early)
+        if admission.answer == "go":
+            return None
+        if admission.answer == "probe":
+            return AcquireProbe(effect.effect, guard, early)
+        assert admission.code is not None, "a wait has a cause"
+        return SessionWaiting(
+            kind="breaker",
+            cause=Cause(code=admission.code, dependency=guard.shown, failure=admission.kind),
+            deadline_at=admission.until,
+            effects=(effect.effect,),
+        )
+
+    def let_go(self, state: SessionState) -> bool:
+        """Whether something that is kept back may be tried now."""
+        if not state.blocked_by_breaker:
+            return False
+        return any(
+            self._breakers.admission(guard, self._key(effect)).answer != "wait"
+            for effect, guard in self._kept_back(state)
+        )
+
+    async def probe(self, asked: AcquireProbe) -> Sequence[SessionEvent]:
+        """Try to get the probe; whoever asks next sees whose it is, so there is nothing to tell."""
+        await self._breakers.probe(asked.guard, self._key(asked.effect), early=asked.early)
+        return ()
+
+    async def hear(self, guard: BreakerGuard, outcome: SessionEvent) -> None:
+        """Tell the breakers how a call ended."""
+        match outcome:
+            case ModelReplied(effect=name) | ToolReturned(effect=name):
+                await self._breakers.record_success(guard, self._key(name))
+            case ModelFailed(effect=name) | ToolFailed(effect=name):
+                kind, seconds = outcome.kind, outcome.retry_after
+                await self._breakers.record_failure(
+                    guard, self._key(name), kind, retry_after=seconds
+                )
+            case _:
+                pass
+
+    def before(self, effect: Effect, state: SessionState) -> BreakerGuard | None:
+        """Return what stands before *effect*, if anything does."""
+        match effect:
+            case CallModel(fallback=fallback) | ReserveBudget(fallback=fallback):
+                return self._model(fallback)
+            case RunTool(effect=name) | RecoverTool(effect=name):
+                return self._tool(name, state)
+            case _:
+                return None
+
+    def _all(self) -> Iterator[BreakerGuard]:
+        for fallback in range(len(self._loaded_agent.agent.fallback) + 1):
+            yield self._model(fallback)
+        yield from self._tools.values()
+
+    def _asking(self, state: SessionState) -> Iterator[tuple[str, BreakerGuard]]:
+        model = state.turn.model
+        if model is not None:
+            yield model.effect, self._model(model.fallback)
+        for call in state.open_calls:
+            if (guard := self._tool(call.effect, state)) is not None:
+                yield call.effect, guard
+
+    def _kept_back(self, state: SessionState) -> Iterator[tuple[str, BreakerGuard]]:
+        model = state.turn.model
+        kept = {call.effect for call in state.open_calls if call.blocked_by_breaker}
+        if model is not None and model.blocked_by_breaker:
+            kept.add(model.effect)
+        return ((effect, guard) for effect, guard in self._asking(state) if effect in kept)
+
+    def _model(self, fallback: int) -> BreakerGuard:
+        if fallback == 0:
+            return self._own
+        return self._breakers.of_model(self._tenant, answering(self._loaded_agent.agent, fallback))
+
+    def _tool(self, effect: str, state: SessionState) -> BreakerGuard | None:
+        call = state.call(effect)
+        return None if call is None else self._tools.get(call.tool)
+
+    def _key(self, effect: str) -> str:
+        return f"{self._stream}/{effect}"
+
+
+def _is_early(effect: CallModel | ReserveBudget | RunTool, state: SessionState) -> bool:
+    """Whether a person wants *effect* to be tried now."""
+    if isinstance(effect, RunTool):
+        call = state.call(effect.effect)
+        return call is not None and call.early
+    return state.turn.model is not None and state.turn.model.early

@@ -1,0 +1,227 @@
+"""What this process knows of the log's breakers, and what it tells them of its own calls.
+
+Nobody owns a breaker: every append is a compare-and-set on its version (I3);
+who loses folds on and decides again. A breaker is read when the first call
+that it stands before may come, and again when the dispatcher, which follows
+the category, says that something happened to one. So a call whose breaker is
+closed costs a look into a dict, and neither a read nor an append.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import sha256
+from itertools import count
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cueline.actors.background_task import Trouble
+from cueline.actors.entity import RETRY_SECONDS
+from cueline.actors.fold import fold
+from cueline.clock import Clock
+from cueline.deciders.breaker import (
+    BREAKER,
+    Admission,
+    BreakerCommand,
+    BreakerState,
+    Fail,
+    Hold,
+    Probe,
+    Succeed,
+    admission,
+)
+from cueline.errors import (
+    CuelineError,
+    LogUnavailableError,
+    UnknownOutcomeError,
+    WrongExpectedVersionError,
+)
+from cueline.events.agent import AgentSpec, BreakerPolicy, ToolSpec
+from cueline.events.breaker import BreakerEvent
+from cueline.events.journal import FactWrite, Journal
+from cueline.events.store import NO_STREAM
+from cueline.events.stream import stream_name
+
+LONGEST_NAME = 48
+_OTHER = re.compile(r"[^a-z0-9]{2,}|[^a-z0-9.]")
+
+
+class BreakerGuard(Struct, frozen=True):
+    """The breakers before a call, and by which rules they open."""
+
+    dependency: str
+    """The stream of the model's, or tool's, own."""
+    account: str | None
+    """The stream of the account that others share; a tool has none."""
+    shown: str
+    policy: BreakerPolicy
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The account's goes first: whoever asked to be left alone is not even probed."""
+        return (self.dependency,) if self.account is None else (self.account, self.dependency)
+
+
+class _Known(Struct, frozen=True):
+    version: int = NO_STREAM
+    state: BreakerState = BREAKER.initial_state
+    successes: int = 0
+    """Since the last failure that was counted here."""
+    blind: bool = False
+    """It cannot be read here, and so says nothing."""
+
+
+_UNKNOWN = _Known()
+
+
+class Breakers:
+    """The breakers that the calls of one host meet."""
+
+    def __init__(
+        self,
+        incarnation: str,
+        journal: Journal,
+        clock: Clock,
+        *,
+        account: Callable[[AgentSpec], str],
+        report: Trouble,
+    ) -> None:
+        self._incarnation = incarnation
+        self._journal = journal
+        self._clock = clock
+        self._account = account
+        self._report = report
+        self._known: dict[str, _Known] = {}
+        self._guards: dict[tuple[str, ...], BreakerGuard] = {}
+        self._numbers = count(1)
+        self._reading = asyncio.Lock()
+
+    def of_model(self, tenant: str, agent: AgentSpec) -> BreakerGuard:
+        """Return what stands before calls of the agent's model."""
+        where = (agent.base_url or "", agent.key_variable or "")
+        key = (tenant, agent.provider, agent.model, *where)
+        guard = self._guards.get(key)
+        if guard is None:
+            owner = f"{plain(agent.provider)}.{self._account(agent)}".rstrip(".")
+            guard = self._guards[key] = BreakerGuard(
+                stream_name("breaker", f"{owner}.{plain(agent.model)}", tenant),
+                stream_name("breaker", owner, tenant),
+                f"{agent.provider} {agent.model.rpartition('/')[2]}",
+                agent.breaker,
+            )
+        # Of two agents that share a model each goes by its own rules.
+        same = guard.policy is agent.breaker or guard.policy == agent.breaker
+        return guard if same else replace(guard, policy=agent.breaker)
+
+    def of_tool(self, tenant: str, tool: ToolSpec) -> BreakerGuard | None:
+        """Return what stands before calls of a tool that asks for a breaker."""
+        if tool.breaker is None:
+            return None
+        target = sha256(tool.target.encode()).hexdigest()[:8]
+        name = stream_name("breaker", f"tool.{target}.{plain(tool.name)}", tenant)
+        return BreakerGuard(name, None, f"tool {tool.name}", tool.breaker)
+
+    async def know(self, guards: Iterable[BreakerGuard]) -> None:
+        """Read the breakers of *guards* that were not read yet; who comes meanwhile waits."""
+        for stream in dict.fromkeys(stream for guard in guards for stream in guard.streams):
+            if stream not in self._known:
+                async with self._reading:
+                    if stream not in self._known:
+                        await self._read(stream)
+
+    async def look(self) -> None:
+        """Read what is new of the breakers that are used here."""
+        for stream in list(self._known):
+            await self._read(stream)
+
+    def admission(self, guard: BreakerGuard, key: str, *, early: bool = False) -> Admission:
+        """Say whether the call *key* may go out now, by what is known here."""
+        now = self._clock.now()
+        for stream in guard.streams:
+            state = self._known.get(stream, _UNKNOWN).state
+            admitted = admission(state, key, now, guard.policy, early=early)
+            if admitted.answer != "go":
+                return admitted
+        return admitted
+
+    async def probe(self, guard: BreakerGuard, key: str, *, early: bool = False) -> None:
+        """Try to get the probe for the call *key*; `admission` says whose it is then."""
+        await self._record(guard.dependency, Probe(key, self._clock.now(), early))
+
+    async def record_success(self, guard: BreakerGuard, key: str) -> None:
+        """Learn that the call *key* was answered."""
+        known = self._known.get(guard.dependency, _UNKNOWN)
+        if known.state.phase == "closed":
+            self._known[guard.dependency] = replace(known, successes=known.successes + 1)
+        else:
+            await self._record(guard.dependency, Succeed(key, self._clock.now()))
+
+    async def record_failure(
+        self, guard: BreakerGuard, key: str, kind: str, *, retry_after: float | None = None
+    ) -> None:
+        """Learn that the call *key* failed; with *retry_after* whoever shares the account waits."""
+        now = self._clock.now()
+        if retry_after:
+            await self._record(guard.streams[0], Hold(now, retry_after, kind))
+        successes = self._known.get(guard.dependency, _UNKNOWN).successes
+        failed = Fail(key, kind, now, guard.policy, successes, retry_after)
+        await self._record(guard.dependency, failed)
+
+    async def _record(self, stream: str, command: BreakerCommand) -> None:
+        while True:
+            known = self._known.get(stream, _UNKNOWN)
+            events = [] if known.blind else BREAKER.decide(command, known.state)
+            if not events:
+                return
+            try:
+                await self._append(stream, known.version, events)
+            except WrongExpectedVersionError:
+                await self._read(stream)
+                continue
+            state = BREAKER.replay(events, known.state)
+            self._learn(stream, _Known(known.version + len(events), state))
+            return
+
+    async def _append(self, stream: str, version: int, events: Sequence[BreakerEvent]) -> None:
+        write = FactWrite(
+            stream=stream, steps=[events], expected_version=version, actor="system:breaker"
+        )
+        key = f"{self._incarnation}.{next(self._numbers)}"
+        while True:
+            try:
+                await self._journal.append([write], key)
+            except (UnknownOutcomeError, LogUnavailableError):
+                # The session that waits for this cannot record either, and says so.
+                await self._clock.sleep(RETRY_SECONDS)
+            else:
+                return
+
+    async def _read(self, stream: str) -> None:
+        known = self._known.get(stream, _UNKNOWN)
+        if known.blind:
+            return
+        try:
+            state, version = await fold(self._journal, stream, BREAKER, known.state, known.version)
+        except CuelineError as error:
+            if error.retryable:
+                raise
+            # A breaker that cannot be read keeps nobody back: it is no evidence.
+            self._report(stream, error)
+            self._known[stream] = _Known(blind=True)
+            return
+        self._learn(stream, _Known(version, state, known.successes))
+
+    def _learn(self, stream: str, read: _Known) -> None:
+        """Take what was read or appended, unless more is known by now."""
+        if read.version > self._known.setdefault(stream, read).version:
+            self._known[stream] = read
+
+
+def plain(name: str) -> str:
+    """Return *name* as a part of a stream's id, and no other name's."""
+    told = _OTHER.sub("-", name.lower()).strip("-.")
+    if told == name and len(told) <= LONGEST_NAME:
+        return told
+    digest = sha256(name.encode()).hexdigest()[:8]
+    return f"{told[-LONGEST_NAME:].strip('-.')}-{digest}".lstrip("-")

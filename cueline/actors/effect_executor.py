@@ -1,0 +1,299 @@
+"""Carries out what a session owes the outside world; each effect brings back facts."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+
+from cueline.actors.agent_cache import LoadedAgent
+from cueline.actors.approval_client import ApprovalClient, Circumstances, doubt_of
+from cueline.actors.approval_gate import ApprovalName
+from cueline.actors.breaker_guard import AcquireProbe, BreakerGuards
+from cueline.actors.budget_client import BudgetClient
+from cueline.actors.entity import RETRY_SECONDS, Entity
+from cueline.actors.fold import fold
+from cueline.actors.hook_payload import hook_payload
+from cueline.actors.host_dependencies import HostDependencies
+from cueline.actors.model_call import ModelCaller
+from cueline.actors.runner import CallName
+from cueline.actors.slot import SlotHolder
+from cueline.actors.tool_call import ToolCaller
+from cueline.actors.tool_port import ToolOrder
+from cueline.deciders.approval import APPROVAL
+from cueline.deciders.session import SessionState
+from cueline.deciders.session.due import (
+    AskApproval,
+    CallModel,
+    Cancel,
+    CloseApproval,
+    CloseReservation,
+    Effect,
+    NotifyPeople,
+    ReconcileTool,
+    RecoverTool,
+    ReserveBudget,
+    RunTool,
+)
+from cueline.deciders.session.permission import need_ended_by
+from cueline.deciders.session.turn import Call, CallApproval
+from cueline.errors import CuelineError, FencedError
+from cueline.events.agent import ToolSpec
+from cueline.events.approval import ApprovalOpened
+from cueline.events.cause import Cause
+from cueline.events.session import (
+    PeopleNotified,
+    SessionEvent,
+    SessionWaiting,
+    TellCode,
+)
+
+LONGEST_PAUSE_SECONDS = 60.0
+"""Between two tries at something that fails for good."""
+Facts = Sequence[SessionEvent]
+
+
+class EffectExecutor:
+    """Carries out the effects of one session; their facts are not recorded yet."""
+
+    __slots__ = (
+        "_asker",
+        "_clock",
+        "_entity",
+        "_guards",
+        "_loaded_agent",
+        "_model",
+        "_pause",
+        "_payer",
+        "_run_hook",
+        "_slots",
+        "_tools",
+    )
+
+    def __init__(
+        self,
+        entity: Entity,
+        loaded_agent: LoadedAgent,
+        parts: HostDependencies,
+        guards: BreakerGuards,
+        slots: SlotHolder,
+    ) -> None:
+        self._entity = entity
+        self._slots = slots
+        self._loaded_agent = loaded_agent
+        self._run_hook = parts.tell
+        self._guards = guards
+        self._clock = parts.clock
+        self._model = ModelCaller(entity.stream, loaded_agent, parts)
+        self._tools = ToolCaller(loaded_agent, parts)
+        self._payer = BudgetClient(entity, loaded_agent, parts)
+        self._asker = ApprovalClient(entity.stream, loaded_agent, parts)
+        self._pause = RETRY_SECONDS / 2
+
+    async def carry_out(self, effect: Effect | AcquireProbe) -> Facts:
+        """Do it, and return what came of it, however it ended.
+
+        Raises:
+            FencedError: somebody else owns the session now.
+        """
+        try:
+            return await self._brought(effect)
+        finally:
+            if isinstance(effect, RunTool | RecoverTool):
+                self._slots.free(effect.effect)
+
+    async def _brought(self, effect: Effect | AcquireProbe) -> Facts:
+        while True:
+            try:
+                # A log that is out of reach is told of; what else passes is only tried again.
+                return await self._entity.patiently(partial(self._bring, effect))
+            except FencedError:
+                raise
+            except CuelineError as error:
+                if not error.retryable:
+                    return await self._given_up(effect, error)
+                await self._clock.sleep(RETRY_SECONDS)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the session must learn of it
+                return await self._given_up(effect, error)
+
+    async def _bring(  # noqa: C901, PLR0911 - one case per effect is a table, not a maze
+        self, effect: Effect | AcquireProbe
+    ) -> Facts:
+        prompt = self._entity.prompt
+        match effect:
+            case CallModel():
+                return await self._heard(effect, await self._ask_model(effect))
+            case RunTool():
+                return await self._heard(effect, await self._tools.run(self._order(effect)))
+            case ReserveBudget():
+                return await self._payer.reserve(effect, prompt.messages)
+            case CloseReservation(bill=bill):
+                return [await self._payer.close(bill)]
+            case RecoverTool():
+                name = self.name(effect.effect, effect.attempt, effect.runner)
+                tool = self._tool(effect)
+                self._slots.take(effect.effect, effect.runner, tool)
+                recovered = await self._tools.recover(name, tool)
+                return await self._heard(effect, recovered)
+            case ReconcileTool():
+                return [await self._tools.reconcile(self._order(effect))]
+            case AskApproval():
+                return await self._ask(effect)
+            case CloseApproval():
+                return await self._asker.close(effect)
+            case NotifyPeople():
+                return [await self._notify_people(effect)]
+            case Cancel():
+                await self._tools.cancel(self.name(effect.effect, effect.attempt))
+                return []
+            case AcquireProbe():
+                return await self._guards.probe(effect)
+
+    async def _ask_model(self, effect: CallModel) -> SessionEvent:
+        state, messages = self._entity.state, self._entity.prompt.messages
+        outcome = await self._model.call(effect, state.turn.number, messages)
+        # What a ledger was asked for is settled by it, known or not.
+        return outcome if state.limited else self._model.estimated(effect, outcome, messages)
+
+    async def _ask(self, effect: AskApproval) -> Facts:
+        ended_by = need_ended_by(self._entity.state, effect.effect)
+        if ended_by is None:
+            call = self._entity.prompt.calls[effect.effect]
+            return await self._asker.ask(effect, call, self._circumstances(effect.effect))
+        # Before, it was opened perhaps, and the answer was lost.
+        now = self._clock.now()
+        return await self._asker.close(
+            CloseApproval(effect.effect, effect.approval, now, superseded_by=ended_by)
+        )
+
+    def _circumstances(self, effect: str) -> Circumstances:
+        state = self._entity.state
+        call = state.call(effect)
+        assert call is not None, "what is due is in the state"
+        assert state.setup is not None, "a call belongs to a session that was started"
+        return Circumstances(
+            call.judged,
+            self._entity.epoch,
+            state.setup.asked_by,
+            call.escalated,
+            doubt=doubt_of(call),
+        )
+
+    async def _heard(self, effect: Effect, outcome: SessionEvent) -> Facts:
+        """Tell the breakers of *outcome*; whatever becomes of that, it is not lost."""
+        guard = self._guards.before(effect, self._entity.state)
+        if guard is not None:
+            with suppress(asyncio.CancelledError, CuelineError):
+                await self._guards.hear(guard, outcome)
+        return [outcome]
+
+    async def _notify_people(self, effect: NotifyPeople) -> PeopleNotified:
+        """Run a hook, and say whether it worked; the work goes on in any case."""
+        state = self._entity.state
+        call = state.call(effect.effect)
+        asked = self._entity.prompt.calls.get(effect.effect)
+        hook = self._loaded_agent.agent.policy.hooks[effect.hook]
+        code: TellCode = "call_over"
+        problem: str | None = None
+        if call is not None and call.approval is not None and self._late(call.approval):
+            code = "question_over"
+        elif call is not None and asked is not None:
+            opened = await self._opened(call)
+            news = hook_payload(state.stream, hook, call, asked, opened)
+            problem = await self._run_hook(self._loaded_agent.agent, hook, news)
+            code = "told" if problem is None else "hook_failed"
+        return self._people_told(effect, code, problem or "")
+
+    async def _opened(self, call: Call) -> ApprovalOpened | None:
+        """Return the question about *call* as the gate recorded it; None where nobody is asked."""
+        if call.approval is None:
+            return None
+        stream = ApprovalName(self._entity.stream, call.approval.id).stream
+        asked, _ = await fold(self._loaded_agent.journal, stream, APPROVAL, APPROVAL.initial_state)
+        return asked.opened
+
+    def _late(self, asked: CallApproval) -> bool:
+        """Whether nobody can answer any more: no host lived when it was time to tell."""
+        return asked.granted is None and asked.closes_at <= self._clock.now()
+
+    def _people_told(self, effect: NotifyPeople, code: TellCode, problem: str) -> PeopleNotified:
+        told = PeopleNotified(
+            effect=effect.effect,
+            approval=effect.approval,
+            hook=effect.hook,
+            code=code,
+            problem=problem,
+            at=self._clock.now(),
+        )
+        return self._loaded_agent.clean(told)
+
+    def name(self, effect: str, attempt: int, runner: str = "") -> CallName:
+        """Return by what the runner knows the call; it is the one that has it, if none is named."""
+        call = self._entity.state.call(effect)
+        has_it = call.runner if call is not None and call.runner is not None else ""
+        stream = self._entity.stream
+        return CallName(stream, f"{stream}/{effect}", attempt, runner or has_it, self._entity.epoch)
+
+    def to_forget(self, facts: Sequence[SessionEvent], after: SessionState) -> list[CallName]:
+        """Return what runners may forget once *facts* are recorded, by the names they know.
+
+        That is the calls whose outcomes these are. Where the turn is over by
+        then, all that had a part in it are named the next one: at that they
+        forget whatever they know of this.
+        """
+        turn = self._entity.state.turn
+        if after.finished or after.turn.number > turn.number:
+            runners = dict.fromkeys(call.runner for call in turn.calls if call.runner is not None)
+            return [self.name(f"{turn.number + 1}.m", 0, runner) for runner in runners]
+        return [
+            self.name(fact.effect, fact.attempt)
+            for fact in facts
+            if fact.type == "ToolReturned" or fact.type == "ToolFailed"  # noqa: PLR1714 - mypy narrows by these
+        ]
+
+    def _tool(self, effect: RecoverTool) -> ToolSpec:
+        call = self._entity.state.call(effect.effect)
+        assert call is not None, "what is due is in the state"
+        return self._loaded_agent.tools[call.tool]
+
+    def _order(self, effect: RunTool | ReconcileTool) -> ToolOrder:
+        call = self._entity.state.call(effect.effect)
+        assert call is not None, "what is due is in the state"
+        asked = self._entity.prompt.calls[effect.effect]
+        agent = self._loaded_agent.agent
+        return ToolOrder(
+            session=self._entity.stream,
+            effect=effect.effect,
+            attempt=effect.attempt,
+            key=effect.key,
+            runner=(call.runner or "") if isinstance(effect, RunTool) else "",
+            epoch=self._entity.epoch,
+            tool=self._loaded_agent.tools[asked.name],
+            arguments=asked.arguments,
+            workspace=agent.workspace,
+            digest=call.digest,
+            secrets=agent.secrets,
+            environment=agent.environment,
+        )
+
+    async def _given_up(self, effect: Effect | AcquireProbe, error: Exception) -> Facts:
+        fact = self._broken(effect, error)
+        if fact.type == "SessionWaiting":
+            # What is not over by that stays due, and is tried again: ever more seldom.
+            self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+            await self._clock.sleep(self._pause)
+        return [fact]
+
+    def _broken(self, effect: Effect | AcquireProbe, error: Exception) -> SessionEvent:
+        """Return what is recorded of an effect that ended as nobody expected."""
+        told = f"{type(error).__name__}: {error}"
+        match effect:
+            case CallModel():
+                return self._model.failed(effect, "unknown", told)
+            case RunTool() | RecoverTool():
+                # It was started, and nobody will learn more of it.
+                return self._tools.failed(self.name(effect.effect, effect.attempt), "lost", told)
+            case NotifyPeople():
+                return self._people_told(effect, "hook_failed", told)
+            case _:
+                cause = Cause(code="unexpected_error", message=told)
+                return self._loaded_agent.clean(SessionWaiting(kind="operator", cause=cause))

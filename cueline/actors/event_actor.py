@@ -1,0 +1,56 @@
+"""Who is behind each fact of a session, as the audit tells it."""
+
+from cueline.deciders.approval import is_person
+from cueline.events.fact import Fact
+from cueline.events.inbox import BudgetFreed, ChildAsked, ChildEnded, DecisionGiven, SecretsWaived
+from cueline.events.session import (
+    ApprovalResolved,
+    MessageReceived,
+    MessageRefused,
+    ModelFailed,
+    ModelReplied,
+    ToolFailed,
+    ToolReconciled,
+    ToolReturned,
+    ToolStarted,
+)
+
+_BY_TYPE: dict[type[Fact], str] = {
+    ModelReplied: "agent",
+    ModelFailed: "agent",
+    ToolStarted: "agent",
+    ToolReturned: "runner",
+    ToolFailed: "runner",
+    MessageReceived: "user",
+    MessageRefused: "user",
+}
+_BY_RULE = (("unknown", "policy"), ("unknown", "steer"))
+_TOLD_INSIDE = frozenset({MessageReceived, MessageRefused, ToolReconciled, ApprovalResolved})
+"""Of these more than the type has to be asked, which takes longer."""
+
+
+def actor_of(fact: Fact) -> str:
+    """Return `user`, `agent`, `runner` or `system`; of a person who gave a name, with it."""
+    if type(fact) not in _TOLD_INSIDE:
+        return _BY_TYPE.get(type(fact), "system")
+    match fact:
+        case MessageReceived(message=DecisionGiven(by=by) | SecretsWaived(by=by)):
+            return f"user:{by}" if is_person(by) else "system"
+        case (
+            MessageReceived(message=BudgetFreed() | ChildAsked() | ChildEnded())
+            | MessageRefused(message=BudgetFreed() | ChildAsked() | ChildEnded())
+        ):
+            return "system"
+        case ToolReconciled(by="tool"):
+            return "runner"
+        case ToolReconciled(by=by) | ApprovalResolved(verdict="granted" | "denied", by=by) if (
+            is_person(by) and not _is_by_rule(fact)
+        ):
+            return f"user:{by}"
+        case _:
+            return _BY_TYPE.get(type(fact), "system")
+
+
+def _is_by_rule(fact: Fact) -> bool:
+    """Whether nobody found out what became of a call, and no person answered for it."""
+    return isinstance(fact, ToolReconciled) and (fact.outcome, fact.by) in _BY_RULE

@@ -1,0 +1,44 @@
+"""What people are told by a hook: a call, and the question about it."""
+
+import json
+
+from cueline.actors.approval_client import summary
+from cueline.deciders.session.turn import Call
+from cueline.event_text import rationale_text
+from cueline.events.agent import Hook
+from cueline.events.approval import ApprovalOpened
+from cueline.events.message import ToolCall
+from cueline.events.stream import shown
+
+
+def hook_payload(
+    session: str, hook: Hook, call: Call, asked: ToolCall, opened: ApprovalOpened | None
+) -> bytes:
+    """Return what a hook gets, in JSON; secrets were taken out of it before.
+
+    *opened* is the question about the call, where a person is asked.
+    """
+    judged = opened or call.judged
+    news: dict[str, object] = {
+        "on": hook.on,
+        "session": shown(session),
+        "effect": call.effect,
+        "tool": asked.name,
+        "summary": summary(asked),
+        "arguments": asked.arguments,
+        "digest": call.digest,
+        "rule": judged.rule,
+        "usd": None if judged.usd is None else str(judged.usd),
+    }
+    if opened is not None and call.approval is not None:
+        news |= {
+            "approval": call.approval.id,
+            "question": opened.question,
+            "preview": opened.preview,
+            "why": rationale_text(opened),
+            "votes_needed": opened.votes,
+            "escalated": call.approval.escalated,
+            "deadline_at": opened.deadline_at.isoformat(),
+            "auto_at": None if opened.auto_at is None else opened.auto_at.isoformat(),
+        }
+    return json.dumps(news, ensure_ascii=False).encode()

@@ -1,0 +1,186 @@
+"""Reads a session's inbox, and hands decisions to the gate before the session learns of them.
+
+Messages are read in order. A decision that cannot be handed over yet holds up
+what is behind it, and nothing else: neither what came before, nor outcomes.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import cast
+
+from cueline.actors.approval_gate import ApprovalName
+from cueline.actors.entity import RETRY_SECONDS, Entity
+from cueline.actors.host_dependencies import HostDependencies
+from cueline.deciders.approval import Vote, valid_until, vote_of
+from cueline.deciders.budget import Raise
+from cueline.deciders.session.budget import budget_of, path_of
+from cueline.deciders.session.judging import digest_of
+from cueline.deciders.session.limit import refusal
+from cueline.errors import CuelineError
+from cueline.events.codec import Redacted
+from cueline.events.fact import Fact
+from cueline.events.inbox import DecisionGiven, InboxMessage, MessageSent, RaiseAsked, ResumeAsked
+from cueline.events.sanitize import Redactor, sanitize
+from cueline.events.session import ApprovalResolved, GateAnswer, MessageReceived, SessionEvent
+from cueline.events.store import RecordedEvent, from_us
+from cueline.events.stream import effect_of, id_of, sibling
+
+ERASED = MessageSent(lane="note", text="(This message was erased before it was read.)")
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+class InboxReader:
+    """The inbox of one session, as its owner reads it (I7)."""
+
+    __slots__ = (
+        "_clock",
+        "_entity",
+        "_estimate",
+        "_gate",
+        "_inbox",
+        "_ledger",
+        "again_at",
+        "held_up",
+        "news",
+        "read_at",
+        "secret_versions",
+    )
+
+    def __init__(self, entity: Entity, parts: HostDependencies) -> None:
+        self._entity = entity
+        self._gate = parts.gate
+        self._ledger = parts.ledger
+        self._clock = parts.clock
+        self._estimate = parts.estimate
+        self._inbox = sibling(entity.stream, "inbox")
+        self.news = True
+        """There may be something new in it."""
+        self.read_at = _LONG_AGO
+        """When it was last read to its end."""
+        self.held_up = False
+        """Whether something in it could not be read, or handed over, yet."""
+        self.secret_versions: tuple[int, ...] = ()
+        """Which messages held a secret: they are emptied once they are read."""
+        self.again_at: datetime | None = None
+        """When the log, gate or ledger, which did not answer, is tried again."""
+
+    async def read(
+        self,
+        asks: Callable[[str], bool],
+        brought: Sequence[SessionEvent],
+        redactor: Redactor,
+    ) -> list[MessageReceived]:
+        """Return what nobody has read yet, cleaned, decisions with what the gate made of them.
+
+        Not those on an effect that is being asked about (*asks*): the session
+        would learn of the answer before the question. Nor a resume that came when
+        a question was over, before its end is among what was *brought*.
+        """
+        if not self.news:
+            return []
+        now = self._clock.now()
+        if self.again_at is not None and now < self.again_at:
+            return []
+        self.news, self.held_up, self.again_at = False, False, None
+        received: list[MessageReceived] = []
+        seen = self._entity.state.inbox_seen
+        try:
+            async for recorded, said in self._entity.journal.read(self._inbox, seen):
+                if isinstance(said, ResumeAsked) and self._ends_first(recorded, brought):
+                    self.news = True
+                    break
+                kept, had_secret = sanitize(_message(said), redactor)
+                message = await self._received(recorded, kept, asks)
+                if message is None:
+                    self.news = self.held_up = True
+                    return received
+                received.append(message)
+                if had_secret:
+                    self.secret_versions = (*self.secret_versions, recorded.version)
+        except CuelineError as error:
+            if not error.retryable:
+                raise
+            # Whoever drives holds outcomes that nobody else knows: it goes on with these.
+            self.news = self.held_up = True
+            self.again_at = self._clock.now() + timedelta(seconds=RETRY_SECONDS)
+            return received
+        self.read_at = now
+        return received
+
+    def _ends_first(self, resumed: RecordedEvent, brought: Sequence[SessionEvent]) -> bool:
+        """Whether a question was over when somebody said to go on, which then goes for its end.
+
+        Both count from their moments, whenever somebody drives the session (I14).
+        """
+        state, at = self._entity.state, from_us(resumed.recorded_us)
+        ended = {fact.approval for fact in brought if isinstance(fact, ApprovalResolved)}
+        asked = [call.approval for call in state.open_calls if call.approval and call.asking]
+        over = [each for each in asked if each.closes_at < at and each.id not in ended]
+        return bool(over) and not state.poisoned
+
+    async def _received(
+        self, recorded: RecordedEvent, message: InboxMessage, asks: Callable[[str], bool]
+    ) -> MessageReceived | None:
+        """Return a message as the session takes it; None if it cannot be taken yet."""
+        at = from_us(recorded.recorded_us)
+        name = f"{self._inbox}@{recorded.version}"
+        answer = None
+        if isinstance(message, DecisionGiven) and _is_of(self._entity.stream, message.approval):
+            if asks(effect_of(message.approval)):
+                return None
+            approval = ApprovalName(self._entity.stream, message.approval)
+            vote = self._vote(message, name, at)
+            answer = await self._estimated(self._timed(await self._gate.vote(approval, vote)))
+        if isinstance(message, RaiseAsked):
+            await self._raise(message, name)
+        return MessageReceived(
+            inbox_version=recorded.version, recorded_at=at, message=message, gate_answer=answer
+        )
+
+    def _timed(self, answer: GateAnswer) -> GateAnswer:
+        """Say until when a grant counts that is read after its deadline (I9, I14)."""
+        call = self._entity.state.call_of_approval(answer.approval)
+        asked = None if call is None else call.approval
+        if answer.verdict != "granted" or asked is None or answer.resolution == "happened":
+            return answer
+        until = valid_until(asked.deadline_at, self._clock.now())
+        return answer if until is None else answer.model_copy(update={"valid_until": until})
+
+    async def _estimated(self, answer: GateAnswer) -> GateAnswer:
+        """Say what an edited call will cost, for it is judged like any other."""
+        state = self._entity.state
+        call = state.call(effect_of(answer.approval))
+        if answer.edit is None or call is None or state.setup is None:
+            return answer
+        tool = state.setup.tools[call.tool]
+        if not tool.estimates:
+            return answer
+        estimate = await self._estimate(tool, answer.edit)
+        return answer.model_copy(update={"usd": estimate.usd})
+
+    async def _raise(self, message: RaiseAsked, name: str) -> None:
+        """Have the ledger know before the session does."""
+        state = self._entity.state
+        if not state.limited or refusal(state.limit_state.limits, message) is not None:
+            return
+        higher = Raise(state.stream, path_of(state), message.max_tokens, message.max_cost, name)
+        await self._ledger.raise_limits(budget_of(state), higher)
+
+    def _vote(self, message: DecisionGiven, name: str, at: datetime) -> Vote:
+        """Return the decision as the gate takes it; an edit has a digest of its own (I9)."""
+        state = self._entity.state
+        call = state.call(effect_of(message.approval))
+        digest = ""
+        if message.edit is not None and call is not None:
+            digest = digest_of(state, call.effect, call.tool, message.edit)
+        return vote_of(message, name, at, digest)
+
+
+def _message(said: Fact | Redacted) -> InboxMessage:
+    return ERASED if isinstance(said, Redacted) else cast("InboxMessage", said)
+
+
+def _is_of(session: str, approval: str) -> bool:
+    """Whether *approval* has the form `<session>.<turn>.<index>.<n>`."""
+    owner, *numbers = approval.rsplit(".", 3)
+    return owner == id_of(session) and len(numbers) == 3 and all(n.isdecimal() for n in numbers)  # noqa: PLR2004 - turn, index, n

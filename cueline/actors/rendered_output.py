@@ -1,0 +1,77 @@
+"""What the model is told of a tool's output, and where the whole of it is kept.
+
+What comes from outside is cleaned here, before the rules see it (I11).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from msgspec import Struct
+
+from cueline.events.sanitize import CUT, Redactor, sanitize
+from cueline.events.store import BLOB_LIMIT
+
+CHARACTERS = 50_000
+"""What the model is told of one output, at most."""
+_HEAD, _TAIL = 40_000, 8_000
+_LARGE = 1024 * 1024
+
+
+class RenderedOutput(Struct, frozen=True):
+    """An output as it is recorded."""
+
+    text: str
+    whole: str | None = None
+    """The blob with all that was kept, when *text* is capped."""
+    size: int | None = None
+    """Of the whole output in bytes, when *text* is capped."""
+    kept: int | None = None
+    """So many of its first bytes, when not all could be kept."""
+    cleaned: bool = False
+
+
+async def render_output(
+    content: bytes,
+    truncated_from: int | None,
+    redactor: Redactor,
+    put_blob: Callable[[bytes], Awaitable[str]],
+) -> RenderedOutput:
+    """Return what is recorded of *content*, which nobody has cleaned."""
+    if len(content) > _LARGE:
+        # Decoding 50 MB takes long enough for other sessions to notice.
+        text, cleaned = await asyncio.to_thread(_decoded, content, redactor)
+    else:
+        text, cleaned = _decoded(content, redactor)
+    if len(text) <= CHARACTERS and truncated_from is None:
+        return RenderedOutput(text, cleaned=cleaned)
+    cleaned_bytes = text.encode()
+    kept = cleaned_bytes[:BLOB_LIMIT]
+    whole = await put_blob(kept)
+    size = truncated_from or len(content)
+    cut = truncated_from is not None or len(kept) < len(cleaned_bytes)
+    what = f"the first {len(kept):,} bytes" if cut else "the whole output"
+    where = f"{what} of {size:,} bytes is kept{', cleaned,' if cleaned else ''} as blob {whole}"
+    return RenderedOutput(_capped(text, where), whole, size, len(kept) if cut else None, cleaned)
+
+
+def _decoded(content: bytes, redactor: Redactor) -> tuple[str, bool]:
+    try:
+        text, replaced = content.decode(), False
+    except UnicodeDecodeError:
+        text, replaced = content.decode(errors="replace"), True
+    text, cleaned = sanitize_text(text, redactor)
+    return text, cleaned or replaced
+
+
+def sanitize_text(text: str, redactor: Redactor) -> tuple[str, bool]:
+    """Return *text* fit to be recorded, and whether more than the marks of cuts was taken out."""
+    kept, _ = sanitize(text, redactor)
+    return kept, kept != text.replace(CUT, "")
+
+
+def _capped(text: str, where: str) -> str:
+    if len(text) <= CHARACTERS:
+        return f"{text}\n[… {where} …]"
+    left_out = len(text) - _HEAD - _TAIL
+    gap = f"[… {left_out:,} characters are left out here; {where} …]"
+    return f"{text[:_HEAD]}\n{gap}\n{text[-_TAIL:]}"

@@ -1,0 +1,336 @@
+"""Drives one session: reads its inbox, records, does what is due, until it rests."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from cueline.actors.activation import first_event, recover
+from cueline.actors.agent_cache import AgentCache, LoadedAgent
+from cueline.actors.breaker_guard import AcquireProbe, BreakerGuards
+from cueline.actors.breaker_registry import Breakers
+from cueline.actors.cancellation_timers import CancellationTimers
+from cueline.actors.effect_executor import EffectExecutor
+from cueline.actors.effect_scheduler import EffectScheduler
+from cueline.actors.entity import Entity, PendingAppend
+from cueline.actors.host_dependencies import HostDependencies
+from cueline.actors.in_flight import InFlightEffects
+from cueline.actors.inbox import unread_of
+from cueline.actors.inbox_reader import InboxReader
+from cueline.actors.session_tree import read_start_request
+from cueline.actors.slot import SlotHolder, SlotTable
+from cueline.actors.timers import Timers
+from cueline.deciders.session import DRIVEN, due, wake_at
+from cueline.deciders.session.due import (
+    CallModel,
+    Cancel,
+    CloseApproval,
+    CloseReservation,
+    Effect,
+    NotifyPeople,
+    ReserveBudget,
+    RunTool,
+)
+from cueline.deciders.session.limit_state import Bill
+from cueline.deciders.session.permission import need_ended_by
+from cueline.deciders.session.unread import waived_secrets, will_stop
+from cueline.events.agent import AgentSpec
+from cueline.events.session import ModelStarted, SessionContinued, SessionEvent
+from cueline.events.store import NO_STREAM
+from cueline.events.stream import is_model_call
+
+_WITH_A_FACT = Cancel | CallModel | ReserveBudget | RunTool
+"""What begins with a fact of its own, or is not begun but ended."""
+
+
+class _Executors(NamedTuple):
+    """What is there once the agent is known."""
+
+    loaded_agent: LoadedAgent
+    guards: BreakerGuards
+    effect_executor: EffectExecutor
+    effect_scheduler: EffectScheduler
+
+
+class SessionLoop:
+    """One session in this process, from its activation until it rests."""
+
+    __slots__ = (
+        "_agent_cache",
+        "_breakers",
+        "_clock",
+        "_draining",
+        "_entity",
+        "_executors",
+        "_graces",
+        "_in_flight",
+        "_mailbox",
+        "_parts",
+        "_slots",
+    )
+
+    def __init__(
+        self,
+        entity: Entity,
+        parts: HostDependencies,
+        *,
+        agent_cache: AgentCache,
+        breakers: Breakers,
+        alarm: Timers,
+        slots: SlotTable,
+    ) -> None:
+        self._entity = entity
+        self._parts = parts
+        self._clock = parts.clock
+        self._agent_cache = agent_cache
+        self._breakers = breakers
+        self._in_flight = InFlightEffects(alarm)
+        self._slots = SlotHolder(slots, self._in_flight)
+        self._mailbox = InboxReader(entity, parts)
+        self._graces = CancellationTimers(parts.clock, parts.grace_seconds)
+        self._draining = False
+        self._executors: _Executors | None = None
+
+    def nudge(self) -> None:
+        """Look into the inbox."""
+        self._mailbox.news = True
+        self._in_flight.ring()
+
+    def drain(self) -> None:
+        """Start nothing more; rest when what is in flight has finished."""
+        self._draining = True
+        self._in_flight.ring()
+
+    def cut_short(self) -> None:
+        """End the model call that is in flight: it is recorded as cancelled, and made again."""
+        for effect in self._in_flight.model_calls():
+            self._in_flight.cancel(effect)
+
+    def hidden(self, text: str) -> str:
+        """Return *text* without the secrets of the agent, once that is known (I11)."""
+        return (
+            text
+            if self._executors is None
+            else self._executors.loaded_agent.redactor.redact(text)[0]
+        )
+
+    async def load(self) -> None:
+        """Become the owner, and fold the past. See `Entity.load`."""
+        await self._entity.load()
+
+    @property
+    def nudged(self) -> bool:
+        """Whether somebody said that there is something new, and nobody has looked."""
+        return self._mailbox.news
+
+    @property
+    def inbox_seen(self) -> int:
+        """See `SessionState.inbox_seen`."""
+        return self._entity.state.inbox_seen
+
+    async def run(self) -> None:
+        """Drive until the session rests or ends.
+
+        Raises:
+            FencedError: somebody else owns it now; nothing more may be done for it.
+        """
+        if self._draining:
+            return
+        try:
+            await self._advance([*await self._opening(), *await self._news()])
+            self._entity.share(
+                self._known().loaded_agent
+            )  # a session that starts has its setup only now
+            while not self._rests():
+                moment = wake_at(self._entity.state)
+                await self._in_flight.wait(self._alarm(moment))
+                news = [*self._in_flight.take(), *self._late(moment), *self._let_go()]
+                if self._mailbox.news:
+                    news += await self._news(news)
+                await self._advance(news)
+                del news  # while it waits, a session holds no more than it must
+            await self._entity.rest()
+        finally:
+            self._in_flight.drop()
+            self._slots.close()
+            if self._executors is not None:
+                await self._agent_cache.give_back(self._executors.loaded_agent)
+
+    async def _opening(self) -> list[SessionEvent]:
+        """Return what the first step records: a start, a takeover, or what a cut left undone."""
+        if self._entity.version == NO_STREAM:
+            asked = await read_start_request(self._entity.journal, self._entity.stream)
+            await self._check_secrets(asked.agent)
+            loaded_agent = await self._equip(asked.agent)
+            return [
+                loaded_agent.clean(
+                    await first_event(self._entity, asked, loaded_agent.agent, self._clock.now())
+                )
+            ]
+        await self._check_secrets(self._entity.state.agent)
+        await self._equip(self._entity.state.agent)
+        return [
+            *await recover(self._entity, self._parts),
+            *self._late(wake_at(self._entity.state)),
+            *self._let_go(),
+        ]
+
+    async def _check_secrets(self, agent: AgentSpec) -> None:
+        """Refuse to record anything that could hold a secret which is not known here (I11).
+
+        Raises:
+            ConfigError: the message says what to do.
+        """
+        if not agent.secrets:
+            return
+        state = self._entity.state
+        unread = [said for _, said in await unread_of(self._entity.journal, state)]
+        if not will_stop(state, unread):  # nothing starts in one that ends
+            self._parts.check_secrets(agent, waived_secrets(state, unread))
+
+    async def _equip(self, agent: AgentSpec) -> LoadedAgent:
+        loaded_agent = self._agent_cache.take(agent)
+        entity = self._entity
+        entity.share(loaded_agent)
+        guards = BreakerGuards(self._breakers, entity.stream, loaded_agent)
+        effect_executor = EffectExecutor(entity, loaded_agent, self._parts, guards, self._slots)
+        effect_scheduler = EffectScheduler(
+            entity,
+            loaded_agent,
+            self._parts,
+            guards=guards,
+            in_flight=self._in_flight,
+            slots=self._slots,
+        )
+        self._executors = _Executors(loaded_agent, guards, effect_executor, effect_scheduler)
+        await guards.know()
+        return loaded_agent
+
+    async def _news(self, brought: Sequence[SessionEvent] = ()) -> list[SessionEvent]:
+        """Return the messages that came, up to one that has to wait for the gate."""
+        loaded_agent = self._known().loaded_agent
+        messages = await self._mailbox.read(self._in_flight.asks, brought, loaded_agent.redactor)
+        return [loaded_agent.clean(message) for message in messages]
+
+    def _late(self, moment: datetime | None) -> list[SessionEvent]:
+        """Return that the deadline has passed, if it has."""
+        if moment is None or moment > (now := self._clock.now()):
+            return []
+        return [SessionContinued(by="deadline", at=now)]
+
+    def _let_go(self) -> list[SessionEvent]:
+        """Return that a breaker lets out what it kept back, if it does."""
+        if not self._known().guards.let_go(self._entity.state):
+            return []
+        return [SessionContinued(by="breaker", at=self._clock.now())]
+
+    async def _advance(self, facts: Sequence[SessionEvent]) -> None:
+        """Record *facts*, what follows, and the starts of what is due; then do it."""
+        gear = self._known()
+        steps = PendingAppend(self._entity.state)
+        started: list[Effect | AcquireProbe] = []
+        vain: list[SessionEvent] = []
+        for fact in facts:
+            if fact.type == "ModelStarted":
+                started += self._granted(fact, steps)
+            elif not steps.take(fact):
+                vain.append(fact)
+        if not self._draining:
+            started += gear.effect_scheduler.start(steps)
+        over = gear.effect_executor.to_forget(facts, steps.state)
+        await self._entity.record(steps, self._mailbox.secret_versions)
+        await self._take_tools()
+        for name in over:
+            runner = self._parts.runners.find(name.runner)
+            if runner is not None:
+                runner.forget(name)
+        for effect in started:
+            self._take_up(effect)
+        self._withdraw_rejected(vain)
+        self._do_what_is_due()
+        self._end_what_must_end()
+
+    async def _take_tools(self) -> None:
+        """Go on with other tools than so far, where a person has accepted them."""
+        agent, loaded_agent = self._entity.state.agent, self._known().loaded_agent
+        if agent is not loaded_agent.agent and agent.tools != loaded_agent.agent.tools:
+            await self._agent_cache.give_back(loaded_agent)
+            await self._equip(agent)
+
+    def _granted(self, fact: ModelStarted, steps: PendingAppend) -> list[Effect]:
+        """Take a call that there is room for into *steps*, and return what is to be done."""
+        if self._draining:
+            # Whoever goes on may come late, and others of the tree need the room.
+            return [CloseReservation(Bill(fact.effect, fact.attempt, started=False))]
+        if not self._known().effect_scheduler.still_goes(fact, steps.state):
+            return []  # what is held for it is found again by its key
+        if not steps.take(fact) or (model := steps.state.turn.model) is None:
+            return []
+        return [CallModel(fact.effect, fact.attempt, model.fallback)]
+
+    def _take_up(self, effect: Effect | AcquireProbe) -> None:
+        self._in_flight.take_up(effect, self._known().effect_executor.carry_out)
+
+    def _do_what_is_due(self) -> None:
+        """Do what needs no fact before it; what was started and is not in hand is recovered."""
+        for effect in due(self._entity.state):
+            if self._draining and not isinstance(effect, CloseReservation):
+                continue
+            if isinstance(effect, _WITH_A_FACT) or self._in_flight.has(effect):
+                continue
+            if isinstance(effect, CloseApproval) and not self._closes(effect):
+                continue
+            if isinstance(effect, NotifyPeople) and effect.at and effect.at > self._clock.now():
+                continue
+            self._take_up(effect)
+
+    def _withdraw_rejected(self, vain: Sequence[SessionEvent]) -> None:
+        """Close at the gate what it was asked in vain: the need ended meanwhile."""
+        for asked in vain:
+            if asked.type == "ApprovalRequested":
+                by = need_ended_by(self._entity.state, asked.effect)
+                close = CloseApproval(asked.effect, asked.approval, asked.deadline_at, by)
+                if by is not None:
+                    self._take_up(close)
+
+    def _closes(self, effect: CloseApproval) -> bool:
+        """Whether the approval ends now: superseded, or over time with the inbox read since."""
+        if effect.superseded_by is not None:
+            return True
+        if self._clock.now() < effect.deadline_at:
+            return False
+        if self._mailbox.held_up:
+            return False
+        if self._mailbox.read_at < effect.deadline_at:
+            # A decision that the log recorded before the deadline counts, even
+            # if nobody has read it yet: read to the end, hand over, then expire.
+            self.nudge()
+            return False
+        return True
+
+    def _end_what_must_end(self) -> None:
+        """Cancel what a stop or a signal leaves no more time."""
+        for cancel in self._graces.over(self._entity.state):
+            if is_model_call(cancel.effect):
+                self._in_flight.cancel(cancel.effect)
+            elif not self._in_flight.has(cancel):
+                self._take_up(cancel)
+
+    def _alarm(self, deadline: datetime | None) -> datetime | None:
+        """Return when to go on although nobody calls."""
+        again = self._mailbox.again_at
+        if again is not None and deadline is not None:
+            deadline = max(deadline, again)  # nothing expires before the inbox is read
+        if deadline is not None and deadline <= self._clock.now() and not self._in_flight.empty:
+            deadline = None  # what is due by then is being done
+        return min(filter(None, (deadline, again, self._graces.until)), default=None)
+
+    def _rests(self) -> bool:
+        if self._draining:
+            return self._in_flight.empty
+        state = self._entity.state
+        driven = state.status in DRIVEN and not state.poisoned
+        return not driven and self._in_flight.empty and not self._mailbox.news
+
+    def _known(self) -> _Executors:
+        assert self._executors is not None, "the agent is known once the session was opened"
+        return self._executors

@@ -1,0 +1,154 @@
+"""Who has a session: whoever takes it over, or waits for it, has to know."""
+
+from collections.abc import Callable, Collection, Iterable
+from datetime import datetime, timedelta
+
+from cueline.actors.presence import (
+    SILENCE_SECONDS,
+    death_of,
+    find,
+    living,
+    runs_here,
+)
+from cueline.clock import Clock
+from cueline.deciders.session import DRIVEN, SessionState
+from cueline.deciders.session.unread import will_be_held
+from cueline.errors import SessionFinishedError, SessionOwnedError
+from cueline.events.store import EventStore, Presence, PresenceBoard
+from cueline.events.stream import shown
+
+LOOK_SECONDS = 2.0
+"""How often to see whether what drives a session is still there."""
+_ASIDE = ".aside"
+
+
+def set_aside_owner(owner: str) -> str:
+    """Return who owns a session that *owner* cannot drive: nobody has the name."""
+    return f"{owner}{_ASIDE}"
+
+
+def is_aside(owner: str | None) -> bool:
+    """Whether a session of this *owner* is one that nobody drives until somebody says so."""
+    return owner is not None and owner.endswith(_ASIDE)
+
+
+async def owner_of(
+    store: EventStore, board: PresenceBoard, stream: str, now: datetime
+) -> Presence | None:
+    """Return the living process that acquired *stream* last."""
+    return (await owners_of(store, board, [stream], now)).get(stream)
+
+
+async def owners_of(
+    store: EventStore, board: PresenceBoard, streams: Collection[str], now: datetime
+) -> dict[str, Presence]:
+    """Return the living processes that acquired *streams* last, where there are any."""
+    present = {each.incarnation: each for each in await living(board, now)}
+    owners = {stream: head.owner for stream, head in (await store.heads(streams)).items()}
+    return {stream: present[owner] for stream, owner in owners.items() if owner in present}
+
+
+async def silent_owner(
+    store: EventStore, board: PresenceBoard, stream: str, now: datetime
+) -> str | None:
+    """Say which process that runs here drives *stream*, and for how long it has not said so.
+
+    A full disk keeps it from saying so, for example. None where there is no such process.
+    """
+    owner = find(await board.all(), (await store.head(stream)).owner)
+    return None if owner is None or not runs_here(owner) else death_of(owner, now)
+
+
+async def next_owner(
+    state: SessionState,
+    store: EventStore,
+    board: PresenceBoard,
+    now: datetime,
+    is_here: Callable[[str | None], bool],
+) -> Presence | None:
+    """Return the living process that took a session over from here in the middle of a call.
+
+    Inline, host and runner are one process, which was frozen until then: the
+    other waits for the end of the call, which it cannot ask us about, and that
+    comes with our own.
+    """
+    if not any(call.runner and is_here(call.runner) for call in state.open_calls):
+        return None
+    owner = await owner_of(store, board, state.stream, now)
+    return None if owner is None or is_here(owner.incarnation) else owner
+
+
+def check_resume(state: SessionState, unread: Iterable[object], owner: Presence | None) -> None:
+    """Refuse to go on with what has ended, or with what its living *owner* goes on with anyway.
+
+    Of one that is paused, or will be when it has read what is *unread*, the
+    owner is told to go on: nothing is taken over.
+
+    Raises:
+        SessionFinishedError: it has ended; fork it.
+        SessionOwnedError: a living process drives it; ask that one.
+    """
+    if state.finished:
+        raise SessionFinishedError(shown(state.stream), f"the session has ended: {state.status}")
+    if state.status in DRIVEN and owner is not None and not will_be_held(state, unread):
+        raise SessionOwnedError(shown(state.stream), owner.machine, owner.pid)
+
+
+def has_wake_time(state: SessionState, now: datetime) -> bool:
+    """Whether the session waits for a moment to come: whoever is there by then takes it up."""
+    until = None if state.waiting is None else state.waiting.deadline_at
+    return until is not None and until > now
+
+
+class OrphanDetector:
+    """Watches whether anybody goes on with one session.
+
+    A takeover takes a while, and so does waking up, for a machine that slept:
+    nobody drives a session of which that was seen for as long as it takes a
+    silent process to count as dead.
+    """
+
+    def __init__(
+        self,
+        stream: str,
+        store: EventStore,
+        board: PresenceBoard,
+        clock: Clock,
+        *,
+        taken_up: Callable[[], bool],
+    ) -> None:
+        self._stream = stream
+        self._store = store
+        self._board = board
+        self._clock = clock
+        self._taken_up = taken_up
+        """Whether somebody takes it up for certain, unless it was set aside."""
+        self._left_since: datetime | None = None
+        self._looked_at = clock.now()
+
+    async def orphan_reason(self, *, idle: bool) -> str | None:
+        """Return why nobody drives the session any more; None while somebody does, or may soon.
+
+        Nobody has to while it is *idle*: nothing is to be done now.
+        """
+        now = self._clock.now()
+        if now - self._looked_at > 2 * timedelta(seconds=LOOK_SECONDS):
+            self._left_since = None  # who knows what was in between
+        self._looked_at = now
+        why = None if idle else await self._why_now()
+        if why is None:
+            self._left_since = None
+            return None
+        self._left_since = self._left_since or now
+        return None if now - self._left_since < timedelta(seconds=SILENCE_SECONDS) else why
+
+    async def _why_now(self) -> str | None:
+        name = (await self._store.head(self._stream)).owner
+        if name is not None and is_aside(name):
+            return f"{name.removesuffix(_ASIDE)} has set it aside"
+        if self._taken_up():
+            return None
+        if name is None:
+            return "nobody has taken it up yet"
+        owner = find(await self._board.all(), name)
+        return f"{name} has left it" if owner is None else death_of(owner, self._clock.now())

@@ -1,0 +1,90 @@
+"""A session as the log tells it, for somebody who does not own it."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import cast
+
+from msgspec.structs import replace
+
+from cueline.actors.stream_end import inbox_seen, last_of
+from cueline.deciders.session import SESSION, session_of
+from cueline.errors import CorruptEventError
+from cueline.events.codec import EMPTIED, Redacted
+from cueline.events.journal import Journal
+from cueline.events.session import SessionEvent
+from cueline.events.store import NO_STREAM, EventStore, RecordedEvent
+from cueline.events.stream import sibling
+
+Past = list[tuple[RecordedEvent, SessionEvent | None]]
+"""Events in order; None stands for an emptied one."""
+
+
+class SessionReader:
+    """One session, as far as it was read."""
+
+    def __init__(self, stream: str, journal: Journal) -> None:
+        self.stream = stream
+        self.state = session_of(stream)
+        self.version = NO_STREAM
+        self.emptied: CorruptEventError | None = None
+        """Of the first event that was emptied: why nobody can go on with the session."""
+        self.journal = journal
+        """The log it is read from, in facts."""
+
+    @property
+    def store(self) -> EventStore:
+        """The log it is read from."""
+        return self.journal.store
+
+    async def read(
+        self, until: int | None = None, heard: Sequence[RecordedEvent] = ()
+    ) -> AsyncIterator[tuple[RecordedEvent, SessionEvent | None]]:
+        """Read on, each event checked against the one before; None stands for an emptied one.
+
+        In the middle of an append the state may be one that never was.
+        What was *heard* of it need not be read again: see `Journal.read`.
+
+        Raises:
+            CorruptEventError: restore; what was read before stays true.
+            UnknownEventTypeError: upgrade cueline.
+        """
+        async for recorded, fact in self.journal.read(self.stream, self.version, until, heard):
+            self.version = recorded.version
+            if isinstance(fact, Redacted):
+                self.emptied = self.emptied or CorruptEventError(*recorded[:3], EMPTIED)
+                yield recorded, None
+                continue
+            event = cast("SessionEvent", fact)
+            self.state = SESSION.evolve(self.state, event)
+            yield recorded, event
+
+    async def skip(self, until: int) -> None:
+        """Go on after version *until*; of what is before, only what was read of the inbox counts.
+
+        From a beginning of a turn on, the state says of the present what it would say
+        otherwise, but for sums.
+        """
+        seen = await inbox_seen(self.journal, self.stream, until)
+        self.state = replace(self.state, inbox_read=seen)
+        self.version = until
+
+    async def read_last_turn(self) -> None:
+        """Read on; at first only the first event and the last turn, which tell the present.
+
+        Raises what `read` raises.
+        """
+        if self.version == NO_STREAM:
+            await self._take(until=1)
+            length = (await self.store.head(self.stream)).version
+            begins = await last_of(self.store, self.stream, {"ModelRequested"}, length)
+            if begins > self.version:
+                await self.skip(begins - 1)
+        await self._take()
+
+    async def _take(self, until: int | None = None) -> None:
+        async for _ in self.read(until):
+            pass
+
+    async def unread(self) -> bool:
+        """Whether its inbox holds messages that it has not read."""
+        inbox = await self.store.head(sibling(self.stream, "inbox"))
+        return inbox.version > self.state.inbox_seen or self.version == NO_STREAM

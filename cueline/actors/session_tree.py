@@ -1,0 +1,188 @@
+"""What a session has to do with its family: it is asked for, and it tells how it ended.
+
+Each is one append with the line in the parent's inbox, so that no crash comes
+between them (I7).
+"""
+
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Iterable, Sequence
+from decimal import Decimal
+from typing import cast
+
+from cueline.actors.fold import fold
+from cueline.deciders.session import SESSION, SessionState, Status, session_of
+from cueline.errors import (
+    RejectedError,
+    SessionFinishedError,
+    UnknownSessionError,
+)
+from cueline.events.budget import Allowance
+from cueline.events.codec import Redacted, not_redacted
+from cueline.events.fact import Fact
+from cueline.events.inbox import ChildAsked, ChildEnded, StartAsked
+from cueline.events.journal import FactWrite, Journal
+from cueline.events.message import Cost
+from cueline.events.session import (
+    ModelFailed,
+    ModelReplied,
+    ReservationClosed,
+    SessionEvent,
+    SessionTakenOver,
+)
+from cueline.events.store import ANY, NO_STREAM
+from cueline.events.stream import shown, sibling
+from cueline.events.tree import DescendantAsked
+
+KEPT = 100
+"""So many parents are kept folded; the one that was asked longest ago goes first."""
+
+
+class Parents:
+    """Sessions as they stood when the last child of each was asked for.
+
+    Each child leaves facts in its parent's stream: to read them all for the
+    next one would have a child cost the more, the more there were before.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._folded: OrderedDict[str, tuple[SessionState, int]] = OrderedDict()
+
+    async def child_of(self, parent: str, asked: StartAsked) -> StartAsked:
+        """Return *asked* as a child of the session *parent*, whose limits are the child's, too.
+
+        Raises:
+            UnknownSessionError: there is no such parent.
+            SessionFinishedError: the parent has ended.
+            RejectedError: the tree would be deeper than the parent's `max_depth`.
+        """
+        begun = await read_start_request(self._journal, parent)
+        return _child_of(await self._state(parent), begun, asked)
+
+    async def _state(self, stream: str) -> SessionState:
+        known, version = self._folded.get(stream, (session_of(stream), NO_STREAM))
+        folded = await fold(self._journal, stream, SESSION, known, version)
+        self._folded[stream] = folded
+        self._folded.move_to_end(stream)
+        if len(self._folded) > KEPT:
+            self._folded.popitem(last=False)
+        return folded[0]
+
+
+def _child_of(state: SessionState, begun: StartAsked, asked: StartAsked) -> StartAsked:
+    parent = state.stream
+    if state.finished:
+        raise SessionFinishedError(shown(parent), f"the session has ended: {state.status}")
+    # Nobody may have taken it up yet; then it has what it was asked for with.
+    limits = begun.agent.limits if state.setup is None else state.limit_state.limits
+    if begun.depth >= limits.max_depth:
+        deeper = f"its children would be {begun.depth + 1} deep"
+        raise RejectedError(shown(parent), f"{deeper}, and limits.max_depth is {limits.max_depth}")
+    own = Allowance(session=parent, max_tokens=limits.max_tokens, max_cost=limits.max_cost)
+    place = {
+        "parent": parent,
+        "root": begun.root or parent,
+        "depth": begun.depth + 1,
+        "allowances": tuple(filter(_limits, (own, *begun.allowances))),
+    }
+    return asked.model_copy(update=place)
+
+
+def _limits(allowance: Allowance) -> bool:
+    return allowance.max_tokens is not None or allowance.max_cost is not None
+
+
+async def read_start_request(journal: Journal, stream: str) -> StartAsked:
+    """Return the wish that a session's inbox begins with.
+
+    Raises:
+        UnknownSessionError: there is no such session.
+        CorruptEventError: the wish was emptied.
+    """
+    begun = [pair async for pair in journal.read(sibling(stream, "inbox"), until=1)]
+    if not begun:
+        raise unknown_session_error(stream)
+    asked = not_redacted(*begun[0])
+    assert isinstance(asked, StartAsked), "an inbox begins with the wish for its session"
+    return asked
+
+
+def unknown_session_error(stream: str) -> UnknownSessionError:
+    """Return the refusal of the name of a session that nobody has asked for."""
+    return UnknownSessionError(shown(stream), "there is no such session in this log")
+
+
+async def register_child(journal: Journal, child: str, asked: StartAsked) -> list[FactWrite]:
+    """Return what the parent is told when a child is asked for, and how its tree counts it.
+
+    The count is the version of the tree's stream, and a compare-and-set: who
+    loses asks again.
+
+    Raises:
+        RejectedError: the tree has all the sessions that its root's `max_descendants` allows.
+    """
+    if asked.parent is None:
+        return []
+    root = asked.root or asked.parent
+    tree = sibling(root, "tree")
+    count = (await journal.store.head(tree)).version
+    most = (await read_start_request(journal, root)).agent.limits.max_descendants
+    if count >= most:
+        why = f"{count} sessions were started below {shown(root)}, and its"
+        raise RejectedError(shown(asked.parent), f"{why} limits.max_descendants is {most}")
+    counted = DescendantAsked(session=child, parent=asked.parent)
+    return [
+        _parent_message(asked.parent, ChildAsked(child=child)),
+        FactWrite(stream=tree, steps=[[counted]], expected_version=count, actor="system"),
+    ]
+
+
+async def notify_parent(
+    journal: Journal, state: SessionState, steps: Iterable[Sequence[SessionEvent]]
+) -> list[FactWrite]:
+    """Return what the parent is told when *steps* end the session, whose state is then *state*."""
+    if state.setup is None or state.setup.family.parent is None:
+        return []
+    status = state.status
+    assert status in (Status.COMPLETED, Status.FAILED, Status.STOPPED), "it has ended"
+    limited = state.setup.limited
+    spent = [_spent(fact, limited=limited) async for fact in _facts(journal, state.stream)]
+    spent += [_spent(fact, limited=limited) for facts in steps for fact in facts]
+    ended = ChildEnded.model_validate(
+        {
+            "child": state.stream,
+            "status": str(status),
+            "tokens": sum(tokens for tokens, _ in spent),
+            "usd": sum((usd for _, usd in spent), Decimal(0)),
+        }
+    )
+    return [_parent_message(state.setup.family.parent, ended)]
+
+
+def _spent(fact: Fact, *, limited: bool) -> tuple[int, Decimal]:
+    """Return what *fact* says of tokens and money: the ledger's word, where it was asked."""
+    match fact:
+        case ReservationClosed(tokens=tokens, usd=usd):
+            return tokens, usd
+        case ModelReplied() | ModelFailed() if not limited:
+            return 0 if fact.usage is None else fact.usage.total, _usd(fact.cost)
+        case SessionTakenOver(lost_attempts=lost):
+            return 0, sum((_usd(attempt.cost) for attempt in lost), Decimal(0))
+        case _:
+            return 0, Decimal(0)
+
+
+def _usd(cost: Cost | None) -> Decimal:
+    return Decimal(0) if cost is None else cost.usd
+
+
+def _parent_message(parent: str, message: ChildAsked | ChildEnded) -> FactWrite:
+    return FactWrite(
+        stream=sibling(parent, "inbox"), steps=[[message]], expected_version=ANY, actor="system"
+    )
+
+
+async def _facts(journal: Journal, stream: str) -> AsyncIterator[SessionEvent]:
+    async for _, fact in journal.read(stream):
+        if not isinstance(fact, Redacted):
+            yield cast("SessionEvent", fact)

@@ -1,0 +1,233 @@
+"""What `cueline doctor` looks at, one thing a function."""
+
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from ipaddress import ip_address
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from cueline.cli import open_log
+from cueline.cli.settings_context import SettingsContext
+from cueline.cli.up_lookup import command
+from cueline.console.text import count
+from cueline.errors import CuelineError
+from cueline.events.log_url import LogUrl
+
+if TYPE_CHECKING:
+    from cueline.client.verify import BadRow
+
+_PYTHON = (3, 11)
+_FSYNCS = 20
+_FAST_MS = 0.02
+"""A disk that syncs faster than this very likely does not sync at all."""
+_SLOW_MS = 30.0
+_ROOM = 1_000_000_000
+_MAKE_ROOM_FOR_RAY = "make room, or point TMPDIR elsewhere: Ray needs it"
+_MAKE_ROOM = "make room: a log on a full disk takes nothing more"
+_CHECKED = 100_000
+"""So many events are checked in a few seconds."""
+_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+
+
+class DoctorFinding(NamedTuple):
+    """One thing that was looked at."""
+
+    subject: str
+    verdict: Literal["good", "warn", "bad"]
+    found: str
+    advice: str = ""
+
+
+def python() -> DoctorFinding:
+    """Look at the Python that runs this."""
+    found = f"{platform.python_version()} ({platform.system()} {platform.machine()})"
+    if sys.version_info[:2] < _PYTHON:
+        return DoctorFinding("Python", "bad", found, "install Python 3.11 to 3.14")
+    return DoctorFinding("Python", "good", found)
+
+
+def sqlite() -> DoctorFinding:
+    """Look at the SQLite library that is chosen."""
+    from cueline.stores.sqlite_library import sqlite_library
+
+    try:
+        library = sqlite_library()
+    except CuelineError as error:
+        return DoctorFinding("SQLite", "bad", str(error))
+    return DoctorFinding("SQLite", "good", f"{library.sqlite_version} ({library.__name__})")
+
+
+def disk(log: LogUrl) -> Iterator[DoctorFinding]:
+    """Look at the file system that the log is on, or would be, if it is a file."""
+    from cueline.stores.backend import backend_of
+
+    try:
+        backend = backend_of(log)
+        backend.check()
+    except CuelineError as error:
+        yield DoctorFinding("disk", "bad", str(error))
+        return
+    if not (files := backend.files()):
+        return
+    folder = _existing(files[0].parent)
+    free = shutil.disk_usage(folder).free
+    found = f"{folder}, {free / 1e9:,.1f} GB free"
+    if not os.access(folder, os.W_OK):
+        yield DoctorFinding(
+            "disk", "bad", f"{found}, not writable", "mend its permissions, or use --log"
+        )
+        return
+    advice = _MAKE_ROOM if free < _ROOM else ""
+    yield DoctorFinding("disk", "warn" if advice else "good", found, advice)
+    try:
+        yield _sync_time(folder)
+    except OSError as error:
+        yield DoctorFinding("fsync", "bad", f"nothing can be written: {error.strerror}", _MAKE_ROOM)
+
+
+def _sync_time(folder: Path) -> DoctorFinding:
+    with tempfile.TemporaryFile(dir=folder) as file:
+        times = []
+        for _ in range(_FSYNCS):
+            began = time.perf_counter()
+            os.write(file.fileno(), b"x" * 4096)
+            os.fsync(file.fileno())
+            times.append((time.perf_counter() - began) * 1000)
+    found = f"{median(times):.2f} ms"
+    if median(times) < _FAST_MS:
+        advice = "so fast that it may not reach the disk (tmpfs, or a cache that lies)"
+        return DoctorFinding(
+            "fsync", "warn", found, f"{advice}; a power cut could lose the last events"
+        )
+    if median(times) > _SLOW_MS:
+        return DoctorFinding(
+            "fsync", "warn", found, "each turn waits twice for it; use a faster disk"
+        )
+    return DoctorFinding("fsync", "good", found)
+
+
+def log(path: LogUrl) -> DoctorFinding:
+    """Look at the log itself, where there is one."""
+    from cueline.stores.backend import backend_of
+
+    try:
+        backend = backend_of(path)
+        backend.check()
+        if not backend.exists():
+            return DoctorFinding("log", "good", f"none at {path} yet; `cueline run` makes it")
+        last, bad = open_log.run(_checked(path))
+    except CuelineError as error:
+        return DoctorFinding("log", "bad", str(error))
+    size = sum(file.stat().st_size for file in backend.files()[:1]) / 1e6
+    found = f"{path}, {last:,} events, {size:,.1f} MB"
+    verify = command(path, "audit", "verify")
+    if bad:
+        where = f"{bad[0].place}: {bad[0].reason}"
+        damaged = f"damaged in {count(len(bad), 'place')}"
+        advice = f"restore it from a backup; `{verify}` names every one, other streams still load"
+        return DoctorFinding("log", "bad", f"{found}, {damaged}: {where}", advice)
+    advice = f"too long to be checked here; `{verify}` does" if last > _CHECKED else ""
+    return DoctorFinding("log", "good", found, advice)
+
+
+async def _checked(path: LogUrl) -> tuple[int, tuple["BadRow", ...]]:
+    """Return the last position, and what is damaged where the log is short enough to look."""
+    async with open_log.reader(path) as reader:
+        last = await reader.log.store.last_position()
+        return last, (await reader.verify()).bad if last <= _CHECKED else ()
+
+
+def temporary() -> DoctorFinding:
+    """Look at the folder for temporary files, which Ray fills."""
+    try:
+        folder = Path(tempfile.gettempdir())
+    except OSError:  # it tries them out
+        return DoctorFinding("tmp", "bad", "no folder takes a file", _MAKE_ROOM_FOR_RAY)
+    free = shutil.disk_usage(folder).free
+    found = f"{folder}, {free / 1e9:,.1f} GB free"
+    if free < _ROOM:
+        return DoctorFinding("tmp", "warn", found, _MAKE_ROOM_FOR_RAY)
+    return DoctorFinding("tmp", "good", found)
+
+
+def ray() -> Iterator[DoctorFinding]:
+    """Look at the Ray that is installed, without loading it."""
+    from cueline.cluster.connection import has_token
+
+    try:
+        found = version("ray")
+    except PackageNotFoundError:
+        advice = "install it, or run without --ray"
+        yield DoctorFinding("Ray", "warn", "not installed", advice)
+        return
+    yield DoctorFinding("Ray", "good", found)
+    mode = os.environ.get("RAY_AUTH_MODE", "")
+    address = os.environ.get("RAY_ADDRESS", "")
+    if mode == "token":
+        advice = "" if has_token() else "set RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH"
+        yield DoctorFinding("Ray auth", "bad" if advice else "good", "token", advice)
+    elif address:
+        advice = "whoever reaches its ports runs code there; set RAY_AUTH_MODE=token on every node"
+        yield DoctorFinding("Ray auth", "warn", f"off, and RAY_ADDRESS is {address}", advice)
+    else:
+        yield DoctorFinding(
+            "Ray auth", "good", "off; a Ray that cueline starts is this machine's own"
+        )
+
+
+def ports(log: LogUrl) -> DoctorFinding:
+    """Look at what the processes of a running `cueline up`, its own Ray among them, listen on."""
+    from cueline.cli.open_ports import open_ports
+    from cueline.up_record import find_up
+
+    running = find_up(log)
+    if running is None:
+        found = "no `cueline up` runs here; a Ray that cueline starts listens on 127.0.0.1 alone"
+        return DoctorFinding("Ray ports", "good", found)
+    there = open_ports(running.keeper.pid)
+    told = ", ".join(f"{count(number, 'port')} on {at}" for at, number in sorted(there.items()))
+    found = f"`cueline up` (process {running.keeper.pid}, Ray at {running.address}): {told or '?'}"
+    if there and all(ip_address(each).is_loopback for each in there):
+        return DoctorFinding("Ray ports", "good", found)
+    advice = "other machines may reach them and run code there; set RAY_AUTH_MODE=token"
+    return DoctorFinding("Ray ports", "warn", found, advice)
+
+
+def keys() -> Iterator[DoctorFinding]:
+    """Look for the providers' keys; they are never shown."""
+    present = [name for name in _KEYS if os.environ.get(name)]
+    if present:
+        yield DoctorFinding("keys", "good", f"{', '.join(present)} set")
+        return
+    advice = "set ANTHROPIC_API_KEY for agents of provider `anthropic`; `scripted` ones need none"
+    yield DoctorFinding("keys", "warn", "none set", advice)
+
+
+def models(agent: Path | None, outside: SettingsContext) -> Iterator[DoctorFinding]:
+    """Look for models that their vendor ends: the settings', and those of the file *agent*.
+
+    Raises:
+        ConfigError: the file, or a setting, is wrong.
+    """
+    from cueline.agent import read_agent
+    from cueline.providers.factory import retirements
+
+    over, under = (outside.environment,), (outside.file,)
+    asking = (
+        outside.effective().settings
+        if agent is None
+        else read_agent(agent, over=over, under=under).agent
+    )
+    for line in retirements(asking):
+        yield DoctorFinding("model", "warn", line)
+
+
+def _existing(folder: Path) -> Path:
+    return folder if folder.exists() else _existing(folder.parent)

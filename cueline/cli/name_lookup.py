@@ -1,0 +1,40 @@
+"""Which session, approval or log a user means."""
+
+import os
+from typing import TYPE_CHECKING
+
+import typer
+
+from cueline.errors import CuelineError
+from cueline.events.log_url import LogUrl
+
+if TYPE_CHECKING:
+    pass
+
+
+def complete_session(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the ids that begin with what was typed, for the shell."""
+    from cueline.cli import open_log
+
+    async def find() -> list[str]:
+        async with open_log.reader(log_of(ctx)) as reader:
+            return await reader.session_ids()
+
+    try:
+        return [each for each in open_log.run(find()) if each.startswith(incomplete)]
+    except CuelineError:
+        return []
+
+
+def log_of(ctx: typer.Context) -> LogUrl:
+    """Return the log that a command which is still being typed would use.
+
+    Raises:
+        ConfigError: what is set outside of it is wrong.
+    """
+    from cueline.cli.option import DEFAULT_LOG
+    from cueline.cli.settings_context import read
+
+    set_ = read(ctx.find_root().params.get("config")).log
+    named = ctx.params.get("log") or os.environ.get("CUELINE_LOG")
+    return LogUrl.of(named or set_ or DEFAULT_LOG)

@@ -1,0 +1,87 @@
+"""How a command opens the log: to look, or to take part.
+
+Looking needs neither Ray nor an agent, and does not change the log.
+"""
+
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+
+from cueline.console.text import visible
+from cueline.errors import CuelineError
+from cueline.events.log_url import LogName, LogUrl
+
+if TYPE_CHECKING:
+    from cueline.cli.failure import Exit
+    from cueline.client.history import History
+    from cueline.client.reader import Reader
+    from cueline.client.reading import Page
+
+T = TypeVar("T")
+
+
+def run(work: Coroutine[object, object, T]) -> T:
+    """Do *work* in a loop of its own."""
+    from cueline import loop
+
+    return loop.run(work)
+
+
+@asynccontextmanager
+async def reader(path: LogName, *, must_exist: bool = True) -> AsyncIterator["Reader"]:
+    """Open the log at *path* to be asked; see `open_reader`."""
+    from cueline.client.reader import open_reader
+
+    async with open_reader(path, must_exist=must_exist, notice=_notice) as opened:
+        yield opened
+
+
+async def history(path: LogName, name: str, **how: Any) -> "History":
+    """Return the past of the session that *name* stands for; see `Reader.history`."""
+    async with reader(path) as opened:
+        return await opened.history(name, **how)
+
+
+def rows(page: "Page[Any]") -> Any:
+    """Return the rows of a page in their JSON form."""
+    from cueline.client.document import document
+
+    return document(page.rows)
+
+
+def end_of(page: "Page[Any]") -> None:
+    """Say on stderr if a page is not all there is: an audit must not seem to be whole.
+
+    Raises:
+        CorruptEventError: the log is damaged, and the page tells what is before that.
+    """
+    if page.more:
+        typer.echo("there are more; --limit shows them", err=True)
+    if page.damage is not None:
+        raise page.damage
+
+
+def exit_of_damage(damage: CuelineError | None) -> "Exit":
+    """Return the exit code of a command that read as far as it could, and say what it could not."""
+    from cueline.cli.failure import Exit, print_error
+
+    if damage is None:
+        return Exit.DONE
+    print_error(damage)
+    return Exit.FAILED
+
+
+def _notice(text: str) -> None:
+    typer.echo(visible(text), err=True)
+
+
+async def read_on(log: LogUrl) -> None:
+    """Bring the read models of *log* up to date, however long that takes.
+
+    Raises:
+        LogUnavailableError: it cannot be read.
+    """
+    async with reader(log) as opened:
+        await opened.catch_up()

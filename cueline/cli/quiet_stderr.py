@@ -1,0 +1,28 @@
+"""What a command says of its own accord, errors, warnings, bugs: without secrets (I11).
+
+What comes from the log was cleaned before it was recorded.
+"""
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from cueline.console.text import visible
+
+if TYPE_CHECKING:
+    from cueline.cli.settings_context import SettingsContext
+
+
+def redact_stderr(text: str, outside: "SettingsContext | None") -> str:
+    """Return *text* without the providers' keys, and without what is known to be secret here."""
+    from cueline.environment import HERE
+    from cueline.events.sanitize import Redactor
+    from cueline.secret import secret_names, secret_values
+
+    named = secret_names(None) | (set() if outside is None else outside.secrets)
+    return Redactor(secret_values(named, HERE)).redact(text)[0]
+
+
+def print_redacted(text: str, outside: "SettingsContext | None") -> None:
+    """Say on stderr what may quote anything: no secret, and nothing that a terminal would obey."""
+    typer.echo(visible(redact_stderr(text, outside)), err=True)

@@ -1,0 +1,114 @@
+"""`cueline list`: the sessions of a log."""
+
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cueline.cli import open_log
+from cueline.cli.failure import Exit
+from cueline.cli.moment import moment
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, labels_of
+from cueline.console.text import duration, json_of, money, one_line, visible
+from cueline.events.log_url import LogUrl
+
+if TYPE_CHECKING:
+    from cueline.client.reading import Page
+    from cueline.client.sessions import SessionRow
+
+_HELP = """List the sessions of the log, the last changed first.
+
+`running` needs somebody who drives it; where nobody does, the list says so,
+and `cueline resume` goes on with it. `paused` waits for a person.
+
+\b
+Examples:
+  cueline list
+  cueline list --status paused --agent clerk --json
+  cueline list --label team=search --since 2h --watch
+"""
+_CLEAR = "\033[H\033[2J"
+_FILTERS = ("status", "agent", "labels", "since")
+_STATUSES = "created running idle waiting paused stopping completed failed stopped"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("list", help=_HELP, short_help="List the sessions of the log.")(list_)
+
+
+def list_(
+    *,
+    status: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STATUS",
+            help=f"Only these: {', '.join(_STATUSES.split())}.",
+            autocompletion=lambda: _STATUSES.split(),  # noqa: PLW0108 - typer reads the parameters
+        ),
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only those of this agent.")
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Only those with this label; repeatable."),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Only those changed since: 2h, 30d, 2026-01-31."),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 50,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="List again whenever something happens, until Ctrl-C.")
+    ] = False,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+) -> None:
+    """List sessions."""
+    wanted = {
+        "status": status,
+        "agent": agent,
+        "labels": labels_of(label or ()),
+        "since": moment("--since", since),
+        "limit": limit,
+    }
+    open_log.run(_list(log, wanted, watch=watch, as_json=as_json))
+    raise typer.Exit(Exit.DONE)
+
+
+async def _list(log: LogUrl, wanted: dict[str, Any], *, watch: bool, as_json: bool) -> None:
+    async with open_log.reader(log, must_exist=False) as reader:
+        async for _ in reader.changes():
+            found = await reader.sessions(**wanted)
+            if watch and not as_json and sys.stdout.isatty():
+                typer.echo(_CLEAR, nl=False)
+            if as_json:
+                typer.echo(json_of(open_log.rows(found), indent=None if watch else 2))
+            elif found:
+                _print(found)
+            else:
+                that_fit = " that fit" * any(wanted[name] for name in _FILTERS)
+                log_ = visible(str(log))
+                typer.echo(f"no sessions{that_fit} in {log_}; `cueline run` starts one")
+            open_log.end_of(found)
+            if not watch:
+                return
+
+
+def _print(sessions: "Page[SessionRow]") -> None:
+    from cueline.console.table import print_table
+
+    now = datetime.now(UTC)
+    rows = []
+    for each in sessions:
+        status = f"{each.status}{', partial' * each.partial}"
+        if each.driven is False:
+            who = f"its {each.silence}" if each.silence else "nobody drives it"
+            status = f"{each.status}, {who}"
+        age = duration((now - each.updated_at).total_seconds())
+        cost = money(each.cost, estimated=each.estimated_cost > 0)
+        goal = one_line(each.goal or "", 60)
+        rows.append((each.id, status, each.agent, age, str(each.turns), cost, goal))
+    print_table(("session", "status", "agent", "changed", "turns", "cost", "goal"), rows)

@@ -1,0 +1,113 @@
+"""What is set outside of the command: the environment and `cueline.toml`, read once.
+
+Nothing is read where nothing is set, so that a list stays quick.
+"""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from cueline.config.config_file import LOG, find_file, set_in
+from cueline.errors import ConfigError
+from cueline.events.log_url import LogUrl
+
+if TYPE_CHECKING:
+    from cueline.actors.slot import Slots
+    from cueline.config.config_source import ConfigSource
+    from cueline.config.effective import EffectiveSettings
+    from cueline.secret import KeepsSecrets
+
+_HELP = {"--help", "-h"}
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsContext:
+    """The settings around a command, without its own flags."""
+
+    path: Path | None = None
+    """The `cueline.toml` that holds."""
+    environment: "ConfigSource" = field(default_factory=dict)
+    file: "ConfigSource" = field(default_factory=dict)
+    secrets: set[str] = field(default_factory=set)
+    """Variables whose values are not to be told, as far as this command has heard of them."""
+
+    @property
+    def log(self) -> LogUrl | None:
+        """The log that the file names."""
+        return self.file["log"].value if "log" in self.file else None
+
+    def note(self, agent: "KeepsSecrets") -> None:
+        """Learn which variables this agent keeps secret."""
+        from cueline.secret import secret_names
+
+        self.secrets.update(secret_names(agent))
+
+    def effective(self) -> "EffectiveSettings":
+        """Return what holds where neither a flag nor an agent says anything.
+
+        Raises:
+            ConfigError: two values do not go together.
+        """
+        from cueline.config.effective import effective
+
+        return effective(self.environment, self.file)
+
+    def slots(self) -> "Slots":
+        """Return how many calls a runner runs at once."""
+        from cueline.actors.slot import Slots
+
+        runner = self.effective().settings.runner
+        return Slots(runner.slots, runner.workers)
+
+
+def read(config: Path | None) -> SettingsContext:
+    """Return what the environment sets, and the file *config*, or else the nearest.
+
+    Raises:
+        ConfigError: mend the variable, or the key of the file, that it names.
+    """
+    path = config or find_file(_working_folder())
+    if path is None and set(set_in(os.environ)) <= {LOG}:
+        return SettingsContext()
+    from cueline.config.config_source import from_environment, from_file
+
+    file = {} if path is None else from_file(path)
+    outside = SettingsContext(path, from_environment(os.environ), file)
+    settings = outside.effective().settings
+    outside.secrets.update(settings.secrets, filter(None, [settings.key_variable]))
+    return outside
+
+
+def _working_folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        reason = "it was removed; change to one that is there"
+        raise ConfigError("the working directory", reason) from None
+
+
+def set_settings_context(ctx: typer.Context, words: list[str]) -> None:
+    """Read what is set outside, for the command that *words* say; help is told in any case.
+
+    Raises:
+        ConfigError: see `read`.
+    """
+    if _HELP.isdisjoint(words):
+        ctx.obj = outside = read(ctx.params.get("config"))
+        if outside.log is not None:
+            ctx.default_map = _everywhere(ctx.command, {"log": outside.log})
+
+
+def settings_context_of(ctx: typer.Context) -> SettingsContext:
+    """Return what was read for this command."""
+    outside: SettingsContext = ctx.find_root().obj
+    return outside
+
+
+def _everywhere(command: Any, values: dict[str, Any]) -> dict[str, Any]:
+    """Return *values* as the defaults of a command and all below it."""
+    children = getattr(command, "commands", {}).items()
+    return {**values, **{name: _everywhere(child, values) for name, child in children}}

@@ -1,0 +1,68 @@
+"""Who takes up a session, and the commands by which a person has it go on."""
+
+import json
+from shlex import quote
+from typing import TYPE_CHECKING
+
+import typer
+
+from cueline.cli.failure import Exit
+from cueline.cli.option import naming
+from cueline.events.log_url import LogUrl
+
+if TYPE_CHECKING:
+    from cueline.client.receipt import Receipt
+
+
+def is_up(path: LogUrl) -> bool:
+    """Whether a `cueline up` takes the sessions of the log at *path*."""
+    from cueline.up_record import find_up
+
+    return find_up(path) is not None
+
+
+def other_version(path: LogUrl) -> str | None:
+    """Say that the `cueline up` of the log at *path* is another cueline than this, if it is."""
+    from importlib.metadata import version
+
+    from cueline.up_record import find_up
+
+    running, ours = find_up(path), version("cueline")
+    if running is None or running.version == ours:
+        return None
+    return (
+        f"warning: the `cueline up` of this log is cueline {running.version}, and this is {ours}: "
+        f"what this records it may not know; `{command(path, 'down')}`, then start it again"
+    )
+
+
+def command(log: LogUrl, *words: str) -> str:
+    """Return a command on this log, to be typed or pasted."""
+    return " ".join(quote(word) for word in ("cueline", *words)) + naming(log)
+
+
+def resume_command(log: LogUrl, id: str) -> str:  # noqa: A002 - the word of the log
+    """Return the command that goes on with a session."""
+    return command(log, "resume", id)
+
+
+def when_it_counts(log: LogUrl, receipt: "Receipt") -> str:
+    """Return what to add to the news that something was put into a session's inbox."""
+    if receipt.read_by != "nobody":
+        return ""
+    way = resume_command(log, receipt.session)
+    return f"; nothing drives it now, it counts when it is next driven: `{way}`"
+
+
+def note_detached(log: LogUrl, receipt: "Receipt", *, as_json: bool) -> Exit:
+    """Print the id of a session of which something was recorded, and say who takes it up."""
+    if (warning := other_version(log)) is not None:
+        typer.echo(warning, err=True)
+    if as_json:
+        typer.echo(json.dumps(receipt.to_json()))
+        return Exit.DONE
+    typer.echo(receipt.session)
+    if receipt.read_by == "nobody":
+        up_command = command(log, "up")
+        typer.echo(f"it is recorded; nothing runs that would take it up: `{up_command}`", err=True)
+    return Exit.DONE

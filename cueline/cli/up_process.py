@@ -1,0 +1,101 @@
+"""Keeps a log up until somebody ends it: what `cueline up` does once nothing speaks against it."""
+
+import asyncio
+import os
+import signal
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import typer
+
+from cueline.cli.failure import Exit
+from cueline.cli.quiet_stderr import print_redacted
+from cueline.cli.settings_context import SettingsContext
+from cueline.cli.signals import ending_signals, leave_terminal, show_cursor
+from cueline.cli.up import Plan, place_of, print_up
+from cueline.clock import SystemClock
+from cueline.console.progress import progress
+from cueline.errors import LogUnavailableError
+
+if TYPE_CHECKING:
+    from cueline.on_ray import UpProcess
+
+_LOG_SECONDS = 1.0
+
+
+async def keep(plan: Plan, outside: SettingsContext, *, as_json: bool) -> None:
+    """Keep *plan* running, and say what comes of it, until somebody ends it.
+
+    Raises:
+        ClusterError: Ray is not usable, or has ended.
+        LogLostError: the log is not there any more.
+    """
+    from cueline.on_ray import run_up
+
+    over = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in ending_signals():
+        loop.add_signal_handler(number, _end, over, number)
+    print_redacted(f"starting for {plan.log} …", outside)
+    with progress("starting Ray, and what drives the sessions") as ready:
+        async with run_up(
+            plan.log,
+            address=plan.address,
+            hosts=plan.hosts,
+            runners=plan.runners,
+            recover=plan.recover == "all",
+            grace_seconds=plan.grace_seconds,
+            slots=plan.slots,
+        ) as kept:
+            ready()
+            print_up(kept.record, f"up: {place_of(kept.record)}", as_json=as_json)
+            typer.echo(_found(kept.found, recovers=plan.recover == "all"), err=as_json)
+            ended = asyncio.create_task(over.wait())
+            watching = asyncio.create_task(_watch(kept, outside))
+            looking = asyncio.create_task(_look(kept))
+            tasks = (ended, watching, looking)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                task.cancel()
+            failed = [task for task in (watching, looking) if task.done()]
+            error = failed[0].exception() if failed else None
+            if error is not None:
+                # Now: where its Ray has died, Ray may end this process before the last word.
+                print_redacted(str(error), outside)
+            typer.echo("going down; a second Ctrl-C leaves at once", err=True)
+            if error is not None:
+                raise error
+
+
+def _found(count: int, *, recovers: bool) -> str:
+    if not count:
+        return "no session was left running"
+    sessions = "1 session was" if count == 1 else f"{count} sessions were"
+    return f"{sessions} left running; " + ("going on" if recovers else "left alone")
+
+
+def _end(over: asyncio.Event, number: int) -> None:
+    if number == signal.SIGHUP:
+        leave_terminal()
+    # Only a person is in such a hurry: the system says SIGHUP and the shell
+    # does as well, and each `cueline down` says SIGTERM.
+    if number == signal.SIGINT and over.is_set():
+        # Ray's processes end with this one; what was recorded is recorded.
+        show_cursor()
+        os._exit(Exit.LEFT)
+    over.set()
+
+
+async def _watch(kept: "UpProcess", outside: SettingsContext) -> None:
+    while True:
+        for line in await kept.watch():
+            print_redacted(line, outside)
+
+
+async def _look(kept: "UpProcess") -> None:
+    """See that the log is there: a cluster that has lost it does nothing that lasts."""
+    clock = SystemClock()
+    while True:
+        with suppress(LogUnavailableError):  # whoever works with it says so
+            await kept.look()
+        await clock.sleep(_LOG_SECONDS)

@@ -1,0 +1,185 @@
+"""What one source gives: a TOML table, the environment, the flags of a command."""
+
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from pydantic import BaseModel, TypeAdapter
+
+from cueline.config.config_file import ELSEWHERE, set_in
+from cueline.config.error_text import TOO_DEEP
+from cueline.config.problem import Problem, problems_of, unknown
+from cueline.config.setting import Setting, leaves, table_of
+from cueline.config.settings import Settings
+from cueline.errors import ConfigError
+from cueline.events.agent import RetryPolicy
+from cueline.suggestion import closest
+from cueline.text_input import read_to_end
+
+T = TypeVar("T")
+
+
+class SourcedValue(NamedTuple):
+    """A value, and who gave it."""
+
+    value: Any
+    source: str
+
+
+ConfigSource = Mapping[str, SourcedValue]
+"""What one source gives, by key."""
+
+
+PRESET = "CUELINE_RETRY"
+"""The variable that names a preset of retries."""
+Flags = Mapping[str, tuple[str, object]]
+"""For each key its flag, and what was typed; None for nothing."""
+
+
+def from_flags(flags: Flags) -> ConfigSource:
+    """Return what flags give.
+
+    Raises:
+        ConfigError: one has a value that it cannot have.
+    """
+    layer = {}
+    for key, (flag, value) in flags.items():
+        if value is not None:
+            leaf = leaves()[key]
+            read = leaf.read_text if isinstance(value, str) else leaf.read
+            layer[key] = SourcedValue(_read(read, value, flag, leaf.kind), f"flag {flag}")
+    return layer
+
+
+def from_environment(environ: Mapping[str, str]) -> ConfigSource:
+    """Return what the environment gives; an empty variable gives nothing.
+
+    Raises:
+        ConfigError: a variable of ours is unknown, or has a value that it cannot have.
+    """
+    known = {leaf.variable: leaf for leaf in leaves().values() if leaf.variable}
+    layer = _preset(environ)
+    for name in set_in(environ):
+        if name == PRESET:
+            continue
+        if name not in known:
+            near = closest(name, [*known, PRESET, *ELSEWHERE], cutoff=0)[0]
+            raise ConfigError(name, f"there is no such setting; the nearest is {near}")
+        leaf = known[name]
+        value = _read(leaf.read_text, environ[name], name, leaf.kind)
+        layer[leaf.key] = SourcedValue(value, f"environment {name}")
+    return layer
+
+
+def _preset(environ: Mapping[str, str]) -> dict[str, SourcedValue]:
+    """Return what the named preset of retries gives; the variables of its keys go before it."""
+    name = environ.get(PRESET)
+    if not name:
+        return {}
+    said = _read(lambda preset: _as_table(preset, RetryPolicy), name, PRESET, RetryPolicy)
+    return {f"retry.{key}": SourcedValue(said[key], f"environment {PRESET}") for key in said}
+
+
+def from_file(path: Path) -> ConfigSource:
+    """Return what a `cueline.toml` gives; the path of the log is relative to it.
+
+    Raises:
+        ConfigError: it cannot be read, or says something wrong; the message names the key.
+    """
+    table = read_toml(path, "settings file")
+    script = table.get("model")
+    if table.get("provider") == "scripted" and isinstance(script, str) and script:
+        table["model"] = str(path.parent / script)
+    layer = dict(from_table(table, path))
+    if "log" in layer:
+        layer["log"] = SourcedValue(layer["log"].value.within(path.parent), layer["log"].source)
+    return layer
+
+
+def from_table(table: Mapping[str, Any], path: Path) -> ConfigSource:
+    """Return what the *table* of a file gives.
+
+    Raises:
+        ConfigError: a key is unknown, or has a value that it cannot have.
+    """
+    layer, problems = read_table(table, path)
+    if problems:
+        raise ConfigError(str(path), str(problems[0]))
+    return layer
+
+
+def read_table(table: Mapping[str, Any], path: Path) -> tuple[ConfigSource, list[Problem]]:
+    """Return what the *table* of a file gives, and all that is wrong with it."""
+    layer: dict[str, SourcedValue] = {}
+    problems: list[Problem] = []
+    for leaf, value in _flat(table, Settings, "", problems):
+        try:
+            layer[leaf.key] = SourcedValue(leaf.read(value), path.name)
+        except ValueError as error:
+            problems += problems_of(error, leaf.kind, leaf.key)
+    return layer, problems
+
+
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """Return what a TOML file says.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    try:
+        with path.open(encoding="utf-8") as file:
+            text = read_to_end(file, str(path))
+    except FileNotFoundError as error:
+        raise ConfigError(str(path), f"there is no such {what}") from error
+    except OSError as error:
+        raise ConfigError(str(path), f"it cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(str(path), "it is no text in UTF-8") from error
+    try:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        raise ConfigError(str(path), TOO_DEEP) from error
+    except ValueError as error:  # of a number that is too long it is no error of TOML's own
+        raise ConfigError(str(path), f"it is not TOML: {error}") from error
+
+
+def _flat(
+    table: Mapping[str, Any], shape: type[BaseModel], above: str, problems: list[Problem]
+) -> Iterator[tuple[Setting, Any]]:
+    """Tell each leaf that *table* gives, and its value as it was written; note other *problems*."""
+    for name, value in table.items():
+        key = f"{above}{name}"
+        field = shape.model_fields.get(name)
+        if field is None:
+            problems.append(unknown(key, shape, _meant(key)))
+        elif (inner := table_of(field)) is None:
+            yield leaves()[key], value
+        else:
+            try:
+                said = _as_table(value, inner)
+            except ValueError as error:
+                problems += problems_of(error, inner, key)
+            else:
+                yield from _flat(said, inner, f"{key}.", problems)
+
+
+def _meant(key: str) -> str | None:
+    """Return the key that was meant by an unknown one: in another table, or spelt alike."""
+    name = key.rpartition(".")[2]
+    elsewhere = [each for each in leaves() if each.endswith(f".{name}")]
+    return next(iter([*elsewhere, *closest(key, leaves(), cutoff=0.8)]), None)
+
+
+def _as_table(value: Any, shape: type[BaseModel]) -> Mapping[str, Any]:
+    """Return *value* as a table of *shape*: it may be the name of one, as `retry = "exact"`."""
+    if isinstance(value, Mapping):
+        return value
+    return TypeAdapter(shape).validate_python(value).model_dump(exclude_unset=True)
+
+
+def _read(read: Callable[[Any], T], value: Any, subject: str, kind: Any) -> T:
+    try:
+        return read(value)
+    except ValueError as error:
+        raise ConfigError(subject, problems_of(error, kind)[0].reason) from error

@@ -1,0 +1,360 @@
+"""What happens in a session, told line by line from its facts."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+from cueline.client.tally import Tally
+from cueline.console.attempts import Attempts
+from cueline.console.budget import NAMES, Budget, amount, possible_cost, price
+from cueline.console.question import ANSWERED
+from cueline.console.text import (
+    arguments,
+    capped,
+    date_time,
+    duration,
+    money,
+    one_line,
+    visible,
+)
+from cueline.event_text import (
+    cause_text,
+    doubt_text,
+    end_text,
+    prefix_text,
+    refusal_text,
+    stop_text,
+    untold_text,
+)
+from cueline.events.fact import Fact
+from cueline.events.inbox import (
+    DecisionGiven,
+    MessageSent,
+    PauseAsked,
+    RaiseAsked,
+    ResumeAsked,
+    SecretsWaived,
+    StopAsked,
+)
+from cueline.events.message import TextBlock, ToolCall
+from cueline.events.session import (
+    ApprovalRequested,
+    ApprovalResolved,
+    ChildSettled,
+    ChildSpawned,
+    LimitRaised,
+    LimitWarned,
+    MessageReceived,
+    MessageRefused,
+    ModelFailed,
+    ModelReplied,
+    OutcomeCameLate,
+    PeopleNotified,
+    PromptPrefixChanged,
+    ReservationClosed,
+    SessionCompleted,
+    SessionFailed,
+    SessionForked,
+    SessionIdle,
+    SessionStarted,
+    SessionStopped,
+    SessionTakenOver,
+    SessionWaiting,
+    ToolFailed,
+    ToolInDoubt,
+    ToolReconciled,
+    ToolReturned,
+    ToolSkipped,
+    ToolStarted,
+    calls_of,
+)
+from cueline.events.store import RecordedEvent
+from cueline.events.stream import effect_of, shown
+
+Tone = Literal["said", "agent", "output", "doing", "good", "bad", "note", "dim"]
+RESULT_LINES = 6
+"""So many lines of a tool's output are shown, unless somebody wants all."""
+WIDTH = 160
+_CUT = {
+    "max_tokens": "it has limits.max_output_tokens",
+    "model_context_window_exceeded": "the model's context is full",
+}
+"""Why a model stops in the middle of what it says."""
+_WITHOUT = "; the work goes on without it"
+_PARTIAL = ", but partial"
+
+
+class Line(NamedTuple):
+    """One line, and how it is meant."""
+
+    tone: Tone
+    text: str
+
+
+class EventRenderer:
+    """Tells facts in order; it remembers what they refer to."""
+
+    def __init__(self, *, whole_results: bool = False, whole_past: bool = True) -> None:
+        self.tally = Tally()
+        self.budget = Budget()
+        self.calls: dict[str, ToolCall] = {}
+        """Every call so far, by effect."""
+        self._attempts = Attempts()
+        self._whole_results = whole_results
+        self._whole_past = whole_past
+        """Whether it is told all that happened: else it knows no sums."""
+
+    def learn(self, fact: Fact, at: datetime) -> None:
+        """Take in a fact without telling it."""
+        self.tally = self.tally.after(fact, at)
+        self._attempts.learn(fact)
+        if isinstance(fact, SessionStarted | SessionForked):
+            self.budget.start(fact.agent.limits)
+        if isinstance(fact, ReservationClosed):
+            self.budget.settle(fact.shares)
+        if isinstance(fact, ModelReplied):
+            self.calls.update(calls_of(fact))
+        if isinstance(fact, ApprovalResolved) and fact.edit is not None:
+            effect = effect_of(fact.approval)
+            if effect in self.calls:
+                changed = {"arguments": fact.edit}
+                self.calls[effect] = self.calls[effect].model_copy(update=changed)
+
+    def render(self, recorded: RecordedEvent, fact: Fact) -> list[Line]:
+        """Take in a fact and return what it says to a reader."""
+        self.learn(fact, recorded.recorded_at)
+        return list(self._lines(fact, recorded.stream))
+
+    def _lines(self, fact: Fact, stream: str) -> Iterator[Line]:
+        match fact:
+            case SessionStarted() | SessionForked():
+                yield from _begun(fact, shown(stream))
+            case MessageReceived() | MessageRefused():
+                yield from _message(fact)
+            case ModelReplied() | ModelFailed():
+                yield from self._model(fact)
+            case ToolStarted() | ToolReturned() | ToolFailed() | ToolSkipped():
+                yield from self._tool(fact)
+            case ToolInDoubt() | ToolReconciled():
+                yield from self._doubt(fact)
+            case ApprovalRequested() | ApprovalResolved() | PeopleNotified():
+                yield from self._approval(fact)
+            case LimitWarned() | LimitRaised() | ReservationClosed():
+                yield from self._limits(fact)
+            case ChildSpawned() | ChildSettled():
+                yield _child(fact)
+            case _:
+                yield from _course(fact)
+
+    def _limits(self, fact: LimitWarned | LimitRaised | ReservationClosed) -> Iterator[Line]:
+        match fact:
+            case LimitWarned(limit=limit, share=share, used=used, of=of):
+                told = "; the agent is told to wrap up" if fact.note else ""
+                said = f": {amount(limit, used)} of {amount(limit, of)}"
+                if limit in ("max_tokens", "max_cost"):
+                    said = ""  # perhaps those of a session above
+                yield Line("note", f"{share:.0%} of the {NAMES[limit]} used{said}{told}")
+            case LimitRaised():
+                yield Line("note", f"raised to {self.budget.rise(fact)}")
+            case ReservationClosed(outcome="estimated", effect=effect, usd=usd, tokens=tokens):
+                cost = f"{money(usd)}, {tokens:,} tokens"
+                said = f"nobody knows what {effect} used: counted as all it may have cost, {cost}"
+                yield Line("bad", f"! {said}")
+
+    def _model(self, fact: ModelReplied | ModelFailed) -> Iterator[Line]:
+        if isinstance(fact, ModelFailed):
+            again = self._attempts.next_of(fact, None)
+            said = one_line(fact.message, WIDTH)
+            cost = f" · {price(fact.cost)}" if fact.cost else ""
+            yield Line("bad", f"! the model did not answer ({fact.kind}): {said}{cost}{again}")
+            return
+        for block in fact.content:
+            if isinstance(block, TextBlock) and block.text.strip():
+                yield from (Line("agent", line) for line in _paragraph(block.text))
+        if fact.stop_reason in _CUT:
+            yield Line("bad", f"! the answer was cut off: {_CUT[fact.stop_reason]}")
+        yield Line("dim", self._cost_line(fact))
+
+    def _cost_line(self, fact: ModelReplied) -> str:
+        usage = fact.usage
+        cached = f" ({usage.cache_read:,} cached)" if usage.cache_read else ""
+        used = f"{usage.sent:,} in{cached} + {usage.output:,} out tokens"
+        so_far = f", {money(self.tally.cost, estimated=self.tally.estimated > 0)} so far"
+        parts = [
+            f"turn {fact.effect.partition('.')[0]}",
+            used if usage.total else "its use was not told",
+            f"{price(fact.cost)}{so_far * self._whole_past}",
+            duration(fact.seconds),
+        ]
+        if self._whole_past and (share := self.budget.share(self.tally)) is not None:
+            parts.append(f"budget {share:.0%}")
+        return "  " + " · ".join(parts)
+
+    def _tool(self, fact: ToolStarted | ToolReturned | ToolFailed | ToolSkipped) -> Iterator[Line]:
+        call = self.calls.get(fact.effect)
+        name = self._name(fact.effect)
+        match fact:
+            case ToolStarted(attempt=attempt):
+                given = arguments(call.arguments, WIDTH) if call else ""
+                again = f" (attempt {attempt})" if attempt > 1 else ""
+                yield Line("doing", f"▸ {fact.effect} {name} {given}{again}".rstrip())
+                if fact.notify:
+                    why = one_line(fact.rule, WIDTH)
+                    cost = f", about ${fact.usd}" if fact.usd is not None else ""
+                    yield Line("note", f"{fact.effect} {name}: allowed ({why}){cost}")
+            case ToolReturned(seconds=seconds, output=output):
+                yield Line("good", f"✓ {fact.effect} {name} · {duration(seconds)}{_size(fact)}")
+                if output:
+                    of = " of what the model was told" if fact.size else ""
+                    yield from self._output(output, of)
+            case ToolFailed(kind=kind, message=message):
+                then = _WITHOUT if fact.degraded else self._attempts.next_of(fact, call)
+                yield Line("bad", f"✗ {fact.effect} {name} failed ({kind}){then}")
+                yield from self._output(message)
+            case ToolSkipped(reason=reason):
+                then = _WITHOUT if fact.degraded else ""
+                yield Line("bad", f"✗ {fact.effect} {name} was not run{then}")
+                yield from self._output(reason)
+
+    def _name(self, effect: str) -> str:
+        """Return the tool that the model asked for, whatever it took for a name."""
+        call = self.calls.get(effect)
+        return one_line(call.name, 60) if call else effect
+
+    def _output(self, text: str, of: str = "") -> Iterator[Line]:
+        if self._whole_results:
+            shown = visible(text).rstrip("\n").split("\n")
+        else:
+            shown = capped(text, RESULT_LINES, WIDTH, of)
+        yield from (Line("output", f"    {line}") for line in shown)
+
+    def _doubt(self, fact: ToolInDoubt | ToolReconciled) -> Iterator[Line]:
+        name = f"{fact.effect} {self._name(fact.effect)}"
+        if isinstance(fact, ToolInDoubt):
+            why = one_line(doubt_text(fact.cause), WIDTH)
+            yield Line("bad", f"? {name} is in doubt: it may or may not have run ({why})")
+            return
+        outcome = {
+            "happened": "took effect",
+            "did_not_happen": "did not take effect",
+            "run_again": "runs again",
+        }
+        said = outcome.get(fact.outcome, "stays unknown, and the agent is told so")
+        then = _WITHOUT if fact.degraded else ""
+        yield Line("note", f"? {name} {said} (says {one_line(fact.by, 60)}){then}")
+
+    def _approval(
+        self, fact: ApprovalRequested | ApprovalResolved | PeopleNotified
+    ) -> Iterator[Line]:
+        if isinstance(fact, PeopleNotified):
+            if why := one_line(untold_text(fact), WIDTH):
+                told = f"hook {fact.hook + 1} told nobody of {fact.approval or fact.effect}"
+                yield Line("bad", f"{told}: {why}")
+            return
+        if isinstance(fact, ApprovalResolved):
+            tone: Tone = "good" if fact.verdict == "granted" else "bad"
+            by = f" by {one_line(fact.by, 60)}" if fact.by else ""
+            note = f": {one_line(fact.note, WIDTH)}" if fact.note else ""
+            given = "" if fact.edit is None else f" with {arguments(dict(fact.edit), WIDTH)}"
+            always = ", always" if fact.always is not None else ""
+            verdict = ANSWERED[fact.resolution] if fact.resolution else fact.verdict
+            said = f"approval {fact.approval} {verdict}{by}{given}{always}{note}"
+            yield Line(tone, said)
+            return
+        name = self._name(fact.effect)
+        what = "did it happen" if fact.question == "did_it_happen" else "may it run"
+        until = f"until {date_time(fact.auto_at or fact.deadline_at)}"
+        then = f"{until}, then granted" if fact.auto_at else until
+        yield Line("note", f"approval {fact.approval}: {what}? {name} ({then})")
+
+
+def _size(fact: ToolReturned) -> str:
+    """Say how large an output is of which the model was told a part, and what is kept of it."""
+    if fact.size is None:
+        return ""
+    kept = "kept whole" if fact.kept is None else f"the first {fact.kept:,} of them kept"
+    return f" · {fact.size:,} bytes, {kept} in the log"
+
+
+def _begun(fact: SessionStarted | SessionForked, id: str) -> Iterator[Line]:  # noqa: A002 - the word of the log
+    agent = fact.agent
+    model = one_line(agent.model.rpartition("/")[2], 60)
+    if isinstance(fact, SessionForked):
+        yield Line("note", f"forked from {shown(fact.parent)} at version {fact.version}")
+    yield Line("note", f"session {id} · {agent.name} · {agent.provider} {model}")
+    if fact.goal:
+        yield from _said("you", fact.goal)
+
+
+def _message(fact: MessageReceived | MessageRefused) -> Iterator[Line]:
+    if isinstance(fact, MessageRefused):
+        why = one_line(refusal_text(fact.refusal), WIDTH)
+        yield Line("bad", f"! a message was refused ({fact.message.type}): {why}")
+        return
+    match fact.message:
+        case MessageSent(lane=lane, text=text):
+            yield from _said("you" if lane == "note" else f"you ({lane})", text)
+        case PauseAsked(why=why):
+            yield Line("note", "pause asked" + (" by Ctrl-C or a signal" * (why == "signal")))
+        case ResumeAsked(tools=tools):
+            names = ", ".join(tool.name for tool in tools)
+            yield Line("note", "resume asked" + f"; changed tools accepted: {names}" * bool(names))
+        case RaiseAsked():
+            yield Line("note", "more asked for")
+        case SecretsWaived(names=names, by=by):
+            who = one_line(by, WIDTH)
+            yield Line("note", f"{who} goes on without the value of {', '.join(names)}")
+        case StopAsked(reason=reason):
+            yield Line("note", f"stop asked: {one_line(stop_text(reason), WIDTH)}")
+        case DecisionGiven() | _:
+            pass
+
+
+def _child(fact: ChildSpawned | ChildSettled) -> Line:
+    if isinstance(fact, ChildSpawned):
+        return Line("doing", f"▸ child {shown(fact.child)}")
+    tone: Tone = "good" if fact.status == "completed" else "bad"
+    return Line(tone, f"child {shown(fact.child)} {fact.status} · {money(fact.usd)}")
+
+
+def _course(fact: Fact) -> Iterator[Line]:
+    match fact:
+        case SessionWaiting(kind="breaker", cause=cause, deadline_at=datetime() as opens_at):
+            open_until = f"breaker open until {date_time(opens_at)}"
+            yield Line("note", f"{open_until}: {one_line(cause_text(cause), WIDTH)}")
+        case SessionWaiting(kind=kind, cause=cause, deadline_at=deadline_at):
+            # What is due meanwhile has nobody answer sooner; a question told its own time.
+            for_people = kind in ("approval", "operator") or fact.exhausted
+            until = f" until {date_time(deadline_at)}" if deadline_at and not for_people else ""
+            # Which retry that is, and when, was said with the failure.
+            tone: Tone = "dim" if kind == "retry" else "note"
+            yield Line(tone, f"waiting ({kind}){until}: {one_line(cause_text(cause), WIDTH)}")
+        case SessionTakenOver(epoch=epoch, lost_attempts=lost):
+            again = "".join(f"; 1 lost attempt{possible_cost(attempt.cost)}" for attempt in lost)
+            yield Line("note", f"taken over by a new owner, epoch {epoch}{again}")
+        case OutcomeCameLate(effect=effect, outcome=outcome):
+            yield Line("dim", f"  {effect}: {outcome} came late and changes nothing")
+        case PromptPrefixChanged():
+            changed = one_line(prefix_text(fact), WIDTH)
+            yield Line("note", f"the prompt's beginning changed: {changed}")
+        case SessionCompleted(partial=partial):
+            yield Line("good", f"completed{_PARTIAL * partial}")
+        case SessionIdle(partial=partial):
+            yield Line("good", f"idle{_PARTIAL * partial}: it stays open for more messages")
+        case SessionFailed(kind=kind):
+            told = fact.message or end_text(fact)
+            yield Line("bad", f"failed ({kind}): {one_line(told, WIDTH)}")
+        case SessionStopped(by=by):
+            yield Line("bad", f"stopped by {one_line(by, 60)}: {one_line(end_text(fact), WIDTH)}")
+        case _:
+            pass
+
+
+def _said(who: str, text: str) -> Iterator[Line]:
+    first, *rest = _paragraph(text) or [""]
+    yield Line("said", f"{who}: {first}")
+    yield from (Line("said", f"     {line}") for line in rest)
+
+
+def _paragraph(text: str) -> Sequence[str]:
+    return visible(text.strip("\n")).split("\n")

@@ -1,0 +1,276 @@
+"""What follows from the state of a session without anything from outside.
+
+`following` is asked after every fact, live and after a replay; so every
+inner prefix of a log goes on (I13). It ends: each fact closes a call or a
+question, of which there are finitely many, or asks the model, rests or ends,
+after which nothing more follows.
+"""
+
+from cueline.deciders import prompt
+from cueline.deciders.approval import AUTO_APPROVER
+from cueline.deciders.model_text import circuit_open
+from cueline.deciders.session.budget import child_fact, due_closings
+from cueline.deciders.session.evolve import evolve
+from cueline.deciders.session.fallback import model_change, model_to_ask, next_turns
+from cueline.deciders.session.judging import judge_edit
+from cueline.deciders.session.limit import limit_reached_or_warned
+from cueline.deciders.session.permission import on_open
+from cueline.deciders.session.recovery import degrades, fail_lost_call, resolve_in_doubt
+from cueline.deciders.session.state import LIVE, MAX_TAKEOVERS, SessionState, Status
+from cueline.deciders.session.turn import BreakerWait, Call, CallApproval, ModelCall, Problem
+from cueline.deciders.session.wait import in_flight, next_deadline, wait_of
+from cueline.events.cause import Cause
+from cueline.events.session import (
+    ApprovalResolved,
+    ModelRequested,
+    PromptPrefixChanged,
+    SessionCompleted,
+    SessionContinued,
+    SessionEvent,
+    SessionFailed,
+    SessionIdle,
+    SessionStopped,
+    SessionWaiting,
+    ToolSkipped,
+)
+
+STEERED = "Skipped due to queued user message."
+
+
+def derived_events(state: SessionState) -> list[SessionEvent]:
+    """List the facts that follow from *state*, in order."""
+    return with_derived_events(state)[0]
+
+
+def with_derived_events(state: SessionState) -> tuple[list[SessionEvent], SessionState]:
+    """Return the facts that follow from *state*, and the state after them."""
+    facts: list[SessionEvent] = []
+    while (fact := _next(state)) is not None:
+        facts.append(fact)
+        state = evolve(state, fact)
+    return facts, state
+
+
+def _next(state: SessionState) -> SessionEvent | None:
+    if state.status not in LIVE:
+        return None
+    for call in state.turn.calls:  # a closed one has no approval
+        if call.approval is not None and (resolved := _resolved(state, call.approval)):
+            return resolved
+    if (told := child_fact(state)) is not None:
+        return told
+    if state.stop is not None:
+        return _stopped(state)
+    model = state.turn.model  # while it is open, there are no calls
+    if (closing := _closing(state) if model is None else _failed(state, model)) is not None:
+        return closing
+    if state.limit_state.asked is not None:
+        return state.limit_state.asked  # the ledger heard of it before the session did
+    if not state.hold and (onward := _onward(state)) is not None:
+        return onward
+    return _resting(state)
+
+
+def _resolved(state: SessionState, approval: CallApproval) -> ApprovalResolved | None:
+    if approval.answer is not None:
+        answer = approval.answer
+        resolved = ApprovalResolved(
+            approval=approval.id,
+            verdict=answer.verdict,
+            by=answer.by,
+            note=answer.note,
+            edit=answer.edit,
+            digest=answer.digest,
+            usd=answer.usd,
+            always=answer.always,
+            valid_until=answer.valid_until,
+            resolution=answer.resolution,
+            result=answer.result,
+        )
+        return judge_edit(state, resolved)
+    if (
+        state.agent.policy.auto_approve
+        and approval.question == "may_it_run"
+        and approval.granted is None
+        and not approval.people_only
+    ):
+        return ApprovalResolved(approval=approval.id, verdict="granted", by=AUTO_APPROVER)
+    return None
+
+
+def _stopped(state: SessionState) -> SessionEvent | None:
+    """End as soon as nothing is in flight; who cannot be reached is not waited for."""
+    assert state.stop is not None, "a session stops because somebody wants it to"
+    for call in state.open_calls:
+        if call.phase == "started" and (call.unreached or state.takeovers >= MAX_TAKEOVERS):
+            cause = Cause(code="runner_unreachable", runner=call.runner or "")
+            return fail_lost_call(state, call, cause=cause, at=None)
+    model = state.turn.model
+    if (model is not None and model.phase == "started") or due_closings(state):
+        return None
+    if any(in_flight(call) or call.asking for call in state.open_calls):
+        return None
+    stop = state.stop
+    if stop.code == "approval_expired":
+        return SessionFailed(kind=stop.code, approval=stop.approval)
+    return SessionStopped(by=stop.by, code=stop.code, reason=stop.reason)
+
+
+def _closing(state: SessionState) -> SessionEvent | None:
+    """Close a call that will not be run, or whose outcome is told as unknown."""
+    for call in state.turn.calls:
+        if call.phase == "closed" or (call.approval is not None and call.asking):
+            continue
+        if (closed := _closed(state, call)) is not None:
+            return closed
+    return None
+
+
+def _closed(state: SessionState, call: Call) -> SessionEvent | None:
+    if call.phase == "in_doubt":
+        return resolve_in_doubt(state, call)
+    if call.phase not in ("requested", "retry"):
+        return None
+    if call.problem is not None:
+        rule = call.judged.rule if call.judged.answer == "deny" else ""
+        return ToolSkipped(effect=call.effect, reason=_not_run(call.problem), rule=rule)
+    if state.steered:
+        return ToolSkipped(effect=call.effect, reason=STEERED)
+    if call.blocked_by_breaker is not None and on_open(state, call) == "fallback":
+        reason = circuit_open(call.blocked_by_breaker.cause)
+        return ToolSkipped(effect=call.effect, reason=reason, degraded=degrades(state, call))
+    return None
+
+
+def _not_run(problem: Problem) -> str:
+    """Return what the model is told of a call that is not run."""
+    match problem.code:
+        case "judged":
+            return problem.text
+        case "rejected":
+            return f"Action rejected by human operator{problem.text and f': {problem.text}'}"
+        case "expired":
+            return "Action rejected: approval timeout"
+        case "tool_changed":
+            return "The tool has changed since; nothing was run. Ask again, as the tool is now."
+
+
+def _failed(state: SessionState, model: ModelCall) -> SessionFailed | None:
+    """End when nobody can mend the model's failure, held by a person or not."""
+    if model.phase != "given_up" or not model.fatal or state.account.bills:
+        return None
+    assert model.error is not None, "what is given up has failed"
+    return SessionFailed(kind=model.error.failure, message=model.error.message)
+
+
+def _onward(state: SessionState) -> SessionEvent | None:
+    """Ask the model again, or end; not before the last call is paid for."""
+    if state.account.bills:
+        return None
+    if (paused := _paused(state)) is not None:
+        return paused
+    if state.turn.model is not None:
+        return _again(state, state.turn.model)
+    for call in state.turn.calls:
+        if call.phase != "closed":
+            return None
+    return _after_turn(state)
+
+
+def _paused(state: SessionState) -> SessionWaiting | None:
+    """Have a person decide what a breaker that is open is to mean, if the agent says so."""
+    model = state.turn.model
+    for call in state.turn.calls:
+        if call.blocked_by_breaker and call.phase != "closed" and on_open(state, call) == "pause":
+            return _pause(state, call.blocked_by_breaker)
+    if model is not None and model.blocked_by_breaker and state.agent.breaker.on_open == "pause":
+        return _pause(state, model.blocked_by_breaker)
+    return None
+
+
+def _pause(state: SessionState, blocked_by_breaker: BreakerWait) -> SessionWaiting:
+    until = next_deadline(state)
+    return SessionWaiting(kind="operator", cause=blocked_by_breaker.cause, deadline_at=until)
+
+
+def _again(state: SessionState, model: ModelCall) -> SessionEvent | None:
+    fallback = model_to_ask(state, model)
+    if fallback is None:
+        if model.phase != "given_up" or model.error is None:
+            return None
+        return SessionWaiting(kind="operator", cause=model.error)
+    if (limited := limit_reached_or_warned(state, turns=False)) is not None:
+        return limited
+    told = _steers_and_notes(state)
+    return _request(state, model.effect, model.attempt + 1, told, fallback)
+
+
+def _steers_and_notes(state: SessionState) -> tuple[int, ...]:
+    """Return the inbox versions of what the next model call is told in any case."""
+    return tuple([mail.inbox_version for mail in state.mail if mail.lane != "followup"])
+
+
+def _after_turn(state: SessionState) -> SessionEvent | None:
+    turn = state.turn
+    told = _steers_and_notes(state)
+    if not told and not turn.calls and not turn.unanswered:
+        told = tuple([mail.inbox_version for mail in state.mail])
+        if not told:
+            return _over(state)
+    # What a user says begins the count of turns anew.
+    if (limited := limit_reached_or_warned(state, turns=not told)) is not None:
+        return limited
+    return _request(state, f"{turn.number + 1}.m", 1, told, next_turns(state, told=bool(told)))
+
+
+def _over(state: SessionState) -> SessionEvent | None:
+    """End a session that was started for one goal; one without a goal waits for it."""
+    if state.status is Status.IDLE:
+        return None
+    assert state.setup is not None, "a session that runs was started"
+    if state.setup.open or state.turn.number == state.setup.first_turn:
+        return SessionIdle(result=state.turn.answer, partial=state.partial)
+    return SessionCompleted(result=state.turn.answer, partial=state.partial)
+
+
+def _request(
+    state: SessionState, effect: str, attempt: int, told: tuple[int, ...], fallback: int
+) -> ModelRequested | PromptPrefixChanged:
+    if (prefix := model_change(state, fallback)) is not None:
+        return prefix
+    digest = state.prompt_digests.digest
+    results = dict(state.prompt_digests.results)
+    for call in state.turn.calls:
+        if call.effect in results:  # pragma: no branch - each has, once all are over
+            digest = prompt.chain_digest(digest, results[call.effect])
+    for mail in state.mail:
+        if mail.inbox_version in told:
+            for fingerprint in mail.fingerprints:
+                digest = prompt.chain_digest(digest, fingerprint)
+    for fingerprint in state.limit_state.notes:
+        digest = prompt.chain_digest(digest, fingerprint)
+    return ModelRequested(
+        effect=effect,
+        attempt=attempt,
+        messages=told,
+        digest=digest,
+        prefix_digest=state.prompt_digests.requested,
+        fallback=fallback,
+    )
+
+
+def _resting(state: SessionState) -> SessionEvent | None:
+    """Rest when nothing is in hand; leave the rest when something is."""
+    wait = wait_of(state)
+    if wait == state.waiting:
+        return None
+    if wait is None:
+        return SessionContinued(by="work")
+    unreached = tuple(call.effect for call in state.open_calls if call.unreached)
+    return SessionWaiting(
+        kind=wait.kind,
+        cause=wait.cause,
+        deadline_at=wait.deadline_at,
+        exhausted=wait.exhausted,
+        effects=unreached if wait.kind == "runner" else (),
+    )

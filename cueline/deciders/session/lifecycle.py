@@ -1,0 +1,242 @@
+"""What begins a session, lets it rest and go on, moves it and ends it."""
+
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from cueline.deciders import prompt
+from cueline.deciders.session.budget import (
+    account_of_lost_call,
+    account_of_unstarted,
+    with_budget_wait,
+)
+from cueline.deciders.session.call import with_result_digest
+from cueline.deciders.session.limit import advance_wall_clock
+from cueline.deciders.session.limit_state import LimitState
+from cueline.deciders.session.state import (
+    MAX_TAKEOVERS,
+    ROOT,
+    LimitHold,
+    PendingMessage,
+    PromptDigests,
+    SessionState,
+    Setup,
+    Status,
+    TreePlace,
+    Wait,
+)
+from cueline.deciders.session.turn import BreakerWait, BudgetWait, Call, ModelCall, RunnerWait
+from cueline.events.cause import Cause
+from cueline.events.session import (
+    SessionForked,
+    SessionStarted,
+    SessionTakenOver,
+    SessionWaiting,
+    WakeCode,
+)
+
+
+def session_started(state: SessionState, event: SessionStarted) -> SessionState:
+    """Begin."""
+    return replace(
+        state,
+        status=Status.RUNNING,
+        setup=_setup(event, first_turn=0),
+        mail=_opening_mail(event, ()),
+        prompt_digests=PromptDigests(digest=prompt.opening_digest(event.agent)),
+        limit_state=_meter(event),
+        inbox_read=1,
+    )
+
+
+def session_forked(state: SessionState, event: SessionForked) -> SessionState:
+    """Go on from another's past. Nothing in flight crosses a fork.
+
+    What was said and not told to the model yet is not in flight: it goes first.
+    """
+    prompt_digests = (
+        replace(state.prompt_digests, requested="") if state.turn.fallback else state.prompt_digests
+    )
+    for call in state.open_calls:
+        prompt_digests = with_result_digest(
+            replace(state, prompt_digests=prompt_digests), call, prompt.FORKED_AWAY, failed=True
+        )
+    calls = tuple(
+        replace(call, phase="closed", approval=None, retry_at=None, reach=None)
+        for call in state.turn.calls
+    )
+    return SessionState(
+        stream=state.stream,
+        status=Status.RUNNING,
+        setup=_setup(event, first_turn=state.turn.number),
+        turn=replace(
+            state.turn, model=None, calls=calls, since_user=0, active_seconds=0.0, fallback=0
+        ),
+        mail=_opening_mail(event, state.mail),
+        prompt_digests=prompt_digests,
+        limit_state=_meter(event),
+        inbox_read=1,
+        partial=state.partial,
+    )
+
+
+def _meter(event: SessionStarted | SessionForked) -> LimitState:
+    limits = event.agent.limits
+    began_at = None if limits.max_wall_seconds is None else event.at
+    return LimitState(limits=limits, began_at=began_at, seen_at=began_at)
+
+
+def _setup(event: SessionStarted | SessionForked, first_turn: int) -> Setup:
+    limits, family = event.agent.limits, _family(event)
+    own = limits.max_tokens is not None or limits.max_cost is not None
+    return Setup(
+        agent=event.agent,
+        open=event.open,
+        attached=event.attached,
+        tools={tool.name: tool for tool in event.agent.tools},
+        limited=own or bool(family.allowances),
+        asked_by=event.asked_by,
+        first_turn=first_turn,
+        family=family,
+    )
+
+
+def _family(event: SessionStarted | SessionForked) -> TreePlace:
+    """Return its place in a tree; a fork is a root of its own."""
+    if isinstance(event, SessionForked) or event.parent is None:
+        return ROOT
+    return TreePlace(event.parent, event.root, event.depth, event.allowances)
+
+
+def _opening_mail(
+    event: SessionStarted | SessionForked, waiting: tuple[PendingMessage, ...]
+) -> tuple[PendingMessage, ...]:
+    fingerprints = [fingerprint for mail in waiting for fingerprint in mail.fingerprints]
+    fingerprints += map(prompt.fingerprint, prompt.opening_messages(event))
+    return (PendingMessage(1, "note", tuple(fingerprints)),) if fingerprints else ()
+
+
+def session_idle(state: SessionState) -> SessionState:
+    """Wait for more messages."""
+    return replace(state, status=Status.IDLE, waiting=None, partial=False)
+
+
+def session_waiting(state: SessionState, event: SessionWaiting) -> SessionState:
+    """Rest."""
+    rested = replace(
+        state,
+        status=Status.STOPPING if state.stop else Status.WAITING,
+        waiting=Wait(event.kind, event.cause, event.deadline_at, event.exhausted),
+    )
+    if event.kind == "budget":
+        until = None if event.exhausted else event.deadline_at
+        return with_budget_wait(rested, BudgetWait(event.cause, until))
+    if event.kind == "operator" and not state.stop:
+        return replace(rested, hold=state.hold or LimitHold(event.cause))
+    if event.kind == "runner" and event.deadline_at is not None:
+        calls = tuple(_unreached(c, event, event.deadline_at) for c in state.turn.calls)
+        return replace(rested, turn=replace(state.turn, calls=calls))
+    if event.kind == "breaker" and event.effects and event.deadline_at is not None:
+        if event.reserved:
+            rested = replace(rested, account=account_of_unstarted(state))
+        return _block_by_breaker(rested, event.effects, BreakerWait(event.deadline_at, event.cause))
+    return rested
+
+
+def _block_by_breaker(
+    state: SessionState, effects: tuple[str, ...], blocked_by_breaker: BreakerWait
+) -> SessionState:
+    turn, model = state.turn, state.turn.model
+    if model is not None and model.effect in effects:
+        model = replace(model, blocked_by_breaker=blocked_by_breaker, early=False)
+    calls = tuple(
+        replace(c, blocked_by_breaker=blocked_by_breaker, early=False)
+        if c.effect in effects and c.phase != "closed"
+        else c
+        for c in turn.calls
+    )
+    return replace(state, turn=replace(turn, model=model, calls=calls))
+
+
+def _unreached(call: Call, event: SessionWaiting, deadline_at: datetime) -> Call:
+    if call.phase == "closed" or call.effect not in event.effects:
+        return call
+    return replace(
+        call, reach=RunnerWait(call.reach.until if call.reach else deadline_at, "waiting")
+    )
+
+
+def session_continued(state: SessionState, by: WakeCode, at: datetime | None) -> SessionState:
+    """Leave the wait; what is due at *at* may be tried again."""
+    model = state.turn.model
+    if model is not None and _passed(model.retry_at, at):
+        model = replace(model, retry_at=None, rests=False)
+    if model is not None and model.room is not None and _passed(model.room.until, at):
+        model = replace(model, room=None)
+    if model is not None and _let_go(model.blocked_by_breaker, by, at):
+        model = replace(model, blocked_by_breaker=None)
+    calls = tuple(_tried_again(call, by, at) for call in state.turn.calls)
+    status = state.status
+    if state.waiting is not None:
+        status = Status.STOPPING if state.stop else Status.RUNNING
+    goes_on = replace(
+        state,
+        status=status,
+        turn=replace(state.turn, model=model, calls=calls),
+        waiting=None,
+    )
+    return advance_wall_clock(goes_on, at)
+
+
+def _let_go(blocked_by_breaker: BreakerWait | None, by: str, at: datetime | None) -> bool:
+    """Whether a breaker may be asked again: it is time, or it is known to have closed."""
+    return blocked_by_breaker is not None and (
+        by == "breaker" or _passed(blocked_by_breaker.until, at)
+    )
+
+
+def _tried_again(call: Call, by: str, at: datetime | None) -> Call:
+    """Return the call without what it need not wait for any more: all of it at once (I14)."""
+    if _let_go(call.blocked_by_breaker, by, at):
+        call = replace(call, blocked_by_breaker=None)
+    if call.phase == "retry" and _passed(call.retry_at, at):
+        call = replace(call, phase="requested", retry_at=None, rests=False)
+    if call.reach is not None and call.unreached:
+        if _passed(call.reach.until, at):
+            return replace(call, reach=RunnerWait(call.reach.until, "last_try"))
+        if by == "runner":
+            return replace(call, reach=RunnerWait(call.reach.until, "trying"))
+    return call
+
+
+def _passed(moment: datetime | None, at: datetime | None) -> bool:
+    return moment is not None and at is not None and moment <= at
+
+
+def session_taken_over(state: SessionState, event: SessionTakenOver) -> SessionState:
+    """Go on in another host; a model call that was out is a lost attempt."""
+    model = state.turn.model
+    if model is not None and model.phase == "started":
+        model = _lost(model)
+    takeovers = state.takeovers + 1
+    hold = state.hold
+    if takeovers >= MAX_TAKEOVERS and not state.stop:
+        hold = hold or LimitHold(Cause(code="hosts_died", times=takeovers))
+    taken = replace(
+        state,
+        turn=replace(state.turn, model=model),
+        takeovers=takeovers,
+        hold=hold,
+        account=account_of_lost_call(state),
+    )
+    return advance_wall_clock(taken, event.at)
+
+
+def _lost(model: ModelCall) -> ModelCall:
+    return replace(model, phase="retry", retry_at=None, rests=False)
+
+
+def session_ended(state: SessionState, status: Status) -> SessionState:
+    """End; the calls are kept for a fork, which tells the model what became of them."""
+    over = replace(state.turn, model=None)
+    return replace(state, status=status, turn=over, waiting=None, hold=None, stop=None)

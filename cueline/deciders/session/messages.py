@@ -1,0 +1,122 @@
+"""What a message from the inbox changes."""
+
+from typing import Literal, assert_never
+
+from msgspec.structs import replace
+
+from cueline.deciders import prompt
+from cueline.deciders.session.budget import account_to_release, end_budget_wait, with_child_message
+from cueline.deciders.session.changed_tools import accept_tools
+from cueline.deciders.session.limit import advance_wall_clock, held_at_limit, raise_asked
+from cueline.deciders.session.question import approval_answered
+from cueline.deciders.session.state import LimitHold, PendingMessage, SessionState, Status, Stop
+from cueline.deciders.session.turn import Call, ModelCall
+from cueline.events.cause import Cause
+from cueline.events.inbox import (
+    BudgetFreed,
+    ChildAsked,
+    ChildEnded,
+    DecisionGiven,
+    MessageSent,
+    PauseAsked,
+    RaiseAsked,
+    ResumeAsked,
+    SecretsWaived,
+    StartAsked,
+    StopAsked,
+)
+from cueline.events.session import MessageReceived
+
+
+def message_received(state: SessionState, event: MessageReceived) -> SessionState:
+    """Take the message in; it counts when the log recorded it."""
+    return advance_wall_clock(_taken(state, event), event.recorded_at)
+
+
+def _taken(state: SessionState, event: MessageReceived) -> SessionState:
+    if event.gate_answer is not None:
+        state = _decided(approval_answered(state, event.gate_answer), event)
+    state = replace(state, inbox_read=event.inbox_version)
+    match event.message:
+        case MessageSent():
+            return _said(state, event.inbox_version, event.message)
+        case PauseAsked(why=why):
+            return _paused(state, why)
+        case ResumeAsked(tools=tools):
+            return _resumed(accept_tools(state, tools) if tools else state)
+        case StopAsked(reason=reason):
+            return _stopped(state, reason)
+        case RaiseAsked():
+            return raise_asked(state, event.message)
+        case DecisionGiven() | StartAsked():
+            return state
+        case SecretsWaived(names=names):
+            return _waived(state, names)
+        case BudgetFreed():
+            return end_budget_wait(state)
+        case ChildAsked() | ChildEnded():
+            return with_child_message(state, event.message)
+        case _:
+            assert_never(event.message)
+
+
+def _decided(state: SessionState, event: MessageReceived) -> SessionState:
+    """Have the agent told what goes with a grant: a note, other arguments."""
+    if event.gate_answer is None or not event.gate_answer.told:
+        return state
+    told = prompt.fingerprint(prompt.user_message(event.gate_answer.told))
+    return replace(state, mail=(*state.mail, PendingMessage(event.inbox_version, "note", (told,))))
+
+
+def _said(state: SessionState, version: int, message: MessageSent) -> SessionState:
+    said = prompt.fingerprint(prompt.user_message(message.text))
+    if held_at_limit(state):
+        state = replace(state, hold=None, account=account_to_release(state))
+    return replace(
+        state,
+        mail=(*state.mail, PendingMessage(version, message.lane, (said,))),
+        turn=replace(state.turn, since_user=0),
+    )
+
+
+def _paused(state: SessionState, why: Literal["asked", "signal"]) -> SessionState:
+    """Hold the session; also one at its limit, which the next message would let go on."""
+    if state.stop is not None or (state.hold and not held_at_limit(state)):
+        return state
+    return replace(state, hold=LimitHold(Cause(code=why)))
+
+
+def _stopped(state: SessionState, reason: str) -> SessionState:
+    stop = Stop("user", "asked", reason)
+    return replace(state, status=Status.STOPPING, stop=stop, hold=None, waiting=None)
+
+
+def _waived(state: SessionState, names: tuple[str, ...]) -> SessionState:
+    assert state.setup is not None, "what was never started refuses its messages"
+    waived = tuple(dict.fromkeys((*state.setup.waived, *names)))
+    return replace(state, setup=replace(state.setup, waived=waived))
+
+
+def _resumed(state: SessionState) -> SessionState:
+    """Go on, and try again what was given up or waits; a fatal failure stays one."""
+    state = end_budget_wait(replace(state, account=account_to_release(state)))
+    turn = replace(state.turn, since_user=0)
+    model = turn.model
+    if model is not None and model.phase in ("given_up", "retry") and not model.fatal:
+        again = ModelCall(model.effect, model.attempt, "retry", early=True)
+        model = replace(again, error=model.error)
+    if model is not None and model.blocked_by_breaker:
+        model = replace(model, blocked_by_breaker=None, early=True)
+    calls = tuple(_tried_now(call) for call in turn.calls)
+    return replace(state, hold=None, turn=replace(turn, model=model, calls=calls), takeovers=0)
+
+
+def _tried_now(call: Call) -> Call:
+    """Leave whatever the call waits for, as a person wishes who does not want to."""
+    if call.blocked_by_breaker:
+        call = replace(call, blocked_by_breaker=None, early=True)
+    if call.reach:
+        call = replace(call, reach=None)
+    if call.phase == "retry":
+        return replace(call, phase="requested", retry_at=None, rests=False, early=True)
+    return call

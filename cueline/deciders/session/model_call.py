@@ -1,0 +1,137 @@
+"""What the facts of a model call change."""
+
+from msgspec.structs import replace
+
+from cueline.deciders import prompt
+from cueline.deciders.retry import FATAL_MODEL, SUITS_ANOTHER, rests
+from cueline.deciders.session.budget import account_after_call
+from cueline.deciders.session.call import requested_call
+from cueline.deciders.session.fallback import next_fallback
+from cueline.deciders.session.limit import with_notes_delivered
+from cueline.deciders.session.state import PromptDigests, SessionState, Status
+from cueline.deciders.session.turn import ModelCall, Turn
+from cueline.events.cause import Cause
+from cueline.events.message import TextBlock
+from cueline.events.session import (
+    UNJUDGED,
+    ModelFailed,
+    ModelReplied,
+    ModelRequested,
+    ModelStarted,
+    calls_of,
+)
+
+_LONGEST_ERROR = 500
+UNCOUNTED = frozenset({"lost", "cancelled"})
+"""Attempts that say nothing of the model."""
+
+
+def model_requested(state: SessionState, event: ModelRequested) -> SessionState:
+    """Begin a turn, or one more attempt at it."""
+    turn, told = state.turn, event.messages
+    again = turn.model is not None and turn.model.effect == event.effect
+    since = 0 if told else turn.since_user
+    model = ModelCall(event.effect, event.attempt, "requested", event.fallback)
+    if again and turn.model is not None and turn.model.fallback == event.fallback:
+        before = turn.model
+        model = replace(
+            model,
+            failures=before.failures,
+            failing_since=before.failing_since,
+            early=before.early,
+        )
+    return replace(
+        state,
+        status=Status.STOPPING if state.stop else Status.RUNNING,
+        turn=Turn(
+            number=turn.number if again else turn.number + 1,
+            since_user=since if again else since + 1,
+            active_seconds=turn.active_seconds,
+            model=model,
+            fallback=event.fallback,
+            unanswered=True,
+        ),
+        mail=tuple([m for m in state.mail if m.inbox_version not in told]) if told else state.mail,
+        prompt_digests=PromptDigests(event.digest, event.digest),
+        limit_state=with_notes_delivered(state.limit_state),
+        waiting=None,
+    )
+
+
+def model_started(state: SessionState, event: ModelStarted) -> SessionState:
+    """Send the call out."""
+    if state.turn.model is None:
+        return state
+    granted = event.grant is not None
+    model = replace(state.turn.model, phase="started", granted=granted, early=False)
+    return replace(state, turn=replace(state.turn, model=model))
+
+
+def model_replied(state: SessionState, event: ModelReplied) -> SessionState:
+    """Take the answer, and the calls that it requests."""
+    said = prompt.fingerprint(prompt.assistant_message(event))
+    calls = tuple(
+        [
+            requested_call(state, effect, call, event.judged.get(effect, UNJUDGED))
+            for effect, call in calls_of(event).items()
+        ]
+    )
+    answer = ""
+    if not calls:
+        answer = "\n".join(block.text for block in event.content if isinstance(block, TextBlock))
+    prompt_digests = state.prompt_digests
+    return replace(
+        state,
+        turn=replace(
+            state.turn,
+            model=None,
+            calls=calls,
+            active_seconds=state.turn.active_seconds + event.seconds,
+            unanswered=False,
+            answer=answer,
+        ),
+        prompt_digests=PromptDigests(
+            prompt.chain_digest(prompt_digests.digest, said),
+            prompt_digests.requested,
+            prompt_digests.results,
+        ),
+        takeovers=0,
+        account=account_after_call(state, event),
+    )
+
+
+def model_failed(state: SessionState, event: ModelFailed) -> SessionState:
+    """Note when it is tried again, or that it is given up."""
+    model = state.turn.model
+    if model is None:
+        return state
+    counted = event.kind not in UNCOUNTED
+    failed = replace(
+        model,
+        phase="retry" if event.retry_at or not counted else "given_up",
+        failures=model.failures + counted,
+        failing_since=(model.failing_since or event.failed_at) if counted else model.failing_since,
+        retry_at=event.retry_at,
+        rests=rests(event.failed_at, event.retry_at),
+        error=_error(event),
+        fatal=_fatal(state, model, event.kind),
+    )
+    active = state.turn.active_seconds + event.seconds
+    return replace(
+        state,
+        turn=replace(state.turn, model=failed, active_seconds=active),
+        # Its host ended it, and lived to say so: that is no death.
+        takeovers=0 if event.kind == "cancelled" else state.takeovers,
+        account=account_after_call(state, event),
+    )
+
+
+def _error(failed: ModelFailed) -> Cause:
+    said = failed.message[:_LONGEST_ERROR]
+    return Cause(code="model_failed", failure=failed.kind, message=said)
+
+
+def _fatal(state: SessionState, model: ModelCall, kind: str) -> bool:
+    """Whether nobody can mend it, and no other model may fare better."""
+    elsewhere = kind in SUITS_ANOTHER and next_fallback(state, model) is not None
+    return kind in FATAL_MODEL and not elsewhere

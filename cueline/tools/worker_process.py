@@ -1,0 +1,283 @@
+"""A worker process, as its runner sees it."""
+
+import asyncio
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+
+from cueline.errors import ToolFailedError
+from cueline.events.failure import NOT_STARTED
+from cueline.events.sanitize import CUT
+from cueline.tools import guardian
+from cueline.tools.environment import scrub_environment
+from cueline.tools.frame import CHUNK, SIZES, Head, pack
+from cueline.tools.result import said_by
+
+START_SECONDS = 60
+DEATH_SECONDS = 10
+COMPLAINT = 1000
+HEAD_LIMIT = 1 << 28
+BODY_LIMIT = 1 << 30
+
+
+class WorkerProcess:
+    """A worker and its guardian; they and all that they started die with this process."""
+
+    def __init__(
+        self, without: frozenset[str], passed: frozenset[str], memory_limit: int | None
+    ) -> None:
+        """Start both. This takes some milliseconds; see `start`."""
+        self.without = without
+        """The names that were kept from it beside those that no tool sees."""
+        self.passed = passed
+        """The names that it sees because they were passed on to it."""
+        self._asked = False
+        self.gone = asyncio.Event()
+        """Set when nothing of it is left to be closed."""
+        theirs, ours = pipes()
+        self._control, self._requests, self._replies, self._status = ours
+        try:
+            environment = scrub_environment(os.environ, without, passed)
+            self._fault = launch(theirs, environment, memory_limit)
+        except BaseException:
+            self.kill()
+            raise
+        finally:
+            for descriptor in theirs:
+                os.close(descriptor)
+
+    @staticmethod
+    async def start(
+        without: frozenset[str], passed: frozenset[str], memory_limit: int | None
+    ) -> "WorkerProcess":
+        """Start a worker, and wait until it can be asked.
+
+        Raises:
+            ToolFailedError: it does not start; no tool has run.
+        """
+        starting = asyncio.ensure_future(
+            asyncio.to_thread(WorkerProcess, without, passed, memory_limit)
+        )
+        try:
+            worker = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            starting.add_done_callback(discard)
+            raise
+        except (OSError, RuntimeError) as error:  # files, processes or threads have run out
+            raise ToolFailedError(
+                NOT_STARTED, f"no worker can be started: {said_by(error)}"
+            ) from error
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                reply = await worker.receive()
+        except BaseException:
+            worker.kill()
+            raise
+        if reply is None or reply[0].get("kind") != "ready":
+            worker.kill()
+            raise ToolFailedError(NOT_STARTED, f"no worker can be started: {worker.fault(reply)}")
+        return worker
+
+    def fault(self, reply: tuple[Head, bytes] | None) -> str:
+        """Return why the worker did not get ready."""
+        return str(reply[0].get("reason")) if reply else self._fault or "it died"
+
+    @property
+    def idle(self) -> bool:
+        """Whether it is alive, has answered what it was asked, and says no more."""
+        if self._asked or self._control < 0:
+            return False
+        try:
+            os.read(self._replies, 1)
+        except BlockingIOError:
+            return True
+        return False
+
+    async def exchange(self, request: Mapping[str, object]) -> tuple[Head, bytes] | None:
+        """Send *request* and return the reply; None when the worker died over it."""
+        self._asked = True
+        try:
+            for part in pack(request):
+                await self.send(part)
+        except BrokenPipeError:
+            return None
+        reply = await self.receive()
+        self._asked = reply is None
+        return reply
+
+    async def send(self, part: bytes) -> None:
+        """Write all of *part*."""
+        view = memoryview(part)
+        while view:
+            try:
+                view = view[os.write(self._requests, view) :]
+            except BlockingIOError:
+                await writable(self._requests)
+
+    async def receive(self) -> tuple[Head, bytes] | None:
+        """Return the next frame, or None when there will be no more, or it is none."""
+        buffer = bytearray()
+        head_size, size = 0, SIZES.size
+        while len(buffer) < size:
+            await readable(self._replies)
+            chunk = os.read(self._replies, CHUNK)
+            if not chunk:
+                return None
+            buffer += chunk
+            if size == SIZES.size <= len(buffer):
+                head_size, body_size = SIZES.unpack_from(buffer)
+                size += head_size + body_size
+                if head_size > HEAD_LIMIT or body_size > BODY_LIMIT:
+                    return None
+        return parse(buffer, SIZES.size + head_size, size)
+
+    async def stop(self, grace_seconds: float) -> int | None:
+        """Terminate all its processes, kill what is left, and return how the worker ended.
+
+        None if it did not end before it was killed.
+        """
+        try:
+            if self._control >= 0:
+                with suppress(BrokenPipeError):
+                    os.write(self._control, b"t")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(grace_seconds):
+                    await readable(self._status)
+        except BaseException:
+            self.kill()  # nobody waits for its end any more
+            raise
+        self.let_go()
+        return await self.ended()
+
+    async def ended(self) -> int | None:
+        """Wait until nothing of it is left, and return how the worker ended."""
+        try:
+            # What the system itself cannot kill is not waited for.
+            async with asyncio.timeout(DEATH_SECONDS):
+                told = await self._told()
+        except TimeoutError:
+            return None
+        finally:
+            self.kill()
+        code: int | None = json.loads(told)["code"] if told else None
+        return code
+
+    async def _told(self) -> bytes:
+        told = b""
+        while True:
+            await readable(self._status)
+            chunk = os.read(self._status, CHUNK)
+            if not chunk:  # the guardian itself is gone
+                return told
+            told += chunk
+
+    def let_go(self) -> None:
+        """Have everything killed, without waiting for it."""
+        if self._control >= 0:
+            os.close(self._control)
+            self._control = -1
+
+    def kill(self) -> None:
+        """Let go, and hear no more of it."""
+        self.let_go()
+        if not self.gone.is_set():
+            for descriptor in (self._requests, self._replies, self._status):
+                os.close(descriptor)
+            self.gone.set()
+
+
+def pipes() -> tuple[list[int], list[int]]:
+    """Return the worker's and the runner's ends of control, requests, replies and status."""
+    made: list[tuple[int, int]] = []
+    try:
+        made.extend(os.pipe() for _ in range(4))
+    except OSError:
+        for descriptor in chain.from_iterable(made):
+            os.close(descriptor)
+        raise
+    downward, upward = made[:2], made[2:]
+    ours = [target for _, target in downward] + [source for source, _ in upward]
+    for descriptor in ours:
+        os.set_blocking(descriptor, False)
+    with suppress(OSError, AttributeError):  # Linux only, and up to a limit of the machine
+        fcntl.fcntl(ours[2], fcntl.F_SETPIPE_SZ, CHUNK)
+    return [source for source, _ in downward] + [target for _, target in upward], ours
+
+
+def launch(theirs: list[int], environment: Mapping[str, str], memory_limit: int | None) -> str:
+    """Start a guardian, which starts a worker; return what it complained of.
+
+    Never a fork of this process: it may be a worker of Ray, full of threads.
+    """
+    control, requests, replies, status = theirs
+    config = {
+        "control": control,
+        "requests": requests,
+        "replies": replies,
+        "status": status,
+        "memory_limit": memory_limit,
+        "path": [str(Path(entry).absolute()) for entry in sys.path],
+    }
+    # Run as a file, for `-m` would import the package, and the guardian is small;
+    # `-P` keeps the folder of that file from hiding other people's modules.
+    done = subprocess.run(  # noqa: S603 - our own file
+        [sys.executable, "-P", guardian.__file__, json.dumps(config)],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        pass_fds=theirs,
+        start_new_session=True,
+        check=False,
+    )
+    told = done.stderr.decode(errors="replace")
+    return told if len(told) <= COMPLAINT else CUT + told[-COMPLAINT:]
+
+
+def discard(starting: asyncio.Future[WorkerProcess]) -> None:
+    """Kill a worker that nobody waits for any more."""
+    if not starting.cancelled() and starting.exception() is None:
+        starting.result().kill()
+
+
+def parse(buffer: bytearray, body: int, end: int) -> tuple[Head, bytes] | None:
+    """Return head and body of a frame, or None when a tool wrote over it."""
+    try:
+        head = json.loads(buffer[SIZES.size : body])
+    except ValueError:
+        return None
+    return (head, bytes(memoryview(buffer)[body:end])) if isinstance(head, dict) else None
+
+
+async def readable(descriptor: int) -> None:
+    """Wait until *descriptor* can be read, or ended."""
+    loop = asyncio.get_running_loop()
+    ready = loop.create_future()
+    loop.add_reader(descriptor, notice, ready)
+    try:
+        await ready
+    finally:
+        loop.remove_reader(descriptor)
+
+
+async def writable(descriptor: int) -> None:
+    """Wait until *descriptor* can be written, or broke."""
+    loop = asyncio.get_running_loop()
+    ready = loop.create_future()
+    loop.add_writer(descriptor, notice, ready)
+    try:
+        await ready
+    finally:
+        loop.remove_writer(descriptor)
+
+
+def notice(ready: asyncio.Future[None]) -> None:
+    """Resolve *ready*, unless nobody waits for it any more."""
+    if not ready.done():
+        ready.set_result(None)

@@ -1,0 +1,58 @@
+"""What equal agents share, and how long it is kept."""
+
+import asyncio
+
+import pytest
+
+from cueline.actors.agent_cache import UNUSED, AgentCache
+from cueline.events.sanitize import Redactor
+from cueline.testing.fakes import TurnModel, agent_spec
+
+
+def outfits_of(made):
+    def make(_agent):
+        made.append(TurnModel([]))
+        return made[-1]
+
+    return AgentCache(lambda _: None, lambda _: Redactor(), make)
+
+
+async def test_equal_agents_share_one_model():
+    made = []
+    outfits = outfits_of(made)
+
+    one, other = outfits.take(agent_spec(name="a")), outfits.take(agent_spec(name="a"))
+
+    assert one.model(0) is other.model(0)
+    assert one.agent is other.agent
+
+
+async def test_models_that_nobody_uses_are_closed_the_oldest_first():
+    made = []
+    outfits = outfits_of(made)
+    for number in range(UNUSED + 1):
+        outfit = outfits.take(agent_spec(name=f"a{number}"))
+        assert outfit.model(0)
+        await outfits.give_back(outfit)
+
+    assert [True] + [False] * UNUSED == [model.closed for model in made]
+    await outfits.close()
+    assert all(model.closed for model in made)
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("a bug"), asyncio.CancelledError()])
+async def test_a_model_that_cannot_be_closed_is_nobody_elses_trouble(error):
+    class Unclosed(TurnModel):
+        async def close(self):
+            raise error
+
+    left, models = [], iter([Unclosed([]), *(TurnModel([]) for _ in range(UNUSED))])
+    outfits = AgentCache(lambda _: None, lambda _: Redactor(), lambda _: next(models))
+    for number in range(UNUSED + 1):
+        outfit = outfits.take(agent_spec(name=f"a{number}"))
+        left.append(outfit.model(0)[1])
+        await outfits.give_back(outfit)
+
+    await outfits.close()
+
+    assert all(model.closed for model in left[1:])
