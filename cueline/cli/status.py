@@ -36,6 +36,8 @@ def status(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None
         typer.echo(json_of(document(found), indent=2))
     else:
         _print(found)
+    if found.damage is not None:
+        raise found.damage
 
 
 async def _ask(log: LogUrl) -> "LogStatus":

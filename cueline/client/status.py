@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from cueline.actors.presence import living, silent_seconds
 from cueline.actors.session_owner import owners_of
 from cueline.client.reading import Notice, print_notice, read_models
+from cueline.errors import CorruptEventError
 from cueline.projections.session import running
 from cueline.up_record import UpRecord, find_up
 from cueline.wiring import OpenLog
@@ -46,6 +47,8 @@ class LogStatus:
     driven: int
     undriven: int
     """Running sessions that nobody drives."""
+    damage: CorruptEventError | None = None
+    """The event that cannot be read; sessions after it are not counted."""
 
 
 async def status_of(log: OpenLog, *, notice: Notice = print_notice) -> LogStatus:
@@ -53,14 +56,11 @@ async def status_of(log: OpenLog, *, notice: Notice = print_notice) -> LogStatus
 
     Raises:
         LogUnavailableError: the log cannot be read.
-        CorruptEventError: the log is damaged, so that sessions may be missing.
     """
     now = log.clock.now()
     present = await living(log.board, now)
     async with read_models(log, notice) as models:
-        streams = running(models.db)
-    if models.damage is not None:
-        raise models.damage
+        streams, damage = running(models.db), models.damage
     owners = await owners_of(log.store, log.board, streams, now)
     drives = Counter(owner.incarnation for owner in owners.values())
     processes = tuple(
@@ -74,9 +74,9 @@ async def status_of(log: OpenLog, *, notice: Notice = print_notice) -> LogStatus
         )
         for each in present
     )
-    up = find_up(log.url)
-    undriven = len(streams) - len(owners)
-    return LogStatus(None if up is None else row_of(up), processes, len(owners), undriven)
+    record = find_up(log.url)
+    up = None if record is None else row_of(record)
+    return LogStatus(up, processes, len(owners), len(streams) - len(owners), damage)
 
 
 def row_of(up: UpRecord) -> UpRow:
