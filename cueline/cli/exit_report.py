@@ -11,7 +11,7 @@ from cueline.cli.resolution import ASKED, answer_lines, doubts_document
 from cueline.cli.terminal_view import TerminalView
 from cueline.cli.up_lookup import command, is_up, resume_command
 from cueline.client.document import document
-from cueline.console.event_renderer import Line
+from cueline.console.line import Line
 from cueline.console.screen import Screen
 from cueline.console.summary import summary
 from cueline.console.text import date_time, json_of, one_line

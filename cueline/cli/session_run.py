@@ -16,7 +16,7 @@ from cueline.cli.up_lookup import other_version, resume_command
 from cueline.client.client import Client
 from cueline.client.session import Session
 from cueline.client.watch import until_taken_over, until_up_is_over
-from cueline.console.event_renderer import Line
+from cueline.console.line import Line
 from cueline.console.progress import progress
 from cueline.console.screen import Screen
 from cueline.errors import ClusterError, CorruptEventError

@@ -102,7 +102,8 @@ def _print(
     plain: bool,
 ) -> None:
     from cueline.cli.up_lookup import command
-    from cueline.console.event_renderer import EventRenderer, Line
+    from cueline.console.event_renderer import EventRenderer
+    from cueline.console.line import Line
     from cueline.console.screen import Screen
 
     screen, seen = Screen(plain=plain), 0
@@ -124,7 +125,7 @@ def _print(
 
 def _sum_up(screen: "Screen", history: "History", tally: "Tally | None", sums: "Sums") -> None:
     """Print what the session used, and its descendants."""
-    from cueline.console.event_renderer import Line
+    from cueline.console.line import Line
     from cueline.console.summary import summary, summary_without_sums
 
     _, descendants, cost = sums

@@ -21,7 +21,8 @@ from cueline.client.document import document
 from cueline.client.export import ending_of
 from cueline.client.show import is_decided
 from cueline.console.entry import Entry
-from cueline.console.event_renderer import EventRenderer, Line
+from cueline.console.event_renderer import EventRenderer
+from cueline.console.line import Line
 from cueline.console.prompt import Answered, Prompts
 from cueline.console.question import Question
 from cueline.console.screen import Screen

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 
-from cueline.console.event_renderer import Line
+from cueline.console.line import Line
 from cueline.console.screen import Screen
 from cueline.events.inbox import Lane
 

@@ -1,13 +1,20 @@
 """What happens in a session, told line by line from its facts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
-from typing import Literal, NamedTuple
 
 from cueline.client.tally import Tally
 from cueline.console.attempts import Attempts
-from cueline.console.budget import NAMES, Budget, amount, possible_cost, price
+from cueline.console.budget import NAMES, Budget, amount, price
+from cueline.console.line import WIDTH, Line, Tone
 from cueline.console.question import ANSWERED
+from cueline.console.session_lines import (
+    child_line,
+    course_lines,
+    message_lines,
+    paragraph,
+    session_head,
+)
 from cueline.console.text import (
     arguments,
     capped,
@@ -18,24 +25,10 @@ from cueline.console.text import (
     visible,
 )
 from cueline.event_text import (
-    cause_text,
     doubt_text,
-    end_text,
-    prefix_text,
-    refusal_text,
-    stop_text,
     untold_text,
 )
 from cueline.events.fact import Fact
-from cueline.events.inbox import (
-    DecisionGiven,
-    MessageSent,
-    PauseAsked,
-    RaiseAsked,
-    ResumeAsked,
-    SecretsWaived,
-    StopAsked,
-)
 from cueline.events.message import TextBlock, ToolCall
 from cueline.events.session import (
     ApprovalRequested,
@@ -48,18 +41,10 @@ from cueline.events.session import (
     MessageRefused,
     ModelFailed,
     ModelReplied,
-    OutcomeCameLate,
     PeopleNotified,
-    PromptPrefixChanged,
     ReservationClosed,
-    SessionCompleted,
-    SessionFailed,
     SessionForked,
-    SessionIdle,
     SessionStarted,
-    SessionStopped,
-    SessionTakenOver,
-    SessionWaiting,
     ToolFailed,
     ToolInDoubt,
     ToolReconciled,
@@ -71,24 +56,14 @@ from cueline.events.session import (
 from cueline.events.store import RecordedEvent
 from cueline.events.stream import effect_of, shown
 
-Tone = Literal["said", "agent", "output", "doing", "good", "bad", "note", "dim"]
 RESULT_LINES = 6
 """So many lines of a tool's output are shown, unless somebody wants all."""
-WIDTH = 160
 _CUT = {
     "max_tokens": "it has limits.max_output_tokens",
     "model_context_window_exceeded": "the model's context is full",
 }
 """Why a model stops in the middle of what it says."""
 _WITHOUT = "; the work goes on without it"
-_PARTIAL = ", but partial"
-
-
-class Line(NamedTuple):
-    """One line, and how it is meant."""
-
-    tone: Tone
-    text: str
 
 
 class EventRenderer:
@@ -128,9 +103,9 @@ class EventRenderer:
     def _lines(self, fact: Fact, stream: str) -> Iterator[Line]:
         match fact:
             case SessionStarted() | SessionForked():
-                yield from _begun(fact, shown(stream))
+                yield from session_head(fact, shown(stream))
             case MessageReceived() | MessageRefused():
-                yield from _message(fact)
+                yield from message_lines(fact)
             case ModelReplied() | ModelFailed():
                 yield from self._model(fact)
             case ToolStarted() | ToolReturned() | ToolFailed() | ToolSkipped():
@@ -142,9 +117,9 @@ class EventRenderer:
             case LimitWarned() | LimitRaised() | ReservationClosed():
                 yield from self._limits(fact)
             case ChildSpawned() | ChildSettled():
-                yield _child(fact)
+                yield child_line(fact)
             case _:
-                yield from _course(fact)
+                yield from course_lines(fact)
 
     def _limits(self, fact: LimitWarned | LimitRaised | ReservationClosed) -> Iterator[Line]:
         match fact:
@@ -170,7 +145,7 @@ class EventRenderer:
             return
         for block in fact.content:
             if isinstance(block, TextBlock) and block.text.strip():
-                yield from (Line("agent", line) for line in _paragraph(block.text))
+                yield from (Line("agent", line) for line in paragraph(block.text))
         if fact.stop_reason in _CUT:
             yield Line("bad", f"! the answer was cut off: {_CUT[fact.stop_reason]}")
         yield Line("dim", self._cost_line(fact))
@@ -274,87 +249,3 @@ def _size(fact: ToolReturned) -> str:
         return ""
     kept = "kept whole" if fact.kept is None else f"the first {fact.kept:,} of them kept"
     return f" · {fact.size:,} bytes, {kept} in the log"
-
-
-def _begun(fact: SessionStarted | SessionForked, id: str) -> Iterator[Line]:  # noqa: A002 - the word of the log
-    agent = fact.agent
-    model = one_line(agent.model.rpartition("/")[2], 60)
-    if isinstance(fact, SessionForked):
-        yield Line("note", f"forked from {shown(fact.parent)} at version {fact.version}")
-    yield Line("note", f"session {id} · {agent.name} · {agent.provider} {model}")
-    if fact.goal:
-        yield from _said("you", fact.goal)
-
-
-def _message(fact: MessageReceived | MessageRefused) -> Iterator[Line]:
-    if isinstance(fact, MessageRefused):
-        why = one_line(refusal_text(fact.refusal), WIDTH)
-        yield Line("bad", f"! a message was refused ({fact.message.type}): {why}")
-        return
-    match fact.message:
-        case MessageSent(lane=lane, text=text):
-            yield from _said("you" if lane == "note" else f"you ({lane})", text)
-        case PauseAsked(why=why):
-            yield Line("note", "pause asked" + (" by Ctrl-C or a signal" * (why == "signal")))
-        case ResumeAsked(tools=tools):
-            names = ", ".join(tool.name for tool in tools)
-            yield Line("note", "resume asked" + f"; changed tools accepted: {names}" * bool(names))
-        case RaiseAsked():
-            yield Line("note", "more asked for")
-        case SecretsWaived(names=names, by=by):
-            who = one_line(by, WIDTH)
-            yield Line("note", f"{who} goes on without the value of {', '.join(names)}")
-        case StopAsked(reason=reason):
-            yield Line("note", f"stop asked: {one_line(stop_text(reason), WIDTH)}")
-        case DecisionGiven() | _:
-            pass
-
-
-def _child(fact: ChildSpawned | ChildSettled) -> Line:
-    if isinstance(fact, ChildSpawned):
-        return Line("doing", f"▸ child {shown(fact.child)}")
-    tone: Tone = "good" if fact.status == "completed" else "bad"
-    return Line(tone, f"child {shown(fact.child)} {fact.status} · {money(fact.usd)}")
-
-
-def _course(fact: Fact) -> Iterator[Line]:
-    match fact:
-        case SessionWaiting(kind="breaker", cause=cause, deadline_at=datetime() as opens_at):
-            open_until = f"breaker open until {date_time(opens_at)}"
-            yield Line("note", f"{open_until}: {one_line(cause_text(cause), WIDTH)}")
-        case SessionWaiting(kind=kind, cause=cause, deadline_at=deadline_at):
-            # What is due meanwhile has nobody answer sooner; a question told its own time.
-            for_people = kind in ("approval", "operator") or fact.exhausted
-            until = f" until {date_time(deadline_at)}" if deadline_at and not for_people else ""
-            # Which retry that is, and when, was said with the failure.
-            tone: Tone = "dim" if kind == "retry" else "note"
-            yield Line(tone, f"waiting ({kind}){until}: {one_line(cause_text(cause), WIDTH)}")
-        case SessionTakenOver(epoch=epoch, lost_attempts=lost):
-            again = "".join(f"; 1 lost attempt{possible_cost(attempt.cost)}" for attempt in lost)
-            yield Line("note", f"taken over by a new owner, epoch {epoch}{again}")
-        case OutcomeCameLate(effect=effect, outcome=outcome):
-            yield Line("dim", f"  {effect}: {outcome} came late and changes nothing")
-        case PromptPrefixChanged():
-            changed = one_line(prefix_text(fact), WIDTH)
-            yield Line("note", f"the prompt's beginning changed: {changed}")
-        case SessionCompleted(partial=partial):
-            yield Line("good", f"completed{_PARTIAL * partial}")
-        case SessionIdle(partial=partial):
-            yield Line("good", f"idle{_PARTIAL * partial}: it stays open for more messages")
-        case SessionFailed(kind=kind):
-            told = fact.message or end_text(fact)
-            yield Line("bad", f"failed ({kind}): {one_line(told, WIDTH)}")
-        case SessionStopped(by=by):
-            yield Line("bad", f"stopped by {one_line(by, 60)}: {one_line(end_text(fact), WIDTH)}")
-        case _:
-            pass
-
-
-def _said(who: str, text: str) -> Iterator[Line]:
-    first, *rest = _paragraph(text) or [""]
-    yield Line("said", f"{who}: {first}")
-    yield from (Line("said", f"     {line}") for line in rest)
-
-
-def _paragraph(text: str) -> Sequence[str]:
-    return visible(text.strip("\n")).split("\n")

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Literal
 
 from cueline.console.entry import LABEL, Entry
-from cueline.console.event_renderer import Line
+from cueline.console.line import Line
 from cueline.console.question import (
     KEYS,
     Question,

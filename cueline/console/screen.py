@@ -12,7 +12,7 @@ from rich.markdown import Heading, Markdown
 from rich.text import Text
 from rich.theme import Theme
 
-from cueline.console.event_renderer import Line, Tone
+from cueline.console.line import Line, Tone
 from cueline.console.text import diff_style, is_diff, visible, wrapped
 
 _STYLES: dict[Tone, str] = {

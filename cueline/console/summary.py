@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from cueline.client.tally import Tally
-from cueline.console.event_renderer import Line, Tone
+from cueline.console.line import Line, Tone
 from cueline.console.text import count, duration, money
 
 _TONES: dict[str, Tone] = {

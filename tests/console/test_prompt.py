@@ -2,30 +2,14 @@
 
 import io
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 
 import pytest
-from rich.console import Console
 
 from cueline.console.entry import Entry
 from cueline.console.prompt import Prompts
-from cueline.console.question import Question, box, time_left
 from cueline.console.screen import Screen
 from cueline.event_text import RESOLUTIONS
-
-NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
-
-
-def question(approval="one.1.0.1", *, happened=False, **arguments):
-    return Question(
-        approval=approval,
-        digest="d",
-        session="one",
-        tool="delete_file",
-        arguments=arguments or {"path": "packages/core/src/important.ts"},
-        deadline_at=NOW + timedelta(seconds=300),
-        resolutions=RESOLUTIONS if happened else {},
-    )
+from tests.console.told import NOW, question
 
 
 class Person:
@@ -66,34 +50,6 @@ def test_how_many_questions_wait_behind_this_one_is_told(person):
     assert "Approve? [y/N] (timeout: 5m) (2 more after this)" == person.prompts.label
     person.enter("y")
     assert "Approve? [y/N] (timeout: 5m) (1 more after this)" == person.prompts.label
-
-
-def test_the_box_shows_action_path_and_session():
-    """000-053."""
-    page = Console(file=io.StringIO(), width=80)
-    page.print(box(question()))
-
-    told = page.file.getvalue()
-    assert "⚠️  APPROVAL REQUIRED" in told
-    assert "│ Action: delete_file" in told
-    assert "│ Path: packages/core/src/important.ts" in told
-    assert "│ Session: one" in told
-
-
-def test_a_box_cannot_be_forged_by_an_argument():
-    page = Console(file=io.StringIO(), width=80)
-    page.print(box(question(path="a\x1b[2K\nSession: two")))
-
-    assert "\x1b" not in page.file.getvalue()
-    assert "│   Session: two" in page.file.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("seconds", "told"),
-    [(300, "5m"), (299, "4m 59s"), (60, "1m"), (9, "9s"), (-1, "0s"), (86_400, "24h 0m")],
-)
-def test_the_time_left_is_told_shortly(seconds, told):
-    assert told == time_left(seconds)
 
 
 @pytest.mark.parametrize(
@@ -259,28 +215,6 @@ def test_who_is_one_of_several_can_neither_change_nor_extend_it(person, key):
 
     person.enter("y")
     assert [("grant", False)] == [(each.verdict, each.always) for each in person.answered]
-
-
-def test_the_box_shows_why_it_is_asked_and_what_it_would_change():
-    """000-025, 004-027."""
-    page = Console(file=io.StringIO(), width=90)
-    asked = replace(
-        question(), rule="cost", cost="about $0.75", preview="--- a/x\n+++ b/x\n-old\n+new"
-    )
-    page.print(box(asked))
-
-    told = page.file.getvalue()
-    assert "Rule: cost, about $0.75" in told
-    assert "+new" in told
-    assert "e change it" in told
-
-
-def test_the_box_tells_how_much_of_an_argument_it_does_not_show():
-    """I9: what comes after many blanks would run, too."""
-    page = Console(file=io.StringIO(), width=80)
-    page.print(box(question(command="ls" + " " * 500 + "; rm -r ~")))
-
-    assert "… 111 more characters" in page.file.getvalue()
 
 
 def test_questions_are_asked_in_their_order(person):

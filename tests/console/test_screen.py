@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 from rich.text import Text
 
-from cueline.console.event_renderer import EventRenderer, Line
+from cueline.console.event_renderer import EventRenderer
+from cueline.console.line import Line
 from cueline.console.screen import Screen
 from cueline.events.session import ToolReturned
 

@@ -1,9 +1,11 @@
-"""What a reader is told of facts, and a turn to tell of."""
+"""What a reader is told of facts, a turn to tell of, and a question."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from types import SimpleNamespace
 
+from cueline.console.question import Question
+from cueline.event_text import RESOLUTIONS
 from cueline.events.message import Cost, TextBlock, ToolCall, Usage
 from cueline.events.session import ModelReplied
 
@@ -23,3 +25,15 @@ REPLIED = ModelReplied(
 def told(telling, *facts):
     recorded = SimpleNamespace(recorded_at=NOW, stream="session-default/one")
     return [line.text for fact in facts for line in telling.render(recorded, fact)]
+
+
+def question(approval="one.1.0.1", *, happened=False, **arguments):
+    return Question(
+        approval=approval,
+        digest="d",
+        session="one",
+        tool="delete_file",
+        arguments=arguments or {"path": "packages/core/src/important.ts"},
+        deadline_at=NOW + timedelta(seconds=300),
+        resolutions=RESOLUTIONS if happened else {},
+    )

@@ -32,7 +32,6 @@ from cueline.deciders.session.due import (
     ReserveBudget,
     RunTool,
 )
-from cueline.events.cause import Cause
 from cueline.events.inbox import BudgetFreed, DecisionGiven, InboxMessage
 from cueline.events.session import (
     ApprovalResolved,
@@ -45,7 +44,6 @@ from cueline.events.session import (
     SessionContinued,
     SessionEvent,
     SessionTakenOver,
-    SessionWaiting,
     ToolFailed,
     ToolReconciled,
     ToolStarted,
@@ -54,10 +52,8 @@ from cueline.testing.given import STREAM, through_codec
 from tests.deciders.session_promises import Patience, Starts, check_paid, check_step
 from tests.deciders.simulated_gate import SimulatedGate
 from tests.deciders.simulated_ledger import SimulatedLedger
+from tests.deciders.simulated_wait import wait_for_breaker, wait_for_runner
 from tests.session_example import NOW, returned, saying
-
-RUNNER_SECONDS = 600.0
-BREAKER_SECONDS = 60.0
 
 
 class SimulatedShell:
@@ -242,7 +238,7 @@ class SimulatedShell:
                 ApprovalResolved(approval=call.approval.id, verdict="superseded", by="deadline")
             )
         elif luck == "unreachable":
-            self._wait_for_runner(effect.effect)
+            self.take(wait_for_runner(effect.effect, self.now))
         elif luck == "kept_back":
             self._wait_for_breaker(effect.effect)
         else:
@@ -259,7 +255,7 @@ class SimulatedShell:
 
     def _recover(self, effect: RecoverTool, luck: str) -> None:
         if luck == "unreachable":
-            self._wait_for_runner(effect.effect)
+            self.take(wait_for_runner(effect.effect, self.now))
         elif luck in ("lost", "not_started"):
             self.fail_tool(effect.effect, effect.attempt, luck)
         else:
@@ -267,7 +263,7 @@ class SimulatedShell:
 
     def _reconcile(self, effect: ReconcileTool, luck: str) -> None:
         if luck == "unreachable":
-            self._wait_for_runner(effect.effect)
+            self.take(wait_for_runner(effect.effect, self.now))
             return
         outcomes: dict[str, Literal["happened", "did_not_happen", "unknown"]] = {
             "lost": "did_not_happen",
@@ -276,25 +272,8 @@ class SimulatedShell:
         outcome = outcomes.get(luck, "happened")
         self.take(ToolReconciled(effect=effect.effect, outcome=outcome, by="tool", output=""))
 
-    def _wait_for_runner(self, effect: str) -> None:
-        deadline_at = self.now + timedelta(seconds=RUNNER_SECONDS)
-        self.take(
-            SessionWaiting(
-                kind="runner",
-                cause=Cause(code="runner_unreachable"),
-                deadline_at=deadline_at,
-                effects=(effect,),
-            )
-        )
-
     def _wait_for_breaker(self, effect: str, *, reserved: bool = False) -> None:
-        waiting = SessionWaiting(
-            kind="breaker",
-            cause=Cause(code="breaker_open", dependency="m", failure="timeout"),
-            deadline_at=self.now + timedelta(seconds=BREAKER_SECONDS),
-            effects=(effect,),
-            reserved=reserved,
-        )
+        waiting = wait_for_breaker(effect, self.now, reserved=reserved)
         assert self.take(waiting), "what is due may be kept back"
 
     # How what is in hand ends.

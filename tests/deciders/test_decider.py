@@ -2,9 +2,7 @@
 
 from cueline.deciders.decider import Decider
 
-SUM = Decider(
-    0, lambda amount, total: [amount] if amount else [], lambda total, fact: total + fact
-)
+SUM = Decider(0, lambda amount, total: [amount] if amount else [], lambda total, fact: total + fact)
 
 
 def test_a_replay_folds_from_the_beginning_or_from_a_state():

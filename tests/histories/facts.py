@@ -1,19 +1,7 @@
 """One fact of each type at least, made by hand."""
 
-from datetime import UTC, datetime
 from decimal import Decimal
 
-from cueline.events.agent import (
-    AgentSpec,
-    Hook,
-    Limits,
-    Policy,
-    Price,
-    RetryPolicy,
-    Rule,
-    ToolSpec,
-    Workspace,
-)
 from cueline.events.approval import (
     ApprovalDenied,
     ApprovalExpired,
@@ -30,7 +18,6 @@ from cueline.events.breaker import (
     FailureCounted,
 )
 from cueline.events.budget import (
-    Allowance,
     BudgetOffered,
     BudgetOpened,
     BudgetRaised,
@@ -40,7 +27,6 @@ from cueline.events.budget import (
     CostReserved,
     CostSettled,
 )
-from cueline.events.cause import Cause
 from cueline.events.dispatcher import (
     DispatcherStarted,
     DispatcherStopped,
@@ -49,273 +35,17 @@ from cueline.events.dispatcher import (
     RunnerRemoved,
 )
 from cueline.events.fact import Fact
-from cueline.events.inbox import (
-    BudgetFreed,
-    ChildAsked,
-    ChildEnded,
-    DecisionGiven,
-    ForkPoint,
-    MessageSent,
-    PauseAsked,
-    RaiseAsked,
-    ResumeAsked,
-    SecretsWaived,
-    StartAsked,
-    StopAsked,
+from tests.histories.session_facts import (
+    AT,
+    CHILD,
+    DIGEST,
+    FAMILY,
+    INBOX,
+    LIFE,
+    SESSION,
+    TURN,
 )
-from cueline.events.message import (
-    Cost,
-    Estimate,
-    OpaqueBlock,
-    TextBlock,
-    ThinkingBlock,
-    ToolCall,
-    Usage,
-)
-from cueline.events.refusal import Refusal
-from cueline.events.session import (
-    ApprovalRequested,
-    ApprovalResolved,
-    ChildSettled,
-    ChildSpawned,
-    GateAnswer,
-    Judgement,
-    LimitRaised,
-    LimitWarned,
-    LostAttempt,
-    MessageReceived,
-    MessageRefused,
-    ModelFailed,
-    ModelReplied,
-    ModelRequested,
-    ModelStarted,
-    OutcomeCameLate,
-    PeopleNotified,
-    PromptPrefixChanged,
-    ReservationClosed,
-    SessionCompleted,
-    SessionContinued,
-    SessionFailed,
-    SessionForked,
-    SessionIdle,
-    SessionStarted,
-    SessionStopped,
-    SessionTakenOver,
-    SessionWaiting,
-    ToolFailed,
-    ToolInDoubt,
-    ToolReconciled,
-    ToolReturned,
-    ToolSkipped,
-    ToolStarted,
-)
-from cueline.events.tree import DescendantAsked
 
-AT = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
-SESSION = "session-default/7f3a"
-APPROVAL = "approval-default/7f3a.2.0.1"
-DIGEST = "d1" * 32
-TOOL = ToolSpec(
-    name="write_file",
-    description="Write a file.",
-    parameters={"type": "object", "properties": {"path": {"type": "string"}}},
-    declared="idempotent",
-    sensitive=True,
-    target="cueline.tools.files:write_file",
-    digest=DIGEST,
-    needs_workspace=True,
-)
-AGENT = AgentSpec(
-    name="editor",
-    provider="scripted",
-    model="scripted-1",
-    parameters={"temperature": 0.5, "stop": ["\n\n", None]},
-    instructions="You edit files.",
-    tools=(TOOL,),
-    limits=Limits(max_turns=20, max_tokens=100_000, max_cost=Decimal("2.50")),
-    limit_sources={"max_turns": "agent file"},
-    retry=RetryPolicy(max_retries=2),
-    policy=Policy(
-        approval=("sensitive", "cost"),
-        rules=(Rule(name="books", answer="ask", paths=("books/**",), may_grant=("ann",), votes=2),),
-        in_doubt="tell",
-        hooks=(Hook(on="reminder", command=("notify-send",), after_seconds=60),),
-    ),
-    prices={"scripted/*": Price(input=Decimal("3.00"), output=Decimal(15))},
-    on_unknown_price="ignore",
-    workspace=Workspace(machine="m1", path="/srv/work"),
-    secrets=("API_TOKEN",),
-)
-CHILD = "session-default/c41d"
-ABOVE = (Allowance(session=SESSION, max_cost=Decimal("2.50")),)
-ASKED = Judgement(
-    answer="ask",
-    rule="books, cost",
-    digest=DIGEST,
-    usd=Decimal("0.75"),
-    votes=2,
-    may_grant=(("ann",),),
-    exclude_requester=True,
-)
-CALL = ToolCall(id="call_1", name="write_file", arguments={"path": "é.txt", "$blob": "not ours"})
-INBOX = [
-    StartAsked(
-        agent=AGENT,
-        goal="Tidy up",
-        fork_of=ForkPoint(stream=SESSION, version=4, hash="ab" * 32),
-        note="The files are a copy.",
-        labels={"team": "docs"},
-        parent=SESSION,
-        root=SESSION,
-        depth=1,
-        allowances=ABOVE,
-        asked_at=AT,
-    ),
-    MessageSent(lane="steer", text="Only the docs — “all” of them"),
-    PauseAsked(why="signal"),
-    ResumeAsked(),
-    StopAsked(),
-    DecisionGiven(approval=APPROVAL, digest=DIGEST, verdict="grant", by="ann"),
-]
-FAMILY = [
-    DescendantAsked(session=CHILD, parent=SESSION),
-    RaiseAsked(max_cost=Decimal("5.00"), max_turns=40),
-    SecretsWaived(names=("API_TOKEN",), by="ann"),
-    BudgetFreed(budget="budget-default/7f3a"),
-    ChildAsked(child=CHILD),
-    ChildEnded(child=CHILD, status="completed", tokens=900, usd=Decimal("0.001")),
-]
-TURN = [
-    ModelRequested(effect="2.m", attempt=1, messages=(2,), digest="aa" * 32, prefix_digest=""),
-    ModelStarted(effect="2.m", attempt=1),
-    ModelFailed(
-        effect="2.m",
-        attempt=1,
-        kind="overloaded",
-        message="try later",
-        failed_at=AT,
-        retry_after=1.5,
-        retry_at=AT,
-        usage=Usage(input=3),
-        cost=Cost(usd=Decimal("0.00001"), prices="list 2026-01-01"),
-        seconds=1.25,
-    ),
-    ModelReplied(
-        effect="2.m",
-        attempt=2,
-        content=(
-            ThinkingBlock(text="hm", signature="sig"),
-            OpaqueBlock(provider="anthropic", data={"kind": "redacted", "n": [1, 2.5, None]}),
-            TextBlock(text="I write."),
-        ),
-        calls=(CALL, ToolCall(id="call_2", name="odd", malformed="{")),
-        stop_reason="tool_use",
-        usage=Usage(input=1200, output=35, cache_read=900, cache_write=10),
-        cost=Cost(usd=Decimal("0.001234"), prices="list 2026-01-01"),
-        model="scripted-1-0101",
-        seconds=1.25,
-        estimates={"2.0": Estimate(usd=Decimal("0.75")), "2.1": Estimate(problem="no list")},
-        judged={
-            "2.0": ASKED,
-            "2.1": Judgement(answer="allow", rule="", digest=DIGEST, problem="no JSON object"),
-        },
-    ),
-    ToolStarted(
-        effect="2.0", attempt=1, tool="write_file", runner="r1", epoch=2, rule=f"grant {APPROVAL}"
-    ),
-    ToolReturned(
-        effect="2.0", attempt=1, output="ok", whole="be" * 32, size=50_000, cleaned=True, seconds=2
-    ),
-    ToolFailed(effect="2.1", attempt=1, kind="timeout", message="300 s", failed_at=AT, retry_at=AT),
-    ToolSkipped(effect="2.1", reason="Skipped due to queued user message."),
-    ToolInDoubt(
-        effect="2.0",
-        attempt=1,
-        cause=Cause(code="tool_failed", failure="lost", message="its machine says that it exited"),
-    ),
-    ToolReconciled(effect="2.0", outcome="happened", by="ann", output="It did."),
-]
-LIFE = [
-    SessionStarted(
-        agent=AGENT,
-        goal="Tidy up",
-        open=True,
-        attached=False,
-        labels={"team": "docs"},
-        epoch=1,
-        parent=SESSION,
-        root=SESSION,
-        depth=1,
-        allowances=ABOVE,
-    ),
-    SessionForked(
-        parent=SESSION,
-        version=4,
-        hash="ab" * 32,
-        agent=AGENT,
-        goal=None,
-        open=False,
-        attached=True,
-        note="The files are a copy.",
-        epoch=1,
-    ),
-    MessageReceived(
-        inbox_version=6,
-        recorded_at=AT,
-        message=INBOX[-1],
-        gate_answer=GateAnswer(approval=APPROVAL, verdict="granted", by="ann"),
-    ),
-    MessageRefused(
-        inbox_version=7,
-        recorded_at=AT,
-        message=INBOX[1],
-        refusal=Refusal(code="session_ended", status="stopped"),
-    ),
-    ApprovalRequested(effect="2.0", approval=APPROVAL, digest=DIGEST, deadline_at=AT, rule="r"),
-    ApprovalResolved(approval=APPROVAL, verdict="granted", by="ann", note="fine"),
-    ApprovalResolved(
-        approval=APPROVAL,
-        verdict="granted",
-        by="ann",
-        edit={"path": "a.txt"},
-        digest=DIGEST,
-        judged=Judgement(answer="ask", rule="sensitive", digest=DIGEST),
-    ),
-    PeopleNotified(
-        effect="2.0",
-        approval=APPROVAL,
-        hook=0,
-        code="hook_failed",
-        problem="it ended with 1",
-        at=AT,
-    ),
-    SessionWaiting(
-        kind="approval",
-        cause=Cause(code="approval_pending", approvals=("2.0",)),
-        deadline_at=AT,
-        effects=("2.0",),
-    ),
-    SessionContinued(by="message", at=AT),
-    SessionIdle(result="Done so far."),
-    SessionTakenOver(epoch=3, lost_attempts=(LostAttempt(effect="2.m", attempt=1),), at=AT),
-    ReservationClosed(
-        effect="2.m",
-        attempt=2,
-        outcome="settled",
-        tokens=2145,
-        usd=Decimal("0.001234"),
-        shares={"max_cost": 0.85},
-    ),
-    LimitRaised(max_cost=Decimal("5.00"), max_turns=40),
-    ChildSpawned(child=CHILD),
-    ChildSettled(child=CHILD, status="completed", tokens=900, usd=Decimal("0.001")),
-    LimitWarned(limit="max_active_seconds", share=0.9, used=90.5, of=100, note="Wrap up."),
-    PromptPrefixChanged(before="scripted a", after="scripted b"),
-    OutcomeCameLate(effect="2.0", attempt=1, outcome="ToolReturned"),
-    SessionCompleted(result="Tidy."),
-    SessionFailed(kind="auth", message="no key", recoverable=True),
-    SessionStopped(by="ann", reason="It is done."),
-]
 APPROVALS = [
     ApprovalOpened(
         session=SESSION,

@@ -1,0 +1,138 @@
+"""How a session begins, waits and ends, and what it is told, line by line."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from cueline.console.budget import possible_cost
+from cueline.console.line import WIDTH, Line, Tone
+from cueline.console.text import (
+    date_time,
+    money,
+    one_line,
+    visible,
+)
+from cueline.event_text import (
+    cause_text,
+    end_text,
+    prefix_text,
+    refusal_text,
+    stop_text,
+)
+from cueline.events.fact import Fact
+from cueline.events.inbox import (
+    DecisionGiven,
+    MessageSent,
+    PauseAsked,
+    RaiseAsked,
+    ResumeAsked,
+    SecretsWaived,
+    StopAsked,
+)
+from cueline.events.session import (
+    ChildSettled,
+    ChildSpawned,
+    MessageReceived,
+    MessageRefused,
+    OutcomeCameLate,
+    PromptPrefixChanged,
+    SessionCompleted,
+    SessionFailed,
+    SessionForked,
+    SessionIdle,
+    SessionStarted,
+    SessionStopped,
+    SessionTakenOver,
+    SessionWaiting,
+)
+from cueline.events.stream import shown
+
+_PARTIAL = ", but partial"
+
+
+def session_head(fact: SessionStarted | SessionForked, id: str) -> Iterator[Line]:  # noqa: A002 - the word of the log
+    """Say who works for whom on what."""
+    agent = fact.agent
+    model = one_line(agent.model.rpartition("/")[2], 60)
+    if isinstance(fact, SessionForked):
+        yield Line("note", f"forked from {shown(fact.parent)} at version {fact.version}")
+    yield Line("note", f"session {id} · {agent.name} · {agent.provider} {model}")
+    if fact.goal:
+        yield from _said("you", fact.goal)
+
+
+def message_lines(fact: MessageReceived | MessageRefused) -> Iterator[Line]:
+    """Say what the session was told, or why it was not."""
+    if isinstance(fact, MessageRefused):
+        why = one_line(refusal_text(fact.refusal), WIDTH)
+        yield Line("bad", f"! a message was refused ({fact.message.type}): {why}")
+        return
+    match fact.message:
+        case MessageSent(lane=lane, text=text):
+            yield from _said("you" if lane == "note" else f"you ({lane})", text)
+        case PauseAsked(why=why):
+            yield Line("note", "pause asked" + (" by Ctrl-C or a signal" * (why == "signal")))
+        case ResumeAsked(tools=tools):
+            names = ", ".join(tool.name for tool in tools)
+            yield Line("note", "resume asked" + f"; changed tools accepted: {names}" * bool(names))
+        case RaiseAsked():
+            yield Line("note", "more asked for")
+        case SecretsWaived(names=names, by=by):
+            who = one_line(by, WIDTH)
+            yield Line("note", f"{who} goes on without the value of {', '.join(names)}")
+        case StopAsked(reason=reason):
+            yield Line("note", f"stop asked: {one_line(stop_text(reason), WIDTH)}")
+        case DecisionGiven() | _:
+            pass
+
+
+def child_line(fact: ChildSpawned | ChildSettled) -> Line:
+    """Say that a child began, or how it ended."""
+    if isinstance(fact, ChildSpawned):
+        return Line("doing", f"▸ child {shown(fact.child)}")
+    tone: Tone = "good" if fact.status == "completed" else "bad"
+    return Line(tone, f"child {shown(fact.child)} {fact.status} · {money(fact.usd)}")
+
+
+def course_lines(fact: Fact) -> Iterator[Line]:
+    """Say why a session waits, what it went on with, or how it ended."""
+    match fact:
+        case SessionWaiting(kind="breaker", cause=cause, deadline_at=datetime() as opens_at):
+            open_until = f"breaker open until {date_time(opens_at)}"
+            yield Line("note", f"{open_until}: {one_line(cause_text(cause), WIDTH)}")
+        case SessionWaiting(kind=kind, cause=cause, deadline_at=deadline_at):
+            # What is due meanwhile has nobody answer sooner; a question told its own time.
+            for_people = kind in ("approval", "operator") or fact.exhausted
+            until = f" until {date_time(deadline_at)}" if deadline_at and not for_people else ""
+            # Which retry that is, and when, was said with the failure.
+            tone: Tone = "dim" if kind == "retry" else "note"
+            yield Line(tone, f"waiting ({kind}){until}: {one_line(cause_text(cause), WIDTH)}")
+        case SessionTakenOver(epoch=epoch, lost_attempts=lost):
+            again = "".join(f"; 1 lost attempt{possible_cost(attempt.cost)}" for attempt in lost)
+            yield Line("note", f"taken over by a new owner, epoch {epoch}{again}")
+        case OutcomeCameLate(effect=effect, outcome=outcome):
+            yield Line("dim", f"  {effect}: {outcome} came late and changes nothing")
+        case PromptPrefixChanged():
+            changed = one_line(prefix_text(fact), WIDTH)
+            yield Line("note", f"the prompt's beginning changed: {changed}")
+        case SessionCompleted(partial=partial):
+            yield Line("good", f"completed{_PARTIAL * partial}")
+        case SessionIdle(partial=partial):
+            yield Line("good", f"idle{_PARTIAL * partial}: it stays open for more messages")
+        case SessionFailed(kind=kind):
+            told = fact.message or end_text(fact)
+            yield Line("bad", f"failed ({kind}): {one_line(told, WIDTH)}")
+        case SessionStopped(by=by):
+            yield Line("bad", f"stopped by {one_line(by, 60)}: {one_line(end_text(fact), WIDTH)}")
+        case _:
+            pass
+
+
+def _said(who: str, text: str) -> Iterator[Line]:
+    first, *rest = paragraph(text) or [""]
+    yield Line("said", f"{who}: {first}")
+    yield from (Line("said", f"     {line}") for line in rest)
+
+
+def paragraph(text: str) -> Sequence[str]:
+    """Return the lines of a text, without what a terminal would obey."""
+    return visible(text.strip("\n")).split("\n")
