@@ -52,7 +52,7 @@ def main() -> None:
         shutil.copytree(HERE / "party", folder, dirs_exist_ok=True)
         path = f"PATH={Path(sys.executable).parent}:{os.environ['PATH']}"
         size = ("-x", str(COLUMNS), "-y", str(ROWS))
-        tmux("new-session", "-d", *size, "-c", folder, "env", path, "PS1=$ ", "sh")
+        tmux("new-session", "-d", *size, "-c", folder, "env", path, "LOGNAME=ada", "PS1=$ ", "sh")
         try:
             goal = "Bring the guest list up to date"
             run = f'cueline run "{goal}" --agent agent.toml --inline --id party'
