@@ -20,6 +20,7 @@ from cueline.actors.slot import Slots
 from cueline.actors.stream_notifier import StreamNotifier
 from cueline.actors.tool_port import ToolExecutor
 from cueline.clock import SystemClock
+from cueline.config.settings import Settings
 from cueline.errors import ClusterError
 from cueline.events.journal import Journal
 from cueline.events.log_url import LogName, LogUrl
@@ -34,6 +35,8 @@ from cueline.wiring import KnownPlacement, OpenLog, ViewsIndex, collaborators, o
 ANSWER_SECONDS = 15.0
 """How long a dispatcher that is being restarted may take."""
 POLL_SECONDS = 0.05
+ORPHAN_SECONDS = 10.0
+"""What a `cueline up` that was killed takes along has ended by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +219,7 @@ async def run_up(
     hosts: int,
     runners: int,
     recover: bool,
-    grace_seconds: float,
-    slots: Slots,
+    settings: Settings,
 ) -> AsyncIterator["UpProcess"]:
     """Keep a log's actors running until this ends, then take them down.
 
@@ -230,8 +232,7 @@ async def run_up(
     from cueline.cluster.connection import connect_ray  # noqa: PLC0415 - as said
 
     async with open_log(log_name) as log:
-        told = replace(log, grace_seconds=grace_seconds, slots=slots)
-        parts = replace(actor_factory_of(told), hosts=hosts)
+        parts = replace(actor_factory_of(log.with_settings(settings)), hosts=hosts)
         namespace = namespace_of(parts.log_id)
         with connect_ray(address, namespace) as connection:
             from cueline.cluster.dispatcher import Wanted  # noqa: PLC0415 - it imports Ray
@@ -278,16 +279,30 @@ class UpProcess:
     """Looks at the log; raises `LogLostError` when its file is not there any more."""
 
 
-def end_left_behind(record: UpRecord) -> int:
-    """Take down what a `cueline up` that was killed left on a cluster; return how many actors.
+async def end_left_behind(log: OpenLog, record: UpRecord) -> None:
+    """Take down what a `cueline up` that was killed left on a cluster that was not its own.
 
     Raises:
-        ClusterError: the cluster cannot be reached; what was on it may be gone with it.
+        ClusterError: what is left lives, and the cluster cannot be reached.
     """
+    deadline = log.clock.now() + timedelta(seconds=ORPHAN_SECONDS)
+    while any(each.role == "dispatcher" for each in await living(log.board, log.clock.now())):
+        try:
+            _end_actors(record)
+        except ClusterError:
+            # A cluster of its own is about to end with it.
+            if log.clock.now() > deadline:
+                raise
+            await log.clock.sleep(POLL_SECONDS)
+        else:
+            return
+
+
+def _end_actors(record: UpRecord) -> None:
     from cueline.cluster.connection import connect_ray  # noqa: PLC0415 - as above
 
     with connect_ray(record.address, record.namespace):
         from cueline.cluster.dispatcher import end_actors  # noqa: PLC0415 - it imports Ray
         from cueline.cluster.up import OWNER  # noqa: PLC0415 - as above
 
-        return end_actors(record.namespace, OWNER)
+        end_actors(record.namespace, OWNER)

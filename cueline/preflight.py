@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from cueline.actors.presence import machine_name
 from cueline.agent import Agent
@@ -88,6 +88,39 @@ def _check_folder(place: Workspace) -> None:
     """
     if place.machine == machine_name() and not Path(place.path).is_dir():
         raise ConfigError(place.path, "the workspace is not a folder; make it first")
+
+
+class LogFiles(NamedTuple):
+    """Whether there is a log, and the files that it is in."""
+
+    exists: bool
+    files: Sequence[Path]
+
+
+def check_log(log: LogName, *, shared: bool = False) -> LogFiles:
+    """Return what there is of *log*; nothing is opened or made.
+
+    Raises:
+        ConfigError: no log is known by such a URL.
+        LogUnavailableError: it can be no log, or none that processes *share*; name another.
+    """
+    from cueline.stores.backend import backend_of
+
+    backend = backend_of(log)
+    backend.check(shared=shared)
+    return LogFiles(backend.exists(), backend.files())
+
+
+def sqlite_version() -> str:
+    """Return the version of the SQLite that logs use, and the module that has it.
+
+    Raises:
+        ConfigError: it is too old; install what the message names.
+    """
+    from cueline.stores.sqlite_library import sqlite_library
+
+    library = sqlite_library()
+    return f"{library.sqlite_version} ({library.__name__})"
 
 
 def check_log_is_out_of_reach(agent: AgentSpec, log: LogName) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Self
 
 from cueline.actors.presence import ended, presence_of
@@ -59,6 +60,11 @@ def find_up(log: LogName) -> UpRecord | None:
     """Return the `cueline up` that drives the log's sessions, if its process lives here."""
     record = UpRecord.read(log)
     return record if record is not None and record.lives and record.ready else None
+
+
+def up_output(log: LogName) -> Path:
+    """Return the file to which a detached `cueline up` prints; its folder is made."""
+    return backend_of(log).up_output()
 
 
 def recovers(log: LogName) -> bool:

@@ -6,7 +6,7 @@ are the same inline and on Ray; only who holds whom differs.
 
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -42,6 +42,7 @@ from cueline.projections.views import Views
 from cueline.secret import check_secrets, redactor_of, secret_names
 
 if TYPE_CHECKING:
+    from cueline.config.settings import Settings
     from cueline.stores.backend import LogBackend
 
 PAGE = 1000
@@ -73,6 +74,11 @@ class OpenLog:
     def url(self) -> LogUrl:
         """What it is called."""
         return self.backend.url
+
+    def with_settings(self, settings: "Settings") -> "OpenLog":
+        """Return it with what *settings* say of grace and slots."""
+        slots = Slots(settings.runner.slots, settings.runner.workers)
+        return replace(self, grace_seconds=settings.grace_seconds, slots=slots)
 
     def redactor(self, agent: AgentSpec | None) -> Redactor:
         """Return what takes the secrets of *agent* out."""

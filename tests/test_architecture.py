@@ -84,14 +84,9 @@ MAY_SLEEP = {"cueline/clock.py", "cueline/testing/wait.py"}
 # What of `cli` and `console` does not ask the client yet; nobody may be added.
 BESIDE_THE_CLIENT = {
     "approval_prompt",
-    "down",
     "session_run",
     "exit_report",
-    "doctor_checks",
-    "settings_context",
     "resolution",
-    "start_request",
-    "up",
     "terminal_view",
 }
 

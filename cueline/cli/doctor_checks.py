@@ -55,26 +55,24 @@ def python() -> DoctorFinding:
 
 def sqlite() -> DoctorFinding:
     """Look at the SQLite library that is chosen."""
-    from cueline.stores.sqlite_library import sqlite_library
+    from cueline.preflight import sqlite_version
 
     try:
-        library = sqlite_library()
+        return DoctorFinding("SQLite", "good", sqlite_version())
     except CuelineError as error:
         return DoctorFinding("SQLite", "bad", str(error))
-    return DoctorFinding("SQLite", "good", f"{library.sqlite_version} ({library.__name__})")
 
 
 def disk(log: LogUrl) -> Iterator[DoctorFinding]:
     """Look at the file system that the log is on, or would be, if it is a file."""
-    from cueline.stores.backend import backend_of
+    from cueline.preflight import check_log
 
     try:
-        backend = backend_of(log)
-        backend.check()
+        files = check_log(log).files
     except CuelineError as error:
         yield DoctorFinding("disk", "bad", str(error))
         return
-    if not (files := backend.files()):
+    if not files:
         return
     folder = _existing(files[0].parent)
     free = shutil.disk_usage(folder).free
@@ -115,17 +113,16 @@ def _sync_time(folder: Path) -> DoctorFinding:
 
 def log(path: LogUrl) -> DoctorFinding:
     """Look at the log itself, where there is one."""
-    from cueline.stores.backend import backend_of
+    from cueline.preflight import check_log
 
     try:
-        backend = backend_of(path)
-        backend.check()
-        if not backend.exists():
+        exists, files = check_log(path)
+        if not exists:
             return DoctorFinding("log", "good", f"none at {path} yet; `cueline run` makes it")
         last, bad = open_log.run(_checked(path))
     except CuelineError as error:
         return DoctorFinding("log", "bad", str(error))
-    size = sum(file.stat().st_size for file in backend.files()[:1]) / 1e6
+    size = sum(file.stat().st_size for file in files[:1]) / 1e6
     found = f"{path}, {last:,} events, {size:,.1f} MB"
     verify = command(path, "audit", "verify")
     if bad:
@@ -220,11 +217,7 @@ def models(agent: Path | None, outside: SettingsContext) -> Iterator[DoctorFindi
     from cueline.providers.factory import retirements
 
     over, under = (outside.environment,), (outside.file,)
-    asking = (
-        outside.effective().settings
-        if agent is None
-        else read_agent(agent, over=over, under=under).agent
-    )
+    asking = outside.settings if agent is None else read_agent(agent, over=over, under=under).agent
     for line in retirements(asking):
         yield DoctorFinding("model", "warn", line)
 

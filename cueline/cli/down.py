@@ -29,8 +29,6 @@ Example:
 """
 DOWN_SECONDS = 40.0
 """And the grace of what is in flight."""
-ORPHAN_SECONDS = 10.0
-"""What a keeper that was killed takes along has ended by then."""
 
 
 def register(app: typer.Typer) -> None:
@@ -46,7 +44,7 @@ def down(ctx: typer.Context, *, log: LogOption = DEFAULT_LOG, as_json: JsonOptio
     if record is None:
         typer.echo(json.dumps(None) if as_json else "nothing is up for this log")
         return
-    grace_seconds = settings_context_of(ctx).effective().settings.grace_seconds
+    grace_seconds = settings_context_of(ctx).settings.grace_seconds
     if not (record.lives and _takes_it_down(record, grace_seconds)):
         open_log.run(_end_orphans(log, record))
     record.withdraw(log)
@@ -77,24 +75,8 @@ async def _ended(record: "UpRecord", seconds: float) -> bool:
 
 
 async def _end_orphans(log: LogUrl, record: "UpRecord") -> None:
-    """Take down what a keeper that was killed left on a cluster that was not its own."""
-    from cueline.actors.presence import living
-    from cueline.clock import SystemClock
     from cueline.on_ray import end_left_behind
 
-    clock = SystemClock()
-    deadline = time.monotonic() + ORPHAN_SECONDS
     with suppress(LogUnavailableError):
         async with open_log.reader(log) as reader:
-            while any(
-                each.role == "dispatcher" for each in await living(reader.log.board, clock.now())
-            ):
-                try:
-                    end_left_behind(record)
-                except ClusterError:
-                    # A cluster of its own is about to end with it.
-                    if time.monotonic() > deadline:
-                        raise
-                    await clock.sleep(LOOK_SECONDS)
-                else:
-                    return
+            await end_left_behind(reader.log, record)

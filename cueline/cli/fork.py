@@ -112,7 +112,7 @@ async def _fork(asked: Asked, options: "RunOptions", outside: "SettingsContext")
             without_secrets=options.without_secrets,
             attached=options.attended,
         )
-        approval = outside.effective().settings.approval
+        approval = outside.settings.approval
         seconds = approval.attached_seconds if options.attended else approval.detached_seconds
         request = request.with_time_to_answer(seconds)
         return await carry_on(client, request.stream, options, request.submit)

@@ -15,9 +15,9 @@ from cueline.errors import ConfigError
 from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
-    from cueline.actors.slot import Slots
     from cueline.config.config_source import ConfigSource
     from cueline.config.effective import EffectiveSettings
+    from cueline.config.settings import Settings
     from cueline.secret import KeepsSecrets
 
 _HELP = {"--help", "-h"}
@@ -55,12 +55,10 @@ class SettingsContext:
 
         return effective(self.environment, self.file)
 
-    def slots(self) -> "Slots":
-        """Return how many calls a runner runs at once."""
-        from cueline.actors.slot import Slots
-
-        runner = self.effective().settings.runner
-        return Slots(runner.slots, runner.workers)
+    @property
+    def settings(self) -> "Settings":
+        """The settings that `effective` returns."""
+        return self.effective().settings
 
 
 def read(config: Path | None) -> SettingsContext:
@@ -76,7 +74,7 @@ def read(config: Path | None) -> SettingsContext:
 
     file = {} if path is None else from_file(path)
     outside = SettingsContext(path, from_environment(os.environ), file)
-    settings = outside.effective().settings
+    settings = outside.settings
     outside.secrets.update(settings.secrets, filter(None, [settings.key_variable]))
     return outside
 

@@ -1,13 +1,12 @@
 """Starts a session: everything is checked before anything is recorded."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import typer
 
-from cueline.actors.slot import Slots
 from cueline.agent import SHARED, read_agent
 from cueline.cli.exit_report import report
 from cueline.cli.failure import Exit, is_of_output
@@ -20,7 +19,7 @@ from cueline.client.client import Client, open_client
 from cueline.client.export import event_document
 from cueline.client.start import StartRequest, check_id_is_free, start_request
 from cueline.config.config_source import Flags, from_flags
-from cueline.config.settings import APPROVAL_SECONDS, ApprovalSettings
+from cueline.config.settings import APPROVAL_SECONDS, ApprovalSettings, Settings
 from cueline.console.screen import Screen
 from cueline.console.text import json_of
 from cueline.errors import ConfigError
@@ -29,9 +28,8 @@ from cueline.events.log_url import LogUrl
 from cueline.events.session import SessionEvent
 from cueline.events.store import NO_STREAM, RecordedEvent
 from cueline.events.stream import shown, sibling
-from cueline.preflight import check_answerable, check_log_is_out_of_reach
+from cueline.preflight import check_answerable, check_log, check_log_is_out_of_reach
 from cueline.runtime import On
-from cueline.stores.backend import backend_of
 from cueline.wiring import OpenLog
 
 
@@ -48,8 +46,7 @@ class RunOptions:
     json_stream: bool
     """Whether each fact is printed as it comes, and at last the result, one a line."""
     plain: bool
-    grace_seconds: float
-    slots: Slots
+    settings: Settings
     without_secrets: tuple[str, ...]
     """Which need not be known here."""
 
@@ -77,7 +74,7 @@ def run_options_of(
     if len(modes) > 1:
         raise typer.BadParameter(f"--{modes[0]} and --{modes[1]} exclude each other")
     if ray or detach:
-        backend_of(log).check(shared=True)
+        check_log(log, shared=True)
     # RAY_ADDRESS may be there for other commands.
     if modes and modes != ["ray"] and is_typed(ctx, "address"):
         reason = f"--address names a Ray that --{modes[0]} does not use; leave one out"
@@ -91,8 +88,7 @@ def run_options_of(
         as_json=as_json or json_stream,
         json_stream=json_stream,
         plain=plain,
-        grace_seconds=settings_context_of(ctx).effective().settings.grace_seconds,
-        slots=settings_context_of(ctx).slots(),
+        settings=settings_context_of(ctx).settings,
         without_secrets=tuple(without_secrets or ()),
     )
 
@@ -191,7 +187,7 @@ async def carry_on(
         assert session.receipt is not None, "what was recorded just now has a receipt"
         return note_detached(options.log, session.receipt, as_json=options.as_json)
     screen = Screen(quiet=options.as_json, plain=options.plain)
-    log = replace(client.log, grace_seconds=options.grace_seconds, slots=options.slots)
+    log = client.log.with_settings(options.settings)
     where = RunTarget(log=options.log, on=options.on, address=options.address)
     try:
         watch, rested = await drive(

@@ -24,7 +24,7 @@ from cueline.errors import ClusterError
 from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
-    from cueline.actors.slot import Slots
+    from cueline.config.settings import Settings
     from cueline.up_record import UpRecord
 
 _HELP = """Keep cueline running: it drives every session of the log, also after a crash.
@@ -58,8 +58,7 @@ class Plan:
     hosts: int
     runners: int
     recover: Literal["all", "none"]
-    grace_seconds: float
-    slots: "Slots"
+    settings: "Settings"
 
     @property
     def words(self) -> list[str]:
@@ -97,7 +96,7 @@ def up(
     as_json: JsonOption = False,
 ) -> None:
     """Keep cueline running."""
-    from cueline.stores.backend import backend_of
+    from cueline.preflight import check_log
     from cueline.up_record import find_up
 
     match recover:
@@ -108,20 +107,18 @@ def up(
                 hosts=hosts,
                 runners=runners,
                 recover=chosen,
-                grace_seconds=settings_context_of(ctx).effective().settings.grace_seconds,
-                slots=settings_context_of(ctx).slots(),
+                settings=settings_context_of(ctx).settings,
             )
         case _:
             raise typer.BadParameter(f"{recover!r} is neither `all` nor `none`")
-    backend = backend_of(log)
-    backend.check(shared=True)  # before a folder is made for what a detached one says
+    exists = check_log(log, shared=True).exists  # before `_detach` makes a folder
     running = find_up(log)
     if running is not None:
         print_up(
             running, f"up already: {place_of(running)}; `cueline down` ends it", as_json=as_json
         )
         raise typer.Exit(Exit.DONE if detach else Exit.REFUSED)
-    if backend.exists():
+    if exists:
         # Here, and not in the actors: of a long one it takes longer than they have to start.
         open_log.run(open_log.read_on(log))
     if detach:
@@ -151,9 +148,9 @@ def document_of(record: "UpRecord") -> dict[str, Any]:
 
 def _detach(plan: Plan, outside: SettingsContext) -> "tuple[UpRecord, Path]":
     """Start `up` as a process of its own; return, when it is ready, where it is and writes."""
-    from cueline.stores.backend import backend_of
+    from cueline.up_record import up_output
 
-    said = backend_of(plan.log).up_output()
+    said = up_output(plan.log)
     settings = [] if outside.path is None else ["--config", str(outside.path)]
     with _opened(said) as output:
         keeper = subprocess.Popen(  # noqa: S603 - our own command

@@ -44,8 +44,7 @@ async def keep(plan: Plan, outside: SettingsContext, *, as_json: bool) -> None:
             hosts=plan.hosts,
             runners=plan.runners,
             recover=plan.recover == "all",
-            grace_seconds=plan.grace_seconds,
-            slots=plan.slots,
+            settings=plan.settings,
         ) as kept:
             ready()
             print_up(kept.record, f"up: {place_of(kept.record)}", as_json=as_json)

@@ -13,10 +13,10 @@ import pytest
 import typer
 
 from cueline import on_ray
-from cueline.actors.slot import SLOTS
 from cueline.cli import up
 from cueline.cli.settings_context import SettingsContext
 from cueline.cli.up_process import keep
+from cueline.config.settings import Settings
 from cueline.errors import ClusterError
 from cueline.stores.backend import backend_of
 from cueline.testing.wait import await_until
@@ -55,8 +55,7 @@ PLAN = up.Plan(
     hosts=1,
     runners=1,
     recover="all",
-    grace_seconds=1.0,
-    slots=SLOTS,
+    settings=Settings(),
 )
 
 

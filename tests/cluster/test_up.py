@@ -10,13 +10,13 @@ import ray
 from ray.exceptions import RayError
 
 from cueline.actors.presence import presence_of
-from cueline.actors.slot import SLOTS
 from cueline.cluster import connection
 from cueline.cluster import up as up_module
 from cueline.cluster.cluster_context import VERSION, ClusterContext
 from cueline.cluster.connection import Connection
 from cueline.cluster.dispatcher import Wanted
 from cueline.cluster.up import Up
+from cueline.config.settings import Settings
 from cueline.errors import ClusterError
 from cueline.on_ray import run_up
 from cueline.up_record import UpRecord, find_up
@@ -91,7 +91,7 @@ def notes(monkeypatch, tmp_path):
             before.write(log)
         options = {"address": "a:1", "hosts": 1, "runners": 1, "recover": True}
         with pytest.raises(ClusterError, match="does not start"):
-            async with run_up(log, grace_seconds=0.0, slots=SLOTS, **options):
+            async with run_up(log, settings=Settings(grace_seconds=0), **options):
                 pass
         return *seen[0], UpRecord.read(log)
 
