@@ -1,1 +1,1 @@
-"""Who does it: plain async classes that take their collaborators as arguments."""
+"""Sessions, hosts, runners, gate, ledger and dispatcher as plain async classes, without Ray."""

@@ -1,4 +1,4 @@
-"""How a session begins to be driven: a start, a fork, a takeover, or a wait that is over."""
+"""The first facts of an activation: a start, a fork, a takeover or a finished wait."""
 
 from datetime import datetime
 
@@ -21,7 +21,7 @@ from cueline.events.session import (
 async def first_event(
     entity: Entity, asked: StartAsked, agent: AgentSpec, now: datetime
 ) -> SessionStarted | SessionForked:
-    """Return the first fact of the session; a fork folds its parent's past before it."""
+    """Return the first fact of the session; for a fork, fold the parent's events first."""
     if asked.fork_of is None:
         return SessionStarted(
             agent=agent,
@@ -54,7 +54,7 @@ async def first_event(
 
 
 async def recover(entity: Entity, parts: HostDependencies) -> list[SessionEvent]:
-    """Return what is recorded first when a session is taken up that has a past."""
+    """Return the facts to record first when a session with a past is activated."""
     now, state = parts.clock.now(), entity.state
     if state.status in DRIVEN:
         lost = _lost(entity, parts)
@@ -72,13 +72,13 @@ def _lost(entity: Entity, parts: HostDependencies) -> tuple[LostAttempt, ...]:
     if model is None or model.phase != "started":
         return ()
     asked = answering(state.agent, model.fallback)
-    # Where a ledger was asked, it is the ledger that settles what was lost.
+    # The ledger settles a lost call whose budget it reserved.
     cost = None if state.limited else highest_cost(parts, asked, entity.prompt.messages)
     return (LostAttempt(effect=model.effect, attempt=model.attempt, cost=cost),)
 
 
 async def _reachable(state: SessionState, parts: HostDependencies) -> bool:
-    """Whether more is known of a runner that the session waits for."""
+    """Whether the registry has new information about a runner that the session waits for."""
     for call in state.open_calls:
         if call.unreached and call.runner is not None:
             if await parts.runners.answers(call.runner):

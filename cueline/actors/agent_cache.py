@@ -1,4 +1,4 @@
-"""What the sessions of one agent share: the agent, its log, its model."""
+"""Objects that all sessions of one agent share: the agent, its cleaned log, its model."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,13 +12,13 @@ from cueline.events.sanitize import Redactor, sanitize_record
 from cueline.events.session import SessionEvent
 
 UNUSED = 16
-"""So many outfits are kept for agents that no session uses just now."""
+"""Number of unused agents that are kept."""
 
 Fact = TypeVar("Fact", bound=SessionEvent)
 
 
 class LoadedAgent:
-    """One agent as it is used here, however many sessions it has."""
+    """One agent, loaded once for all its sessions on this host."""
 
     def __init__(
         self, key: str, agent: AgentSpec, journal: Journal, redactor: Redactor, make: ModelFactory
@@ -27,20 +27,20 @@ class LoadedAgent:
         self.agent = agent
         self.tools = {tool.name: tool for tool in agent.tools}
         self.estimates = any(tool.estimates for tool in agent.tools)
-        """Whether there is a tool that says what a call will cost."""
+        """Whether some tool estimates the cost of its calls."""
         self.journal = journal
-        """The log, cleaned of this agent's secrets."""
+        """The log; it removes this agent's secrets from what is written."""
         self.redactor = redactor
         self._make = make
         self._models: dict[int, tuple[AgentSpec, Model]] = {}
 
     def model(self, fallback: int) -> tuple[AgentSpec, Model]:
-        """Return the agent as it asks, and whom it asks: 0 its own model, n its n-th fallback.
+        """Return the agent and the model of fallback *n*; 0 is its own model.
 
-        A model is made when it is first asked.
+        The model is made on its first use.
 
         Raises:
-            ConfigError: it cannot be made here; mend what the message names.
+            ConfigError: the model cannot be made; the message says what to change.
         """
         if fallback not in self._models:
             asking = answering(self.agent, fallback)
@@ -48,18 +48,18 @@ class LoadedAgent:
         return self._models[fallback]
 
     def clean(self, fact: Fact) -> Fact:
-        """Return *fact* without secrets and without what cannot be kept (I11)."""
+        """Return *fact* without secrets and without text that cannot be recorded (I11)."""
         return sanitize_record(fact, self.redactor)
 
     async def close(self) -> None:
-        """Let go of connections; that one cannot be closed is not its sessions' trouble."""
+        """Close the models' connections; errors are ignored."""
         for _, model in self._models.values():
             with suppress(Exception):
                 await isolate_cancellation(model.close())
 
 
 class AgentCache:
-    """One outfit an agent: equal agents of a thousand sessions are in memory once."""
+    """Caches loaded agents: equal agents of many sessions are in memory once."""
 
     def __init__(
         self,
@@ -73,10 +73,10 @@ class AgentCache:
         self._agent_cache: dict[str, LoadedAgent] = {}
         self._users: dict[str, int] = {}
         self._unused: dict[str, None] = {}
-        """In the order in which they fell out of use."""
+        """Least recently used first."""
 
     def take(self, agent: AgentSpec) -> LoadedAgent:
-        """Return what *agent* uses; to be given back."""
+        """Return the loaded *agent*; the caller returns it with `give_back`."""
         key = agent.model_dump_json()
         if key not in self._agent_cache:
             self._agent_cache[key] = LoadedAgent(
@@ -87,7 +87,7 @@ class AgentCache:
         return self._agent_cache[key]
 
     async def give_back(self, loaded_agent: LoadedAgent) -> None:
-        """Say that a session does not use *outfit* any more."""
+        """Record that one session less uses *loaded_agent*."""
         key = loaded_agent.key
         self._users[key] -= 1
         if self._users[key] == 0:
@@ -99,6 +99,6 @@ class AgentCache:
             await self._agent_cache.pop(oldest).close()
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         for loaded_agent in self._agent_cache.values():
             await loaded_agent.close()

@@ -1,4 +1,4 @@
-"""Asking a person through the gate, and ending the question."""
+"""Opens and closes approvals at the gate for one session."""
 
 import hashlib
 from dataclasses import dataclass
@@ -19,26 +19,26 @@ from cueline.events.sanitize import sanitize_record
 from cueline.events.session import ApprovalRequested, ApprovalResolved, GateAnswer, Judgement
 
 IN_DOUBT: Final = Judgement(answer="ask", rule="in_doubt")
-"""Of a call in doubt, whatever the rules say of it: anybody may tell what became of it."""
+"""For a call in doubt, whatever the policy says: anybody may resolve it."""
 _SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What is known of a call beside its arguments when a person is asked about it."""
+    """Facts about a call, beside its arguments, that are shown with the question."""
 
     judged: Judgement
     epoch: int
     asked_by: str
-    """Who wanted the session."""
+    """The person who started the session."""
     escalated: bool
-    """Nobody answered in time before."""
+    """Whether an earlier question about the call expired."""
     doubt: Doubt | None = None
-    """What is known of a call in doubt."""
+    """Known evidence about a call in doubt."""
 
 
 class ApprovalClient:
-    """Puts the questions of one session to people."""
+    """Opens and closes the approvals of one session."""
 
     __slots__ = ("_loaded_agent", "_parts", "_stream")
 
@@ -50,7 +50,7 @@ class ApprovalClient:
     async def ask(
         self, effect: AskApproval, call: ToolCall, about: Circumstances
     ) -> list[ApprovalRequested | ApprovalResolved]:
-        """Open the question; where that was chosen at the start it is granted at once."""
+        """Open the approval; grant it at once if the session was started so."""
         opened = sanitize_record(self._opened(effect, call, about), self._loaded_agent.redactor)
         automatic = self._loaded_agent.agent.policy.auto_approve and _may_be_automatic(
             effect, about
@@ -77,7 +77,7 @@ class ApprovalClient:
         return [requested, *_resolved(effect.approval, held.answer)]
 
     async def close(self, effect: CloseApproval) -> list[ApprovalRequested | ApprovalResolved]:
-        """Tell the gate that the need, or the time, has ended."""
+        """Supersede or expire the approval at the gate."""
         name = ApprovalName(self._stream, effect.approval)
         if effect.superseded_by is not None:
             answer = await self._parts.gate.supersede(name, effect.superseded_by)
@@ -126,12 +126,12 @@ class ApprovalClient:
 
 
 def seen_digest(preview: str) -> str:
-    """Return what stands for the difference that people were shown; empty where there was none."""
+    """Return the digest of the diff that was shown; empty without a diff."""
     return hashlib.sha256(preview.encode()).hexdigest() if preview else ""
 
 
 def doubt_of(call: Call) -> Doubt | None:
-    """Return what is known of a call in doubt, for the person who is asked about it."""
+    """Return the evidence about a call in doubt, for the person who is asked."""
     if call.phase != "in_doubt" or call.doubt is None:
         return None
     return Doubt(
@@ -144,7 +144,10 @@ def doubt_of(call: Call) -> Doubt | None:
 
 
 def _may_be_automatic(effect: AskApproval, about: Circumstances) -> bool:
-    """Whether it may be granted without a person: never what is for certain people (C15)."""
+    """Whether the call may be granted without a person.
+
+    Never if the policy names approvers (C15).
+    """
     asked_of_all = not about.judged.people_only and not about.escalated
     return effect.question == "may_it_run" and asked_of_all
 
@@ -154,9 +157,9 @@ def _excludes(about: Circumstances) -> bool:
 
 
 def summary(call: ToolCall) -> str:
-    """Return what a person is shown of a call: the tool and its arguments, in short.
+    """Return the tool and its shortened arguments, as shown to people.
 
-    Of a long argument it says how much is left out: what that is may be what matters.
+    For a long argument, the text says how many characters are left out.
     """
     parts = [f"{name}={_shortened(value)}" for name, value in call.arguments.items()]
     return f"{call.name}({', '.join(parts)})"

@@ -1,7 +1,8 @@
-"""The approval gate: opens approvals, takes votes, and says what came of them.
+"""The approval gate: opens approvals, takes votes, and answers with their outcome.
 
 It owns no stream: every append is a compare-and-set on the approval's version
-(I3); who loses folds on and decides again. So it may run anywhere, twice.
+(I3). After a conflict it reads the new events and decides again. So several
+gates may run at once, anywhere.
 """
 
 from dataclasses import dataclass
@@ -30,20 +31,20 @@ from cueline.events.stream import stream_name, tenant_of
 
 @dataclass(frozen=True, slots=True)
 class ApprovalName:
-    """Which approval, of which session."""
+    """The name of an approval: session, effect and number."""
 
     session: str
     id: str
 
     @property
     def stream(self) -> str:
-        """The approval's own stream."""
+        """The stream of the approval."""
         return stream_name("approval", self.id, tenant_of(self.session))
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An approval as the gate holds it: the first opening counts."""
+    """An open approval, as first recorded; a second opening changes nothing."""
 
     digest: str
     deadline_at: datetime
@@ -54,24 +55,24 @@ class Opened:
 
 
 class GatePort(Protocol):
-    """The gate as a session host sees it, near or far. Each call may be made twice."""
+    """The gate as a session host sees it, local or remote. Each call may be repeated."""
 
     async def open(
         self, name: ApprovalName, opened: ApprovalOpened, granted_by: str | None
     ) -> Opened:
-        """Ask a person; with *granted_by* the answer is known at once, and recorded."""
+        """Open the approval; with *granted_by*, also record the grant."""
         ...
 
     async def vote(self, name: ApprovalName, vote: Vote) -> GateAnswer:
-        """Hand over a person's decision."""
+        """Record a person's decision and return the gate's answer."""
         ...
 
     async def expire(self, name: ApprovalName, at: datetime) -> GateAnswer:
-        """Say that a time has passed, and that all decisions until then were handed over."""
+        """Expire the approval; call it only after all decisions before *at* were passed on."""
         ...
 
     async def supersede(self, name: ApprovalName, reason: SupersedeCode) -> GateAnswer:
-        """Say that the need has ended."""
+        """Close the approval because it is not needed any more."""
         ...
 
 
@@ -145,9 +146,9 @@ class ApprovalGate:
 
 
 def _key(command: ApprovalCommand) -> str:
-    """Return a key of the append's own; it is the version that says who of several was first.
+    """Return a key for the append: a vote's key is its message's, so a repeat changes nothing.
 
-    A vote has its message's: who hands that over again is told what came of it.
+    Other commands get a new key; the expected version decides which of several is first.
     """
     return command.message if isinstance(command, Vote) else uuid4().hex
 
@@ -167,7 +168,7 @@ def _answer(name: ApprovalName, state: ApprovalState) -> GateAnswer:
 
 
 def _with_notice(answer: GateAnswer, state: ApprovalState, vote: Vote) -> GateAnswer:
-    """Add what the agent is told of a grant; of a denial it is told by the call's result."""
+    """Add to a grant the notice for the model; a denial is told as the call's result."""
     assert state.opened is not None, "only what is asked is voted on"
     if vote.verdict != "grant" or vote.resolution == "happened":
         return answer

@@ -1,4 +1,4 @@
-"""What goes on in the background: for ever, or as long as something else."""
+"""Background tasks: endless loops, and tasks bound to a block."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
@@ -12,28 +12,28 @@ from cueline.events.stream import shown
 AGAIN_SECONDS = 0.5
 Step = Callable[[], Awaitable[None]]
 Trouble = Callable[[str, CuelineError], None]
-"""Is told of what goes wrong, a session or what is done for all of them, and why."""
+"""Called with what failed and with the error."""
 
 
 def trouble_message(what: str, trouble: CuelineError) -> str:
-    """Return *trouble* in words, with what it is about in front, once: many errors name that."""
+    """Return the error's text, preceded by the name of what failed unless the text has it."""
     text = str(trouble)
     named = tuple(f"{name}{mark}" for name in (what, shown(what)) for mark in ":@")
     return text if text.startswith(named) else f"{what}: {text}"
 
 
 def safe_callback(tell: Trouble) -> Trouble:
-    """Return *tell* so that it ends nobody's work where nobody can be told any more."""
+    """Return *tell* as a callback that ignores output errors."""
 
     def told(what: str, trouble: CuelineError) -> None:
-        with suppress(Exception):  # a terminal that was closed, say
+        with suppress(Exception):  # for example, the terminal was closed
             tell(what, trouble)
 
     return told
 
 
 async def repeat_forever(what: str, step: Step, *, clock: Clock, on_trouble: Trouble) -> None:
-    """Do *step* again and again; tell the first failure of a row, and wait a little after each."""
+    """Repeat *step* for ever; report the first of consecutive failures; wait after each."""
     failed, tell = False, safe_callback(on_trouble)
     while True:
         try:
@@ -53,7 +53,7 @@ async def repeat_forever(what: str, step: Step, *, clock: Clock, on_trouble: Tro
 def start_loops(
     steps: Mapping[str, Step], *, clock: Clock, on_trouble: Trouble
 ) -> list[asyncio.Task[None]]:
-    """Do each of *steps* `always`, side by side, until it is cancelled."""
+    """Start one endless loop for each of *steps*."""
     loops = (
         repeat_forever(what, step, clock=clock, on_trouble=on_trouble)
         for what, step in steps.items()
@@ -63,7 +63,7 @@ def start_loops(
 
 @contextmanager
 def background_task(work: Coroutine[object, object, None]) -> Iterator[None]:
-    """Have *work* go on until this ends."""
+    """Run *work* in a task until the block ends; then cancel it."""
     task = asyncio.create_task(work)
     try:
         yield
@@ -72,10 +72,9 @@ def background_task(work: Coroutine[object, object, None]) -> Iterator[None]:
 
 
 async def shielded(work: Coroutine[object, object, None]) -> None:
-    """Do *work* to its end, however often whoever waits for that is cancelled meanwhile.
+    """Await *work* to its end, even if the caller is cancelled, also more than once.
 
-    What lets go of things has to do that also where it is cancelled twice; a
-    cancelled scope of anyio does so at every await.
+    Cleanup needs this: a cancelled scope of anyio cancels at every await.
     """
     doing = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None

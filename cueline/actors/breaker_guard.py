@@ -1,4 +1,4 @@
-"""The breakers before the calls of one session."""
+"""The circuit breakers in front of the calls of one session."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -25,16 +25,16 @@ _NONE: Mapping[str, BreakerGuard] = MappingProxyType({})
 
 
 class AcquireProbe(Struct, frozen=True):
-    """Try to get the probe of a breaker for an effect."""
+    """Request to acquire the probe of a breaker for an effect."""
 
     effect: str
     guard: BreakerGuard
     early: bool = False
-    """Before its time, for a person resumed."""
+    """Whether the probe may start before its time, because a person resumed the session."""
 
 
 class BreakerGuards:
-    """Asks the breakers before a call goes out, and tells them how it ended."""
+    """Asks the breakers before each call, and reports each outcome to them."""
 
     __slots__ = ("_breakers", "_loaded_agent", "_own", "_stream", "_tenant", "_tools")
 
@@ -44,7 +44,7 @@ class BreakerGuards:
         self._loaded_agent = loaded_agent
         self._tenant = tenant_of(stream)
         self._own = breakers.of_model(self._tenant, loaded_agent.agent)
-        """Before the agent's own model, which is asked at every turn."""
+        """The breaker of the agent's own model, looked up once because every turn asks it."""
         guards = (
             (tool.name, breakers.of_tool(self._tenant, tool)) for tool in loaded_agent.agent.tools
         )
@@ -57,7 +57,7 @@ class BreakerGuards:
     def blocked_effects(
         self, effect: CallModel | ReserveBudget | RunTool, state: SessionState
     ) -> SessionWaiting | AcquireProbe | None:
-        """Return what is recorded, or done, instead of starting *effect*; None when it may go."""
+        """Return a wait or a probe to do instead of *effect*; None if the effect may start."""
         guard = self.before(effect, state)
         if guard is None:
             return None
@@ -76,7 +76,7 @@ class BreakerGuards:
         )
 
     def let_go(self, state: SessionState) -> bool:
-        """Whether something that is kept back may be tried now."""
+        """Whether an effect that a breaker blocked may start now."""
         if not state.blocked_by_breaker:
             return False
         return any(
@@ -85,12 +85,12 @@ class BreakerGuards:
         )
 
     async def probe(self, asked: AcquireProbe) -> Sequence[SessionEvent]:
-        """Try to get the probe; whoever asks next sees whose it is, so there is nothing to tell."""
+        """Try to acquire the probe. It records nothing; `blocked_effects` sees the result."""
         await self._breakers.probe(asked.guard, self._key(asked.effect), early=asked.early)
         return ()
 
     async def hear(self, guard: BreakerGuard, outcome: SessionEvent) -> None:
-        """Tell the breakers how a call ended."""
+        """Report the outcome of a call to its breakers."""
         match outcome:
             case ModelReplied(effect=name) | ToolReturned(effect=name):
                 await self._breakers.record_success(guard, self._key(name))
@@ -103,7 +103,7 @@ class BreakerGuards:
                 pass
 
     def before(self, effect: Effect, state: SessionState) -> BreakerGuard | None:
-        """Return what stands before *effect*, if anything does."""
+        """Return the guard of *effect*, if it has one."""
         match effect:
             case CallModel(fallback=fallback) | ReserveBudget(fallback=fallback):
                 return self._model(fallback)
@@ -146,7 +146,7 @@ class BreakerGuards:
 
 
 def _is_early(effect: CallModel | ReserveBudget | RunTool, state: SessionState) -> bool:
-    """Whether a person wants *effect* to be tried now."""
+    """Whether a person asked to try *effect* now."""
     if isinstance(effect, RunTool):
         call = state.call(effect.effect)
         return call is not None and call.early

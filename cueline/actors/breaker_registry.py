@@ -1,10 +1,10 @@
-"""What this process knows of the log's breakers, and what it tells them of its own calls.
+"""The circuit breakers of the log, as this process knows them; calls report to them.
 
-Nobody owns a breaker: every append is a compare-and-set on its version (I3);
-who loses folds on and decides again. A breaker is read when the first call
-that it stands before may come, and again when the dispatcher, which follows
-the category, says that something happened to one. So a call whose breaker is
-closed costs a look into a dict, and neither a read nor an append.
+Nobody owns a breaker: every append is a compare-and-set on its version (I3).
+After a conflict the registry reads the new events and decides again. It reads a
+breaker before the first call that may meet it, and again when the dispatcher,
+which follows the category, reports an event. A call whose breaker is closed
+costs one dict lookup: no read, no append.
 """
 
 import asyncio
@@ -48,18 +48,18 @@ _OTHER = re.compile(r"[^a-z0-9]{2,}|[^a-z0-9.]")
 
 
 class BreakerGuard(Struct, frozen=True):
-    """The breakers before a call, and by which rules they open."""
+    """The breakers in front of a call, and their settings."""
 
     dependency: str
-    """The stream of the model's, or tool's, own."""
+    """The breaker of the model or the tool."""
     account: str | None
-    """The stream of the account that others share; a tool has none."""
+    """The breaker of the provider account; None for a tool."""
     shown: str
     policy: BreakerPolicy
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The account's goes first: whoever asked to be left alone is not even probed."""
+        """The account's breaker first: if it is open, the model is not probed."""
         return (self.dependency,) if self.account is None else (self.account, self.dependency)
 
 
@@ -67,16 +67,16 @@ class _Known(Struct, frozen=True):
     version: int = NO_STREAM
     state: BreakerState = BREAKER.initial_state
     successes: int = 0
-    """Since the last failure that was counted here."""
+    """Time since the last failure that was counted here."""
     blind: bool = False
-    """It cannot be read here, and so says nothing."""
+    """The breaker cannot be read; it blocks nothing."""
 
 
 _UNKNOWN = _Known()
 
 
 class Breakers:
-    """The breakers that the calls of one host meet."""
+    """The circuit breakers that the calls of one host meet."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Breakers:
         self._reading = asyncio.Lock()
 
     def of_model(self, tenant: str, agent: AgentSpec) -> BreakerGuard:
-        """Return what stands before calls of the agent's model."""
+        """Return the guard of the agent's model."""
         where = (agent.base_url or "", agent.key_variable or "")
         key = (tenant, agent.provider, agent.model, *where)
         guard = self._guards.get(key)
@@ -110,12 +110,12 @@ class Breakers:
                 f"{agent.provider} {agent.model.rpartition('/')[2]}",
                 agent.breaker,
             )
-        # Of two agents that share a model each goes by its own rules.
+        # Two agents that share a model may have different settings.
         same = guard.policy is agent.breaker or guard.policy == agent.breaker
         return guard if same else replace(guard, policy=agent.breaker)
 
     def of_tool(self, tenant: str, tool: ToolSpec) -> BreakerGuard | None:
-        """Return what stands before calls of a tool that asks for a breaker."""
+        """Return the guard of a tool; None if the tool asks for no breaker."""
         if tool.breaker is None:
             return None
         target = sha256(tool.target.encode()).hexdigest()[:8]
@@ -123,7 +123,7 @@ class Breakers:
         return BreakerGuard(name, None, f"tool {tool.name}", tool.breaker)
 
     async def know(self, guards: Iterable[BreakerGuard]) -> None:
-        """Read the breakers of *guards* that were not read yet; who comes meanwhile waits."""
+        """Read those breakers of *guards* that were not read yet; wait if a read is running."""
         for stream in dict.fromkeys(stream for guard in guards for stream in guard.streams):
             if stream not in self._known:
                 async with self._reading:
@@ -131,12 +131,12 @@ class Breakers:
                         await self._read(stream)
 
     async def look(self) -> None:
-        """Read what is new of the breakers that are used here."""
+        """Read the new events of the breakers that are used here."""
         for stream in list(self._known):
             await self._read(stream)
 
     def admission(self, guard: BreakerGuard, key: str, *, early: bool = False) -> Admission:
-        """Say whether the call *key* may go out now, by what is known here."""
+        """Return whether the call *key* may start now, by the breakers as known here."""
         now = self._clock.now()
         for stream in guard.streams:
             state = self._known.get(stream, _UNKNOWN).state
@@ -146,11 +146,11 @@ class Breakers:
         return admitted
 
     async def probe(self, guard: BreakerGuard, key: str, *, early: bool = False) -> None:
-        """Try to get the probe for the call *key*; `admission` says whose it is then."""
+        """Try to acquire the probe for the call *key*; `admission` then says whose it is."""
         await self._record(guard.dependency, Probe(key, self._clock.now(), early))
 
     async def record_success(self, guard: BreakerGuard, key: str) -> None:
-        """Learn that the call *key* was answered."""
+        """Record that the call *key* succeeded."""
         known = self._known.get(guard.dependency, _UNKNOWN)
         if known.state.phase == "closed":
             self._known[guard.dependency] = replace(known, successes=known.successes + 1)
@@ -160,7 +160,7 @@ class Breakers:
     async def record_failure(
         self, guard: BreakerGuard, key: str, kind: str, *, retry_after: float | None = None
     ) -> None:
-        """Learn that the call *key* failed; with *retry_after* whoever shares the account waits."""
+        """Record that the call *key* failed; *retry_after* also blocks the account."""
         now = self._clock.now()
         if retry_after:
             await self._record(guard.streams[0], Hold(now, retry_after, kind))
@@ -192,7 +192,7 @@ class Breakers:
             try:
                 await self._journal.append([write], key)
             except (UnknownOutcomeError, LogUnavailableError):
-                # The session that waits for this cannot record either, and says so.
+                # The session's own append will fail too, and it reports that.
                 await self._clock.sleep(RETRY_SECONDS)
             else:
                 return
@@ -206,20 +206,20 @@ class Breakers:
         except CuelineError as error:
             if error.retryable:
                 raise
-            # A breaker that cannot be read keeps nobody back: it is no evidence.
+            # A breaker that cannot be read blocks nothing.
             self._report(stream, error)
             self._known[stream] = _Known(blind=True)
             return
         self._learn(stream, _Known(version, state, known.successes))
 
     def _learn(self, stream: str, read: _Known) -> None:
-        """Take what was read or appended, unless more is known by now."""
+        """Keep the newer of *read* and what is known."""
         if read.version > self._known.setdefault(stream, read).version:
             self._known[stream] = read
 
 
 def plain(name: str) -> str:
-    """Return *name* as a part of a stream's id, and no other name's."""
+    """Return *name* in the characters of a stream id; different names give different results."""
     told = _OTHER.sub("-", name.lower()).strip("-.")
     if told == name and len(told) <= LONGEST_NAME:
         return told

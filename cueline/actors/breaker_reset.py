@@ -1,4 +1,4 @@
-"""A person resets a breaker: calls go out again, whatever was known of the dependency."""
+"""Resets a circuit breaker for a person."""
 
 from datetime import datetime
 from uuid import uuid4
@@ -14,7 +14,7 @@ _UNKNOWN = "there is no such breaker; `cueline breakers` lists those of the log"
 
 
 async def reset_breaker(journal: Journal, name: str, by: str, now: datetime) -> bool:
-    """Close the breaker *name* in the name of *by*; return whether it kept anything back.
+    """Close the breaker *name*; return whether it was blocking calls.
 
     Raises:
         RejectedError: there is no such breaker.

@@ -1,4 +1,4 @@
-"""Asking the cost ledger for room before a model call, and closing it after (I8)."""
+"""Reserves budget at the cost ledger before a model call, and settles it afterwards (I8)."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -20,7 +20,7 @@ from cueline.events.session import ModelStarted, ReservationClosed, SessionWaiti
 
 
 class BudgetClient:
-    """Reserves and pays the model calls of one session."""
+    """Reserves and settles the model calls of one session."""
 
     __slots__ = ("_entity", "_loaded_agent", "_parts")
 
@@ -32,7 +32,10 @@ class BudgetClient:
     async def reserve(
         self, effect: ReserveBudget, messages: Sequence[bytes]
     ) -> list[ModelStarted | SessionWaiting | ReservationClosed]:
-        """Ask for room: the call may start, or waits, or was given up before."""
+        """Reserve budget for *effect*.
+
+        Returns the start of the call, a wait, or the close of an old reservation.
+        """
         agent = answering(self._loaded_agent.agent, effect.fallback)
         counted = await self._counted(effect, messages)
         tokens, usd = self._parts.bound(agent, sum(map(len, messages)), counted)
@@ -52,7 +55,7 @@ class BudgetClient:
         return [SessionWaiting(kind="budget", cause=answer.cause, deadline_at=until)]
 
     async def close(self, bill: Bill) -> ReservationClosed:
-        """Tell the ledger what became of a call."""
+        """Settle or release the reservation of a call."""
         state, epoch = self._entity.state, self._entity.epoch
         call = ModelCallName(self._entity.stream, bill.effect, bill.attempt)
         if bill.started:
@@ -62,9 +65,9 @@ class BudgetClient:
         return _closed(call, await self._ledger.release(budget_of(state), release))
 
     async def _counted(self, effect: ReserveBudget, messages: Sequence[bytes]) -> int | None:
-        """Return the vendor's own count of the prompt; None where none comes.
+        """Return the vendor's token count of the prompt; None if there is none.
 
-        It only narrows what is reserved: whatever it meets, nothing is recorded of it.
+        The count only makes the reservation smaller, so failures are ignored.
         """
         try:
             agent, model = self._loaded_agent.model(effect.fallback)
@@ -79,7 +82,7 @@ class BudgetClient:
                 messages=messages,
             )
             counted = await isolate_cancellation(model.count(request))
-        except Exception:  # noqa: BLE001 - if the model cannot be asked, the call itself will tell
+        except Exception:  # noqa: BLE001 - if the model cannot be reached, the call itself fails and reports it
             return None
         return counted if counted is not None and counted > 0 else None
 
@@ -88,14 +91,14 @@ class BudgetClient:
         return self._parts.ledger
 
     def _spent(self, bill: Bill) -> Amount | None:
-        """Return what the call cost, as far as anybody knows."""
+        """Return the known cost of the call."""
         if bill.usage is None:
             return None
         return _amount(bill.usage.total, None if bill.cost is None else bill.cost.usd)
 
 
 def _amount(tokens: int, usd: Decimal | None) -> Amount:
-    """Return an amount; a price that nobody knows counts only where it has to be known."""
+    """Return an amount; an unknown price raises an error only if a limit needs it."""
     return Amount(tokens) if usd is None else Amount(tokens, usd)
 
 

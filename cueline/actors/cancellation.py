@@ -1,4 +1,4 @@
-"""Awaits other people's code, whose `CancelledError` is not ours."""
+"""Awaits foreign code that may raise its own `CancelledError`."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -8,13 +8,13 @@ T = TypeVar("T")
 
 
 async def isolate_cancellation(work: Awaitable[T]) -> T:
-    """Await *work*, which may raise whatever it likes.
+    """Await *work*; turn its own `CancelledError` into an error.
 
-    What was cancelled is begun again, and does not count as a failure. So a
-    `CancelledError` of its own, while nobody cancels us, is an error like any other.
+    A call that we cancelled is started again and counts as no failure. A
+    `CancelledError` that we did not cause counts as a failure.
 
     Raises:
-        RuntimeError: it was one of its own.
+        RuntimeError: the work raised `CancelledError` without being cancelled.
     """
     try:
         return await work
@@ -22,4 +22,4 @@ async def isolate_cancellation(work: Awaitable[T]) -> T:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        raise RuntimeError("it raised CancelledError, and nobody had cancelled it") from error
+        raise RuntimeError("it raised CancelledError without being cancelled") from error

@@ -1,4 +1,4 @@
-"""How long an effect may go on that a stop or a signal is going to end."""
+"""Grace periods of effects that a stop or a signal will cancel."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ from cueline.deciders.session.due import Cancel
 from cueline.events.stream import is_model_call
 
 GRACE_SECONDS = 5.0
-"""What is in flight may finish, before it is cancelled."""
+"""Time that running effects have to finish before they are cancelled."""
 
 
 _NOTHING: frozenset[Cancel] = frozenset()
@@ -18,7 +18,7 @@ _UNTIMED: Mapping[Cancel, datetime] = MappingProxyType({})
 
 
 class CancellationTimers:
-    """What is about to be ended, and until when it may still end by itself."""
+    """The effects that will be cancelled, and when."""
 
     __slots__ = ("_clock", "_ended", "_seconds", "_until")
 
@@ -30,12 +30,12 @@ class CancellationTimers:
 
     @property
     def until(self) -> datetime | None:
-        """When the next grace is over."""
+        """The earliest end of a grace period."""
         left = [moment for cancel, moment in self._until.items() if cancel not in self._ended]
         return min(left, default=None)
 
     def over(self, state: SessionState) -> list[Cancel]:
-        """Return what has to be ended now, each once; who is not to be ended any more is spared."""
+        """Return the cancellations that are due, each once; forget those no longer wanted."""
         wanted = _wanted(state)
         if not wanted and not self._until:
             return []
@@ -48,7 +48,7 @@ class CancellationTimers:
         return over
 
     def _grace(self, state: SessionState, cancel: Cancel) -> timedelta:
-        """Return how long: a stop waits for tools alone, a signal for the model too."""
+        """Return the grace period: a stop spares only tools, a signal also the model."""
         waits = state.stop is None or not is_model_call(cancel.effect)
         return timedelta(seconds=self._seconds if waits else 0)
 

@@ -1,9 +1,9 @@
-"""The cost ledger: grants room for a model call before it is made, and settles it after (I8).
+"""The cost ledger: reserves budget before a model call, and settles it afterwards (I8).
 
 It owns no stream: every append is a compare-and-set on the budget's version
-(I3); who loses folds on and decides again. So it may run anywhere, twice. What
-it folded it keeps, with the version up to which it did; a thousand sessions of
-one tree do not read their budget a thousand times.
+(I3). After a conflict it reads the new events and decides again. So several
+ledgers may run at once, anywhere. It keeps each folded budget with its version,
+so a thousand sessions of one tree do not read their budget a thousand times.
 """
 
 import asyncio
@@ -36,36 +36,36 @@ from cueline.events.store import ANY, NO_STREAM
 from cueline.events.stream import sibling
 
 KEPT = 1000
-"""So many budgets are kept folded; the one that was asked longest ago goes first."""
+"""Number of folded budgets in memory; the least recently used goes first."""
 
 
 class LedgerPort(Protocol):
-    """The ledger as a session host sees it, near or far. Each call may be made twice.
+    """The ledger as a session host sees it, local or remote. Each call may be repeated.
 
     Raises:
-        FencedError: a later owner of the session has asked before; stop.
+        FencedError: a later owner of the session has called; stop.
     """
 
     async def reserve(self, budget: str, command: Reserve) -> ReserveAnswer:
-        """Ask for room for a model call."""
+        """Reserve budget for a model call."""
         ...
 
     async def settle(self, budget: str, command: Settle) -> Closing:
-        """Say that a call that was started is over, and what it cost, if that is known."""
+        """Settle a call that was started, at its cost if that is known."""
         ...
 
     async def release(self, budget: str, command: Release) -> Closing:
-        """Say that a call was not started; from here on it cannot be."""
+        """Release the reservation of a call that was not started; it cannot start any more."""
         ...
 
     async def raise_limits(self, budget: str, command: Raise) -> None:
-        """Raise limits of a session; what is not higher is left as it is."""
+        """Raise limits of a session; lower values change nothing."""
         ...
 
 
 @dataclass(slots=True)
 class _Folded:
-    """One budget, and whose turn it is to change it."""
+    """One folded budget, and the lock for changing it."""
 
     state: BudgetState = field(default_factory=lambda: BUDGET.initial_state)
     version: int = NO_STREAM
@@ -109,8 +109,8 @@ class CostLedger:
                         return await self._append(budget, events, folded)
                 except WrongExpectedVersionError:
                     pass
-                # Somebody else's ledger may have gone on. An append finds that out
-                # by itself; an answer without one has to look.
+                # Another process's ledger may have appended. An append detects that; an answer
+                # without an append has to read first.
                 folded.state, folded.version = await fold(
                     self._journal, budget, BUDGET, folded.state, folded.version
                 )
@@ -128,8 +128,8 @@ class CostLedger:
             ),
             *_budget_notifications(budget, events),
         ]
-        # A key of its own: where the outcome is unknown, it is the version that says
-        # whether it happened, and deciding again gives what was decided.
+        # If the outcome of an append is unknown, the expected version tells whether it happened,
+        # and the same decision is made again.
         await self._journal.append(writes, key=uuid4().hex)
         folded.version += len(events)
         folded.state = BUDGET.replay(events, folded.state)
@@ -145,7 +145,7 @@ class CostLedger:
 
 
 def _budget_notifications(budget: str, events: Sequence[BudgetEvent]) -> list[FactWrite]:
-    """Return the messages that go out with *events*: room was made (I7)."""
+    """Return the messages to append with *events*: budget was freed (I7)."""
     return [
         FactWrite(
             stream=sibling(session, "inbox"),

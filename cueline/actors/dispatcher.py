@@ -1,4 +1,4 @@
-"""The dispatcher: finds sessions with work and no living owner, gives them to a host."""
+"""The dispatcher: assigns sessions with work and no living owner to hosts."""
 
 from collections.abc import AsyncIterator, Collection, Container, Mapping, Sequence
 from datetime import datetime
@@ -20,39 +20,39 @@ TICK_SECONDS = 1.0
 
 
 class Work(NamedTuple):
-    """A session that has something to do."""
+    """A session with work."""
 
     stream: str
     unread: bool
-    """Its inbox holds messages that it has not read."""
+    """Whether its inbox holds unread messages."""
 
 
 class WorkIndex(Protocol):
-    """Which sessions have work, as a read model knows it."""
+    """Finds the sessions with work in a read model."""
 
     def due(self, now: datetime) -> AsyncIterator[Sequence[Work]]:
-        """Return the sessions with work in pages, the nearest deadlines first.
+        """Return the sessions with work in pages, nearest deadline first.
 
-        These are sessions with unread messages, with a deadline that has passed, and those
-        that are running or stopping, whether somebody drives them or not.
+        These have unread messages, or a deadline that has passed, or are running or
+        stopping, with or without a driver.
         """
         ...
 
     async def driven(self) -> Sequence[str]:
-        """Return sessions that are running or stopping: somebody should drive them."""
+        """Return the sessions that are running or stopping and need a driver."""
         ...
 
     async def waiting(self, kind: WaitKind) -> Sequence[str]:
-        """Return sessions that rest for want of something."""
+        """Return the sessions that wait for something of this kind."""
         ...
 
     def close(self) -> None:
-        """Let go of the read model."""
+        """Close the read model."""
         ...
 
 
 class HostDirectory(Protocol):
-    """The hosts that a dispatcher has."""
+    """Finds the hosts of a dispatcher."""
 
     async def hosts(self) -> dict[str, HostPort]:
         """Return the living hosts by incarnation; dead ones are replaced."""
@@ -60,10 +60,9 @@ class HostDirectory(Protocol):
 
 
 class Dispatcher:
-    """Sends sessions to hosts; it keeps nothing that is not in the log.
+    """Assigns sessions to hosts; it holds no state that is not in the log.
 
-    With a *scope* it cares for those sessions only: a dispatcher that belongs
-    to one command leaves everybody else's alone.
+    With a *scope* it handles those sessions only, as for a dispatcher of one command.
     """
 
     def __init__(
@@ -84,17 +83,17 @@ class Dispatcher:
         self._scope = scope
         self._rests = RestCache(Journal(store, Codec(), clock.now))
         self._follows = 0
-        """How often it began to follow the log."""
+        """Number of times that it began to follow the log."""
         self._asked_in = -1
-        """In which of these times it asked the index last."""
+        """The value of `_follows` when the index was last read."""
 
     async def tick(self) -> None:
-        """Give every session with work and no living owner to a host.
+        """Assign every session with work and no living owner to a host.
 
-        A session that lives in a host is only told of messages that it may have missed.
+        Active sessions are only told of messages that they may have missed.
 
         Raises:
-            HostsFullError: some sessions have work and no host has a place for them; they wait.
+            HostsFullError: no host has a place for some sessions with work; they wait.
         """
         hosts = await self._fleet.hosts()
         active = {stream for host in hosts.values() for stream in await host.active()}
@@ -110,9 +109,9 @@ class Dispatcher:
             raise HostsFullError(waiting, len(hosts))
 
     async def _all_rest_but(self, active: Collection[str]) -> bool:
-        """Whether every session of the scope rests, but the *active* ones: none has to be found.
+        """Whether all sessions of the scope wait, except the *active* ones.
 
-        Messages to them are passed on as long as the log is followed.
+        Their messages are passed on as long as the log is followed.
         """
         if not isinstance(self._scope, Collection):
             return False
@@ -120,13 +119,13 @@ class Dispatcher:
         return await self._rests.all(others, self._clock.now())
 
     async def follow(self) -> None:
-        """Pass on at once what comes into inboxes and happens to breakers, until that fails.
+        """Pass on new inbox messages and breaker events as they are appended, until an error.
 
         `tick` finds the messages that this misses.
         """
         after = await self._store.last_position()
         self._follows += 1
-        # What happened to breakers while nobody followed is told by looking once.
+        # Breaker events from before are covered by one look.
         await self._look_at_breakers()
         async for recorded in self._store.follow(after, {"inbox", "breaker"}):
             stream = sibling(recorded.stream, "session")
@@ -136,7 +135,7 @@ class Dispatcher:
                 await self.place([stream])
 
     async def place(self, streams: Collection[str]) -> list[str]:
-        """Give *streams* to hosts, unless somebody else's host drives them.
+        """Assign *streams* to hosts, except those with a living owner elsewhere.
 
         Returns those for which no host has a place.
         """
@@ -144,7 +143,7 @@ class Dispatcher:
         if not hosts:
             return []
         heads = await self._store.heads(streams)
-        # After the heads: who owns a session has beaten before.
+        # Read presence after the heads: an owner beats before it acquires a session.
         strangers = {head.owner for head in heads.values()} - {None, *hosts}
         present = await living(self._board, self._clock.now()) if strangers else []
         others = {each.incarnation for each in present}
@@ -161,12 +160,12 @@ class Dispatcher:
         return list(wanted)
 
     async def wake(self, kind: WaitKind) -> None:
-        """Have the sessions try again that rest for want of something: it may be there now."""
+        """Let the sessions that wait for *kind* try again."""
         waiting = await self._index.waiting(kind)
         await self.place([stream for stream in waiting if self._cares(stream)])
 
     async def _pass_on(self, happened: str) -> None:
-        """Tell the hosts of what changes whether calls go out, and wake who waited for that."""
+        """Tell the hosts of a breaker event, and wake the sessions that wait for a breaker."""
         if happened == "FailureCounted":
             return
         await self._look_at_breakers()
@@ -182,7 +181,7 @@ class Dispatcher:
 
 
 def _by_host(wanted: Mapping[str, str | None], hosts: Collection[str]) -> dict[str, list[str]]:
-    """Return which host is offered which streams: the owner, if it is one of *hosts*."""
+    """Group the streams by host: the owner if it is one of *hosts*, else `_host_for`."""
     batches: dict[str, list[str]] = {}
     for stream, owner in wanted.items():
         host = owner if owner is not None and owner in hosts else _host_for(stream, hosts)
@@ -191,8 +190,8 @@ def _by_host(wanted: Mapping[str, str | None], hosts: Collection[str]) -> dict[s
 
 
 def _host_for(stream: str, hosts: Collection[str]) -> str:
-    """Return the host of a session that no living one has had; the same every time.
+    """Return the host for a session without an owner; the same host each time.
 
-    When a host comes or goes, only sessions that it gets or had change places.
+    If a host joins or leaves, only that host's sessions move (rendezvous hashing).
     """
     return max(hosts, key=lambda host: sha256(f"{host} {stream}".encode()).digest())

@@ -1,4 +1,4 @@
-"""Carries out what a session owes the outside world; each effect brings back facts."""
+"""Executes the effects of a session; each returns facts to record."""
 
 import asyncio
 from collections.abc import Sequence
@@ -48,12 +48,12 @@ from cueline.events.session import (
 )
 
 LONGEST_PAUSE_SECONDS = 60.0
-"""Between two tries at something that fails for good."""
+"""Wait between retries of an effect that keeps failing."""
 Facts = Sequence[SessionEvent]
 
 
 class EffectExecutor:
-    """Carries out the effects of one session; their facts are not recorded yet."""
+    """Executes the effects of one session; the caller records the facts."""
 
     __slots__ = (
         "_asker",
@@ -90,10 +90,10 @@ class EffectExecutor:
         self._pause = RETRY_SECONDS / 2
 
     async def carry_out(self, effect: Effect | AcquireProbe) -> Facts:
-        """Do it, and return what came of it, however it ended.
+        """Execute *effect* and return its facts, also when it fails.
 
         Raises:
-            FencedError: somebody else owns the session now.
+            FencedError: another process owns the session now.
         """
         try:
             return await self._brought(effect)
@@ -104,7 +104,7 @@ class EffectExecutor:
     async def _brought(self, effect: Effect | AcquireProbe) -> Facts:
         while True:
             try:
-                # A log that is out of reach is told of; what else passes is only tried again.
+                # Report an unreachable log; retry other temporary errors silently.
                 return await self._entity.patiently(partial(self._bring, effect))
             except FencedError:
                 raise
@@ -112,7 +112,7 @@ class EffectExecutor:
                 if not error.retryable:
                     return await self._given_up(effect, error)
                 await self._clock.sleep(RETRY_SECONDS)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the session must learn of it
+            except Exception as error:  # noqa: BLE001 - the session must learn of any failure
                 return await self._given_up(effect, error)
 
     async def _bring(  # noqa: C901, PLR0911 - one case per effect is a table, not a maze
@@ -151,7 +151,7 @@ class EffectExecutor:
     async def _ask_model(self, effect: CallModel) -> SessionEvent:
         state, messages = self._entity.state, self._entity.prompt.messages
         outcome = await self._model.call(effect, state.turn.number, messages)
-        # What a ledger was asked for is settled by it, known or not.
+        # If the ledger reserved budget, it settles the call, at known cost or not.
         return outcome if state.limited else self._model.estimated(effect, outcome, messages)
 
     async def _ask(self, effect: AskApproval) -> Facts:
@@ -159,7 +159,7 @@ class EffectExecutor:
         if ended_by is None:
             call = self._entity.prompt.calls[effect.effect]
             return await self._asker.ask(effect, call, self._circumstances(effect.effect))
-        # Before, it was opened perhaps, and the answer was lost.
+        # An earlier attempt may have opened it and lost the answer.
         now = self._clock.now()
         return await self._asker.close(
             CloseApproval(effect.effect, effect.approval, now, superseded_by=ended_by)
@@ -179,7 +179,7 @@ class EffectExecutor:
         )
 
     async def _heard(self, effect: Effect, outcome: SessionEvent) -> Facts:
-        """Tell the breakers of *outcome*; whatever becomes of that, it is not lost."""
+        """Report *outcome* to the breakers; return it even if that fails."""
         guard = self._guards.before(effect, self._entity.state)
         if guard is not None:
             with suppress(asyncio.CancelledError, CuelineError):
@@ -187,7 +187,7 @@ class EffectExecutor:
         return [outcome]
 
     async def _notify_people(self, effect: NotifyPeople) -> PeopleNotified:
-        """Run a hook, and say whether it worked; the work goes on in any case."""
+        """Run a hook and return whether it succeeded; the session goes on in any case."""
         state = self._entity.state
         call = state.call(effect.effect)
         asked = self._entity.prompt.calls.get(effect.effect)
@@ -204,7 +204,7 @@ class EffectExecutor:
         return self._people_told(effect, code, problem or "")
 
     async def _opened(self, call: Call) -> ApprovalOpened | None:
-        """Return the question about *call* as the gate recorded it; None where nobody is asked."""
+        """Return the approval of *call* as the gate recorded it; None without an approval."""
         if call.approval is None:
             return None
         stream = ApprovalName(self._entity.stream, call.approval.id).stream
@@ -212,7 +212,7 @@ class EffectExecutor:
         return asked.opened
 
     def _late(self, asked: CallApproval) -> bool:
-        """Whether nobody can answer any more: no host lived when it was time to tell."""
+        """Whether the deadline passed before the hook could run."""
         return asked.granted is None and asked.closes_at <= self._clock.now()
 
     def _people_told(self, effect: NotifyPeople, code: TellCode, problem: str) -> PeopleNotified:
@@ -227,18 +227,17 @@ class EffectExecutor:
         return self._loaded_agent.clean(told)
 
     def name(self, effect: str, attempt: int, runner: str = "") -> CallName:
-        """Return by what the runner knows the call; it is the one that has it, if none is named."""
+        """Return the runner's name of the call; by default on the runner that has it."""
         call = self._entity.state.call(effect)
         has_it = call.runner if call is not None and call.runner is not None else ""
         stream = self._entity.stream
         return CallName(stream, f"{stream}/{effect}", attempt, runner or has_it, self._entity.epoch)
 
     def to_forget(self, facts: Sequence[SessionEvent], after: SessionState) -> list[CallName]:
-        """Return what runners may forget once *facts* are recorded, by the names they know.
+        """Return the calls that runners can forget once *facts* are recorded.
 
-        That is the calls whose outcomes these are. Where the turn is over by
-        then, all that had a part in it are named the next one: at that they
-        forget whatever they know of this.
+        These are the calls that *facts* end. If the turn ends, too, each runner gets
+        the name of a call of the next turn, and forgets all earlier ones.
         """
         turn = self._entity.state.turn
         if after.finished or after.turn.number > turn.number:
@@ -278,19 +277,19 @@ class EffectExecutor:
     async def _given_up(self, effect: Effect | AcquireProbe, error: Exception) -> Facts:
         fact = self._broken(effect, error)
         if fact.type == "SessionWaiting":
-            # What is not over by that stays due, and is tried again: ever more seldom.
+            # What is not over by then stays due, and is retried with growing waits.
             self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
             await self._clock.sleep(self._pause)
         return [fact]
 
     def _broken(self, effect: Effect | AcquireProbe, error: Exception) -> SessionEvent:
-        """Return what is recorded of an effect that ended as nobody expected."""
+        """Return the fact for an effect that ended with an unexpected error."""
         told = f"{type(error).__name__}: {error}"
         match effect:
             case CallModel():
                 return self._model.failed(effect, "unknown", told)
             case RunTool() | RecoverTool():
-                # It was started, and nobody will learn more of it.
+                # It was started, and its outcome will never be known.
                 return self._tools.failed(self.name(effect.effect, effect.attempt), "lost", told)
             case NotifyPeople():
                 return self._people_told(effect, "hook_failed", told)

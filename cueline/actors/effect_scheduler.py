@@ -1,4 +1,4 @@
-"""What of a session may start now: what is due, that no breaker, grant or runner keeps back."""
+"""Decides which due effects of a session start: those with breaker, budget, grant and slot."""
 
 from datetime import timedelta
 
@@ -29,7 +29,7 @@ _STARTS = ("ModelStarted", "ToolStarted")
 
 
 class EffectScheduler:
-    """Finds out what of one session may start, and the facts that say so."""
+    """Finds the effects of one session that can start, and the facts of their starts."""
 
     __slots__ = ("_entity", "_guards", "_in_flight", "_loaded_agent", "_parts", "_slots")
 
@@ -51,12 +51,12 @@ class EffectScheduler:
         self._slots = slots
 
     def start(self, steps: PendingAppend) -> list[Effect | AcquireProbe]:
-        """Take the starts of what is due into *steps*, and return what they start."""
+        """Add the starts of due effects to *steps*, and return the effects to execute."""
         started: list[Effect | AcquireProbe] = []
         lacks = False
         for effect in self._let_out(steps):
             if isinstance(effect, _ASKED_FIRST):
-                started.append(effect)  # what comes of it starts the call
+                started.append(effect)  # its result starts the call
                 continue
             fact = self._start_of(effect, steps.state)
             if fact is None:
@@ -69,7 +69,7 @@ class EffectScheduler:
         return started
 
     def still_goes(self, granted: ModelStarted, state: SessionState) -> bool:
-        """Whether a call may go out that was granted: a breaker may have opened meanwhile."""
+        """Whether a granted call may still start: a breaker may have opened since."""
         model = state.turn.model
         if model is None:
             return True
@@ -79,9 +79,9 @@ class EffectScheduler:
     def _let_out(
         self, steps: PendingAppend
     ) -> list[CallModel | ReserveBudget | RunTool | AcquireProbe]:
-        """Return what is due and no breaker keeps back; what one does keep back is recorded.
+        """Return the due effects that no breaker blocks; record which are blocked.
 
-        An agent may do without, or use something else: then more is due.
+        The agent may then use a fallback or go on without; so more may become due.
         """
         kept = True
         while kept:
@@ -102,11 +102,11 @@ class EffectScheduler:
         return out
 
     def _may_hold_room(self, effect: Effect) -> bool:
-        """Whether the ledger was asked for it, here or by a former owner: it was due before."""
+        """Whether the ledger may hold a reservation for it, from this owner or an earlier one."""
         return isinstance(effect, ReserveBudget) and effect in due(self._entity.state)
 
     def _start_of(self, effect: CallModel | RunTool, state: SessionState) -> SessionEvent | None:
-        """Return what begins *effect*, or why it cannot be; None where it lacks a slot."""
+        """Return the start of *effect*, or why it cannot start; None if it has no slot."""
         if isinstance(effect, CallModel):
             return ModelStarted(effect=effect.effect, attempt=effect.attempt)
         call = state.call(effect.effect)
@@ -116,7 +116,7 @@ class EffectScheduler:
         if runner is None and self._parts.runners.choose(tool, place) is not None:
             return None
         if call.approval is not None and (by := self._outdated(effect, call.approval)):
-            # I9: a person is asked again.
+            # I9: ask a person again.
             return ApprovalResolved(approval=call.approval.id, verdict="superseded", by=by)
         if runner is None:
             return SessionWaiting(
@@ -137,7 +137,7 @@ class EffectScheduler:
         )
 
     def _outdated(self, effect: RunTool, grant: CallApproval) -> str:
-        """Return what has ended a grant, its time or a change of the file; empty while it holds."""
+        """Return why a grant is void: it expired, or the file changed; empty while it is valid."""
         if effect.valid_until is not None and self._parts.clock.now() > effect.valid_until:
             return "deadline"
         first = effect.attempt == 1
@@ -145,7 +145,7 @@ class EffectScheduler:
         return "change" if changed else ""
 
     def _difference(self, effect: str) -> str:
-        """Return the digest of what the call would change now, as people would be shown it."""
+        """Return the digest of the diff that the call would make now."""
         asked, agent = self._entity.prompt.calls[effect], self._loaded_agent.agent
         tool = self._loaded_agent.tools[asked.name]
         preview = self._parts.preview(tool, asked.arguments, agent.workspace)

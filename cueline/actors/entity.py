@@ -1,20 +1,19 @@
-"""One session, live in memory, one command at a time.
+"""One session in memory; it handles one command at a time.
 
-Rule 1. Acquire, then read, then decide. A former owner that still lives must
-not append between our read and our first decision (I3).
+Rule 1. Acquire, then read, then decide. A former owner that still runs must not
+append between our read and our first decision (I3).
 
-Rule 2. Decide on a tentative state, append, and only then make it the state.
-What was not recorded did not happen (I2).
+Rule 2. Decide on a tentative state, append, then make it the state. What was
+not recorded did not happen (I2).
 
-Rule 3. One append holds everything that is known now: outcomes, what follows
-from them, and the starts of what is due next. Two commits make a turn.
+Rule 3. One append holds everything known now: outcomes, derived events, and the
+starts of the next effects. A turn takes two appends.
 
-Rule 4. An append whose outcome is unknown is asked again as it was; it is never
-decided anew.
+Rule 4. An append with unknown outcome is repeated unchanged, never decided again.
 
-Theory of operation: state is small and frozen, `evolve` makes a new one, and
-the prompt is folded beside it from the same facts. There is no recovery code:
-a crash is an entity that was dropped, and the next one asks `due`.
+Theory of operation: the state is small and frozen; `evolve` makes a new one. The
+prompt is folded beside it from the same facts. There is no recovery code: after
+a crash, the next entity replays the log and calls `due`.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -42,18 +41,18 @@ from cueline.events.stream import sibling
 Answer = TypeVar("Answer")
 
 RETRY_SECONDS = 0.2
-"""How long to wait before an append that failed is asked again."""
+"""Wait before a failed append is repeated."""
 
 
 class PendingAppend:
-    """What is about to be recorded, on a tentative state."""
+    """The facts of the next append, and the tentative state after them."""
 
     def __init__(self, state: SessionState) -> None:
         self.state = state
         self.steps: list[Sequence[SessionEvent]] = []
 
     def take(self, command: SessionEvent) -> bool:
-        """Decide on *command*, and say whether anything follows."""
+        """Decide on *command*; return whether it has events."""
         facts, self.state = step(command, self.state)
         if facts:
             self.steps.append(facts)
@@ -61,7 +60,7 @@ class PendingAppend:
 
 
 class Entity:
-    """A session that this process owns, as long as the store agrees."""
+    """A session that this process owns, until the store says otherwise."""
 
     __slots__ = (
         "_after",
@@ -91,52 +90,52 @@ class Entity:
         self.epoch = 0
         self.version = NO_STREAM
         self.journal = journal
-        """The agent's own, once it is known."""
+        """The agent's own journal, once the agent is known."""
         self._after: tuple[str, int] | None = None
         self._owner = owner
         self._clock = clock
         self._report = report
         self._snapshot = NO_STREAM
-        """The version of its newest snapshot."""
+        """The version of the newest snapshot."""
 
     async def load(self) -> None:
-        """Become the owner and fold the past.
+        """Acquire the session and replay its stream.
 
         Raises:
-            UnknownSessionError: nobody asked for this session.
-            FencedError: somebody else was quicker.
-            CorruptEventError: the past cannot be read, or was emptied; an operator restores it.
-            UnknownEventTypeError: the past needs a newer cueline.
+            UnknownSessionError: the session was never started.
+            FencedError: another process acquired it first.
+            CorruptEventError: an event is damaged or redacted; restore the log from a backup.
+            UnknownEventTypeError: an event needs a newer cueline.
         """
         store = self.journal.store
         head = await store.head(self.stream)
         if head.version == NO_STREAM:
-            # A name that means nothing is not acquired: that would make a stream of it.
+            # Acquiring an unknown name would create its stream.
             await check_asked_for(store, self.stream)
         self.epoch = await store.acquire(self.stream, self._owner, head.epoch)
         await self._fold(self.stream, None)
 
     async def inherit(self, parent: str, version: int) -> None:
-        """Fold a parent's past up to *version*: this session goes on from there."""
+        """Replay the parent's stream up to *version*, where this fork begins."""
         await self._fold(parent, version)
         self._after = (parent, version)
 
     def share(self, loaded_agent: LoadedAgent) -> None:
-        """Have the agent, and what belongs to it, in memory once for all its sessions."""
+        """Use the agent's objects that all its sessions share."""
         self.journal = loaded_agent.journal
         if self.state.setup is not None:
             setup = replace(self.state.setup, agent=loaded_agent.agent, tools=loaded_agent.tools)
             self.state = replace(self.state, setup=setup)
 
     async def record(self, steps: PendingAppend, secret_versions: Collection[int] = ()) -> None:
-        """Append *steps* and make their state the state.
+        """Append *steps* and make their state the current one.
 
-        The messages of the inbox at *secret_versions* held a secret: they are emptied by the
-        append that tells them cleaned (I11).
+        The inbox messages at *secret_versions* held a secret; the same append that
+        records them cleaned redacts them (I11).
 
         Raises:
-            FencedError: somebody else owns the session now; drop it.
-            WrongExpectedVersionError: likewise.
+            FencedError: another process owns the session; drop it.
+            WrongExpectedVersionError: as for `FencedError`.
         """
         if not steps.steps:
             return
@@ -166,13 +165,13 @@ class Entity:
                 self.prompt.add(fact)
 
     async def rest(self) -> None:
-        """Have the next who takes the session up begin here, if much came since the last."""
+        """Write a snapshot if enough was appended since the last."""
         if self.version - self._snapshot > self.journal.snapshots.every:
-            # A command that has its answer ends its host at once.
+            # A command exits as soon as it has its answer.
             await shielded(snapshots.keep(self.journal, self.stream))
 
     async def patiently(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Ask the log, and again until it answers: what is known stays in memory so long."""
+        """Call the log again until it answers; the state stays in memory meanwhile."""
         told = False
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Who is behind each fact of a session, as the audit tells it."""
+"""Names the actor of each fact of a session for the audit."""
 
 from cueline.deciders.approval import is_person
 from cueline.events.fact import Fact
@@ -26,11 +26,11 @@ _BY_TYPE: dict[type[Fact], str] = {
 }
 _BY_RULE = (("unknown", "policy"), ("unknown", "steer"))
 _TOLD_INSIDE = frozenset({MessageReceived, MessageRefused, ToolReconciled, ApprovalResolved})
-"""Of these more than the type has to be asked, which takes longer."""
+"""For these types, the actor depends on the fields."""
 
 
 def actor_of(fact: Fact) -> str:
-    """Return `user`, `agent`, `runner` or `system`; of a person who gave a name, with it."""
+    """Return `user`, `agent`, `runner` or `system`; for a named person, with the name."""
     if type(fact) not in _TOLD_INSIDE:
         return _BY_TYPE.get(type(fact), "system")
     match fact:
@@ -52,5 +52,5 @@ def actor_of(fact: Fact) -> str:
 
 
 def _is_by_rule(fact: Fact) -> bool:
-    """Whether nobody found out what became of a call, and no person answered for it."""
+    """Whether the rules resolved a call in doubt, without evidence and without a person."""
     return isinstance(fact, ToolReconciled) and (fact.outcome, fact.by) in _BY_RULE

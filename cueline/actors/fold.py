@@ -1,4 +1,4 @@
-"""A stream as the rules of its category see it."""
+"""Folds a stream by the rules of its category."""
 
 from typing import Any, TypeVar, cast
 
@@ -19,12 +19,11 @@ async def fold(
     state: State,
     version: int = NO_STREAM,
 ) -> tuple[State, int]:
-    """Return *state*, which is *stream* up to *version*, with what came since, and its version.
+    """Apply the events after *version* to *state*; return the new state and version.
 
-    A session that is folded from its beginning begins with its newest snapshot.
+    From version 0, the fold of a session begins with its newest snapshot.
 
-    Raises what `Journal.read` raises, also of an event that was emptied; the
-    caller's state is as it was then.
+    Raises what `Journal.read` raises, also for a redacted event; *state* is unchanged.
     """
     if rules is SESSION and version == NO_STREAM:
         folded = await newest(journal, stream)

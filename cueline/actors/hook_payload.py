@@ -1,4 +1,4 @@
-"""What people are told by a hook: a call, and the question about it."""
+"""Builds the JSON that a hook receives: a call, and its approval."""
 
 import json
 
@@ -14,9 +14,9 @@ from cueline.events.stream import shown
 def hook_payload(
     session: str, hook: Hook, call: Call, asked: ToolCall, opened: ApprovalOpened | None
 ) -> bytes:
-    """Return what a hook gets, in JSON; secrets were taken out of it before.
+    """Return the JSON input of a hook; *call* has no secrets any more.
 
-    *opened* is the question about the call, where a person is asked.
+    *opened* is the approval of the call, if a person is asked.
     """
     judged = opened or call.judged
     news: dict[str, object] = {

@@ -1,4 +1,4 @@
-"""Whom a session host works with, and how long it waits for them."""
+"""The objects and time limits that a session host gets from its process."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -19,68 +19,69 @@ from cueline.events.message import Cost, Estimate, Usage
 from cueline.events.sanitize import Redactor
 
 RUNNER_SECONDS = 600.0
-"""After so long a silence a runner is gone (its calls ended themselves before)."""
+"""A runner silent for so long is dead; its calls have timed out before."""
 DEAF_SECONDS = RUNNER_SECONDS / 2
-"""After so long without a word from anybody a runner ends, and a host that nobody else would end:
-nobody counts it as gone before."""
+"""A runner that hears from nobody for so long exits; so does a host without a supervisor.
+
+Others count it as dead only later.
+"""
 REACH_SECONDS = 2.0
-"""How long a runner is tried before the session rests."""
+"""Time to try an unreachable runner before the session waits."""
 
 
 class RunnerDirectory(Protocol):
-    """Which runners there are."""
+    """Finds runners."""
 
     def choose(
         self, tool: ToolSpec, workspace: Workspace | None, full: Collection[str] = ()
     ) -> str | None:
-        """Return the incarnation of a runner that reaches what the call needs; none of *full*."""
+        """Return the incarnation of a runner that can execute the call and is not in *full*."""
         ...
 
     def find(self, incarnation: str) -> RunnerPort | None:
-        """Return the runner of that incarnation, if it can be reached."""
+        """Return the runner of that incarnation; None if it cannot be reached."""
         ...
 
     async def answers(self, incarnation: str) -> bool:
-        """Ask the runner of that incarnation for a sign of life."""
+        """Whether the runner of that incarnation answers a ping."""
         ...
 
     async def gone(self, incarnation: str) -> str | None:
-        """Return the evidence that the incarnation is gone; None while it may live."""
+        """Return the evidence that the incarnation is dead; None while it may live."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostDependencies:
-    """Whom a session host works with."""
+    """The objects that a session host works with."""
 
     clock: Clock
     journal: Callable[[AgentSpec | None], Journal]
-    """The log, cleaned of the secrets of that agent."""
+    """Returns the log as an agent may write it: without its secrets."""
     redactor: Callable[[AgentSpec], Redactor]
     check_secrets: Callable[[AgentSpec, Collection[str]], None]
-    """Raises `ConfigError` for a secret of an agent that is not known here, and was not waived."""
+    """Raises `ConfigError` if a secret of the agent is unknown here and was not waived."""
     models: ModelFactory
     runners: RunnerDirectory
     gate: GatePort
     check_call: Callable[[ToolSpec, Mapping[str, JsonValue]], str | None]
-    """What the model is told of arguments that do not fit; None when they do."""
+    """Checks arguments: returns the error for the model; None if they are valid."""
     estimate: Callable[[ToolSpec, Mapping[str, JsonValue]], Awaitable[Estimate]]
-    """What a call will cost, of a tool that estimates each."""
+    """Estimates the cost of a call, for tools with an estimate."""
     preview: Callable[[ToolSpec, Mapping[str, JsonValue], Workspace | None], str]
-    """What a call would change, as a unified diff, where that can be seen;
-    a warning if it can change the log."""
+    """Previews what a call would change, as a unified diff, or warns that it can change the log."""
     tell: Callable[[AgentSpec, Hook, bytes], Awaitable[str | None]]
-    """Runs a hook with what there is to tell; returns why nobody was reached, if so."""
+    """Runs a hook with its input; returns the error, if it failed."""
     price: Callable[[AgentSpec, str, Usage], Cost | None]
     ledger: LedgerPort
     bound: Callable[[AgentSpec, int, int | None], tuple[int, Decimal | None]]
-    """What a call with a prompt of so many bytes takes at most, in tokens and US dollars.
+    """Returns the highest cost of a call in tokens and US dollars.
 
-    Beside the bytes it is told what the vendor counted, where it did.
+    Arguments: the prompt's size in bytes and, if there is one, the vendor's token count.
     """
     grace_seconds: float
-    """What is in flight may finish for so long, before a stop or a signal ends it."""
+    """Time that running effects have to finish before a stop or a signal ends them."""
     slots: Slots
-    """Of each runner, those that this host may use."""
+    """The slots of each runner that this host may use."""
     account: Callable[[AgentSpec], str]
-    """Names whose key an agent uses, without telling it: who shares it shares its breakers."""
+    """Names an agent's provider account without revealing its key; an account has one breaker."""

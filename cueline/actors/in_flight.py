@@ -1,4 +1,4 @@
-"""What one session has in hand: the effects in flight, and the facts they brought."""
+"""The running effects of one session, and the facts they returned."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -36,19 +36,19 @@ _NAMES: dict[type[Effect | AcquireProbe], tuple[str, Callable[[object], object]]
     NotifyPeople: ("h", attrgetter("hook", "approval", "effect")),
     AcquireProbe: ("p", _EFFECT),
 }
-"""What each is for, and what it is about."""
+"""The effect, or its kind, with the call it is about."""
 Work = Callable[[Effect | AcquireProbe], Awaitable[Sequence[SessionEvent]]]
 
 
 class InFlightEffects:
-    """Runs effects beside each other, and wakes whoever waits for them."""
+    """Runs effects concurrently, and wakes the session loop when one ends."""
 
     __slots__ = ("_alarm", "_brought", "_error", "_rung", "_tasks", "_waiting")
 
     def __init__(self, alarm: Timers) -> None:
         self._alarm = alarm
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        """By the name of the effect: until its facts are taken, or it would be asked for again."""
+        """By effect name, until its facts are taken; otherwise it would start twice."""
         self._brought: list[tuple[str, Sequence[SessionEvent]]] = []
         self._error: Exception | None = None
         self._rung = False
@@ -56,37 +56,37 @@ class InFlightEffects:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is in flight, and nothing was brought that nobody took."""
+        """Whether no effect runs and no facts wait to be taken."""
         return not self._tasks
 
     def has(self, effect: Effect | AcquireProbe) -> bool:
-        """Whether *effect*, or another way to learn the same, is in hand."""
+        """Whether *effect*, or another effect with the same result, is running."""
         return effect_name(effect) in self._tasks
 
     def asks(self, effect: str) -> bool:
-        """Whether a question about that effect is on its way to the gate."""
+        """Whether a question about that effect is being sent to the gate."""
         return f"a:{effect}" in self._tasks
 
     def take_up(self, effect: Effect | AcquireProbe, work: Work) -> None:
-        """Begin *work*, which carries *effect* out."""
+        """Start *work*, which executes *effect*."""
         name = effect_name(effect)
         self._tasks[name] = asyncio.create_task(self._carry_out(name, effect, work))
 
     def model_calls(self) -> list[str]:
-        """Return the model calls that are in flight."""
+        """Return the running model calls."""
         return [name.removeprefix("m:") for name in self._tasks if name.startswith("m:")]
 
     def cancel(self, effect: str) -> None:
-        """End the model call of that effect; it brings that it was cancelled."""
+        """Cancel the model call of that effect; it returns that it was cancelled."""
         task = self._tasks.get(f"m:{effect}")
         if task is not None:
-            # Not at once: cancelled before its first step, it would bring nothing, for ever.
+            # Deferred: a task cancelled before its first step would never return facts.
             asyncio.get_running_loop().call_soon(task.cancel)
 
     def take(self) -> list[SessionEvent]:
-        """Return what was brought since the last time.
+        """Return the facts since the last call.
 
-        Raises whatever an effect raised: it ends the drive.
+        Raises the error of a failed effect; it ends the session loop.
         """
         self._stop_waiting()
         if self._error is not None:
@@ -99,15 +99,15 @@ class InFlightEffects:
         return taken
 
     def ring(self) -> None:
-        """Wake whoever waits."""
+        """Wake the session loop."""
         self._rung = True
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
 
     def wait(self, until: datetime | None) -> Waiting:
-        """Return what is done once something was brought, or somebody rang, or at *until*.
+        """Return a future that is done after facts, a `ring`, or *until*.
 
-        No coroutine and no task: it is all that a session without work costs.
+        No coroutine and no task: an idle session costs nothing else.
         """
         self._waiting = asyncio.get_running_loop().create_future()
         if self._rung:
@@ -117,7 +117,7 @@ class InFlightEffects:
         return self._waiting
 
     def drop(self) -> None:
-        """Let go of everything: nobody will take what it brings."""
+        """Cancel everything; nobody takes its facts any more."""
         self._stop_waiting()
         for task in self._tasks.values():
             task.cancel()
@@ -129,11 +129,11 @@ class InFlightEffects:
             self._waiting = None
 
     async def _carry_out(self, name: str, effect: Effect | AcquireProbe, work: Work) -> None:
-        """Do *work*, and wake whoever waits in its last step: a callback comes a pass later."""
+        """Run *work*, and wake the loop in its last step; a done callback would come later."""
         facts: Sequence[SessionEvent] = ()
         try:
             facts = await work(effect)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it ends the drive
+        except Exception as error:  # noqa: BLE001 - any error ends the session loop
             self._error = error
         finally:
             self._brought.append((name, facts))
@@ -141,6 +141,6 @@ class InFlightEffects:
 
 
 def effect_name(effect: Effect | AcquireProbe) -> str:
-    """Return the name under which an effect is in hand; a call is so however it got there."""
+    """Return the name of an effect in flight; a call has one name for run and recovery."""
     sign, subject = _NAMES[type(effect)]
     return f"{sign}:{subject(effect)}"

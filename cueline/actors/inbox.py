@@ -1,4 +1,4 @@
-"""How anyone tells a session something: an event in its inbox, never a call (I7)."""
+"""Sends messages to sessions: an event in the inbox stream, never a call (I7)."""
 
 from collections.abc import Collection
 from uuid import uuid4
@@ -24,30 +24,30 @@ from cueline.events.store import ANY, NO_STREAM, Appended, EventStore, RecordedE
 from cueline.events.stream import shown, sibling, stream_name
 
 Unread = list[tuple[RecordedEvent, Fact | Redacted]]
-"""Messages in order, as nobody has read them yet."""
+"""Unread messages, in order."""
 
 
 def new_id() -> str:
-    """Return an id for a session; short, and random enough for a log."""
+    """Return a new session id: short and random."""
     return uuid4().hex[:10]
 
 
 async def ask_start(
     journal: Journal,
-    id: str,  # noqa: A002 - the word of the log
+    id: str,  # noqa: A002 - the field's name in the log
     asked: StartAsked,
     by: str = "user",
     *,
     waived: SecretsWaived | None = None,
 ) -> str:
-    """Ask for a session, and return its stream. Whoever looks for work takes it up.
+    """Append the start request of a session; return its stream.
 
-    Its secrets are *waived* in the same append: no host sees the one without the other.
-    A child's parent is told in the same append, and the child is counted in its tree.
+    The same append holds the *waived* secrets and, for a child, the message to its
+    parent and the count of the tree.
 
     Raises:
-        RejectedError: there is a session of that id, or the tree is full; choose
-            another, or do without.
+        RejectedError: the id exists, or the tree is full; choose another id, or
+            do without the child.
     """
     stream = stream_name("session", id)
     steps: list[list[Fact]] = [[asked]]
@@ -56,7 +56,7 @@ async def ask_start(
     write = FactWrite(
         stream=sibling(stream, "inbox"), steps=steps, expected_version=NO_STREAM, actor=by
     )
-    taken = RejectedError(shown(stream), "there is a session of this id")
+    taken = RejectedError(shown(stream), "a session with this id exists")
     while True:
         try:
             await journal.append(
@@ -65,7 +65,7 @@ async def ask_start(
         except WrongExpectedVersionError as error:
             if error.stream == write.stream:
                 raise taken from error
-            # Its tree has one session more by now: it is counted again.
+            # The tree has changed: count it again.
         except KeyReusedError as error:
             raise taken from error
         else:
@@ -73,7 +73,7 @@ async def ask_start(
 
 
 async def check_asked_for(store: EventStore, stream: str) -> None:
-    """Refuse the name of a session that nobody has asked for.
+    """Raise if the session was never started.
 
     Raises:
         UnknownSessionError: there is no such session.
@@ -83,9 +83,9 @@ async def check_asked_for(store: EventStore, stream: str) -> None:
 
 
 async def asked_agent(journal: Journal, stream: str) -> AgentSpec:
-    """Return the agent that a session was asked for with, and the tools accepted since.
+    """Return the agent of the start request, with the tools accepted since.
 
-    Its secrets are never recorded.
+    Secrets are never recorded in it.
 
     Raises:
         UnknownSessionError: there is no such session.
@@ -98,7 +98,7 @@ async def asked_agent(journal: Journal, stream: str) -> AgentSpec:
 
 
 async def unread_of(journal: Journal, state: SessionState) -> Unread:
-    """Return the messages that a session, as it stands, has not read."""
+    """Return the messages after the inbox position of *state*."""
     inbox = sibling(state.stream, "inbox")
     return [pair async for pair in journal.read(inbox, state.inbox_seen)]
 
@@ -106,13 +106,13 @@ async def unread_of(journal: Journal, state: SessionState) -> Unread:
 def check_heard(
     state: SessionState, unread: Collection[object], message: InboxMessage, agent: AgentSpec
 ) -> None:
-    """Refuse *message* where a session would not, when it has read what is *unread*, take it.
+    """Raise if the session, after reading *unread*, would refuse *message*.
 
     Raises:
         SessionFinishedError: it has ended.
-        RejectedError: it was asked to stop, or its limits cannot be raised like that.
+        RejectedError: it is stopping, or its limits cannot be raised like that.
     """
-    id = shown(state.stream)  # noqa: A001 - the word of the log
+    id = shown(state.stream)  # noqa: A001 - the field's name in the log
     if state.finished:
         raise SessionFinishedError(id, f"the session has ended: {state.status}")
     if will_stop(state, unread):
@@ -131,7 +131,7 @@ async def post(
     by: str = "user",
     key: str | None = None,
 ) -> Appended:
-    """Put *message* into the session's inbox; with a *key*, posting twice is posting once.
+    """Append *message* to the session's inbox; a repeated *key* appends nothing.
 
     Raises:
         UnknownSessionError: there is no such session.

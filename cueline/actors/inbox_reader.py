@@ -1,7 +1,7 @@
-"""Reads a session's inbox, and hands decisions to the gate before the session learns of them.
+"""Reads a session's inbox, and passes decisions to the gate before the session sees them.
 
-Messages are read in order. A decision that cannot be handed over yet holds up
-what is behind it, and nothing else: neither what came before, nor outcomes.
+Messages are read in order. A decision that cannot be passed on yet blocks the
+messages after it, and nothing else.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 class InboxReader:
-    """The inbox of one session, as its owner reads it (I7)."""
+    """The inbox of one session, read by its owner (I7)."""
 
     __slots__ = (
         "_clock",
@@ -54,15 +54,15 @@ class InboxReader:
         self._estimate = parts.estimate
         self._inbox = sibling(entity.stream, "inbox")
         self.news = True
-        """There may be something new in it."""
+        """Whether there may be new messages."""
         self.read_at = _LONG_AGO
-        """When it was last read to its end."""
+        """When the inbox was last read to its end."""
         self.held_up = False
-        """Whether something in it could not be read, or handed over, yet."""
+        """Whether a message could not be read or passed on yet."""
         self.secret_versions: tuple[int, ...] = ()
-        """Which messages held a secret: they are emptied once they are read."""
+        """The messages that held a secret; they are redacted once they are read."""
         self.again_at: datetime | None = None
-        """When the log, gate or ledger, which did not answer, is tried again."""
+        """When to retry the log, gate or ledger that did not answer."""
 
     async def read(
         self,
@@ -70,11 +70,11 @@ class InboxReader:
         brought: Sequence[SessionEvent],
         redactor: Redactor,
     ) -> list[MessageReceived]:
-        """Return what nobody has read yet, cleaned, decisions with what the gate made of them.
+        """Return the unread messages, cleaned; decisions come with the gate's answer.
 
-        Not those on an effect that is being asked about (*asks*): the session
-        would learn of the answer before the question. Nor a resume that came when
-        a question was over, before its end is among what was *brought*.
+        It stops before a decision on an effect that is still being asked about (*asks*):
+        the session has to record the question first. It also stops before a resume that
+        came after a question was over, until the question's end is in *brought*.
         """
         if not self.news:
             return []
@@ -100,7 +100,7 @@ class InboxReader:
         except CuelineError as error:
             if not error.retryable:
                 raise
-            # Whoever drives holds outcomes that nobody else knows: it goes on with these.
+            # The owner holds outcomes that nobody else knows: return these first.
             self.news = self.held_up = True
             self.again_at = self._clock.now() + timedelta(seconds=RETRY_SECONDS)
             return received
@@ -108,9 +108,9 @@ class InboxReader:
         return received
 
     def _ends_first(self, resumed: RecordedEvent, brought: Sequence[SessionEvent]) -> bool:
-        """Whether a question was over when somebody said to go on, which then goes for its end.
+        """Whether an approval was over when the resume came; then its end has to be recorded first.
 
-        Both count from their moments, whenever somebody drives the session (I14).
+        Both count from the times when they happened, not when they are read (I14).
         """
         state, at = self._entity.state, from_us(resumed.recorded_us)
         ended = {fact.approval for fact in brought if isinstance(fact, ApprovalResolved)}
@@ -121,7 +121,7 @@ class InboxReader:
     async def _received(
         self, recorded: RecordedEvent, message: InboxMessage, asks: Callable[[str], bool]
     ) -> MessageReceived | None:
-        """Return a message as the session takes it; None if it cannot be taken yet."""
+        """Return the message as the session records it; None if it cannot be recorded yet."""
         at = from_us(recorded.recorded_us)
         name = f"{self._inbox}@{recorded.version}"
         answer = None
@@ -138,7 +138,7 @@ class InboxReader:
         )
 
     def _timed(self, answer: GateAnswer) -> GateAnswer:
-        """Say until when a grant counts that is read after its deadline (I9, I14)."""
+        """Add the expiry to a grant that is read after its deadline (I9, I14)."""
         call = self._entity.state.call_of_approval(answer.approval)
         asked = None if call is None else call.approval
         if answer.verdict != "granted" or asked is None or answer.resolution == "happened":
@@ -147,7 +147,7 @@ class InboxReader:
         return answer if until is None else answer.model_copy(update={"valid_until": until})
 
     async def _estimated(self, answer: GateAnswer) -> GateAnswer:
-        """Say what an edited call will cost, for it is judged like any other."""
+        """Add the estimated cost of an edited call; the policy judges it like any other."""
         state = self._entity.state
         call = state.call(effect_of(answer.approval))
         if answer.edit is None or call is None or state.setup is None:
@@ -159,7 +159,7 @@ class InboxReader:
         return answer.model_copy(update={"usd": estimate.usd})
 
     async def _raise(self, message: RaiseAsked, name: str) -> None:
-        """Have the ledger know before the session does."""
+        """Raise the limits at the ledger before the session records the message."""
         state = self._entity.state
         if not state.limited or refusal(state.limit_state.limits, message) is not None:
             return
@@ -167,7 +167,7 @@ class InboxReader:
         await self._ledger.raise_limits(budget_of(state), higher)
 
     def _vote(self, message: DecisionGiven, name: str, at: datetime) -> Vote:
-        """Return the decision as the gate takes it; an edit has a digest of its own (I9)."""
+        """Return the decision as the gate's vote; an edit gets its own digest (I9)."""
         state = self._entity.state
         call = state.call(effect_of(message.approval))
         digest = ""

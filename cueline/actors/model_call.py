@@ -1,4 +1,4 @@
-"""One attempt at asking the model, and the fact that it brings back."""
+"""Makes one attempt at a model call, and returns its outcome as a fact."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ _NOTHING: Final = "it ended its turn without text, thoughts or calls"
 
 
 class ModelCaller:
-    """Asks the model of one session."""
+    """Calls the model for one session."""
 
     __slots__ = ("_loaded_agent", "_parts", "_stream")
 
@@ -36,7 +36,7 @@ class ModelCaller:
     async def call(
         self, effect: CallModel, turn: int, messages: Sequence[bytes]
     ) -> ModelReplied | ModelFailed:
-        """Ask once; whatever goes wrong is the failure of this attempt."""
+        """Make one attempt; every failure becomes a `ModelFailed`."""
         began = self._parts.clock.now()
         outcome = await self._outcome(effect, turn, messages, began)
         if outcome.type == "ModelFailed":
@@ -46,7 +46,7 @@ class ModelCaller:
     def estimated(
         self, effect: CallModel, outcome: ModelReplied | ModelFailed, messages: Sequence[bytes]
     ) -> ModelReplied | ModelFailed:
-        """Return *outcome* at the most that it may have cost, where nobody knows what it used."""
+        """Add the highest possible cost to *outcome* if its usage is unknown."""
         if known_usage(outcome) is not None:
             return outcome
         agent = answering(self._loaded_agent.agent, effect.fallback)
@@ -82,13 +82,13 @@ class ModelCaller:
             return self.failed(effect, "config", str(error))
         except asyncio.CancelledError:
             return self.failed(effect, "cancelled", "it was stopped")
-        except Exception as error:  # noqa: BLE001 - a provider's bug is this attempt's failure
+        except Exception as error:  # noqa: BLE001 - a provider's bug fails this attempt only
             return self.failed(effect, "unknown", f"{type(error).__name__}: {error}")
 
     def failed(
         self, effect: CallModel, kind: str, message: str, retry_after: float | None = None
     ) -> ModelFailed:
-        """Return that the attempt brought no answer; a vendor may repeat a part of the key."""
+        """Return a `ModelFailed`; secrets in the vendor's message are removed."""
         told = self._loaded_agent.redactor.redact_parts(message)
         return self._loaded_agent.clean(
             ModelFailed(
@@ -104,7 +104,7 @@ class ModelCaller:
     def _billed(
         self, failed: ModelFailed, effect: CallModel, used: dict[str, int] | None
     ) -> ModelFailed:
-        """Return *failed* with what the attempt cost all the same, where that was told."""
+        """Add to *failed* the cost of the attempt, if the vendor reported usage."""
         if used is None:
             return failed
         usage, agent = Usage(**used), answering(self._loaded_agent.agent, effect.fallback)
@@ -132,7 +132,7 @@ class ModelCaller:
         return self._loaded_agent.clean(replied.model_copy(update={"estimates": estimates}))
 
     async def _estimates(self, replied: ModelReplied) -> dict[str, Estimate]:
-        """Return what its calls will cost: made once, for whatever is decided on it (I10)."""
+        """Return the estimated costs of the calls, computed once for all decisions (I10)."""
         asked = {}
         most = self._loaded_agent.agent.limits.max_tool_calls_per_turn
         for effect, call in islice(calls_of(replied).items(), most):
@@ -142,7 +142,7 @@ class ModelCaller:
                 asking = self._parts.estimate(tool, call.arguments)
                 asked[effect] = asyncio.ensure_future(asking)
         if asked:
-            # Together, and cut short by a stop: the reply is paid for, and not recorded yet.
+            # Concurrent, and ended by a stop: the reply is paid for and not recorded yet.
             with suppress(asyncio.CancelledError):
                 await asyncio.wait(asked.values())
         return {effect: _made(estimate) for effect, estimate in asked.items()}
@@ -158,7 +158,7 @@ class ModelCaller:
 def highest_cost(
     parts: HostDependencies, agent: AgentSpec, messages: Sequence[bytes]
 ) -> Cost | None:
-    """Return the most that a call of *agent* may have cost; None where no price is known."""
+    """Return the highest possible cost of a call of *agent*; None without a known price."""
     listed = parts.price(agent, agent.model, Usage())
     _, usd = parts.bound(agent, sum(map(len, messages)), None)
     if listed is None or usd is None:
@@ -167,10 +167,10 @@ def highest_cost(
 
 
 def _check(reply: ModelReply, messages: Sequence[bytes]) -> None:
-    """Check that *reply* is one.
+    """Check that *reply* has content.
 
     Raises:
-        ProviderUnavailableError: a message was met with nothing; try again.
+        ProviderUnavailableError: the reply to a message is empty; try again.
     """
     if _is_nothing(reply) and _asks_for_words(messages):
         used = reply.usage.model_dump() if reply.usage.total else None
@@ -178,19 +178,19 @@ def _check(reply: ModelReply, messages: Sequence[bytes]) -> None:
 
 
 def _is_nothing(reply: ModelReply) -> bool:
-    """Whether the model says that it is done, and nothing else."""
+    """Whether the reply ends the turn without any content."""
     says = any(not isinstance(b, TextBlock) or b.text.strip() for b in reply.content)
     return reply.stop_reason == "end_turn" and not reply.calls and not says
 
 
 def _asks_for_words(messages: Sequence[bytes]) -> bool:
-    """Whether the prompt ends with messages alone; after a tool's result a model may be silent."""
+    """Whether the prompt ends with messages; after a tool's result, a reply may be empty."""
     roles = (json.loads(message)["role"] for message in reversed(messages))
     return next((role for role in roles if role != "user"), "") != "tool"
 
 
 def _made(estimate: asyncio.Future[Estimate]) -> Estimate:
-    """Return an estimate that was asked for, as far as it was made."""
+    """Return the requested estimate, or why there is none."""
     if estimate.done():
         return estimate.result()
     estimate.cancel()
@@ -198,5 +198,5 @@ def _made(estimate: asyncio.Future[Estimate]) -> Estimate:
 
 
 def _said(kind: str) -> str:
-    """Return the kind that an adapter gave, if it is one: else it could be retried for ever."""
+    """Return the adapter's error kind if it is a known one; unknown kinds could retry for ever."""
     return kind if kind in SAID else "unknown"

@@ -1,4 +1,4 @@
-"""The port to whoever thinks."""
+"""The port to models."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
@@ -10,7 +10,7 @@ from cueline.events.message import Block, ToolCall, Usage
 
 
 class ModelRequest(Struct, frozen=True):
-    """One attempt at one model call."""
+    """One attempt at a model call."""
 
     session: str
     """The session's stream."""
@@ -20,11 +20,11 @@ class ModelRequest(Struct, frozen=True):
     attempt: int
     agent: AgentSpec
     messages: Sequence[bytes]
-    """Each an `events.message.Message` in canonical JSON."""
+    """Each is an `events.message.Message` in canonical JSON."""
 
 
 class ModelReply(Struct, frozen=True, kw_only=True):
-    """A whole answer; half of one is a `ProviderUnavailableError`."""
+    """A complete reply; an incomplete one is a `ProviderUnavailableError`."""
 
     content: tuple[Block, ...] = ()
     calls: tuple[ToolCall, ...] = ()
@@ -32,42 +32,42 @@ class ModelReply(Struct, frozen=True, kw_only=True):
     """`end_turn`, `tool_use`, `max_tokens` …"""
     usage: Usage = field(default_factory=Usage)
     model: str = ""
-    """The model that answered, as the provider names it."""
+    """The model that answered, by the provider's name for it."""
 
 
 class Model(Protocol):
     """A vendor's model."""
 
     async def reply(self, request: ModelRequest) -> ModelReply:
-        """Return the model's whole answer. It never tries again by itself.
+        """Return the model's complete reply; the adapter does not retry.
 
         Raises:
-            ProviderUnavailableError: wait, try again.
-            ProviderRefusedError: do not try this request again.
+            ProviderUnavailableError: wait and try again.
+            ProviderRefusedError: do not repeat this request.
         """
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         ...
 
 
 @runtime_checkable
 class TokenCounter(Protocol):
-    """What a model may be besides: one whose vendor counts a prompt before it is asked."""
+    """A model whose vendor can count the tokens of a prompt before the call."""
 
     async def count(self, request: ModelRequest) -> int | None:
-        """Return the tokens of what `reply` would send, by the vendor's own count.
+        """Return the vendor's token count for what `reply` would send.
 
-        None where the vendor would not count all of it. It answers nothing and
-        costs nothing, takes seconds at most, and is not tried again.
+        Returns None if the vendor cannot count all of it. Counting costs nothing,
+        takes seconds at most, and is not retried.
 
         Raises:
-            ProviderUnavailableError: no count came, or not in time.
+            ProviderUnavailableError: there was no answer in time.
             ProviderRefusedError: the vendor does not count this request.
         """
         ...
 
 
 ModelFactory = Callable[[AgentSpec], Model]
-"""Makes the model of an agent; raises `ConfigError` for what it does not know."""
+"""Makes the model of an agent; raises `ConfigError` for an unknown provider or model."""

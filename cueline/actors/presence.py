@@ -1,4 +1,4 @@
-"""Who lives: what a process says of itself, and what its own machine says."""
+"""Presence: which processes live, by their heartbeats and by their machine's process table."""
 
 import os
 import socket
@@ -13,11 +13,11 @@ from cueline.events.store import Presence, PresenceBoard, to_us
 
 BEAT_SECONDS = 2.0
 SILENCE_SECONDS = 10.0
-"""After so long a silence a process counts as dead."""
+"""A process silent for so long counts as dead."""
 
 
 def machine_name() -> str:
-    """Return how this machine is told from others: `CUELINE_MACHINE`, else its machine id."""
+    """Return the id of this machine: `CUELINE_MACHINE`, else its machine id."""
     named = os.environ.get("CUELINE_MACHINE")
     if named:
         return named
@@ -28,7 +28,7 @@ def machine_name() -> str:
 
 
 def presence_of(role: str) -> Presence:
-    """Return the presence of a new incarnation, in this process."""
+    """Return the presence of a new incarnation in this process."""
     pid = os.getpid()
     return Presence(
         incarnation=f"{role}-{uuid4().hex[:12]}",
@@ -42,10 +42,9 @@ def presence_of(role: str) -> Presence:
 
 
 async def beat_always(board: PresenceBoard, presence: Presence, clock: Clock) -> None:
-    """Say that this process lives, for ever."""
+    """Send heartbeats for ever."""
     while True:
-        # A beat that is missed is no matter; one that was the last would have
-        # others take our sessions.
+        # One missed beat does no harm; no more beats would let others take our sessions.
         with suppress(Exception):
             await board.beat(presence)
         await clock.sleep(BEAT_SECONDS)
@@ -63,14 +62,14 @@ def death_of(presence: Presence, now: datetime) -> str | None:
 
 
 def silent_seconds(presence: Presence, now: datetime) -> float:
-    """Return how long ago a process said that it lives."""
+    """Return the time since the last heartbeat, in seconds."""
     return (to_us(now) - presence.beat_us) / 1_000_000
 
 
 def ended(presence: Presence) -> str | None:
-    """Return the word of this machine that the process has ended; silence is no evidence.
+    """Return the evidence of this machine that the process has ended; silence is none.
 
-    A frozen process is silent, and may go on: for what it started, only its end counts.
+    A frozen process is silent and may go on, so what it started counts as running.
     """
     if _is_here(presence) and not runs_here(presence):
         return f"process {presence.pid} on {presence.machine} has ended"
@@ -78,7 +77,7 @@ def ended(presence: Presence) -> str | None:
 
 
 def runs_here(presence: Presence) -> bool:
-    """Whether this machine has the process: one that is frozen, or cannot write, may be silent."""
+    """Whether the process runs on this machine; it may be frozen or unable to write."""
     return _is_here(presence) and _started(presence.pid) == presence.process_started
 
 
@@ -88,12 +87,12 @@ def _is_here(presence: Presence) -> bool:
 
 
 async def living(board: PresenceBoard, now: datetime) -> list[Presence]:
-    """Return who may live."""
+    """Return the processes that may live."""
     return [each for each in await board.all() if death_of(each, now) is None]
 
 
 def find(all_present: Sequence[Presence], incarnation: str | None) -> Presence | None:
-    """Return the presence of that incarnation."""
+    """Return the presence of that incarnation, if there is one."""
     return next((p for p in all_present if p.incarnation == incarnation), None)
 
 
@@ -112,7 +111,7 @@ def _pid_namespace() -> str:
 
 
 def _started(pid: int) -> int | None:
-    """Return when the kernel started the process, in its ticks; None if there is none."""
+    """Return the kernel's start time of the process, in ticks; None without such a process."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""What others left running, where it is to be left alone."""
+"""Leaves alone the sessions that other processes left running."""
 
 from collections.abc import Awaitable, Callable, Collection, Container
 from datetime import datetime
@@ -12,7 +12,7 @@ Place = Callable[[Collection[str]], Awaitable[None]]
 
 
 class RecoveryFilter(Container[str]):
-    """Every session but those that were *left*, until somebody has a word for one."""
+    """Contains every session except those that were *left*, until one gets a message."""
 
     def __init__(self, left: Collection[str], after: int) -> None:
         self._left = set(left)
@@ -22,15 +22,15 @@ class RecoveryFilter(Container[str]):
         return stream not in self._left
 
     async def follow(self, store: EventStore, place: Place) -> None:
-        """Care for a session once something comes into its inbox, for ever.
+        """Include a session as soon as its inbox gets a message; run for ever.
 
-        Called again after a failure, it goes on where it was.
+        Called again after an error, it goes on where it was.
         """
         async for recorded in store.follow(self._after, {"inbox"}):
             self._after = recorded.position
             stream = sibling(recorded.stream, "session")
             if stream in self._left:
-                # First: where placing it fails, whoever looks for work finds it.
+                # First: if placing it fails, the dispatcher's tick finds it.
                 self._left.discard(stream)
                 await place([stream])
 
@@ -38,10 +38,10 @@ class RecoveryFilter(Container[str]):
 async def find_orphans(
     store: EventStore, index: WorkIndex, board: PresenceBoard, *, now: datetime, since: int
 ) -> list[str]:
-    """Return the sessions that run, as their last facts say, and that nobody drives.
+    """Return the running sessions that nobody drives, by their last facts.
 
-    Not one of which anything was recorded after the position *since*, when
-    whoever asks began: it was theirs, or was asked for meanwhile.
+    Skips sessions with events after the position *since*, when the caller began:
+    they are the caller's, or were started meanwhile.
     """
     running = await index.driven()
     driven = await owners_of(store, board, running, now)

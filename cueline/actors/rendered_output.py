@@ -1,6 +1,6 @@
-"""What the model is told of a tool's output, and where the whole of it is kept.
+"""Renders a tool's output for the model, and stores the whole output as a blob.
 
-What comes from outside is cleaned here, before the rules see it (I11).
+Output from outside is sanitized here, before the rules see it (I11).
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from cueline.events.sanitize import CUT, Redactor, sanitize
 from cueline.events.store import BLOB_LIMIT
 
 CHARACTERS = 50_000
-"""What the model is told of one output, at most."""
+"""The most characters that the model gets of one output."""
 _HEAD, _TAIL = 40_000, 8_000
 _LARGE = 1024 * 1024
 
@@ -22,11 +22,11 @@ class RenderedOutput(Struct, frozen=True):
 
     text: str
     whole: str | None = None
-    """The blob with all that was kept, when *text* is capped."""
+    """The blob with the kept output, if *text* is capped."""
     size: int | None = None
-    """Of the whole output in bytes, when *text* is capped."""
+    """The size of the whole output in bytes, if *text* is capped."""
     kept: int | None = None
-    """So many of its first bytes, when not all could be kept."""
+    """The number of kept bytes, if not all could be kept."""
     cleaned: bool = False
 
 
@@ -36,9 +36,9 @@ async def render_output(
     redactor: Redactor,
     put_blob: Callable[[bytes], Awaitable[str]],
 ) -> RenderedOutput:
-    """Return what is recorded of *content*, which nobody has cleaned."""
+    """Return *content*, which is not sanitized yet, as it is recorded."""
     if len(content) > _LARGE:
-        # Decoding 50 MB takes long enough for other sessions to notice.
+        # Decoding 50 MB would block the other sessions.
         text, cleaned = await asyncio.to_thread(_decoded, content, redactor)
     else:
         text, cleaned = _decoded(content, redactor)
@@ -64,7 +64,7 @@ def _decoded(content: bytes, redactor: Redactor) -> tuple[str, bool]:
 
 
 def sanitize_text(text: str, redactor: Redactor) -> tuple[str, bool]:
-    """Return *text* fit to be recorded, and whether more than the marks of cuts was taken out."""
+    """Return *text* fit to record, and whether more than cut marks was removed."""
     kept, _ = sanitize(text, redactor)
     return kept, kept != text.replace(CUT, "")
 

@@ -1,8 +1,7 @@
-"""Which sessions rest, as the ends of their streams tell.
+"""Caches which sessions wait, by the ends of their streams.
 
-An index of work reads all that came into the log since it was asked last,
-whoever's that is. Whoever knows which few sessions are theirs need not ask it
-while these rest, or are driven.
+The index of work reads every new event of the log. A dispatcher of a few
+sessions need not ask the index while these wait or are driven.
 """
 
 from collections.abc import Iterable
@@ -27,13 +26,13 @@ _FOR_EVER = datetime.max.replace(tzinfo=UTC)
 class _Rest(NamedTuple):
     version: int
     posted: int
-    """The version of its inbox."""
+    """The version of the inbox."""
     until: datetime | None
-    """None: it does not rest, or that cannot be seen."""
+    """Until when it waits; None if it does not, or if that is unknown."""
 
 
 class RestCache:
-    """Remembers until when sessions rest, as long as nothing is appended to them."""
+    """Caches until when sessions wait, as long as nothing is appended to them."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -41,7 +40,7 @@ class RestCache:
         self._over: set[str] = set()
 
     async def all(self, streams: Iterable[str], now: datetime) -> bool:
-        """Whether each of *streams* is seen to rest: nothing is due there *now*."""
+        """Whether each of *streams* waits beyond *now*."""
         inboxes = {s: sibling(s, "inbox") for s in streams if s not in self._over}
         heads = await self._journal.store.heads([*inboxes, *inboxes.values()])
         for stream, inbox in inboxes.items():
@@ -59,7 +58,7 @@ class RestCache:
             if not await has_read_all(self._journal, stream):
                 return None
         except CuelineError:
-            return None  # whoever brings it to life is told
+            return None  # the dispatcher is told when it is activated
         match last:
             case SessionCompleted() | SessionFailed() | SessionStopped():
                 self._over.add(stream)

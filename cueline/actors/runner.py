@@ -1,4 +1,4 @@
-"""The runner: executes tool calls on one machine, and fences its owners' past selves."""
+"""The runner: executes tool calls on one machine, and fences former owners of sessions."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,24 +22,24 @@ from cueline.errors import (
 
 
 class ToolReport(Struct, frozen=True):
-    """What became of a call; the content is not cleaned yet."""
+    """The outcome of a call; the content is not sanitized yet."""
 
     outcome: Literal["returned", "failed"]
     content: bytes = b""
     kind: str = ""
-    """Of a failure: tool_error, timeout, invalid_arguments, killed, cancelled …"""
+    """The kind of a failure: tool_error, timeout, invalid_arguments, killed, cancelled …"""
     message: str = ""
     seconds: float = 0.0
     truncated_from: int | None = None
     retry_after: float | None = None
-    """What a tool whose failure passes asked for, in seconds."""
+    """The wait that a temporarily failing tool asked for, in seconds."""
 
 
 NOT_BEGUN = ToolReport("failed", kind="not_started", message="it was stopped before it began")
 
 
 class CallName(Struct, frozen=True):
-    """Which attempt at which call, and on whose word."""
+    """The name of one attempt at a call, with the owner who sends it."""
 
     session: str
     key: str
@@ -49,44 +49,43 @@ class CallName(Struct, frozen=True):
 
 
 class RunnerPort(Protocol):
-    """A runner as a session host sees it, near or far.
+    """A runner as a session host sees it, local or remote.
 
-    Every method raises `RunnerGoneError` when the runner cannot be reached: the
-    call may or may not have run. `StaleOrderError` means stop: the runner is
-    another incarnation, or serves a newer owner of the session.
+    Every method raises `RunnerGoneError` if the runner cannot be reached: the call
+    may or may not have run. It raises `StaleOrderError` if the runner is another
+    incarnation, or serves a newer owner of the session: stop.
     """
 
     async def execute(self, order: ToolOrder) -> ToolReport:
-        """Run the call, or join it where it runs already, and report.
+        """Run the call, or join it if it runs already, and report its outcome.
 
         Raises:
-            RunnerBusyError: nothing was begun, and nothing will be.
+            RunnerBusyError: the call was not started and will not be.
         """
         ...
 
     async def outcome(self, name: CallName) -> ToolReport | None:
-        """Report a call that was begun. None: never seen, and it never will run here."""
+        """Report a call that was started; None if it was not, and then it never will run here."""
         ...
 
     async def cancel(self, name: CallName) -> None:
-        """Terminate the call's processes, and kill them 5 s later."""
+        """Terminate the call's processes; kill them after 5 s."""
         ...
 
     def forget(self, name: CallName) -> None:
-        """Drop the result: the owner has recorded it. And all that is of an earlier turn.
+        """Drop the result, which the owner has recorded, and all of earlier turns.
 
-        Best effort, and nobody waits for it: what is not forgotten goes with the
-        session's next turn.
+        Best effort: what is not dropped goes with the session's next turn.
         """
         ...
 
     async def reconcile(self, order: ToolOrder) -> ReconcileFinding:
-        """Ask the tool what became of the call with this key."""
+        """Ask the tool for the outcome of the call with this key."""
         ...
 
 
 class _Call:
-    """A call that was begun, and who waits for its report; it goes on when they go away."""
+    """A running call, and those who wait for its report; it goes on without them."""
 
     __slots__ = ("report", "task", "waiting")
 
@@ -96,14 +95,14 @@ class _Call:
         self.waiting: list[asyncio.Future[None]] = []
 
     def end(self, report: ToolReport) -> None:
-        """Tell everybody who waits: at once, for a callback of the task comes a pass later."""
+        """Wake all who wait now; a done callback of the task would come later."""
         self.report = report
         for waiting in self.waiting:
             if not waiting.done():
                 waiting.set_result(None)
 
     async def reported(self) -> ToolReport:
-        """Wait for the report; who waits may go away, and ask again by the call's key."""
+        """Wait for the report; a cancelled caller can ask again by the call's key."""
         if self.report is None:
             waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self.waiting.append(waiting)
@@ -117,23 +116,21 @@ class _Served:
     """What the runner remembers of one session."""
 
     epoch: int = 0
-    """The highest it has seen."""
+    """The highest epoch that it has seen."""
     turn: int = 0
-    """The latest; whatever belongs to an earlier one is over."""
+    """The latest turn; calls of earlier turns are over."""
     calls: dict[tuple[str, int], _Call | None] = field(default_factory=dict)
-    """Of that turn, by key and attempt; None: its result is recorded, or it is barred."""
+    """That turn's calls by key and attempt; None if its result is recorded or it is barred."""
 
 
 class Runner:
-    """Runs calls for many sessions.
+    """Executes the calls of many sessions.
 
-    Only the incarnation that `ToolStarted` names may be sent the call, and no
-    epoch below the highest one seen for its session. So "never seen" also
-    promises "and never will".
+    A call runs only on the incarnation that `ToolStarted` names, and only for the
+    highest epoch seen for its session. So "never seen" also promises "and never will".
 
-    It remembers an epoch for each session while it lives, and the calls of its
-    turn until that is over: a session begins a turn when all calls of the one
-    before have an outcome in the log.
+    It remembers an epoch for each session while it lives, and the calls of a turn
+    until the next turn begins: by then the log has an outcome for each of them.
     """
 
     def __init__(self, incarnation: str, executor: ToolExecutor, now: Callable[[], float]) -> None:
@@ -146,7 +143,7 @@ class Runner:
 
     @property
     def busy(self) -> int:
-        """How many calls run."""
+        """The number of running calls."""
         return len(self._running)
 
     async def execute(self, order: ToolOrder) -> ToolReport:
@@ -159,7 +156,7 @@ class Runner:
             calls[key] = self._begin(order)
         call = calls[key]
         if call is None:
-            # Barred by `outcome`, or forgotten because its result is recorded.
+            # `outcome` barred it, or its result is recorded and forgotten.
             raise StaleOrderError(self.incarnation, order.session, order.epoch, order.epoch)
         return await call.reported()
 
@@ -186,7 +183,7 @@ class Runner:
 
     async def reconcile(self, order: ToolOrder) -> ReconcileFinding:
         """See `RunnerPort.reconcile`."""
-        # Any runner may be asked, so the order names none.
+        # Any runner can be asked, so the order names none.
         self._check(CallName(order.session, order.key, 0, self.incarnation, order.epoch))
         try:
             return await self._executor.reconcile(order)
@@ -194,14 +191,14 @@ class Runner:
             return ReconcileFinding("unknown", str(error))
 
     async def close(self) -> None:
-        """Begin nothing new, kill what runs, and end."""
+        """Start nothing more, kill what runs, and end."""
         self._closed = True
         for task in self._running:
             task.cancel()
         await self._executor.close()
 
     def _check(self, name: CallName | ToolOrder) -> _Served:
-        """Refuse another incarnation's orders, those of a former owner, and those of the past."""
+        """Refuse orders for another incarnation, of a former owner, or of an earlier turn."""
         served = self._served.get(name.session)
         if served is None:
             served = self._served[name.session] = _Served()
@@ -226,7 +223,7 @@ class Runner:
         if call.report is not None:
             return
         if task.cancelled():
-            # Before its first step: it never came to say so itself.
+            # It ended before its first step, so it did not report.
             call.end(NOT_BEGUN)
         else:
             why = f"the runner failed ({type(task.exception()).__name__}); it may have had effects"
@@ -237,7 +234,7 @@ class Runner:
 
     async def _run(self, order: ToolOrder) -> ToolReport:
         if digest_of_order(order) != order.digest:
-            # I9: what would run is not what was asked for.
+            # I9: the call to run is not the one that was granted.
             return ToolReport("failed", kind="not_granted", message="the call was changed")
         began = self._now()
         retry_after = None
@@ -251,7 +248,7 @@ class Runner:
             kind, message = "tool_changed", str(error)
         except (ToolImportError, PathEscapeError) as error:
             kind, message = "tool_error", str(error)
-        except Exception as error:  # noqa: BLE001 - an executor's bug is this call's failure
+        except Exception as error:  # noqa: BLE001 - an executor's bug fails this call only
             kind, message = "tool_error", f"{type(error).__name__}: {error}"
         else:
             return ToolReport(
@@ -275,7 +272,7 @@ def _turn(key: str) -> int:
 
 
 def digest_of_order(order: ToolOrder) -> str:
-    """Return the digest of exactly what *order* would run (I9)."""
+    """Return the digest of exactly what *order* runs (I9)."""
     place = order.workspace
     return order_digest(
         session=order.session,

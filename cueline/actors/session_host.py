@@ -1,4 +1,4 @@
-"""The session host: the process in which many sessions live."""
+"""The session host: a process that drives many sessions."""
 
 import asyncio
 from contextlib import suppress
@@ -25,34 +25,34 @@ from cueline.events.store import NO_STREAM
 from cueline.events.stream import shown, sibling
 
 ACTIVATIONS = 50
-"""So many sessions are brought to life at a time."""
+"""Number of sessions that are activated at a time."""
 ACTIVE = 10_000
-"""So many sessions live in one host."""
+"""Number of active sessions in one host."""
 RECORD_SECONDS = 1.0
-"""What was cut short in a host that drains may be recorded for so long."""
+"""Time for a draining host to record the calls that it cut short."""
 
 
 class HostPort(Protocol):
-    """A session host as a dispatcher sees it, near or far."""
+    """A session host as a dispatcher sees it, local or remote."""
 
     async def drive(self, streams: list[str]) -> list[str]:
-        """Bring sessions to life, or have those that live look into their inbox.
+        """Activate sessions; active ones read their inbox.
 
-        Returns those that it has no place for: it is full, or drains.
+        Returns those that it has no place for, because it is full or draining.
         """
         ...
 
     async def active(self) -> list[str]:
-        """Return the sessions that live here."""
+        """Return the active sessions."""
         ...
 
     async def look_at_breakers(self) -> None:
-        """Learn that something happened to one."""
+        """Read the new breaker events."""
         ...
 
 
 class SessionHost:
-    """Holds a session while there is work, and nothing of it while there is none (I12)."""
+    """Drives sessions with work; a session without work takes no memory (I12)."""
 
     def __init__(
         self,
@@ -74,10 +74,10 @@ class SessionHost:
         self._drives: dict[str, SessionLoop] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._context = copy_context()
-        """Shared: what a session's first append puts into one of its own is 0.3 KB a session."""
+        """Shared by all sessions: a task factory in each would take 0.3 KB."""
         self._loading = asyncio.Semaphore(ACTIVATIONS)
         self._set_aside: dict[str, int] = {}
-        """Sessions that cannot be driven here, and how much of their inboxes that is known of."""
+        """Sessions that cannot be driven here, with the inbox version at the failure."""
         self._on_trouble = told
         self._draining = False
 
@@ -94,7 +94,7 @@ class SessionHost:
         await self._breakers.look()
 
     def activate(self, stream: str) -> bool:
-        """Bring a session to life, or have it look into its inbox; False if there is no place."""
+        """Activate a session, or have it read its inbox; return False if there is no place."""
         if stream in self._tasks:
             if stream in self._drives:
                 self._drives[stream].nudge()
@@ -106,18 +106,18 @@ class SessionHost:
         return True
 
     def drives(self, stream: str) -> bool:
-        """Whether *stream* lives here."""
+        """Whether *stream* is active here."""
         return stream in self._tasks
 
     async def settled(self, stream: str) -> None:
-        """Wait until *stream* does not live here (any more)."""
+        """Wait until *stream* is not active here."""
         while (task := self._tasks.get(stream)) is not None:
             await asyncio.wait([task])
 
     async def drain(self, seconds: float) -> None:
-        """Start nothing, let what is in flight finish for *seconds* and record it, then let go.
+        """Start nothing more; let running effects finish for *seconds*, record, then stop.
 
-        The sessions stay as they are: whoever has them next goes on with them.
+        The sessions keep their state; the next owner goes on with them.
         """
         self._draining = True
         for drive in self._drives.values():
@@ -133,7 +133,7 @@ class SessionHost:
             await asyncio.wait(list(self._tasks.values()), timeout=seconds)
 
     async def close(self) -> None:
-        """Let go of everything; what is in flight is found again by its key."""
+        """Stop at once; the next owner recovers running effects by their keys."""
         self._draining = True
         tasks = list(self._tasks.values())
         for task in tasks:
@@ -143,37 +143,37 @@ class SessionHost:
         await self._agent_cache.close()
 
     async def _live(self, stream: str) -> None:
-        """Drive one session until it rests, and again when a message came meanwhile."""
+        """Drive one session until it waits; repeat if a message came meanwhile."""
         inbox = NO_STREAM
         try:
             again = stream not in self._set_aside or await self._is_tried_again(stream)
             while again and not self._draining:
                 drive = self._drives[stream] = self._drive(stream)
                 async with self._loading:
-                    # First: whatever fails from here on, a later message may mend it.
+                    # First: a later message may fix any failure after this.
                     inbox = await self._inbox_version(stream)
                     await drive.load()
-                # Awaited here: a coroutine between costs 0.25 KB a session.
+                # Awaited here: one more coroutine would take 0.25 KB a session.
                 await drive.run()
                 again = await self._goes_on(stream, drive)
         except (FencedError, WrongExpectedVersionError):
-            # Somebody else owns it now; whatever we meant to do is theirs to do.
+            # Another process owns it now and does what is due.
             pass
         except CuelineError as error:
             await self._fail(stream, inbox, error)
-        except Exception as error:  # noqa: BLE001 - one session's trouble is not its neighbours'
+        except Exception as error:  # noqa: BLE001 - one session's failure must not end the others
             told = f"{shown(stream)}: {type(error).__name__}: {error}"
             bug = CuelineError(self._drives[stream].hidden(told))
             bug.__cause__ = error
             await self._fail(stream, inbox, bug)
         finally:
-            # At once, not in a callback: a message that comes from now on
-            # finds no session here, and brings it to life.
+            # At once, not in a callback: a message that comes now finds no active session here, and
+            # activates it.
             self._drives.pop(stream, None)
             self._tasks.pop(stream, None)
 
     async def _fail(self, stream: str, inbox: int, error: CuelineError) -> None:
-        """Report; what will not pass by itself is set aside, as it was with so long an *inbox*."""
+        """Report the error; set the session aside unless the error is temporary."""
         if not error.retryable and not isinstance(error, UnknownSessionError):
             with suppress(CuelineError):
                 await self._let_go(stream)
@@ -181,15 +181,15 @@ class SessionHost:
         self._on_trouble(stream, error)
 
     async def _let_go(self, stream: str) -> None:
-        """Have nobody own a session, so that all can see that nobody drives it."""
+        """Set a session aside in the log, so that others see that nobody drives it."""
         store = self._journal.store
         head = await store.head(stream)
         if head.owner == self.incarnation:
-            with suppress(CorruptEventError):  # then nobody can acquire it
+            with suppress(CorruptEventError):  # no other process can acquire it now
                 await store.acquire(stream, set_aside_owner(self.incarnation), head.epoch)
 
     async def _is_tried_again(self, stream: str) -> bool:
-        """Whether a session that was set aside has been told something: it may be mended now."""
+        """Whether a session that was set aside has new messages, which may have fixed it."""
         with suppress(CuelineError):
             if await self._inbox_version(stream) > self._set_aside[stream]:
                 del self._set_aside[stream]
@@ -212,7 +212,7 @@ class SessionHost:
         )
 
     async def _goes_on(self, stream: str, drive: SessionLoop) -> bool:
-        """Whether there is something new for a session that has come to rest."""
-        # Compared after the wait was recorded: a message that came in between
-        # is seen here, or nudges the session, or finds it gone.
+        """Whether a session that has begun to wait has something new."""
+        # Compared after the wait was recorded: a message in between is seen here, nudges the
+        # session, or activates it again.
         return await self._inbox_version(stream) > drive.inbox_seen or drive.nudged

@@ -1,4 +1,4 @@
-"""Drives one session: reads its inbox, records, does what is due, until it rests."""
+"""The loop that drives one session: read the inbox, record facts, start due effects, wait."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -39,11 +39,11 @@ from cueline.events.store import NO_STREAM
 from cueline.events.stream import is_model_call
 
 _WITH_A_FACT = Cancel | CallModel | ReserveBudget | RunTool
-"""What begins with a fact of its own, or is not begun but ended."""
+"""Effects that begin with a fact of their own, or that end something."""
 
 
 class _Executors(NamedTuple):
-    """What is there once the agent is known."""
+    """The objects that exist once the agent is known."""
 
     loaded_agent: LoadedAgent
     guards: BreakerGuards
@@ -52,7 +52,7 @@ class _Executors(NamedTuple):
 
 
 class SessionLoop:
-    """One session in this process, from its activation until it rests."""
+    """One session in this process, from its activation until it waits or ends."""
 
     __slots__ = (
         "_agent_cache",
@@ -91,22 +91,22 @@ class SessionLoop:
         self._executors: _Executors | None = None
 
     def nudge(self) -> None:
-        """Look into the inbox."""
+        """Read the inbox soon."""
         self._mailbox.news = True
         self._in_flight.ring()
 
     def drain(self) -> None:
-        """Start nothing more; rest when what is in flight has finished."""
+        """Start nothing more; stop when the running effects have finished."""
         self._draining = True
         self._in_flight.ring()
 
     def cut_short(self) -> None:
-        """End the model call that is in flight: it is recorded as cancelled, and made again."""
+        """Cancel the running model call; it is recorded as cancelled, and made again later."""
         for effect in self._in_flight.model_calls():
             self._in_flight.cancel(effect)
 
     def hidden(self, text: str) -> str:
-        """Return *text* without the secrets of the agent, once that is known (I11)."""
+        """Return *text* without the agent's secrets, once the agent is known (I11)."""
         return (
             text
             if self._executors is None
@@ -114,12 +114,12 @@ class SessionLoop:
         )
 
     async def load(self) -> None:
-        """Become the owner, and fold the past. See `Entity.load`."""
+        """Acquire the session and replay it. See `Entity.load`."""
         await self._entity.load()
 
     @property
     def nudged(self) -> bool:
-        """Whether somebody said that there is something new, and nobody has looked."""
+        """Whether there was a nudge since the inbox was last read."""
         return self._mailbox.news
 
     @property
@@ -128,10 +128,10 @@ class SessionLoop:
         return self._entity.state.inbox_seen
 
     async def run(self) -> None:
-        """Drive until the session rests or ends.
+        """Drive the session until it waits or ends.
 
         Raises:
-            FencedError: somebody else owns it now; nothing more may be done for it.
+            FencedError: another process owns it now; do nothing more for it.
         """
         if self._draining:
             return
@@ -139,7 +139,7 @@ class SessionLoop:
             await self._advance([*await self._opening(), *await self._news()])
             self._entity.share(
                 self._known().loaded_agent
-            )  # a session that starts has its setup only now
+            )  # a new session gets its executors only here
             while not self._rests():
                 moment = wake_at(self._entity.state)
                 await self._in_flight.wait(self._alarm(moment))
@@ -147,7 +147,7 @@ class SessionLoop:
                 if self._mailbox.news:
                     news += await self._news(news)
                 await self._advance(news)
-                del news  # while it waits, a session holds no more than it must
+                del news  # a waiting session holds as little memory as possible
             await self._entity.rest()
         finally:
             self._in_flight.drop()
@@ -156,7 +156,7 @@ class SessionLoop:
                 await self._agent_cache.give_back(self._executors.loaded_agent)
 
     async def _opening(self) -> list[SessionEvent]:
-        """Return what the first step records: a start, a takeover, or what a cut left undone."""
+        """Return the first facts of the activation: a start, a takeover, or unfinished steps."""
         if self._entity.version == NO_STREAM:
             asked = await read_start_request(self._entity.journal, self._entity.stream)
             await self._check_secrets(asked.agent)
@@ -175,7 +175,7 @@ class SessionLoop:
         ]
 
     async def _check_secrets(self, agent: AgentSpec) -> None:
-        """Refuse to record anything that could hold a secret which is not known here (I11).
+        """Refuse to record anything that may hold a secret unknown here (I11).
 
         Raises:
             ConfigError: the message says what to do.
@@ -184,7 +184,7 @@ class SessionLoop:
             return
         state = self._entity.state
         unread = [said for _, said in await unread_of(self._entity.journal, state)]
-        if not will_stop(state, unread):  # nothing starts in one that ends
+        if not will_stop(state, unread):  # a session that ends starts nothing
             self._parts.check_secrets(agent, waived_secrets(state, unread))
 
     async def _equip(self, agent: AgentSpec) -> LoadedAgent:
@@ -206,25 +206,25 @@ class SessionLoop:
         return loaded_agent
 
     async def _news(self, brought: Sequence[SessionEvent] = ()) -> list[SessionEvent]:
-        """Return the messages that came, up to one that has to wait for the gate."""
+        """Return the new messages, up to one that has to wait for the gate."""
         loaded_agent = self._known().loaded_agent
         messages = await self._mailbox.read(self._in_flight.asks, brought, loaded_agent.redactor)
         return [loaded_agent.clean(message) for message in messages]
 
     def _late(self, moment: datetime | None) -> list[SessionEvent]:
-        """Return that the deadline has passed, if it has."""
+        """Return the event of a passed deadline, if it has passed."""
         if moment is None or moment > (now := self._clock.now()):
             return []
         return [SessionContinued(by="deadline", at=now)]
 
     def _let_go(self) -> list[SessionEvent]:
-        """Return that a breaker lets out what it kept back, if it does."""
+        """Return the end of a wait for a breaker, if the breaker admits calls again."""
         if not self._known().guards.let_go(self._entity.state):
             return []
         return [SessionContinued(by="breaker", at=self._clock.now())]
 
     async def _advance(self, facts: Sequence[SessionEvent]) -> None:
-        """Record *facts*, what follows, and the starts of what is due; then do it."""
+        """Record *facts*, derived events and the starts of due effects; then execute these."""
         gear = self._known()
         steps = PendingAppend(self._entity.state)
         started: list[Effect | AcquireProbe] = []
@@ -250,19 +250,19 @@ class SessionLoop:
         self._end_what_must_end()
 
     async def _take_tools(self) -> None:
-        """Go on with other tools than so far, where a person has accepted them."""
+        """Switch to the tools that a person has accepted."""
         agent, loaded_agent = self._entity.state.agent, self._known().loaded_agent
         if agent is not loaded_agent.agent and agent.tools != loaded_agent.agent.tools:
             await self._agent_cache.give_back(loaded_agent)
             await self._equip(agent)
 
     def _granted(self, fact: ModelStarted, steps: PendingAppend) -> list[Effect]:
-        """Take a call that there is room for into *steps*, and return what is to be done."""
+        """Add the start of a call with reserved budget to *steps*, and return its effects."""
         if self._draining:
-            # Whoever goes on may come late, and others of the tree need the room.
+            # After a takeover this may be late, and the tree's other sessions need the budget.
             return [CloseReservation(Bill(fact.effect, fact.attempt, started=False))]
         if not self._known().effect_scheduler.still_goes(fact, steps.state):
-            return []  # what is held for it is found again by its key
+            return []  # the reservation is found again by its key
         if not steps.take(fact) or (model := steps.state.turn.model) is None:
             return []
         return [CallModel(fact.effect, fact.attempt, model.fallback)]
@@ -271,7 +271,7 @@ class SessionLoop:
         self._in_flight.take_up(effect, self._known().effect_executor.carry_out)
 
     def _do_what_is_due(self) -> None:
-        """Do what needs no fact before it; what was started and is not in hand is recovered."""
+        """Start due effects that need no fact first; recover started ones that do not run here."""
         for effect in due(self._entity.state):
             if self._draining and not isinstance(effect, CloseReservation):
                 continue
@@ -284,7 +284,7 @@ class SessionLoop:
             self._take_up(effect)
 
     def _withdraw_rejected(self, vain: Sequence[SessionEvent]) -> None:
-        """Close at the gate what it was asked in vain: the need ended meanwhile."""
+        """Close approvals that the gate opened although the call was no longer needed."""
         for asked in vain:
             if asked.type == "ApprovalRequested":
                 by = need_ended_by(self._entity.state, asked.effect)
@@ -293,7 +293,7 @@ class SessionLoop:
                     self._take_up(close)
 
     def _closes(self, effect: CloseApproval) -> bool:
-        """Whether the approval ends now: superseded, or over time with the inbox read since."""
+        """Whether the approval ends now: superseded, or expired with the inbox read since."""
         if effect.superseded_by is not None:
             return True
         if self._clock.now() < effect.deadline_at:
@@ -301,14 +301,14 @@ class SessionLoop:
         if self._mailbox.held_up:
             return False
         if self._mailbox.read_at < effect.deadline_at:
-            # A decision that the log recorded before the deadline counts, even
-            # if nobody has read it yet: read to the end, hand over, then expire.
+            # A decision recorded before the deadline counts, also if it is unread: read the inbox
+            # to its end, pass decisions on, then expire.
             self.nudge()
             return False
         return True
 
     def _end_what_must_end(self) -> None:
-        """Cancel what a stop or a signal leaves no more time."""
+        """Cancel the effects whose grace period after a stop or signal is over."""
         for cancel in self._graces.over(self._entity.state):
             if is_model_call(cancel.effect):
                 self._in_flight.cancel(cancel.effect)
@@ -316,12 +316,12 @@ class SessionLoop:
                 self._take_up(cancel)
 
     def _alarm(self, deadline: datetime | None) -> datetime | None:
-        """Return when to go on although nobody calls."""
+        """Return when the loop has to wake without a message."""
         again = self._mailbox.again_at
         if again is not None and deadline is not None:
             deadline = max(deadline, again)  # nothing expires before the inbox is read
         if deadline is not None and deadline <= self._clock.now() and not self._in_flight.empty:
-            deadline = None  # what is due by then is being done
+            deadline = None  # effects that are due by then are running
         return min(filter(None, (deadline, again, self._graces.until)), default=None)
 
     def _rests(self) -> bool:

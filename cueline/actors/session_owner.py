@@ -1,4 +1,4 @@
-"""Who has a session: whoever takes it over, or waits for it, has to know."""
+"""Finds the owner of a session: for takeover, and for commands that wait for it."""
 
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
@@ -18,24 +18,24 @@ from cueline.events.store import EventStore, Presence, PresenceBoard
 from cueline.events.stream import shown
 
 LOOK_SECONDS = 2.0
-"""How often to see whether what drives a session is still there."""
+"""Time between checks that the owner still lives."""
 _ASIDE = ".aside"
 
 
 def set_aside_owner(owner: str) -> str:
-    """Return who owns a session that *owner* cannot drive: nobody has the name."""
+    """Return the owner's name that marks a session as set aside by *owner*."""
     return f"{owner}{_ASIDE}"
 
 
 def is_aside(owner: str | None) -> bool:
-    """Whether a session of this *owner* is one that nobody drives until somebody says so."""
+    """Whether this *owner* marks a session that was set aside."""
     return owner is not None and owner.endswith(_ASIDE)
 
 
 async def owner_of(
     store: EventStore, board: PresenceBoard, stream: str, now: datetime
 ) -> Presence | None:
-    """Return the living process that acquired *stream* last."""
+    """Return the living process that acquired *stream* last; None without one."""
     return (await owners_of(store, board, [stream], now)).get(stream)
 
 
@@ -51,9 +51,9 @@ async def owners_of(
 async def silent_owner(
     store: EventStore, board: PresenceBoard, stream: str, now: datetime
 ) -> str | None:
-    """Say which process that runs here drives *stream*, and for how long it has not said so.
+    """Return which local process drives *stream* without heartbeats, and for how long.
 
-    A full disk keeps it from saying so, for example. None where there is no such process.
+    For example, a full disk stops its heartbeats. None without such a process.
     """
     owner = find(await board.all(), (await store.head(stream)).owner)
     return None if owner is None or not runs_here(owner) else death_of(owner, now)
@@ -66,11 +66,10 @@ async def next_owner(
     now: datetime,
     is_here: Callable[[str | None], bool],
 ) -> Presence | None:
-    """Return the living process that took a session over from here in the middle of a call.
+    """Return the living process that took the session over during a call of ours.
 
-    Inline, host and runner are one process, which was frozen until then: the
-    other waits for the end of the call, which it cannot ask us about, and that
-    comes with our own.
+    Inline, host and runner are one process. It was frozen, and the new owner waits
+    for the end of the call, which is known once this process ends.
     """
     if not any(call.runner and is_here(call.runner) for call in state.open_calls):
         return None
@@ -79,10 +78,10 @@ async def next_owner(
 
 
 def check_resume(state: SessionState, unread: Iterable[object], owner: Presence | None) -> None:
-    """Refuse to go on with what has ended, or with what its living *owner* goes on with anyway.
+    """Refuse to resume a session that has ended, or that its living *owner* drives anyway.
 
-    Of one that is paused, or will be when it has read what is *unread*, the
-    owner is told to go on: nothing is taken over.
+    A session that is paused, or will be after its *unread* messages, stays with the
+    owner, who is told to resume.
 
     Raises:
         SessionFinishedError: it has ended; fork it.
@@ -95,17 +94,16 @@ def check_resume(state: SessionState, unread: Iterable[object], owner: Presence 
 
 
 def has_wake_time(state: SessionState, now: datetime) -> bool:
-    """Whether the session waits for a moment to come: whoever is there by then takes it up."""
+    """Whether the session waits for a time; the host that is there then resumes it."""
     until = None if state.waiting is None else state.waiting.deadline_at
     return until is not None and until > now
 
 
 class OrphanDetector:
-    """Watches whether anybody goes on with one session.
+    """Detects that nobody drives a session.
 
-    A takeover takes a while, and so does waking up, for a machine that slept:
-    nobody drives a session of which that was seen for as long as it takes a
-    silent process to count as dead.
+    It waits for as long as a silent process takes to count as dead: a takeover takes
+    a while, and a machine that slept needs time to wake.
     """
 
     def __init__(
@@ -122,18 +120,18 @@ class OrphanDetector:
         self._board = board
         self._clock = clock
         self._taken_up = taken_up
-        """Whether somebody takes it up for certain, unless it was set aside."""
+        """Whether somebody will activate it for certain, unless it was set aside."""
         self._left_since: datetime | None = None
         self._looked_at = clock.now()
 
     async def orphan_reason(self, *, idle: bool) -> str | None:
-        """Return why nobody drives the session any more; None while somebody does, or may soon.
+        """Return why nobody drives the session; None while somebody does or may soon.
 
-        Nobody has to while it is *idle*: nothing is to be done now.
+        *idle* says that nothing is due, so nobody needs to drive it.
         """
         now = self._clock.now()
         if now - self._looked_at > 2 * timedelta(seconds=LOOK_SECONDS):
-            self._left_since = None  # who knows what was in between
+            self._left_since = None  # the owner in between is unknown
         self._looked_at = now
         why = None if idle else await self._why_now()
         if why is None:

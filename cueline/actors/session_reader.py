@@ -1,4 +1,4 @@
-"""A session as the log tells it, for somebody who does not own it."""
+"""Reads a session from the log without owning it."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import cast
@@ -15,7 +15,7 @@ from cueline.events.store import NO_STREAM, EventStore, RecordedEvent
 from cueline.events.stream import sibling
 
 Past = list[tuple[RecordedEvent, SessionEvent | None]]
-"""Events in order; None stands for an emptied one."""
+"""Events in order; None for a redacted one."""
 
 
 class SessionReader:
@@ -26,9 +26,9 @@ class SessionReader:
         self.state = session_of(stream)
         self.version = NO_STREAM
         self.emptied: CorruptEventError | None = None
-        """Of the first event that was emptied: why nobody can go on with the session."""
+        """For a session with a redacted event: why it cannot go on."""
         self.journal = journal
-        """The log it is read from, in facts."""
+        """The journal it is read from."""
 
     @property
     def store(self) -> EventStore:
@@ -38,13 +38,13 @@ class SessionReader:
     async def read(
         self, until: int | None = None, heard: Sequence[RecordedEvent] = ()
     ) -> AsyncIterator[tuple[RecordedEvent, SessionEvent | None]]:
-        """Read on, each event checked against the one before; None stands for an emptied one.
+        """Read on and check each event against the one before; None for a redacted event.
 
-        In the middle of an append the state may be one that never was.
-        What was *heard* of it need not be read again: see `Journal.read`.
+        Within one append, the state may be incomplete. Events in *heard* were read
+        already: see `Journal.read`.
 
         Raises:
-            CorruptEventError: restore; what was read before stays true.
+            CorruptEventError: restore the log; what was read before is valid.
             UnknownEventTypeError: upgrade cueline.
         """
         async for recorded, fact in self.journal.read(self.stream, self.version, until, heard):
@@ -58,19 +58,18 @@ class SessionReader:
             yield recorded, event
 
     async def skip(self, until: int) -> None:
-        """Go on after version *until*; of what is before, only what was read of the inbox counts.
+        """Continue after version *until*; of the events before, use only the inbox position.
 
-        From a beginning of a turn on, the state says of the present what it would say
-        otherwise, but for sums.
+        From the beginning of a turn on, the state of the present is right; totals are not.
         """
         seen = await inbox_seen(self.journal, self.stream, until)
         self.state = replace(self.state, inbox_read=seen)
         self.version = until
 
     async def read_last_turn(self) -> None:
-        """Read on; at first only the first event and the last turn, which tell the present.
+        """Read on; the first time, read only the first event and the last turn.
 
-        Raises what `read` raises.
+        That is enough for the present state. Raises what `read` raises.
         """
         if self.version == NO_STREAM:
             await self._take(until=1)
@@ -85,6 +84,6 @@ class SessionReader:
             pass
 
     async def unread(self) -> bool:
-        """Whether its inbox holds messages that it has not read."""
+        """Whether the inbox holds unread messages."""
         inbox = await self.store.head(sibling(self.stream, "inbox"))
         return inbox.version > self.state.inbox_seen or self.version == NO_STREAM

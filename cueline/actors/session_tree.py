@@ -1,7 +1,7 @@
-"""What a session has to do with its family: it is asked for, and it tells how it ended.
+"""Links a session to its parent: registers a child, and tells the parent how it ended.
 
-Each is one append with the line in the parent's inbox, so that no crash comes
-between them (I7).
+Each is one append together with the message to the parent's inbox, so a crash
+cannot separate them (I7).
 """
 
 from collections import OrderedDict
@@ -34,14 +34,14 @@ from cueline.events.stream import shown, sibling
 from cueline.events.tree import DescendantAsked
 
 KEPT = 100
-"""So many parents are kept folded; the one that was asked longest ago goes first."""
+"""Number of folded parents in memory; the least recently used goes first."""
 
 
 class Parents:
-    """Sessions as they stood when the last child of each was asked for.
+    """Caches the parents' states as of their last child.
 
-    Each child leaves facts in its parent's stream: to read them all for the
-    next one would have a child cost the more, the more there were before.
+    Each child adds facts to its parent's stream; reading all of them for each new
+    child would cost more with each child.
     """
 
     def __init__(self, journal: Journal) -> None:
@@ -49,7 +49,7 @@ class Parents:
         self._folded: OrderedDict[str, tuple[SessionState, int]] = OrderedDict()
 
     async def child_of(self, parent: str, asked: StartAsked) -> StartAsked:
-        """Return *asked* as a child of the session *parent*, whose limits are the child's, too.
+        """Return *asked* as a child of the session *parent*, with the parent's limits.
 
         Raises:
             UnknownSessionError: there is no such parent.
@@ -73,7 +73,7 @@ def _child_of(state: SessionState, begun: StartAsked, asked: StartAsked) -> Star
     parent = state.stream
     if state.finished:
         raise SessionFinishedError(shown(parent), f"the session has ended: {state.status}")
-    # Nobody may have taken it up yet; then it has what it was asked for with.
+    # If it has not started yet, use its start request.
     limits = begun.agent.limits if state.setup is None else state.limit_state.limits
     if begun.depth >= limits.max_depth:
         deeper = f"its children would be {begun.depth + 1} deep"
@@ -93,30 +93,30 @@ def _limits(allowance: Allowance) -> bool:
 
 
 async def read_start_request(journal: Journal, stream: str) -> StartAsked:
-    """Return the wish that a session's inbox begins with.
+    """Return the start request, which is the first message of a session's inbox.
 
     Raises:
         UnknownSessionError: there is no such session.
-        CorruptEventError: the wish was emptied.
+        CorruptEventError: the request was redacted.
     """
     begun = [pair async for pair in journal.read(sibling(stream, "inbox"), until=1)]
     if not begun:
         raise unknown_session_error(stream)
     asked = not_redacted(*begun[0])
-    assert isinstance(asked, StartAsked), "an inbox begins with the wish for its session"
+    assert isinstance(asked, StartAsked), "an inbox begins with a start request"
     return asked
 
 
 def unknown_session_error(stream: str) -> UnknownSessionError:
-    """Return the refusal of the name of a session that nobody has asked for."""
+    """Return the error for a session that was never started."""
     return UnknownSessionError(shown(stream), "there is no such session in this log")
 
 
 async def register_child(journal: Journal, child: str, asked: StartAsked) -> list[FactWrite]:
-    """Return what the parent is told when a child is asked for, and how its tree counts it.
+    """Return the message to the parent, and the tree's count, for a new child.
 
-    The count is the version of the tree's stream, and a compare-and-set: who
-    loses asks again.
+    The count is the version of the tree's stream, changed by compare-and-set: after
+    a conflict, try again.
 
     Raises:
         RejectedError: the tree has all the sessions that its root's `max_descendants` allows.
@@ -140,7 +140,7 @@ async def register_child(journal: Journal, child: str, asked: StartAsked) -> lis
 async def notify_parent(
     journal: Journal, state: SessionState, steps: Iterable[Sequence[SessionEvent]]
 ) -> list[FactWrite]:
-    """Return what the parent is told when *steps* end the session, whose state is then *state*."""
+    """Return the message to the parent if *steps* end the session in *state*."""
     if state.setup is None or state.setup.family.parent is None:
         return []
     status = state.status
@@ -160,7 +160,7 @@ async def notify_parent(
 
 
 def _spent(fact: Fact, *, limited: bool) -> tuple[int, Decimal]:
-    """Return what *fact* says of tokens and money: the ledger's word, where it was asked."""
+    """Return the tokens and cost of *fact*; from the ledger if it was asked."""
     match fact:
         case ReservationClosed(tokens=tokens, usd=usd):
             return tokens, usd

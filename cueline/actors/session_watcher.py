@@ -1,4 +1,4 @@
-"""Whoever waits for a session: told what happens, and when it is in vain."""
+"""Watches a session: yields its events, and raises if nothing more will come."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
@@ -24,53 +24,53 @@ from cueline.events.store import PresenceBoard, RecordedEvent
 from cueline.events.stream import shown
 
 Check = Callable[[], Awaitable[bool | None]]
-"""Raises where it would be waited in vain; True ends the wait."""
+"""Raises if nothing more will come; True ends the wait."""
 Told = tuple[int, SessionEvent, SessionState]
-"""A version, its fact, and the state by then."""
+"""A version, its fact, and the state after it."""
 Heard = Sequence[RecordedEvent]
-"""The newest events of a session, as the lookout has read them."""
+"""The newest events of a session, as the notifier has read them."""
 
 
 class RuntimeContext(Protocol):
-    """What a runtime knows of the sessions that it drives, and of who has it."""
+    """What the process knows about the sessions that it drives, and about their owners."""
 
     @property
     def user(self) -> str:
-        """The name of the person whose process this is."""
+        """The name of the user of this process."""
         ...
 
     @property
     def drives(self) -> bool:
-        """Whether it drives sessions itself, as long as it lasts."""
+        """Whether it drives sessions itself while it runs."""
         ...
 
     def trouble(self, stream: str) -> CuelineError | None:
-        """Return why a session cannot be driven here."""
+        """Return why the session cannot be driven here; None if it can."""
         ...
 
     def tries_again(self, stream: str) -> None:
-        """Learn that something is said to a session, which has its hosts try it again."""
+        """Let the hosts retry the session, because it gets a message."""
         ...
 
     def takes_up(self, stream: str) -> bool:
-        """Whether it, or a running `cueline up`, goes on with a session for certain."""
+        """Whether this process or a running `cueline up` will activate the session for certain."""
         ...
 
     def has(self, incarnation: str | None) -> bool:
-        """Whether this is one of its own hosts."""
+        """Whether the incarnation is one of its own hosts."""
         ...
 
     def settled(self, stream: str) -> Coroutine[object, object, None] | None:
-        """Return what waits until a host in this process has let go of a session it drives."""
+        """Return a coroutine that waits until a local host has stopped driving, if one drives."""
         ...
 
     async def take_up(self, stream: str, parent: str | None = None) -> None:
-        """Drive a session from now on; a *parent* that is driven here learns of it."""
+        """Drive the session from now on; a *parent* driven here learns of it."""
         ...
 
 
 class SessionWatcher:
-    """Somebody who waits until a session rests. It drives nothing, and holds nothing up."""
+    """Waits until a session waits or ends. It drives nothing and blocks nothing."""
 
     def __init__(
         self,
@@ -93,12 +93,12 @@ class SessionWatcher:
         )
 
     async def until_it_rests(self) -> AsyncGenerator[Told]:
-        """Read what has happened and what comes, as long as there is anything to wait for.
+        """Yield past and new events until the session waits or ends.
 
         Raises:
-            UnknownSessionError: nobody has asked for such a session.
-            SessionUndrivenError: nobody drives it, so nothing more would come.
-            SessionOwnedError: it was taken over from here in the middle of a call.
+            UnknownSessionError: the session was never started.
+            SessionUndrivenError: nobody drives it, so no events would come.
+            SessionOwnedError: another process took it over during a call of this one.
             CuelineError: it cannot be driven here; the message says why.
         """
         session_reader = self._followed
@@ -114,11 +114,11 @@ class SessionWatcher:
                     yield told
 
     async def follow(self) -> AsyncGenerator[Told]:
-        """Read what has happened and what comes, whoever drives it.
+        """Yield past and new events, whoever drives the session.
 
         Raises:
-            UnknownSessionError: nobody has asked for such a session.
-            SessionOwnedError: it was taken over from here in the middle of a call.
+            UnknownSessionError: the session was never started.
+            SessionOwnedError: another process took it over during a call of this one.
         """
         session_reader = self._followed
         await check_asked_for(self._store, session_reader.stream)
@@ -148,10 +148,7 @@ class SessionWatcher:
         return last if isinstance(last, SessionCompleted | SessionIdle) else None
 
     async def _wait_for_own_host(self) -> LastFact:
-        """Wait as long as a host in this process drives the session, and nobody took it over.
-
-        Returns the last fact.
-        """
+        """Wait while a host in this process drives the session; return the last fact."""
         stream = self._followed.stream
         while can_resume(last := await last_fact(self._journal, stream)):
             owner = (await self._store.head(stream)).owner
@@ -171,10 +168,7 @@ class SessionWatcher:
         return asyncio.ensure_future(self._clock.sleep(LOOK_SECONDS))
 
     async def _look_until(self, growing: asyncio.Future[Heard], check: Check) -> Heard:
-        """Return when there is more to read, or *check* ends it, which is asked now and then.
-
-        Returns what the lookout has read of it.
-        """
+        """Return the new events when there are any, or none when *check* ends the wait."""
         try:
             while not growing.done():
                 looking = self._look_again()
@@ -190,8 +184,8 @@ class SessionWatcher:
             await asyncio.wait([growing])
 
     async def _check_others(self) -> bool:
-        """Whether it rests; raises as `_check` does."""
-        with suppress(LogUnavailableError):  # looked at again
+        """Whether the session waits; raises what `_check` raises."""
+        with suppress(LogUnavailableError):  # read again
             await self._followed.read_last_turn()
         if await self._rests():
             return True
@@ -199,26 +193,26 @@ class SessionWatcher:
         return False
 
     async def _check(self) -> None:
-        """Raise where nobody goes on with the session, or not as long as it is waited for here."""
+        """Raise if nobody drives the session, or nobody will."""
         stream, state = self._followed.stream, self._followed.state
         if (trouble := self._home.trouble(stream)) is not None:
             raise trouble
         await self._check_taken()
-        with suppress(LogUnavailableError):  # looked at again
+        with suppress(LogUnavailableError):  # read again
             idle = has_wake_time(state, self._clock.now()) and not await self._followed.unread()
             if (why := await self._orphan_detector.orphan_reason(idle=idle)) is not None:
                 raise SessionUndrivenError(shown(stream), why)
 
     async def _check_taken(self) -> None:
-        """Raise where somebody took the session over, and waits for a call that is with us."""
+        """Raise if another process took the session over and waits for a call of this one."""
         state, now = self._followed.state, self._clock.now()
-        with suppress(LogUnavailableError):  # looked at again
+        with suppress(LogUnavailableError):  # read again
             taker = await next_owner(state, self._store, self._board, now, self._home.has)
             if taker is not None:
                 raise SessionOwnedError(shown(state.stream), taker.machine, taker.pid)
 
     async def _rests(self) -> bool:
-        """Whether only a person, or nobody, can make it go on."""
+        """Whether only a person can make the session go on, or nobody."""
         state = self._followed.state
         if not rests(state, self._clock.now()):
             return False
@@ -226,7 +220,7 @@ class SessionWatcher:
 
 
 async def follow_facts(session_reader: SessionReader, heard: Heard = ()) -> AsyncIterator[Told]:
-    """Read on in what was not emptied."""
+    """Yield the events that are not redacted."""
     async for recorded, fact in session_reader.read(heard=heard):
         if fact is not None:
             yield recorded.version, fact, session_reader.state

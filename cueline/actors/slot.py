@@ -1,9 +1,8 @@
-"""Slots of runners: a call is started once there is one for it, and no call waits in a runner.
+"""Slots of runners: a call starts when a slot is free, so no call queues in a runner.
 
-What was started and never began would be in doubt after a crash. The slots of
-a runner are shared evenly by its hosts, so that a host counts its own and asks
-nobody. The count is volatile; a call that a former host started is counted by
-whoever recovers it.
+A call queued in a runner would be in doubt after a crash. The hosts share a
+runner's slots evenly, so each counts its own and asks nobody. The count is
+volatile; the host that recovers a call counts it again.
 """
 
 from collections import Counter
@@ -15,51 +14,50 @@ from msgspec import Struct
 from cueline.events.agent import ToolSpec
 
 Place = tuple[str, bool]
-"""A runner, and whether its loop or its workers."""
+"""A runner, and either its event loop or its worker processes."""
 
 
 class Slots(Struct, frozen=True):
-    """How many calls run at once in one runner."""
+    """The number of calls that one runner executes at a time."""
 
     loop: int = 256
-    """Of async tools, which run in its loop."""
+    """For async tools, which run in its event loop."""
     workers: int = 8
-    """Of all others, each of which takes a worker process."""
+    """For other tools, each of which takes a worker process."""
 
     def share(self, hosts: int) -> "Slots":
-        """Return what one of so many *hosts* may use."""
+        """Return the share of one of so many *hosts*."""
         return Slots(max(1, self.loop // hosts), max(1, self.workers // hosts))
 
 
 SLOTS = Slots()
-"""Where nobody says otherwise.
+"""The default.
 
-A call in the loop takes next to nothing but for what it opens, and one that has
-to wait costs its session an append more. Other tools mostly wait, for a shell
-command above all, so there are more workers than processors; each is started
-when it is needed, and takes 30 MB.
+A call in the loop costs little but its open files; a call that waits costs its session one more
+append. Other tools mostly wait, for example for a shell command, so there are more workers than
+processors. A worker starts when it is needed, and takes 30 MB.
 """
 
 
 class SlotTable:
-    """Which slots the sessions of one host have taken, and which sessions wait for one."""
+    """The slots that the sessions of one host use, and the sessions that wait for one."""
 
     def __init__(self, slots: Slots) -> None:
         self._most = {True: slots.loop, False: slots.workers}
         self._taken: Counter[Place] = Counter()
         self._full: dict[bool, set[str]] = {True: set(), False: set()}
         self._waiting: dict[SlotHolder, int] = {}
-        """Who waits longest comes first; and how many slots had come free when it last looked."""
+        """Longest wait first; the value is the number of freed slots when it last looked."""
         self._freed = 0
         self._open: set[Place] = set()
-        """Where a slot came free that perhaps nobody has looked for yet."""
+        """Places with a free slot that perhaps nobody has looked for yet."""
 
     def full(self, tool: ToolSpec) -> Collection[str]:
-        """Return the runners that have no slot for a call of *tool*."""
+        """Return the runners without a free slot for a call of *tool*."""
         return self._full[tool.in_loop]
 
     def take(self, place: Place) -> None:
-        """Take a slot; one more than there are, where the call runs already."""
+        """Take a slot; beyond the limit if the call runs already."""
         self._taken[place] += 1
         runner, in_loop = place
         if self._taken[place] >= self._most[in_loop]:
@@ -67,7 +65,7 @@ class SlotTable:
             self._open.discard(place)
 
     def free(self, place: Place) -> None:
-        """Give a slot back, and have the next who waits look for it."""
+        """Free a slot, and wake the next holder in the queue."""
         runner, in_loop = place
         self._taken[place] -= 1
         if self._taken[place] < self._most[in_loop]:
@@ -79,16 +77,16 @@ class SlotTable:
         self.pass_on()
 
     def wait(self, holder: "SlotHolder") -> None:
-        """Have *holder* woken when a slot comes free."""
+        """Wake *holder* when a slot becomes free."""
         self.leave(holder)
         self._waiting[holder] = self._freed
 
     def leave(self, holder: "SlotHolder") -> None:
-        """Wake *holder* no more."""
+        """Stop waking *holder*."""
         self._waiting.pop(holder, None)
 
     def pass_on(self) -> None:
-        """Wake the next who has not looked since a slot came free that may still be there."""
+        """Wake the next holder that has not looked since a slot became free."""
         holder = next(iter(self._waiting), None)
         if holder is None or self._waiting[holder] == self._freed:
             self._open.clear()
@@ -101,19 +99,19 @@ class SlotSeeker(Protocol):
     """A session that may need slots."""
 
     def ring(self) -> None:
-        """Have it look for a slot."""
+        """Look for a slot."""
         ...
 
 
 class SlotHolder:
-    """The slots of one session; there is one for each that lives, so it holds little."""
+    """The slots of one active session; small, because there are many."""
 
     __slots__ = ("_held", "_table", "seeker")
 
     def __init__(self, table: SlotTable, seeker: SlotSeeker) -> None:
         self._table = table
         self._held: dict[str, Place] | None = None
-        """By the effect of the call; None while there is none."""
+        """By the effect of the call; None without any."""
         self.seeker = seeker
 
     def full(self, tool: ToolSpec) -> Collection[str]:
@@ -128,19 +126,19 @@ class SlotHolder:
             self._table.take(held[effect])
 
     def free(self, effect: str) -> None:
-        """Give back the slot of a call that is over, if it has one."""
+        """Free the slot of a finished call, if it has one."""
         if not self._held or (place := self._held.pop(effect, None)) is None:
             return
         self._held = self._held or None
         self._table.free(place)
 
     def end_search(self, *, lacks: bool) -> None:
-        """Say that the session has looked for slots; woken again if it *lacks* one."""
+        """End the search for slots; if it *lacks* one, it is woken when one is free."""
         (self._table.wait if lacks else self._table.leave)(self)
         self._table.pass_on()
 
     def close(self) -> None:
-        """Give all back: nobody drives the session here any more."""
+        """Free all slots: the session is not driven here any more."""
         self._table.leave(self)
         for effect in list(self._held or ()):
             self.free(effect)

@@ -1,11 +1,10 @@
-"""A session's fold from its newest snapshot on, and when another is kept.
+"""Reads and writes snapshots of a session's fold.
 
-Rule 1. A snapshot is folded from the log, never taken from what lives in
-memory: it holds nothing that the log does not hold any more.
+Rule 1. A snapshot is folded from the log, never copied from memory, so it holds
+nothing that the log has erased.
 
-Rule 2. It counts only where the log has the same hash at its version, so it
-never tells of a past that was not. Where anything does not fit, it is deleted,
-and the fold begins at the beginning.
+Rule 2. A snapshot is valid only if its hash is the log's hash at its version. An
+invalid one is deleted, and the fold begins at version 0.
 """
 
 from contextlib import suppress
@@ -25,7 +24,7 @@ from cueline.events.store import NO_STREAM
 
 
 class Folded(NamedTuple):
-    """A session up to a version, as a snapshot tells it."""
+    """A session up to a version, from a snapshot."""
 
     state: SessionState
     prompt: Prompt
@@ -35,16 +34,13 @@ class Folded(NamedTuple):
 
 
 async def newest(journal: Journal, stream: str, until: int | None = None) -> Folded | None:
-    """Return *stream* as its newest snapshot tells it, at *until* at the latest.
-
-    None where there is none, or any doubt about it.
-    """
+    """Return the newest valid snapshot of *stream*, at most at version *until*; or None."""
     kept = journal.snapshots
     if kept is NO_SNAPSHOTS:
         return None
     last = (await journal.store.head(stream)).version if until is None else until
     if last <= kept.every:
-        return None  # most sessions are short: to look costs as much as to fold them
+        return None  # most sessions are short: looking for a snapshot costs as much as the fold
     content = await kept.newest(stream, until)
     if content is None:
         return None
@@ -57,7 +53,7 @@ async def newest(journal: Journal, stream: str, until: int | None = None) -> Fol
 async def newest_with_messages(
     journal: Journal, stream: str, until: int | None = None
 ) -> Folded | None:
-    """Return the same, with the messages of the prompt."""
+    """Return the newest valid snapshot with the prompt's messages; or None."""
     folded = await newest(journal, stream, until)
     if folded is None:
         return None
@@ -75,10 +71,7 @@ async def newest_with_messages(
 
 
 async def keep(journal: Journal, stream: str) -> None:
-    """Fold *stream* on from its newest snapshot, and keep what that comes to.
-
-    Where it cannot be kept, or too little happened since, it is not.
-    """
+    """Write a snapshot of *stream* if enough events came since the last; errors are ignored."""
     with suppress(CuelineError, TypeError, ValueError, OverflowError):
         await _keep(journal, stream)
 

@@ -1,6 +1,6 @@
-"""The end of a session's stream, where its last fact alone says how the session stands.
+"""The last fact of a session, where it alone tells the session's status.
 
-A long session need not be read from its beginning to see that it has ended.
+So a long session need not be replayed to see that it has ended.
 """
 
 from collections.abc import Collection
@@ -14,19 +14,19 @@ from cueline.events.store import NO_STREAM, EventStore
 from cueline.events.stream import sibling
 
 BUSY = frozenset({"ModelRequested", "ModelStarted", "ModelReplied", "ToolStarted", "ToolReturned"})
-"""After one of these, the most frequent ones, something is in hand."""
+"""Types after which an effect runs; the most frequent ones."""
 READS = frozenset({"SessionStarted", "SessionForked", "MessageReceived", "MessageRefused"})
-"""These say how much of its inbox a session has read."""
+"""Types that tell the inbox position of the session."""
 
 LastFact = SessionEvent | Redacted | None
-"""None: it has not begun."""
+"""None: it has not started."""
 
 
 async def last_fact(journal: Journal, stream: str) -> LastFact:
     """Return the last fact of a session.
 
     Raises:
-        CorruptEventError: it cannot be read; restore.
+        CorruptEventError: the event cannot be read; restore the log.
         UnknownEventTypeError: upgrade cueline.
     """
     last: LastFact = None
@@ -37,7 +37,7 @@ async def last_fact(journal: Journal, stream: str) -> LastFact:
 
 
 def can_resume(last: LastFact) -> bool:
-    """Whether a session whose *last* fact this is goes on by itself, as far as that tells."""
+    """Whether a session with this *last* fact may go on by itself."""
     match last:
         case None:
             return True
@@ -60,7 +60,7 @@ async def has_read_all(journal: Journal, stream: str) -> bool:
 
 
 async def inbox_seen(journal: Journal, stream: str, until: int) -> int:
-    """Return how much of its inbox a session had read when it was *until* long.
+    """Return the inbox position of a session at its version *until*.
 
     Raises what `last_fact` raises.
     """
@@ -75,7 +75,7 @@ async def inbox_seen(journal: Journal, stream: str, until: int) -> int:
 
 
 async def last_of(store: EventStore, stream: str, types: Collection[str], until: int) -> int:
-    """Return the version of the last event of one of *types*, up to *until*; 0 without any."""
+    """Return the version of the last event of *types*, up to *until*; 0 without any."""
     async for event in store.read_back(stream, until):
         if event.type in types:
             return event.version

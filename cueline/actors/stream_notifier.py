@@ -1,4 +1,4 @@
-"""Whoever waits for a session to go on: the log is looked at once for all of them."""
+"""Notifies the waiters of a process of new events; one loop reads the log for all."""
 
 import asyncio
 from collections import deque
@@ -7,11 +7,11 @@ from collections.abc import AsyncGenerator, Collection, Sequence
 from cueline.events.store import EventStore, RecordedEvent
 
 HEARD = 16
-"""So many of the newest events of its session each waiter is handed, however slow it is."""
+"""The most new events that a waiter gets, however slow it is."""
 
 
 class _Subscriber:
-    """Of one who waits."""
+    """One waiter."""
 
     def __init__(self, but: Collection[str]) -> None:
         self.rung = asyncio.Event()
@@ -26,27 +26,27 @@ class _Subscriber:
 
 
 class StreamNotifier:
-    """Follows the log of one process, as long as anybody waits for a session of it.
+    """Follows the log while anybody in this process waits for a session.
 
-    If each followed the log alone, all would read what happens to all others.
+    If each waiter followed the log alone, each would read all events of the others.
     """
 
     def __init__(self, store: EventStore) -> None:
         self._store = store
         self._bells: dict[str, set[_Subscriber]] = {}
-        """Of those who wait, by stream."""
+        """The waiters, by stream."""
         self._follows = False
-        """Whether it follows already: what comes before that rings no bell."""
+        """Whether it is following: earlier events notify nobody."""
         self._looking: asyncio.Task[None] | None = None
 
     async def changes(
         self, stream: str, but: Collection[str] = ()
     ) -> AsyncGenerator[Sequence[RecordedEvent]]:
-        """Say when *stream* may have more to read: at once, and whenever it has, for ever.
+        """Yield whenever *stream* may have new events: at once, then after each append, for ever.
 
-        Yields its newest events, as they were read here, so that they need not be read again:
-        none or a few, without a gap. Events of the types *but* are not worth a look, and none
-        are handed to who names some.
+        Yields its newest events as read here, without a gap, so they need not be read again;
+        none, if they are unknown. Events of the types in *but* do not count; with *but*, no
+        events are yielded.
 
         Raises:
             StoreError: the log cannot be read.
@@ -56,7 +56,7 @@ class StreamNotifier:
         looking = self._begin()
         try:
             while not looking.done():
-                # What comes from here on rings again.
+                # Events from here on notify again.
                 bell.rung.clear()
                 if self._follows:
                     yield tuple(bell.heard)
@@ -67,7 +67,7 @@ class StreamNotifier:
             if not self._bells[stream]:
                 del self._bells[stream]
             if not self._bells and self._looking is not None:
-                # Not the one that was waited for: that may have failed, and another come.
+                # Not the task that was awaited: it may have failed and been replaced.
                 self._looking.cancel()
                 self._looking = None
 

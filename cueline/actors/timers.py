@@ -1,4 +1,4 @@
-"""Wakes those who wait in a host when their moment has come: one task, however many wait."""
+"""Wakes the waiters of a host at their times; one task serves all."""
 
 import asyncio
 from datetime import datetime
@@ -9,9 +9,9 @@ Waiting = asyncio.Future[None]
 
 
 class Timers:
-    """One alarm clock for all sessions of a host: a task for each costs 0.9 KB.
+    """One alarm clock for all sessions of a host; a task for each would take 0.9 KB.
 
-    Each time it looks at all who wait, which are 10,000 at most: half a millisecond.
+    Each wake-up looks at all waiters, 10,000 at most, in half a millisecond.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -29,11 +29,11 @@ class Timers:
             self._task = asyncio.create_task(self._run())
 
     def drop(self, waiting: Waiting) -> None:
-        """Forget *waiting*."""
+        """Remove *waiting*."""
         self._moments.pop(waiting, None)
 
     def close(self) -> None:
-        """Wake nobody any more."""
+        """Stop; wake nobody any more."""
         if self._task is not None:
             self._task.cancel()
 

@@ -1,4 +1,4 @@
-"""One attempt at one tool call: run it, or find out what became of it."""
+"""Makes one attempt at a tool call: runs it, or finds out its outcome."""
 
 from collections.abc import Awaitable
 from datetime import timedelta
@@ -21,9 +21,9 @@ Outcome = ToolReturned | ToolFailed | SessionWaiting
 
 
 class ToolCaller:
-    """Has runners run the tool calls of one session.
+    """Sends the tool calls of one session to runners.
 
-    Each method raises `FencedError` when a runner serves a newer owner of it.
+    Each method raises `FencedError` if a runner serves a newer owner of the session.
     """
 
     __slots__ = ("_loaded_agent", "_parts")
@@ -33,10 +33,10 @@ class ToolCaller:
         self._parts = parts
 
     async def run(self, order: ToolOrder) -> Outcome:
-        """Have the runner that the order names run the call."""
+        """Run the call on the runner that the order names."""
         name = name_of(order)
         if digest_of_order(order) != order.digest:
-            # I9: what would run is not what was asked for; the runner looks again.
+            # I9: the call is not the granted one; the runner checks again.
             return self.failed(name, "not_granted", "the call was changed")
         try:
             report = await _fenced(name, self._port(order.runner).execute(order))
@@ -47,7 +47,7 @@ class ToolCaller:
         return await self._reported(name, report)
 
     async def recover(self, name: CallName, tool: ToolSpec) -> Outcome:
-        """Find out what became of a call that was started; it runs again only if it may."""
+        """Return the outcome of a call that was started; run it again only if that is allowed."""
         clock = self._parts.clock
         until = clock.now() + timedelta(seconds=REACH_SECONDS)
         while True:
@@ -68,7 +68,7 @@ class ToolCaller:
             return await self._reported(name, report)
 
     async def reconcile(self, order: ToolOrder) -> ToolReconciled | SessionWaiting:
-        """Ask the tool itself what became of a call in doubt."""
+        """Ask the tool itself for the outcome of a call in doubt."""
         name = name_of(order)
         chosen = self._parts.runners.choose(order.tool, order.workspace)
         try:
@@ -84,9 +84,9 @@ class ToolCaller:
         return ToolReconciled(effect=_effect(name), outcome=finding.outcome, by="tool", output=text)
 
     async def cancel(self, name: CallName) -> None:
-        """Have the runner end the call; one that cannot be reached is tried as in `recover`.
+        """Cancel the call on its runner; if that cannot be reached, recover as in `recover`.
 
-        That would wait for a call which nobody has told to end.
+        Plain recovery would wait for a call that was never told to end.
         """
         clock = self._parts.clock
         until = clock.now() + timedelta(seconds=REACH_SECONDS)
@@ -151,9 +151,9 @@ class ToolCaller:
         )
 
     def _runs_elsewhere(self, tool: ToolSpec, runner: str) -> bool:
-        """Whether another runner is there for a call that may run beside itself.
+        """Whether another runner can run a call that may run twice at a time.
 
-        What the former one brings counts no more, so nobody has to wait for its end.
+        The former runner's result does not count then, so nobody waits for it.
         """
         place = self._loaded_agent.agent.workspace
         return tool.declared == "read_only" and (
@@ -176,7 +176,7 @@ class ToolCaller:
 
 
 def name_of(order: ToolOrder) -> CallName:
-    """Return by what the runner knows the call."""
+    """Return the runner's name of the call."""
     return CallName(order.session, order.key, order.attempt, order.runner, order.epoch)
 
 
@@ -185,10 +185,10 @@ def _effect(name: CallName) -> str:
 
 
 async def _fenced(name: CallName, answer: Awaitable[Answer]) -> Answer:
-    """Tell a runner that serves a newer owner (stop) from one that is not the one we mean."""
+    """Raise `FencedError` if the runner serves a newer owner, else `RunnerGoneError`."""
     try:
         return await answer
     except StaleOrderError as error:
         if error.current > name.epoch:
             raise FencedError(name.session, name.epoch, error.current) from error
-        raise RunnerGoneError(name.runner, "another incarnation answers for it") from error
+        raise RunnerGoneError(name.runner, "another incarnation runs under its name") from error

@@ -1,4 +1,4 @@
-"""The port to what agents may do."""
+"""The port to tools."""
 
 from typing import Literal, Protocol
 
@@ -9,7 +9,7 @@ from cueline.events.agent import ToolSpec, Workspace
 
 
 class ToolOrder(Struct, frozen=True, kw_only=True):
-    """Exactly what is to be run, and on whose word."""
+    """The exact call to run, and the owner who sends it."""
 
     session: str
     """The session's stream."""
@@ -20,41 +20,41 @@ class ToolOrder(Struct, frozen=True, kw_only=True):
     runner: str
     """The only incarnation that may run it."""
     epoch: int
-    """The session's, a fence: a runner refuses any lower than the highest it saw."""
+    """The session's epoch, a fence: a runner refuses any below the highest it saw."""
     tool: ToolSpec
     arguments: dict[str, JsonValue]
     workspace: Workspace | None
     digest: str
-    """What was asked for and granted; the runner computes it again (I9)."""
+    """The digest of the granted call; the runner computes it again (I9)."""
     secrets: tuple[str, ...] = ()
-    """Names of environment variables that a tool does not see."""
+    """Environment variables that a tool does not see."""
     environment: tuple[str, ...] = ()
-    """Names of those that it sees all the same, and though they look like credentials."""
+    """Environment variables that a tool sees although they look like credentials."""
 
 
 class ToolOutput(Struct, frozen=True):
-    """What a tool brought back, as bytes that nobody cleaned yet."""
+    """The output of a tool, as bytes that are not sanitized yet."""
 
     content: bytes
     seconds: float
     truncated_from: int | None = None
-    """The size of the whole output, when more came than is kept, in bytes."""
+    """The size of the whole output in bytes, if not all of it is kept."""
 
 
 class ReconcileFinding(Struct, frozen=True):
-    """What a tool's `reconcile` says of a call whose outcome is unknown."""
+    """The finding of a tool's `reconcile` about a call with unknown outcome."""
 
     outcome: Literal["happened", "did_not_happen", "unknown"]
     output: str = ""
 
 
 class ToolExecutor(Protocol):
-    """Runs tools; everything it started dies with it, however it dies."""
+    """Runs tools; if it dies, everything that it started dies with it."""
 
     async def call(self, order: ToolOrder) -> ToolOutput:
         """Run the tool and return its output.
 
-        Cancelling terminates the tool's processes, and kills them 5 s later.
+        Cancelling terminates the tool's processes, and kills them after 5 s.
 
         Raises:
             ToolFailedError: tell the model; kinds tool_error, timeout,
@@ -64,7 +64,7 @@ class ToolExecutor(Protocol):
         ...
 
     async def reconcile(self, order: ToolOrder) -> ReconcileFinding:
-        """Ask the tool's `reconcile` what became of the call with this key.
+        """Ask the tool's `reconcile` for the outcome of the call with this key.
 
         Raises:
             ToolFailedError: it could not say.

@@ -130,4 +130,4 @@ async def check_id_is_free(log: OpenLog, id: str) -> None:  # noqa: A002 - the w
     """
     stream = stream_name("session", id)
     if (await log.store.head(sibling(stream, "inbox"))).version != NO_STREAM:
-        raise RejectedError(shown(stream), "there is a session of this id")
+        raise RejectedError(shown(stream), "a session with this id exists")

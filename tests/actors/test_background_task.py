@@ -16,7 +16,7 @@ from cueline.testing.clock import FakeClock
         (ValueError("a bug"), "ValueError: a bug"),
         (
             asyncio.CancelledError(),
-            "RuntimeError: it raised CancelledError, and nobody had cancelled it",
+            "RuntimeError: it raised CancelledError without being cancelled",
         ),
     ],
 )

@@ -268,7 +268,7 @@ async def test_a_session_that_there_is_is_not_counted_twice():
     await place.begin(open=True)
     await spawn(place)
 
-    with pytest.raises(RejectedError, match="there is a session of this id"):
+    with pytest.raises(RejectedError, match="a session with this id exists"):
         await spawn(place, max_turns=2)
 
     assert [CHILD] == await counted(place)

@@ -64,7 +64,7 @@ def test_an_id_is_taken_once(finished):
     done = finished("run", "Hi", "--agent", "agent.toml", "--inline", "--id", "one")
 
     assert done.exit_code == 2
-    assert "one: there is a session of this id" in done.stderr
+    assert "one: a session with this id exists" in done.stderr
 
 
 def test_an_inline_run_cannot_be_detached(shell):

@@ -105,7 +105,7 @@ def test_an_id_that_is_taken_starts_nothing(twice):
 
     error = twice.refused(*words, wish=lambda c: c.start(agent, "Hi", id="one"))
 
-    assert (RejectedError, "one: there is a session of this id") == (type(error), str(error))
+    assert (RejectedError, "one: a session with this id exists") == (type(error), str(error))
 
 
 def test_a_session_that_has_ended_is_not_resumed(finished):

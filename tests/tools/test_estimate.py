@@ -72,7 +72,7 @@ def gives_up(**_):
         (lambda **_: None, "ValueError: None; say it as in '0.25'"),
         (lambda **_: sys.exit("no price"), "SystemExit: no price"),
         (mute, "MuteError"),
-        (gives_up, "RuntimeError: it raised CancelledError, and nobody had cancelled it"),
+        (gives_up, "RuntimeError: it raised CancelledError without being cancelled"),
     ],
 )
 async def test_an_estimate_that_cannot_be_made_says_why(said, problem):
