@@ -81,37 +81,3 @@ SessionArgument = Annotated[
         show_default=False,
     ),
 ]
-InlineOption = Annotated[
-    bool, typer.Option("--inline", help="Drive it in this process, whatever else runs.")
-]
-RayOption = Annotated[
-    bool, typer.Option("--ray", help="Start a Ray for this command, where none is to be used.")
-]
-WithoutSecretOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--without-secret",
-        metavar="NAME",
-        help="Go on though this secret is not set here, and may be recorded; repeatable.",
-    ),
-]
-ACCEPT = "--accept-changed-tools"
-AcceptOption = Annotated[
-    bool,
-    typer.Option(
-        ACCEPT, help="Go on with its tools as they are now, where they have changed since."
-    ),
-]
-DetachOption = Annotated[
-    bool,
-    typer.Option("--detach", help="Return the id at once; a running `cueline up` takes it."),
-]
-AddressOption = Annotated[
-    str | None,
-    typer.Option(
-        "--address",
-        envvar="RAY_ADDRESS",
-        metavar="HOST:PORT",
-        help="The Ray cluster to run on, where no `cueline up` drives this log.",
-    ),
-]

@@ -1,28 +1,11 @@
 """`cueline resume`: take a session over, and really go on with it."""
 
-from typing import TYPE_CHECKING
-
 import typer
 
 from cueline.cli import open_log
 from cueline.cli.failure import Exit
-from cueline.cli.option import (
-    ACCEPT,
-    DEFAULT_LOG,
-    AcceptOption,
-    AddressOption,
-    DetachOption,
-    InlineOption,
-    JsonOption,
-    LogOption,
-    PlainOption,
-    RayOption,
-    SessionArgument,
-    WithoutSecretOption,
-)
-
-if TYPE_CHECKING:
-    from cueline.cli.start_request import RunOptions
+from cueline.cli.option import SessionArgument
+from cueline.cli.run_options import ACCEPT, AcceptOption, RunOptions, takes_run_options
 
 _HELP = """Go on with a session that crashed, was paused, or was interrupted.
 
@@ -43,40 +26,15 @@ def register(app: typer.Typer) -> None:
     app.command("resume", help=_HELP, short_help="Go on with a session, and watch it.")(resume)
 
 
+@takes_run_options
 def resume(
-    ctx: typer.Context,
-    session: SessionArgument,
-    *,
-    inline: InlineOption = False,
-    ray: RayOption = False,
-    detach: DetachOption = False,
-    address: AddressOption = None,
-    without_secret: WithoutSecretOption = None,
-    accept_changed_tools: AcceptOption = False,
-    log: LogOption = DEFAULT_LOG,
-    as_json: JsonOption = False,
-    plain: PlainOption = False,
+    options: RunOptions, session: SessionArgument, *, accept_changed_tools: AcceptOption = False
 ) -> None:
     """Go on with a session."""
-    from cueline.cli.start_request import run_options_of
-
-    options = run_options_of(
-        ctx,
-        log,
-        inline=inline,
-        ray=ray,
-        detach=detach,
-        address=address,
-        as_json=as_json,
-        plain=plain,
-        without_secrets=without_secret,
-    )
-    raise typer.Exit(
-        open_log.run(_resume(options, session, accept_changed_tools=accept_changed_tools))
-    )
+    raise typer.Exit(open_log.run(_resume(options, session, accept=accept_changed_tools)))
 
 
-async def _resume(options: "RunOptions", name: str, *, accept_changed_tools: bool) -> Exit:
+async def _resume(options: RunOptions, name: str, *, accept: bool) -> Exit:
     from cueline.cli.start_request import carry_on
     from cueline.cli.up_lookup import resume_command
     from cueline.client.client import open_client
@@ -84,7 +42,7 @@ async def _resume(options: "RunOptions", name: str, *, accept_changed_tools: boo
     async with open_client(options.log) as client:
         request = await client.resume_request(
             name,
-            accept_changed_tools=accept_changed_tools,
+            accept_changed_tools=accept,
             accept_with=f"{resume_command(options.log, name)} {ACCEPT}",
             without_secrets=options.without_secrets,
         )

@@ -6,20 +6,9 @@ from typing import Annotated
 import typer
 
 from cueline.cli import open_log
-from cueline.cli.option import (
-    DEFAULT_LOG,
-    AddressOption,
-    DetachOption,
-    InlineOption,
-    JsonOption,
-    LogOption,
-    PlainOption,
-    RayOption,
-    WithoutSecretOption,
-    labels_of,
-)
+from cueline.cli.option import labels_of
 from cueline.cli.quiet_stderr import print_redacted
-from cueline.cli.settings_context import settings_context_of
+from cueline.cli.run_options import RunOptions, takes_run_options
 from cueline.cli.terminal import text_or_stdin
 
 _HELP = """Start a session, and watch it until it ends, rests, or waits for a person.
@@ -45,8 +34,9 @@ def register(app: typer.Typer) -> None:
     app.command("run", help=_HELP, short_help="Start a session, and watch it.")(run)
 
 
+@takes_run_options
 def run(
-    ctx: typer.Context,
+    options: RunOptions,
     goal: Annotated[
         str,
         typer.Argument(metavar="GOAL", help="What the agent is to do; `-` reads it from stdin."),
@@ -66,9 +56,6 @@ def run(
         Path | None,
         typer.Option(help="The folder of its files, instead of the agent's own.", metavar="DIR"),
     ] = None,
-    inline: InlineOption = False,
-    ray: RayOption = False,
-    detach: DetachOption = False,
     stay_open: Annotated[
         bool,
         typer.Option("--open", help="Stay open for more messages: type them here, or use `send`."),
@@ -100,7 +87,6 @@ def run(
     max_wall: Annotated[
         str | None, typer.Option(metavar="TIME", help="Time since the start, likewise.")
     ] = None,
-    address: AddressOption = None,
     name: Annotated[
         str | None,
         typer.Option("--id", metavar="ID", help="The session's id, instead of a random one."),
@@ -113,53 +99,31 @@ def run(
             metavar="KEY=VALUE",
         ),
     ] = None,
-    without_secret: WithoutSecretOption = None,
-    log: LogOption = DEFAULT_LOG,
-    as_json: JsonOption = False,
-    json_stream: Annotated[
-        bool,
-        typer.Option(
-            "--json-stream", help="Print each fact as it comes, and at last what --json prints."
-        ),
-    ] = False,
-    plain: PlainOption = False,
 ) -> None:
     """Start a session."""
-    from cueline.cli.start_request import StartOptions, prepare_agent, run_options_of, start
+    from cueline.cli.start_request import prepare_start, start
     from cueline.providers.factory import retirements
 
-    options = run_options_of(
-        ctx,
-        log,
-        inline=inline,
-        ray=ray,
-        detach=detach,
-        address=address,
-        as_json=as_json,
-        json_stream=json_stream,
-        plain=plain,
-        without_secrets=without_secret,
-    )
-    ask = StartOptions(
-        goal=text_or_stdin(goal),
-        flags={
-            "limits.max_turns": ("--max-turns", max_turns),
-            "limits.max_tokens": ("--max-tokens", max_tokens),
-            "limits.max_cost": ("--max-cost", max_cost),
-            "limits.max_active_seconds": ("--time-budget", time_budget),
-            "limits.max_wall_seconds": ("--max-wall", max_wall),
-            "allow_base_urls": ("--allow-base-url", tuple(allow_base_url or ()) or None),
-            "policy.auto_approve": ("--auto-approve", auto_approve or None),
-        },
+    flags = {
+        "limits.max_turns": ("--max-turns", max_turns),
+        "limits.max_tokens": ("--max-tokens", max_tokens),
+        "limits.max_cost": ("--max-cost", max_cost),
+        "limits.max_active_seconds": ("--time-budget", time_budget),
+        "limits.max_wall_seconds": ("--max-wall", max_wall),
+        "allow_base_urls": ("--allow-base-url", tuple(allow_base_url or ()) or None),
+        "policy.auto_approve": ("--auto-approve", auto_approve or None),
+    }
+    request = prepare_start(
+        options,
+        agent,
+        text_or_stdin(goal),
+        flags=flags,
         require_approval=require_approval,
         workspace=workspace,
         labels=labels_of(label or ()),
         stay_open=stay_open,
-        attended=options.attended,
-        without_secrets=options.without_secrets,
         id=name,
     )
-    request = prepare_agent(agent, ask, settings_context_of(ctx))
     for line in retirements(request.asked.agent):
-        print_redacted(f"warning: {line}", settings_context_of(ctx))
+        print_redacted(f"warning: {line}", options.context)
     raise typer.Exit(open_log.run(start(request, options)))

@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import typer
 
 from cueline.actors.background_task import background_task
 from cueline.cli.failure import Exit
+from cueline.cli.run_options import RunOptions
 from cueline.cli.signals import Interrupts
 from cueline.cli.terminal_view import Facts, TerminalView
 from cueline.cli.up_lookup import other_version, resume_command
@@ -20,10 +21,9 @@ from cueline.console.line import Line
 from cueline.console.progress import progress
 from cueline.console.screen import Screen
 from cueline.errors import ClusterError, CorruptEventError
-from cueline.events.log_url import LogUrl
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import shown
-from cueline.runtime import On, Place, Runtime, place_for, runtime_on
+from cueline.runtime import Runtime, runtime_on
 from cueline.wiring import OpenLog
 
 Record = Callable[[Client], Awaitable[Session]]
@@ -31,32 +31,9 @@ Record = Callable[[Client], Awaitable[Session]]
 _NOTHING = "left before anything was recorded"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunTarget:
-    """Where a session is to be driven."""
-
-    log: LogUrl
-    on: On
-    address: str | None = None
-
-    @property
-    def place(self) -> Place:
-        """Where that is now."""
-        return place_for(self.log, self.on, self.address)
-
-    @property
-    def takes_long(self) -> str:
-        """What takes more than a second before a session is driven; empty where nothing does."""
-        if self.place == "inline":
-            return ""
-        if self.place == "up":
-            return "connecting to the `cueline up` of this log"
-        return f"connecting to Ray at {self.address}" if self.address else "starting Ray"
-
-
 @asynccontextmanager
 async def running(
-    log: OpenLog, stream: str, where: RunTarget, watch: TerminalView
+    log: OpenLog, stream: str, where: RunOptions, watch: TerminalView
 ) -> AsyncIterator[Runtime]:
     """Start what drives *stream*: here, or on Ray.
 
@@ -114,11 +91,10 @@ class StartRecorder:
 async def drive(
     log: OpenLog,
     stream: str,
-    where: RunTarget,
+    where: RunOptions,
     record: Record,
     *,
     screen: Screen,
-    attended: bool,
     show_past: bool,
     facts: Facts | None = None,
 ) -> tuple[TerminalView, bool]:
@@ -129,7 +105,7 @@ async def drive(
         CuelineError: it cannot be driven, or not be read.
         Exit: Ctrl-C came before anything was recorded.
     """
-    watch = TerminalView(log, stream, screen, attended=attended, facts=facts)
+    watch = TerminalView(log, stream, screen, attended=where.attended, facts=facts)
     beginning = StartRecorder(record)
     loop = asyncio.get_running_loop()
 
@@ -180,7 +156,7 @@ async def _check_kept(log: OpenLog, watch: TerminalView) -> None:
 
 
 @contextmanager
-def _notice_start(beginning: StartRecorder, where: RunTarget, stream: str) -> Iterator[None]:
+def _notice_start(beginning: StartRecorder, where: RunOptions, stream: str) -> Iterator[None]:
     try:
         yield
     except ClusterError:

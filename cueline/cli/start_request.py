@@ -1,7 +1,5 @@
 """Starts a session: everything is checked before anything is recorded."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,113 +8,44 @@ import typer
 from cueline.agent import SHARED, read_agent
 from cueline.cli.exit_report import report
 from cueline.cli.failure import Exit, is_of_output
-from cueline.cli.option import is_typed
-from cueline.cli.session_run import Record, RunTarget, drive
-from cueline.cli.settings_context import SettingsContext, settings_context_of
-from cueline.cli.terminal import is_attended
+from cueline.cli.run_options import RunOptions
+from cueline.cli.session_run import Record, drive
 from cueline.cli.up_lookup import command, note_detached, resume_command
 from cueline.client.client import Client, open_client
 from cueline.client.export import event_document
 from cueline.client.start import StartRequest, check_id_is_free, start_request
 from cueline.config.config_source import Flags, from_flags
-from cueline.config.settings import APPROVAL_SECONDS, ApprovalSettings, Settings
+from cueline.config.settings import APPROVAL_SECONDS, Settings
 from cueline.console.screen import Screen
 from cueline.console.text import json_of
 from cueline.errors import ConfigError
-from cueline.events.agent import Policy
-from cueline.events.log_url import LogUrl
 from cueline.events.session import SessionEvent
 from cueline.events.store import NO_STREAM, RecordedEvent
 from cueline.events.stream import shown, sibling
-from cueline.preflight import check_answerable, check_log, check_log_is_out_of_reach
-from cueline.runtime import On
+from cueline.preflight import check_answerable, check_log_is_out_of_reach
 from cueline.wiring import OpenLog
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """Where a session is to be recorded and driven, and who watches."""
-
-    log: LogUrl
-    on: On
-    detach: bool
-    address: str | None
-    attended: bool
-    as_json: bool
-    json_stream: bool
-    """Whether each fact is printed as it comes, and at last the result, one a line."""
-    plain: bool
-    settings: Settings
-    without_secrets: tuple[str, ...]
-    """Which need not be known here."""
-
-
-def run_options_of(
-    ctx: typer.Context,
-    log: LogUrl,
+def prepare_start(
+    options: RunOptions,
+    file: Path,
+    goal: str,
     *,
-    inline: bool,
-    ray: bool,
-    detach: bool,
-    address: str | None,
-    as_json: bool,
-    json_stream: bool = False,
-    plain: bool = False,
-    without_secrets: Sequence[str] | None,
-) -> RunOptions:
-    """Return what the options say that all have which drive a session.
-
-    Raises:
-        BadParameter: two of them exclude each other.
-    """
-    modes = [name for name, chosen in (("inline", inline), ("ray", ray)) if chosen]
-    modes += ["detach"] if detach else []
-    if len(modes) > 1:
-        raise typer.BadParameter(f"--{modes[0]} and --{modes[1]} exclude each other")
-    if ray or detach:
-        check_log(log, shared=True)
-    # RAY_ADDRESS may be there for other commands.
-    if modes and modes != ["ray"] and is_typed(ctx, "address"):
-        reason = f"--address names a Ray that --{modes[0]} does not use; leave one out"
-        raise typer.BadParameter(reason)
-    return RunOptions(
-        log=log,
-        on="inline" if inline else "ray" if ray else "auto",
-        detach=detach,
-        address=address,
-        attended=is_attended() and not (detach or as_json or json_stream),
-        as_json=as_json or json_stream,
-        json_stream=json_stream,
-        plain=plain,
-        settings=settings_context_of(ctx).settings,
-        without_secrets=tuple(without_secrets or ()),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartOptions:
-    """What a person asks for when they start a session."""
-
-    goal: str
-    flags: Flags
-    """What the command line sets, over the agent's file."""
-    require_approval: bool
-    workspace: Path | None
-    labels: dict[str, str]
-    stay_open: bool
-    attended: bool
-    without_secrets: tuple[str, ...]
-    id: str | None
-
-
-def prepare_agent(file: Path, ask: StartOptions, outside: SettingsContext) -> StartRequest:
-    """Return what is asked for, checked.
+    flags: Flags,
+    require_approval: bool,
+    workspace: Path | None,
+    labels: dict[str, str],
+    stay_open: bool,
+    id: str | None,  # noqa: A002 - the word of the log
+) -> StartRequest:
+    """Return what is asked for, checked; *flags* go before what the agent's *file* says.
 
     Raises:
         ConfigError: mend the file, flag or variable that it names.
         ToolImportError: make the tool importable.
     """
-    over = (from_flags(ask.flags), outside.environment)
+    outside = options.context
+    over = (from_flags(flags), outside.environment)
     read = read_agent(file, over=over, under=(outside.file,))
     agent, effective, _ = read
     outside.note(agent)
@@ -124,25 +53,25 @@ def prepare_agent(file: Path, ask: StartOptions, outside: SettingsContext) -> St
     sources = {key: at for key, at in effective.sources.items() if key.partition(".")[0] in SHARED}
     policy = agent.policy
     if APPROVAL_SECONDS not in effective.given:
-        policy = with_time_to_answer(policy, effective.settings.approval, attended=ask.attended)
-    if ask.require_approval and "sensitive" not in policy.approval:
+        seconds = seconds_to_answer(options, effective.settings)
+        policy = policy.model_copy(update={"approval_seconds": seconds})
+    if require_approval and "sensitive" not in policy.approval:
         # Beside what else is asked for, not in its place.
         profiles = dict.fromkeys((*policy.approval, "sensitive"))
         profiles.pop("off", None)
         policy = policy.model_copy(update={"approval": tuple(profiles)})
         sources["policy.approval"] = "flag --require-approval"
-    workspace = ask.workspace or agent.workspace
-    asked = agent.model_copy(update={"policy": policy, "workspace": workspace})
+    asked = agent.model_copy(update={"policy": policy, "workspace": workspace or agent.workspace})
     try:
         return start_request(
             asked,
-            ask.goal,
+            goal,
             now=datetime.now(UTC),
-            open=ask.stay_open,
-            id=ask.id,
-            labels=ask.labels,
-            without_secrets=ask.without_secrets,
-            attached=ask.attended,
+            open=stay_open,
+            id=id,
+            labels=labels,
+            without_secrets=options.without_secrets,
+            attached=options.attended,
             sources=sources,
         )
     except ConfigError as error:
@@ -151,10 +80,10 @@ def prepare_agent(file: Path, ask: StartOptions, outside: SettingsContext) -> St
         raise ConfigError(str(file), error.reason) from error  # a person mends it there
 
 
-def with_time_to_answer(policy: Policy, approval: ApprovalSettings, *, attended: bool) -> Policy:
-    """Return *policy*, which does not say itself how long an approval waits, with that."""
-    seconds = approval.attached_seconds if attended else approval.detached_seconds
-    return policy.model_copy(update={"approval_seconds": seconds})
+def seconds_to_answer(options: RunOptions, settings: Settings | None = None) -> float:
+    """Return how long a question waits where the policy does not say it."""
+    approval = (settings or options.context.settings).approval
+    return approval.attached_seconds if options.attended else approval.detached_seconds
 
 
 async def start(request: StartRequest, options: RunOptions) -> Exit:
@@ -187,16 +116,14 @@ async def carry_on(
         assert session.receipt is not None, "what was recorded just now has a receipt"
         return note_detached(options.log, session.receipt, as_json=options.as_json)
     screen = Screen(quiet=options.as_json, plain=options.plain)
-    log = client.log.with_settings(options.settings)
-    where = RunTarget(log=options.log, on=options.on, address=options.address)
+    log = client.log.with_settings(options.context.settings)
     try:
         watch, rested = await drive(
             log,
             stream,
-            where,
+            options,
             record,
             screen=screen,
-            attended=options.attended,
             show_past=show_past,
             facts=_print_fact if options.json_stream else None,
         )

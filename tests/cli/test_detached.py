@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from cueline.actors.presence import presence_of
-from cueline.cli.session_run import RunTarget
+from cueline.cli.run_options import RunOptions
+from cueline.cli.settings_context import SettingsContext
 from cueline.events.journal import FactWrite
 from cueline.events.log_url import LogUrl
 from cueline.events.session import SessionContinued
@@ -55,11 +56,16 @@ def kept_up(asking):
 
 def test_an_up_of_another_version_is_warned_of(kept_up):
     done = kept_up("run", "Hi", "--agent", kept_up.agent(kept_up.hello), "--detach")
-    where = RunTarget(log=LogUrl.of(kept_up.log), on="auto")
+
+    driving = {"detach": False, "attended": False, "address": None, "without_secrets": ()}
+    shown = {"as_json": False, "json_stream": False, "plain": False}
+    options = RunOptions(
+        log=LogUrl.of(kept_up.log), on="auto", context=SettingsContext(), **driving, **shown
+    )
 
     warning = "the `cueline up` of this log is cueline 0.0.9, and this is "
     assert (0, True) == (done.exit_code, warning in done.stderr)
-    assert ("up", True) == (where.place, "cueline up" in where.takes_long)
+    assert ("up", True) == (options.place, "cueline up" in options.takes_long)
 
 
 def test_beside_an_up_no_other_is_advised(kept_up, asking):

@@ -1,0 +1,149 @@
+"""The options that all commands have which drive a session, gathered once."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, PlainOption, is_typed
+from cueline.cli.settings_context import SettingsContext, settings_context_of
+from cueline.cli.terminal import is_attended
+from cueline.events.log_url import LogUrl
+
+if TYPE_CHECKING:
+    from cueline.runtime import On, Place
+
+ACCEPT = "--accept-changed-tools"
+AcceptOption = Annotated[
+    bool,
+    typer.Option(
+        ACCEPT, help="Go on with its tools as they are now, where they have changed since."
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """Where a session is to be recorded and driven, and who watches."""
+
+    log: LogUrl
+    on: "On"
+    detach: bool
+    address: str | None
+    attended: bool
+    """Whether somebody is asked at this terminal."""
+    as_json: bool
+    json_stream: bool
+    """Whether each fact is printed as it comes, and at last the result, one a line."""
+    plain: bool
+    without_secrets: tuple[str, ...]
+    """Which need not be known here."""
+    context: SettingsContext
+
+    @property
+    def place(self) -> "Place":
+        """Where it is driven now."""
+        from cueline.runtime import place_for
+
+        return place_for(self.log, self.on, self.address)
+
+    @property
+    def takes_long(self) -> str:
+        """What takes more than a second before a session is driven; empty where nothing does."""
+        if self.place == "inline":
+            return ""
+        if self.place == "up":
+            return "connecting to the `cueline up` of this log"
+        return f"connecting to Ray at {self.address}" if self.address else "starting Ray"
+
+
+def run_options_of(
+    ctx: typer.Context,
+    *,
+    inline: Annotated[
+        bool, typer.Option("--inline", help="Drive it in this process, whatever else runs.")
+    ] = False,
+    ray: Annotated[
+        bool, typer.Option("--ray", help="Start a Ray for this command, where none is to be used.")
+    ] = False,
+    detach: Annotated[
+        bool,
+        typer.Option("--detach", help="Return the id at once; a running `cueline up` takes it."),
+    ] = False,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            "--address",
+            envvar="RAY_ADDRESS",
+            metavar="HOST:PORT",
+            help="The Ray cluster to run on, where no `cueline up` drives this log.",
+        ),
+    ] = None,
+    without_secret: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--without-secret",
+            metavar="NAME",
+            help="Go on though this secret is not set here, and may be recorded; repeatable.",
+        ),
+    ] = None,
+    log: LogOption = DEFAULT_LOG,
+    as_json: JsonOption = False,
+    json_stream: Annotated[
+        bool,
+        typer.Option(
+            "--json-stream", help="Print each fact as it comes, and at last what --json prints."
+        ),
+    ] = False,
+    plain: PlainOption = False,
+) -> RunOptions:
+    """Return what the options say.
+
+    Raises:
+        BadParameter: two of them exclude each other.
+        LogUnavailableError: no other process could drive a session of this log.
+    """
+    modes = [name for name in ("inline", "ray", "detach") if ctx.params[name]]
+    if len(modes) > 1:
+        raise typer.BadParameter(f"--{modes[0]} and --{modes[1]} exclude each other")
+    if ray or detach:
+        from cueline.preflight import check_log
+
+        check_log(log, shared=True)
+    # RAY_ADDRESS may be there for other commands.
+    if modes and modes != ["ray"] and is_typed(ctx, "address"):
+        reason = f"--address names a Ray that --{modes[0]} does not use; leave one out"
+        raise typer.BadParameter(reason)
+    as_json = as_json or json_stream
+    return RunOptions(
+        log=log,
+        on="inline" if inline else "ray" if ray else "auto",
+        detach=detach,
+        address=address,
+        attended=is_attended() and not (detach or as_json),
+        as_json=as_json,
+        json_stream=json_stream,
+        plain=plain,
+        without_secrets=tuple(without_secret or ()),
+        context=settings_context_of(ctx),
+    )
+
+
+def takes_run_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return *command*, whose first parameter is `RunOptions`, with the options for these."""
+    ctx, *shared = inspect.signature(run_options_of).parameters.values()
+    _, *own = inspect.signature(command).parameters.values()
+
+    @wraps(command)
+    def run(ctx: typer.Context, **given: Any) -> None:
+        said = {each.name: given.pop(each.name) for each in shared}
+        command(run_options_of(ctx, **said), **given)
+
+    parameters = [ctx, *own, *shared]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    # What typer reads.
+    run.__dict__["__signature__"] = inspect.Signature(parameters)
+    return run
