@@ -1,1 +1,1 @@
-"""What may happen: pure rules, without clock, chance or outside world."""
+"""The rules: pure functions without clock, randomness or I/O."""

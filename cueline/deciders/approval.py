@@ -1,4 +1,4 @@
-"""The rules of one approval: what an answer makes of it, and the lack of one."""
+"""The rules of one approval: votes, verdict and expiry."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -25,48 +25,50 @@ from cueline.events.refusal import Refusal
 from cueline.events.session import Verdict
 
 AUTO_APPROVER = "auto:cli-flag"
-"""Who grants where that was chosen at the start."""
+"""The actor of a grant that was chosen when the session was started."""
 AUTO_IN_TIME = "auto:auto_approve_after"
-"""Who grants when nobody has denied it for so long."""
+"""The actor of an automatic grant after its waiting time."""
 READ_LATE_SECONDS = 300.0
-"""How long a grant counts that was read after its deadline, from the reading on: time for the
-calls that go before it, and no longer than a question waits at a terminal."""
+"""Validity of a grant that was read after its deadline, from the reading on.
+
+It leaves time for the calls before it, and is no longer than a terminal question waits.
+"""
 _NOT_PEOPLE = ("auto:", "agent:", "session:")
-"""So begin the names by which something is decided, and yet by no person."""
+"""Prefix of deciders that are not persons."""
 
 
 class Open(Struct, frozen=True):
-    """Ask; with `granted_by` the answer is known at once."""
+    """Open the approval; `granted_by` also grants it."""
 
     opened: ApprovalOpened
     granted_by: str | None = None
 
 
 class Vote(Struct, frozen=True):
-    """A person's decision, as the log recorded it."""
+    """A person's decision, as recorded in the log."""
 
     verdict: Literal["grant", "deny"]
     digest: str
     by: str
     note: str
     message: str
-    """The inbox message that brought it; handing it over twice is handing it over once."""
+    """The inbox message of the decision; a repeated vote with the same id counts once."""
     recorded_at: datetime
     edit: Arguments | None = None
-    """The arguments with which it may run."""
+    """The edited arguments."""
     edit_digest: str = ""
-    """Of what runs then."""
+    """The digest of the edited call."""
     always: tuple[str, ...] | None = None
-    """What else of the tool they allow."""
+    """The scope of a grant for the rest of the session."""
     resolution: Resolution | None = None
-    """Of a call in doubt."""
+    """The resolution of a call in doubt."""
     result: str = ""
 
 
 def vote_of(
     given: DecisionGiven, message: str, recorded_at: datetime, edit_digest: str = ""
 ) -> Vote:
-    """Return the decision that *message* brought as the gate takes it."""
+    """Return the decision of an inbox message as a vote."""
     return Vote(
         given.verdict,
         given.digest,
@@ -83,13 +85,13 @@ def vote_of(
 
 
 class Expire(Struct, frozen=True):
-    """A time has passed, and every decision recorded before it was handed over."""
+    """A time has passed, and the gate has every decision recorded before it."""
 
     at: datetime
 
 
 class Supersede(Struct, frozen=True):
-    """The need has ended."""
+    """The approval is not needed any more."""
 
     reason: SupersedeCode
 
@@ -107,24 +109,24 @@ class ApprovalState(Struct, frozen=True):
     votes: tuple[str, ...] = ()
     """The messages whose votes counted."""
     grantors: tuple[str, ...] = ()
-    """Who allowed it so far."""
+    """The people who have voted yes."""
     edit: Arguments | None = None
-    """The arguments with which it runs, when they were changed."""
+    """The arguments to run, if they were edited."""
     digest: str = ""
-    """Of what runs then."""
+    """The digest of the edited call."""
     always: tuple[str, ...] | None = None
     resolution: Resolution | None = None
-    """Of a call in doubt."""
+    """The resolution of a call in doubt."""
     result: str = ""
 
     @property
     def pending(self) -> bool:
-        """Whether an answer is awaited."""
+        """Whether the approval is open without a verdict."""
         return self.opened is not None and self.verdict is None
 
 
 def refusal(state: ApprovalState, vote: Vote) -> Refusal | None:
-    """Return why *vote* does not count; None when it does."""
+    """Return why *vote* does not count; None if it counts."""
     if state.opened is None:
         return Refusal(code="no_such_approval")
     if vote.message in state.votes:
@@ -141,7 +143,7 @@ def refusal(state: ApprovalState, vote: Vote) -> Refusal | None:
 
 
 def _misfit(opened: ApprovalOpened, vote: Vote) -> Refusal | None:
-    """Return why *vote* answers another question than the one that was asked."""
+    """Return why *vote* does not fit the question."""
     if opened.question == "may_it_run":
         fits = vote.resolution is None and not vote.result
         return None if fits else Refusal(code="not_in_doubt")
@@ -166,12 +168,12 @@ def _objection(state: ApprovalState, opened: ApprovalOpened, vote: Vote) -> Refu
 
 
 def is_person(name: str) -> bool:
-    """Whether somebody of that *name* is one who can allow something, and answer for it."""
+    """Whether *name* can be a person's, who can grant and be responsible."""
     return name != "" and not name.startswith(_NOT_PEOPLE)
 
 
 def may_not(opened: ApprovalOpened, person: str) -> Refusal | None:
-    """Return why *person* may not allow it; None when they may (C17)."""
+    """Return why *person* may not grant; None if they may (C17)."""
     if not is_person(person):
         return Refusal(code="no_person", by=person)
     if person in opened.excluded:
@@ -183,16 +185,16 @@ def may_not(opened: ApprovalOpened, person: str) -> Refusal | None:
 
 
 def valid_until(deadline_at: datetime, read_at: datetime) -> datetime | None:
-    """Return until when a grant counts that was given in time, if not until *deadline_at*.
+    """Return the expiry of a grant that was in time but read late; None for *deadline_at*.
 
-    Perhaps nothing ran then that could read it, and whoever gave it need not care (I14).
+    Perhaps no process ran to read it; the person who granted need not care (I14).
     """
     late = read_at > deadline_at
     return read_at + timedelta(seconds=READ_LATE_SECONDS) if late else None
 
 
 def grant_note(tool: str, vote: Vote) -> str:
-    """Return what the agent is told of a grant: nothing, if it is no more than that."""
+    """Return the note about a grant for the model; empty for a plain grant."""
     if vote.edit is None and not vote.note:
         return ""
     changed = ""
@@ -203,7 +205,7 @@ def grant_note(tool: str, vote: Vote) -> str:
 
 
 def decide(command: ApprovalCommand, state: ApprovalState) -> Sequence[ApprovalEvent]:
-    """Say what *command* makes happen; what cannot change anything is `[]`."""
+    """Return the events of *command*; `[]` if it changes nothing."""
     match command:
         case Open(opened=opened, granted_by=by):
             if state.opened is not None:
@@ -212,7 +214,7 @@ def decide(command: ApprovalCommand, state: ApprovalState) -> Sequence[ApprovalE
         case Vote():
             if refusal(state, command) is not None or not state.pending:
                 return []
-            # A vote whose verdict was cut off still brings it (I13).
+            # A repeated vote still adds its verdict if a crash cut that off (I13).
             counted = command.message in state.votes
             return [*([] if counted else [_vote(command)]), *_verdict(command, state)]
         case Expire(at=at):
@@ -238,7 +240,7 @@ def _vote(vote: Vote) -> VoteGiven:
 
 
 def _verdict(vote: Vote, state: ApprovalState) -> Sequence[ApprovalEvent]:
-    """Return what a vote decides: one "no" is enough, a "yes" may need others."""
+    """Return the verdict after a vote: one "no" denies; "yes" may need several people."""
     if vote.verdict == "deny":
         return [ApprovalDenied(by=vote.by, note=vote.note, resolution=vote.resolution)]
     assert state.opened is not None, "only what is asked is voted on"
@@ -258,7 +260,7 @@ def _verdict(vote: Vote, state: ApprovalState) -> Sequence[ApprovalEvent]:
 
 
 def _timed(state: ApprovalState, at: datetime) -> Sequence[ApprovalEvent]:
-    """Return what the time makes of it: nobody denied it in time, or nobody allowed it."""
+    """Return the verdict by time: granted automatically, or expired."""
     if state.opened is None or not state.pending:
         return []
     if at >= state.opened.deadline_at:
@@ -269,7 +271,7 @@ def _timed(state: ApprovalState, at: datetime) -> Sequence[ApprovalEvent]:
 
 
 def evolve(state: ApprovalState, event: ApprovalEvent) -> ApprovalState:
-    """Say what *event* changed."""
+    """Return the state after *event*."""
     match event:
         case ApprovalOpened():
             return replace(state, opened=event)

@@ -1,9 +1,8 @@
-"""What a policy would have said of the past.
+"""Judges recorded calls by another policy.
 
-A fold over the facts of any number of sessions, in the order of the log. It
-judges each call as it was recorded, with the tools as they were recorded; what
-people allowed for the rest of a session is left out, for under another policy
-they might never have been asked.
+A fold over the facts of any number of sessions, in log order. It judges each
+call and tool as recorded. It ignores standing grants: under another policy people
+might not have been asked.
 """
 
 from collections import Counter
@@ -34,31 +33,31 @@ _BEFORE: Final[Mapping[Answer, Before]] = {
     "deny": "denied",
 }
 NEEDED = frozenset({"SessionStarted", "SessionForked", "ModelReplied", "ToolStarted"})
-"""The types of facts that are read; any other says nothing of a policy."""
+"""The fact types that a backtest reads."""
 
 
 @dataclass(slots=True)
 class BacktestFinding:
-    """One call of the past, and what the policy would have said of it."""
+    """One recorded call, and its judgement by the tested policy."""
 
     session: str
     effect: str
     call: ToolCall
     judged: Judgement
     before: Before
-    """What the rules of that time said, as it was recorded."""
+    """The recorded judgement."""
     ran: bool = False
 
     @property
     def stopped_usd(self) -> Decimal:
-        """What was spent on it, by the tool's estimate, that would not have been at once."""
+        """The estimated cost, in US dollars, if the tested policy would have stopped the call."""
         held = self.ran and self.judged.answer in ("ask", "deny") and self.before == "allowed"
         return self.judged.usd or Decimal(0) if held else Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A session's tools, and what the policy says of each."""
+    """A session's tools, and the policy's gate for each."""
 
     tools: dict[str, ToolSpec]
     gates: dict[str, ToolGate]
@@ -66,7 +65,7 @@ class _Known:
 
 
 class Backtest:
-    """The fold: what is known of each session, and the calls that were found."""
+    """Folds facts into the findings about calls."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -75,11 +74,11 @@ class Backtest:
 
     @property
     def findings(self) -> Iterable[BacktestFinding]:
-        """The calls, in the order in which they were asked for."""
+        """The judged calls, in the order of the requests."""
         return self._calls.values()
 
     def add(self, session: str, fact: SessionEvent, *, counts: bool = True) -> None:
-        """Take in a fact; the calls of a reply that does not *count* are left out."""
+        """Add a fact; calls of a reply are judged only if *counts*."""
         match fact:
             case SessionStarted() | SessionForked():
                 self._known[session] = self._of(fact.agent)
@@ -101,7 +100,7 @@ class Backtest:
         for effect, call in calls_of(fact).items():
             tool = known.tools.get(call.name) if known else None
             if known is None or tool is None or call.problem or call.malformed is not None:
-                continue  # it was not run, whatever a policy says
+                continue  # it did not run, whatever the policy says
             judged = judge(
                 self._policy,
                 tool,
@@ -116,7 +115,7 @@ class Backtest:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Calls of one tool that were treated alike, and would be."""
+    """Calls of one tool with the same recorded and the same tested judgement."""
 
     tool: str
     before: Before
@@ -128,7 +127,7 @@ class Sum:
 
 
 def sum_findings(findings: Iterable[BacktestFinding]) -> Iterator[Sum]:
-    """Sum findings up, the strongest answer first."""
+    """Group findings; the strictest answer comes first."""
     calls: Counter[tuple[Answer, str, str, Before]] = Counter()
     ran: Counter[tuple[Answer, str, str, Before]] = Counter()
     stopped: dict[tuple[Answer, str, str, Before], Decimal] = {}

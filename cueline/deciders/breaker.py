@@ -1,10 +1,9 @@
-"""The rules of one breaker: closed → open → half-open → closed or open.
+"""The rules of one circuit breaker: closed → open → half-open → closed or open.
 
-Failures that may pass are counted, permanent ones never (C3, C4). While it is
-open nothing counts: a call that went out before it opened says nothing new.
-Half-open admits exactly one probe, whoever wins the append. A provider that
-limits the rate of calls, and says for how long, is held and not counted
-against: it works, and it says when.
+Transient failures count, permanent ones do not (C3, C4). While the breaker is
+open nothing counts, because such calls started before it opened. Half-open admits
+one probe: the first append wins. A provider that limits the rate and names a wait
+holds the breaker without a counted failure.
 """
 
 from datetime import datetime, timedelta
@@ -27,16 +26,16 @@ from cueline.events.breaker import (
 from cueline.events.failure import OURS, TRANSIENT
 
 PROBE_SECONDS = 120.0
-"""A probe without an outcome by then is lost; its own session goes on with it before."""
+"""A probe without an outcome after this is lost; its own session recovers it earlier."""
 LONGEST_OPEN_SECONDS = 600.0
-"""Doubled time and again, the time-out stops growing here, unless it began longer."""
+"""The maximum of the doubled time-out, unless the first was longer."""
 _DEFAULTS = BreakerPolicy()
 MOST_FAILURES = 1000
-"""No threshold is higher, so no more are remembered."""
+"""The largest allowed threshold, so no more failures are remembered."""
 
 
 class Failure(NamedTuple):
-    """A failure that counts."""
+    """A counted failure."""
 
     at: datetime
     successes: int
@@ -47,16 +46,16 @@ class BreakerState(Struct, frozen=True):
 
     phase: Literal["closed", "open", "half_open"] = "closed"
     since: datetime | None = None
-    """When it came to the phase; None when it was never anything but closed."""
+    """When the phase began; None if the breaker was always closed."""
     until: datetime | None = None
-    """When the next probe may go."""
+    """When the next probe may start."""
     failures: tuple[Failure, ...] = ()
     openings: int = 0
-    """In a row."""
+    """Consecutive failures."""
     probe: str = ""
     held_until: datetime | None = None
     kind: str = ""
-    """Of the failure that opened or held it."""
+    """The failure that opened or held the breaker."""
 
 
 class Fail(Struct, frozen=True):
@@ -71,14 +70,14 @@ class Fail(Struct, frozen=True):
 
 
 class Succeed(Struct, frozen=True):
-    """The call *key* was answered."""
+    """The call *key* succeeded."""
 
     key: str
     at: datetime
 
 
 class Hold(Struct, frozen=True):
-    """The provider asked to be left alone."""
+    """The provider asked for a pause."""
 
     at: datetime
     seconds: float
@@ -86,16 +85,16 @@ class Hold(Struct, frozen=True):
 
 
 class Probe(Struct, frozen=True):
-    """The call *key* wants to find out whether the dependency is well again."""
+    """The call *key* wants to be the probe."""
 
     key: str
     at: datetime
     early: bool = False
-    """A person wants it to go out before its time."""
+    """A person wants the probe before its time."""
 
 
 class Reset(Struct, frozen=True):
-    """A person wants calls to go out again, whatever is known."""
+    """A person closes the breaker."""
 
     at: datetime
     by: str
@@ -105,7 +104,7 @@ BreakerCommand = Fail | Succeed | Hold | Probe | Reset
 
 
 def decide(command: BreakerCommand, state: BreakerState) -> list[BreakerEvent]:
-    """Say what *command* makes happen."""
+    """Return the events of *command*."""
     match command:
         case Fail():
             return _failed(command, state)
@@ -160,10 +159,10 @@ def _failure(command: Fail) -> Failure:
 def _opened(command: Fail, state: BreakerState) -> BreakerOpened:
     first = command.policy.timeout_seconds
     wait = first
-    for _ in range(state.openings):  # a power would overflow
+    for _ in range(state.openings):  # a larger power would overflow
         wait = min(wait * 2, max(first, LONGEST_OPEN_SECONDS))
     if command.kind in OURS:
-        wait = 0.0  # nothing was found out: the next probe may go at once
+        wait = 0.0  # the probe brought no result: the next one may start at once
     wait = max(wait, min(command.retry_after or 0.0, LONGEST_WAIT_SECONDS))
     return BreakerOpened(
         at=command.at,
@@ -178,7 +177,7 @@ def _probes(state: BreakerState, key: str) -> bool:
 
 
 def evolve(state: BreakerState, event: BreakerEvent) -> BreakerState:
-    """Say what *event* changed."""
+    """Return the state after *event*."""
     match event:
         case FailureCounted(at=at, successes=successes):
             failures = (*state.failures, Failure(at, successes))[-MOST_FAILURES:]
@@ -208,15 +207,15 @@ BreakerCode = Literal["breaker_open", "breaker_held", "breaker_probing"]
 
 
 class Admission(Struct, frozen=True):
-    """Whether a call may go out now."""
+    """Whether a call may start now."""
 
     answer: Literal["go", "probe", "wait"]
     until: datetime | None = None
-    """Of a wait."""
+    """The end of the wait."""
     code: BreakerCode | None = None
-    """Why it waits."""
+    """The reason of the wait."""
     kind: str = ""
-    """Of the failure that opened or held the breaker."""
+    """The failure that opened or held the breaker."""
 
 
 GO = Admission("go")
@@ -231,9 +230,9 @@ def admission(
     *,
     early: bool = False,
 ) -> Admission:
-    """Say whether the call *key* may go out at *now*, by what is known.
+    """Return whether the call *key* may start at *now*.
 
-    With *early* a person wants the probe of an open breaker before its time.
+    With *early*, a person wants the probe of an open breaker before its time.
     """
     if state.held_until is not None and state.held_until > now:
         return Admission("wait", state.held_until, "breaker_held", state.kind)
@@ -243,7 +242,7 @@ def admission(
     if state.until <= now or (early and state.phase == "open"):
         return _PROBE
     if state.phase == "half_open":
-        # The probe may fail long before it would count as lost: look again by then.
+        # The probe may fail long before it counts as lost: look again by then.
         soon = now + timedelta(seconds=policy.timeout_seconds)
         return Admission("wait", min(state.until, soon), "breaker_probing", state.kind)
     return Admission("wait", state.until, "breaker_open", state.kind)

@@ -1,4 +1,4 @@
-"""The shape that all rules share: decide, evolve, initial state."""
+"""The shape of all rules: decide, evolve, initial state."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Decider(Generic[Command, State, Event]):
     evolve: Callable[[State, Event], State]
 
     def replay(self, events: Iterable[Event], state: State | None = None) -> State:
-        """Fold *events* into *state*, from the initial one if none is given."""
+        """Fold *events* into *state*, by default the initial one."""
         folded = self.initial_state if state is None else state
         for event in events:
             folded = self.evolve(folded, event)

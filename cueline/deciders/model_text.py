@@ -1,13 +1,13 @@
-"""What a model is told of a call that a breaker kept back, or whose runner is gone.
+"""Texts for the model about a call that a breaker blocked, or whose runner is gone.
 
-These texts are content: they are recorded as they were said.
+The texts are recorded, so they do not change later.
 """
 
 from cueline.events.cause import Cause
 
 
 def circuit_open(cause: Cause) -> str:
-    """Return the result of a call that a breaker kept back."""
+    """Return the result of a call that a breaker blocked."""
     match cause.code:
         case "breaker_held":
             does = f"asks to be left alone ({cause.failure})"
@@ -19,7 +19,7 @@ def circuit_open(cause: Cause) -> str:
 
 
 def runner_gone(cause: Cause) -> str:
-    """Return the failure of a call whose runner was waited for in vain."""
+    """Return the result of a call whose runner did not come back."""
     if cause.code == "no_runner":
         return "no runner reaches the workspace"
     return (

@@ -1,4 +1,4 @@
-"""Patterns in rules: names, paths and commands that read like this."""
+"""Patterns of policy rules for names, paths and commands."""
 
 import posixpath
 import re
@@ -13,16 +13,15 @@ _SPECIAL = re.compile(r"[*?\\]")
 
 
 def fits_any(name: str, patterns: Iterable[str]) -> bool:
-    """Whether *name* reads like one of *patterns*; `*` stands for anything."""
+    """Whether *name* matches one of *patterns*; `*` matches any text."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def lies_in(path: str, globs: Iterable[str], place: str) -> bool:
-    """Whether *path* lies where one of *globs* says; `**` crosses folders, `*` does not.
+    """Whether *path* matches one of *globs*; `**` crosses folders, `*` does not.
 
-    A path is held against it as the file system takes it, without `.` and
-    `..`, and relative to *place* where it is below that; and so is a glob that
-    begins with *place*. Links are not known here.
+    Paths are normalized, without `.` and `..`. A path below *place* is relative to
+    it, and so is a glob that begins with *place*. Links are not resolved.
     """
     plain = _plain(place)
     return any(
@@ -31,7 +30,7 @@ def lies_in(path: str, globs: Iterable[str], place: str) -> bool:
 
 
 def _names(path: str, place: str) -> Iterator[str]:
-    """Tell the names of *path* that a glob may mean: below *place* one, outside perhaps two."""
+    """Yield the names of *path* that a glob may match: one below *place*, up to two outside."""
     whole = _plain(posixpath.join(place, path))
     if (inner := _inside(whole, place)) is not None:
         yield inner
@@ -42,7 +41,7 @@ def _names(path: str, place: str) -> Iterator[str]:
 
 
 def _inside(whole: str, place: str) -> str | None:
-    """Return *whole* relative to *place*; None where it is not below that."""
+    """Return *whole* relative to *place*; None if it is not below that."""
     above = place.rstrip("/") + "/"
     if not posixpath.isabs(place) or not f"{whole}/".startswith(above):
         return None
@@ -50,9 +49,9 @@ def _inside(whole: str, place: str) -> str | None:
 
 
 def _plain(path: str) -> str:
-    """Return *path* without `.`, `..` and the second of two slashes it may begin with."""
+    """Return *path* without `.`, `..` and a doubled first slash."""
     plain = posixpath.normpath(path)
-    # POSIX leaves open what two slashes mean; where tools run, they are one.
+    # POSIX leaves the meaning of two slashes open; where tools run, they are one.
     return plain[1:] if plain.startswith("//") else plain
 
 
@@ -71,14 +70,14 @@ def _meaning(piece: str) -> str:
 
 
 def literal(path: str) -> str:
-    """Return the glob of exactly this path."""
+    """Return a glob that matches exactly this path."""
     return _SPECIAL.sub(r"\\\g<0>", path)
 
 
 def runs_any(text: str, patterns: Iterable[str]) -> bool:
-    """Whether *text*, or a command in it, reads like one of *patterns*.
+    """Whether *text*, or a command in it, matches one of *patterns*.
 
-    It catches mistakes, not malice: a shell has a hundred ways to spell a command.
+    It catches mistakes, not attacks: a shell can spell a command in many ways.
     """
     commands = [text, *_BETWEEN_COMMANDS.split(text)]
     return any(fits_any(" ".join(command.split()), patterns) for command in commands)

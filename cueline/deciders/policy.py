@@ -1,8 +1,8 @@
-"""What the rules of approval say of a call.
+"""Judges calls by a policy.
 
-Of all rules that fit, the strongest answer counts: deny, ask, notify, allow.
-What a rule asks of the tool alone is settled once, so that a call of a tool
-without rules about its arguments costs a look into a table.
+Of all matching rules, the strictest answer counts: deny, ask, notify, allow. The
+part that depends only on the tool is computed once, so a call of a tool without
+rules about arguments costs one dict lookup.
 """
 
 import hashlib
@@ -33,15 +33,15 @@ NOT_ESTIMATED: Final = Estimate(problem="it was not estimated")
 
 
 class ToolGate(Struct, frozen=True):
-    """What the rules say of one tool: settled, or only once the arguments are known."""
+    """The policy's judgement of one tool; it may depend on the arguments."""
 
     settled: Judgement | None
-    """Whatever the arguments are."""
+    """The judgement, if it does not depend on the arguments."""
     rules: tuple[Rule, ...] = ()
 
 
 def rules_of(policy: Policy) -> tuple[Rule, ...]:
-    """Return all rules of a policy, those of its profiles first."""
+    """Return all rules of a policy; those of its profiles come first."""
     ready_made = (rule for profile in policy.approval for rule in _profile(profile, policy))
     return (*ready_made, *policy.rules)
 
@@ -62,7 +62,7 @@ def _profile(profile: Profile, policy: Policy) -> tuple[Rule, ...]:
 
 
 def _cost_bands(policy: Policy) -> tuple[Rule, ...]:
-    """Return the bands of cost; each begins with its lower bound (C10)."""
+    """Return the rules for cost bands; each begins at its lower bound (C10)."""
     bands: tuple[tuple[str, Answer, Decimal | None], ...] = (
         ("cost", "allow", Decimal(0)),
         ("cost", "notify", policy.notify_from_usd),
@@ -77,7 +77,7 @@ def _cost_bands(policy: Policy) -> tuple[Rule, ...]:
 
 
 def gate_of(policy: Policy, tool: ToolSpec) -> ToolGate:
-    """Settle what the rules say of *tool* before it is called."""
+    """Compute what the rules say about *tool* before it is called."""
     rules = tuple(rule for rule in rules_of(policy) if _is_about(rule, tool))
     if tool.estimates or any(_reads_arguments(rule) for rule in rules):
         return ToolGate(None, rules)
@@ -85,7 +85,7 @@ def gate_of(policy: Policy, tool: ToolSpec) -> ToolGate:
 
 
 def tools_that_may_ask(agent: AgentSpec) -> tuple[str, ...]:
-    """Name the tools of *agent* of which a call may need a person."""
+    """Return the tools of *agent* whose calls may need an approval."""
     return tuple(tool.name for tool in agent.tools if _may_ask(agent.policy, tool))
 
 
@@ -100,12 +100,12 @@ def _may_ask(policy: Policy, tool: ToolSpec) -> bool:
 
 
 def _takes_people(rule: Rule) -> bool:
-    """Whether not just anybody can say yes, and so nothing automatic can."""
+    """Whether the rule names approvers or votes, so that no automatic grant can meet it."""
     return rule.votes > 1 or bool(rule.may_grant) or rule.exclude_requester
 
 
 def _asks(rule: Rule, tool: ToolSpec) -> bool:
-    """Whether a person may have to be asked: also of what is denied from a cost that is unknown."""
+    """Whether a call may need an approval, also one denied by an unknown cost."""
     unknown = tool.estimates and rule.usd_from is not None
     return rule.answer == "ask" or (rule.answer == "deny" and unknown)
 
@@ -120,16 +120,16 @@ def judge(
     gate: ToolGate | None = None,
     standing: Iterable[StandingGrant] = (),
 ) -> Judgement:
-    """Say whether a call may run: by what is declared of it, never by its name alone.
+    """Judge a call by what is declared about it, never by its name alone.
 
     Args:
-        policy: whose rules count.
-        tool: as it was recorded.
-        arguments: of the call.
-        estimate: what it will cost, of a tool that estimates each call.
-        workspace: paths below it are taken as relative to it.
-        gate: what `gate_of` settled, where that is at hand.
-        standing: what was allowed before for the rest of the session.
+        policy: the rules.
+        tool: the tool as recorded.
+        arguments: the arguments of the call.
+        estimate: the estimated cost, for tools that estimate each call.
+        workspace: paths below it count as relative to it.
+        gate: the result of `gate_of`, if it is known.
+        standing: the grants for the rest of the session.
     """
     gate = gate or gate_of(policy, tool)
     judged = gate.settled
@@ -148,16 +148,16 @@ def judge(
 
 
 def _otherwise(policy: Policy) -> str:
-    """Say why nobody is asked where no rule says anything."""
+    """Return the answer if no rule matches."""
     if policy.approval == ("sensitive",) and not policy.rules:
         return "not sensitive"
     return "no rule" if rules_of(policy) else "off"
 
 
 def _at(cost: Estimate, rules: Iterable[Rule]) -> Iterator[Rule]:
-    """Return the rules that count at that *cost*.
+    """Return the rules that apply at *cost*.
 
-    Where nobody knows it, people decide what might be denied, and nobody else.
+    For an unknown cost, a rule that might deny asks people instead.
     """
     for rule in rules:
         if rule.usd_from is None:
@@ -192,7 +192,7 @@ def _strongest(rules: Iterable[Rule], cost: Estimate, otherwise: str) -> Judgeme
 
 
 def _is_about(rule: Rule, tool: ToolSpec) -> bool:
-    """Whether a rule may fit calls of *tool*."""
+    """Whether a rule may match calls of *tool*."""
     phases = [tag.removeprefix("phase:") for tag in tool.tags if tag.startswith("phase:")]
     return (
         (not rule.tools or fits_any(tool.name, rule.tools))
@@ -214,7 +214,7 @@ def _reads_arguments(rule: Rule) -> bool:
 
 
 def _fits(rule: Rule, tool: ToolSpec, arguments: Arguments, place: str) -> bool:
-    """Whether a rule about *tool* fits the arguments."""
+    """Whether a rule about *tool* matches the arguments."""
     if rule.paths and not _lies(rule, tool, arguments, place):
         return False
     if rule.commands and not any(runs_any(text, rule.commands) for text in _texts(arguments)):
@@ -225,9 +225,10 @@ def _fits(rule: Rule, tool: ToolSpec, arguments: Arguments, place: str) -> bool:
 
 
 def _lies(rule: Rule, tool: ToolSpec, arguments: Arguments, place: str) -> bool:
-    """Whether a path of the call lies where *rule* says; an unknown path does, but to be allowed.
+    """Whether a path of the call is in the rule's paths.
 
-    A path is unknown where the call leaves it out, and the tool's schema names no default.
+    An unknown path matches, unless the rule allows. A path is unknown if the call omits it
+    and the tool's schema has no default.
     """
     if rule.answer != "allow" and None in _named_paths(tool, arguments).values():
         return True
@@ -235,17 +236,17 @@ def _lies(rule: Rule, tool: ToolSpec, arguments: Arguments, place: str) -> bool:
 
 
 def _paths(tool: ToolSpec, arguments: Arguments) -> Iterator[str]:
-    """Return what may be a path; of a tool that does not say which argument is, any text."""
+    """Return the paths of the call; without declared paths, every text in the arguments."""
     return _texts(_named_paths(tool, arguments) if tool.paths else arguments)
 
 
 def _named_paths(tool: ToolSpec, arguments: Arguments) -> dict[str, object]:
-    """Return the arguments that *tool* declares as paths; None for one that is unknown."""
+    """Return the arguments that *tool* declares as paths; None for an unknown one."""
     return {name: arguments.get(name, _default(tool, name)) for name in tool.paths}
 
 
 def _default(tool: ToolSpec, name: str) -> object:
-    """Return what *tool* takes where a call leaves that argument out."""
+    """Return the tool's default for an omitted argument."""
     properties = tool.parameters.get("properties")
     told = properties.get(name) if isinstance(properties, Mapping) else None
     return told.get("default") if isinstance(told, Mapping) else None
@@ -273,13 +274,13 @@ def _longest_list(value: object) -> int:
 
 
 def always_scope(tool: ToolSpec, arguments: Arguments) -> tuple[str, ...]:
-    """Return what "always allow this" means: its paths, or else exactly these arguments."""
+    """Return the scope of "always allow this": its paths, or else exactly these arguments."""
     paths = tuple(dict.fromkeys(map(literal, _paths(tool, arguments)))) if tool.paths else ()
     return paths or (exact_scope(arguments),)
 
 
 def exact_scope(arguments: Arguments) -> str:
-    """Return what stands for exactly these arguments in a `StandingGrant`."""
+    """Return the scope of exactly these arguments in a `StandingGrant`."""
     return _EXACTLY + hashlib.sha256(canonical_json(dict(sorted(arguments.items())))).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a policy though each value in it is fine."""
+"""Finds contradictions in a policy whose single values are valid."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -7,16 +7,16 @@ from cueline.deciders.pattern import fits_any
 from cueline.events.agent import Hook, Policy, Rule
 
 _URL = r"https?://[^/@\s]+(/\S*)?$|\$[A-Za-z_]\w*$"
-"""Without a user or a password: what is written out is recorded."""
+"""Without user or password, because the URL is recorded."""
 _FITTED = ("tools", "tags", "phases", "paths", "commands", "may_grant")
 
 
 def faults(policy: Policy, tools: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
-    """Name each key that cannot mean what it says, with the reason.
+    """Yield each contradictory key with the reason.
 
     Args:
-        policy: what is looked at.
-        tools: the names of those of the agent it is for, where they are known.
+        policy: the policy to check.
+        tools: the names of the agent's tools, if they are known.
     """
     yield from _bands(policy)
     yield from _times(policy)
@@ -50,7 +50,7 @@ def _times(policy: Policy) -> Iterator[tuple[str, str]]:
     if policy.escalate_to and policy.on_expiry != "escalate":
         yield "escalate_to", 'it needs on_expiry = "escalate"'
     for rule in policy.rules if policy.escalate_to else ():
-        # Escalation lifts nothing: whoever is asked then has to be one who may allow it.
+        # Escalation lifts no requirement: whoever is asked then must be one who may grant.
         people = _named(policy.escalate_to, rule.may_grant)
         if people is not None and len(people) < rule.votes:
             takes = f"the rule {rule.name!r} takes {rule.votes} who may grant it"
@@ -58,7 +58,7 @@ def _times(policy: Policy) -> Iterator[tuple[str, str]]:
 
 
 def _named(*groups: tuple[str, ...]) -> set[str] | None:
-    """Return who is in each of *groups*, of which an empty one is anybody; None for patterns."""
+    """Return the people in *groups*, of which an empty one is anybody; None for patterns."""
     named = [set(group) for group in groups if group]
     if not named or any("*" in name or "?" in name for name in set.union(*named)):
         return None

@@ -1,12 +1,11 @@
-"""The prompt as a fold: which message an event adds.
+"""The prompt as a fold: the messages that each event adds.
 
-The state of a session keeps only digests; who calls the model folds the bodies
-here, from the same events, and gets byte-identical messages after every
-resume. A request's digest chains the messages' digests, so it is O(1) a turn.
+The session's state holds only digests. The model's caller folds the messages here
+from the same events, and gets identical bytes after every resume. A request's
+digest chains the messages' digests, so it takes constant time a turn.
 
-Order: what the model said; at the next request the results of its calls in
-call order, then the messages that this request tells it, then what it is told
-of its limits.
+Order: the model's reply; with the next request the results of its calls in call
+order, then the messages of this request, then warnings about limits.
 """
 
 import hashlib
@@ -31,7 +30,7 @@ from cueline.events.session import (
 from cueline.events.stream import effect_of
 
 PROMPT_FOLD: Final = 1
-"""The number of this fold: raised when a fact comes to other messages than before."""
+"""The version of this fold: raised when a fact gives other messages than before."""
 
 FORKED_AWAY = "This call belongs to the session this was forked from; it was not run here."
 
@@ -59,21 +58,20 @@ def fingerprint(message: bytes) -> str:
 
 
 def opening_digest(agent: AgentSpec) -> str:
-    """Return the digest of what comes before all messages: model, system prompt and tools."""
+    """Return the digest of the prompt's start: model, system prompt and tools."""
     return fingerprint(agent.model_dump_json(include=_OPENING).encode())
 
 
 def chain_digest(previous: str, fingerprint: str) -> str:
-    """Return the digest of a prompt that goes on with the message of *fingerprint*."""
+    """Return the digest of a prompt extended by the message of *fingerprint*."""
     return hashlib.sha256(f"{previous}{fingerprint}".encode()).hexdigest()
 
 
 def assistant_message(replied: ModelReplied) -> bytes:
-    """Return what the model said.
+    """Return the model's reply as a message.
 
-    Who resumes asks twice in a row, for the state's digest and for the prompt:
-    the last answer is kept, for to make it takes 1.6 us. It is kept with the
-    fact itself, so that no other can be taken for it.
+    On resume it is needed twice in a row, for the state's digest and for the prompt,
+    and takes 1.6 us to make. So the last result is cached, together with its fact.
     """
     fact, said = _last_said[0]
     if fact is not replied:
@@ -83,19 +81,19 @@ def assistant_message(replied: ModelReplied) -> bytes:
 
 
 def tool_message(call_id: str, text: str, *, failed: bool) -> bytes:
-    """Return what the model is told of one call."""
+    """Return the result of one call as a message."""
     return tool_json(call_id, text, failed=failed)
 
 
 def user_message(text: str) -> bytes:
-    """Return what a person says."""
+    """Return a user's message."""
     return encode(UserMessage(text=text))
 
 
 def result_of(
     event: ToolReturned | ToolFailed | ToolSkipped | ToolReconciled,
 ) -> tuple[str, bool] | None:
-    """Return what the model is told of the call, and whether it failed; None if it goes on."""
+    """Return a call's result for the model, and whether it failed; None if the call goes on."""
     match event:
         case ToolReturned():
             return event.output, False
@@ -116,39 +114,39 @@ def result_of(
 
 
 def opening_messages(event: SessionStarted | SessionForked) -> list[bytes]:
-    """Return what a session's first fact tells the model."""
+    """Return the messages of a session's first fact."""
     texts = [event.goal] if isinstance(event, SessionStarted) else [event.note, event.goal]
     return [user_message(text) for text in texts if text]
 
 
 def warning_messages(event: LimitWarned) -> list[bytes]:
-    """Return what a warning tells the model."""
+    """Return the messages of a warning."""
     return [user_message(event.note)] if event.note else []
 
 
 class Prompt:
-    """The messages of one session, encoded; dropped when the session rests."""
+    """The messages of one session, encoded; dropped when the session waits."""
 
     __slots__ = ("_mail", "_notes", "_opening", "_results", "calls", "messages")
 
     def __init__(self) -> None:
         self.messages: list[bytes] = []
-        """What the next request sends, up to the last `ModelRequested`."""
+        """The messages of the next request, up to the last `ModelRequested`."""
         self._opening = ""
         self.calls: dict[str, ToolCall] = {}
-        """The calls of the current turn by effect."""
+        """The calls of the current turn, by effect."""
         self._results: dict[str, bytes] = {}
         self._mail: dict[int, list[bytes]] = {}
         self._notes: tuple[bytes, ...] = ()
 
     @property
     def digest(self) -> str:
-        """Of all messages, as `ModelRequested` records it: the state chains its own as it goes."""
+        """The digest of all messages, as `ModelRequested` records it."""
         return reduce(chain_digest, map(fingerprint, self.messages), self._opening)
 
     @property
     def rest(self) -> tuple[Any, ...]:
-        """All that is folded but for the messages, as a snapshot keeps it."""
+        """The folded data except the messages, as a snapshot holds it."""
         return self._opening, self.calls, self._results, self._mail, self._notes
 
     @rest.setter
@@ -156,7 +154,7 @@ class Prompt:
         self._opening, self.calls, self._results, self._mail, self._notes = rest
 
     def add(self, event: SessionEvent) -> None:
-        """Take in one fact; by its type's name, as in `session.evolve`."""
+        """Add one fact; dispatch by its type's name, as in `session.evolve`."""
         match event.type:
             case "ToolReturned" | "ToolFailed" | "ToolSkipped" | "ToolReconciled":
                 self._close(event.effect, result_of(event))
@@ -183,12 +181,12 @@ class Prompt:
                     self._close(effect, (FORKED_AWAY, True))
                 waiting = [message for messages in self._mail.values() for message in messages]
                 self._mail = {1: [*waiting, *opening_messages(event)]}
-                self._notes = ()  # of limits of which the fork has used nothing
+                self._notes = ()  # of limits that the fork has not used yet
             case _:
                 pass
 
     def _edit(self, effect: str, arguments: Arguments) -> None:
-        """Take the arguments with which a person allowed the call: what the tool gets."""
+        """Replace the arguments of a call by those that a person edited: the tool gets these."""
         if effect in self.calls:
             changed = self.calls[effect].model_copy(update={"arguments": arguments})
             self.calls = {**self.calls, effect: changed}
@@ -206,6 +204,6 @@ class Prompt:
         for version in versions:
             self.messages.extend(self._mail.pop(version, ()))
         if not self._mail:
-            self._mail.clear()  # what was popped leaves its room: 160 bytes a session
+            self._mail.clear()  # a popped list keeps its memory: 160 bytes a session
         self.messages.extend(self._notes)
         self._notes = ()

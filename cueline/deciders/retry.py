@@ -1,4 +1,4 @@
-"""When an effect is tried again."""
+"""When a failed effect is retried."""
 
 import hashlib
 from datetime import datetime, timedelta
@@ -7,29 +7,29 @@ from cueline.events.agent import RetryPolicy
 from cueline.events.failure import NOT_STARTED
 
 FATAL_MODEL = frozenset({"invalid_request", "refused", "content_filtered"})
-"""Failures that the same recorded session would meet for ever."""
+"""Failures that any retry of the same request would repeat."""
 SUITS_ANOTHER = frozenset({"invalid_request"})
-"""Of these, what another model may not mind: it knows the parameter."""
+"""Some of these may succeed with another model, which knows the parameter."""
 LOST = frozenset({"lost", NOT_STARTED})
-"""A tool call that went down with its runner, or never began."""
+"""A tool call that was lost with its runner, or never began."""
 HELD = frozenset({NOT_STARTED, "tool_changed"})
-"""A tool call that never began, and waits for a person where it is not tried again."""
+"""A tool call that never began and, without a retry, waits for a person."""
 LONGEST_WAIT_SECONDS = 86_400.0
-"""No wait for a machine is longer, whatever a provider asks for (I14)."""
+"""The longest wait for a machine, whatever a provider asks for (I14)."""
 REST_SECONDS = 2.0
-"""A shorter wait is `running`."""
+"""During a shorter wait the session stays `running`."""
 
 _SPREAD = 2**64 - 1
 
 
 def delay_seconds(policy: RetryPolicy, key: str, retry: int) -> float:
-    """Return how long to wait before retry number *retry* (from 1), in seconds.
+    """Return the wait before retry number *retry* (from 1), in seconds.
 
     min(cap, base * factor**(retry-1)), spread by +/- jitter. The spread is a
-    hash of key and retry, so that deciding again gives the same time (I10).
+    hash of key and retry, so a repeated decision gives the same time (I10).
     """
     plain = policy.base_seconds
-    for _ in range(retry - 1):  # a power would overflow
+    for _ in range(retry - 1):  # a larger power would overflow
         plain = min(policy.cap_seconds, plain * policy.factor)
     digest = hashlib.sha256(f"{key}#{retry}".encode()).digest()
     share = int.from_bytes(digest[:8], "big") / _SPREAD
@@ -45,10 +45,10 @@ def retry_at(
     since: datetime | None = None,
     retry_after: float | None = None,
 ) -> datetime | None:
-    """Return when to try again after *failures* failures, the first of them at *since*.
+    """Return the time of the next retry after *failures* failures, the first at *since*.
 
-    None when it is enough. Never before what was asked for with *retry_after*, of
-    which a day counts: where that is after the deadline, nothing is tried again.
+    Returns None after the last. The retry is not before *retry_after*, which counts up to
+    one day; if that is after the deadline, there is no retry.
     """
     if failures > policy.max_retries:
         return None
@@ -61,7 +61,7 @@ def retry_at(
 
 
 def rests(failed_at: datetime | None, retry_at: datetime | None) -> bool:
-    """Whether a retry is far enough away for the session to rest."""
+    """Whether the retry is so late that the session waits for it."""
     if failed_at is None or retry_at is None:
         return False
     return (retry_at - failed_at).total_seconds() >= REST_SECONDS

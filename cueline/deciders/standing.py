@@ -1,4 +1,4 @@
-"""What people allowed for the rest of a session."""
+"""Grants for the rest of a session."""
 
 from msgspec import Struct
 
@@ -6,12 +6,12 @@ from cueline.events.session import Demand
 
 
 class StandingGrant(Struct, frozen=True):
-    """What a person allowed for the rest of the session."""
+    """A person's grant for the rest of the session."""
 
     tool: str
-    """The tool's digest: another version is another tool."""
+    """The tool's digest: a changed tool needs a new grant."""
     within: tuple[str, ...]
-    """Globs of paths; of a tool that names no paths, the digest of its arguments."""
+    """Globs of paths; for a tool without paths, the digest of its arguments."""
     by: str
     demand: Demand | None = None
-    """Of the call that they allowed; another demand is not theirs to meet."""
+    """The approvers' rule of the granted call; a call with another rule is not covered."""

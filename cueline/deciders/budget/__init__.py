@@ -1,16 +1,16 @@
-"""The rules of one budget: what a tree of sessions may spend (I8).
+"""The rules of one budget: the spending of a tree of sessions (I8).
 
-Rule 1. What is settled and reserved stays within each limit on the way from a
-session to the root, so long as no call costs more than was reserved for it.
+Rule 1. Settled plus reserved amounts stay within each limit from a session to the
+root, as long as no call costs more than its reservation.
 
-Rule 2. A session has one call at a time. Calls are named by turn and attempt,
-which only grow; so the last one that was closed bars all before it.
+Rule 2. A session has one model call at a time. Calls are named by turn and
+attempt, which only grow; so the last closed call bars all earlier ones.
 
-Rule 3. The same question has the same answer: a call that was granted is
-granted, one that was closed is closed. Only a refusal is looked at again.
+Rule 3. A repeated request has the same answer, for granted and closed calls. Only
+a refused request is decided again.
 
-Rule 4. Whoever is refused waits in line. When room is made, those it fits are
-told, the oldest first; it is a hint, and whoever asks first has the room.
+Rule 4. A refused session waits in a queue. When budget is freed, the sessions that
+fit are told, oldest first. That is a hint: the first to ask gets the budget.
 """
 
 from cueline.deciders.budget.decide import (

@@ -1,4 +1,4 @@
-"""What a budget makes of a question; see the rules in `cueline.deciders.budget`."""
+"""The commands of a budget; see the rules in `cueline.deciders.budget`."""
 
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
@@ -36,21 +36,21 @@ WARNED_AT = Decimal("0.8")
 """The share of a limit at which people are warned."""
 
 Path = tuple[Allowance, ...]
-"""The session and those above it that limit it, up to the root."""
+"""The session and its ancestors with limits, up to the root."""
 
 
 class Reserve(Struct, frozen=True):
-    """A model call is about to be made, and costs *amount* at most."""
+    """A model call is about to start, and costs *amount* at most."""
 
     call: ModelCallName
     epoch: int
-    """Of the session's owner: a former one is refused."""
+    """The epoch of the session's owner; a former owner is refused."""
     path: Path
     amount: Amount
 
 
 class Settle(Struct, frozen=True):
-    """A call that was started is over; *amount* is None when nobody knows what it cost."""
+    """A call has ended; *amount* is None if its cost is unknown."""
 
     call: ModelCallName
     epoch: int
@@ -59,7 +59,7 @@ class Settle(Struct, frozen=True):
 
 
 class Release(Struct, frozen=True):
-    """A call was not started, and never will be."""
+    """A call was not started and never will be."""
 
     call: ModelCallName
     epoch: int
@@ -67,26 +67,26 @@ class Release(Struct, frozen=True):
 
 
 class Raise(Struct, frozen=True):
-    """A person raises limits of a session; None: as before."""
+    """A person raises limits of a session; None keeps a limit."""
 
     session: str
     path: Path
     max_tokens: int | None
     max_cost: Decimal | None
     message: str
-    """The inbox message that asked for it; handing it over twice is once."""
+    """The inbox message of the request; a repeat counts once."""
 
 
 BudgetCommand = Reserve | Settle | Release | Raise
 
 
 class ReserveAnswer(Struct, frozen=True):
-    """What became of a question for room."""
+    """The answer to a reservation request."""
 
     verdict: Literal["granted", "busy", "exhausted", "closed"]
-    """Closed: this attempt is over; another one may be made."""
+    """Closed: this attempt is over; another one may start."""
     cause: Cause | None = None
-    """Of `busy` and `exhausted`."""
+    """The cause of `busy` and `exhausted`."""
 
 
 class Closing(Struct, frozen=True):
@@ -95,11 +95,11 @@ class Closing(Struct, frozen=True):
     outcome: Outcome
     amount: Amount = NO_COST
     shares: dict[str, float] = field(default_factory=dict)
-    """Of each limit on the way to the root, the share that is spent."""
+    """The spent share of each limit on the path to the root."""
 
 
 def decide(command: BudgetCommand, state: BudgetState) -> Sequence[BudgetEvent]:
-    """Say what *command* makes happen; what was answered before is `[]`."""
+    """Return the events of *command*; `[]` if it was answered before."""
     opened = _opening(command.path, state)
     state = _after(state, opened)
     match command:
@@ -115,7 +115,7 @@ def decide(command: BudgetCommand, state: BudgetState) -> Sequence[BudgetEvent]:
 
 
 def fencing_epoch(command: BudgetCommand, state: BudgetState) -> int | None:
-    """Return the epoch that fences *command*; None when its owner is the present one."""
+    """Return the newer epoch that fences *command*; None if its owner is current."""
     if isinstance(command, Raise):
         return None
     node = state.nodes.get(command.call.session)
@@ -123,7 +123,7 @@ def fencing_epoch(command: BudgetCommand, state: BudgetState) -> int | None:
 
 
 def answer(command: Reserve, state: BudgetState) -> ReserveAnswer:
-    """Return what *state*, in which *command* was decided, says to it."""
+    """Return the answer to *command*, which was decided in *state*."""
     node = state.nodes[command.call.session]
     if node.held is not None and node.held.call == command.call:
         return ReserveAnswer("granted")
@@ -167,21 +167,22 @@ def _after(state: BudgetState, facts: Iterable[BudgetEvent]) -> BudgetState:
 def _reserve(command: Reserve, state: BudgetState) -> list[BudgetEvent]:
     call, node = command.call, state.nodes[command.call.session]
     if node.held is not None and node.held.call == call:
-        # Said again for a new owner, so that the former one is fenced. It is what was
-        # granted: an owner who estimates higher has no more room by that.
+        # Recorded again for a new owner, to fence the former one, with the amount granted before: a
+        # higher estimate by the new owner gets no more budget.
         said = _reserved(command, node.held.amount)
         return [said] if command.epoch > node.epoch else []
     if _is_over(node, call):
         return []
     lost: list[BudgetEvent] = []
     if node.held is not None:
-        # Its session goes on without having closed it: it may have cost all of it.
+        # Its session continued without closing the call: it may have cost all of it.
         lost = _settled(node.held.call, command.epoch, None, state)
         state = _after(state, lost)
     short = shortage(state, call.session, command.amount)
     if short is None:
         facts = [*lost, _reserved(command, command.amount)]
-        # Whoever was told may have lost the room just now, to the good of a smaller one.
+        # This reservation may take the budget that was offered to others; smaller requests may
+        # still fit.
         return _offered(facts, state, facts[-1]) if lost or _offers_after(state) else facts
     wanted = node.wanted
     again = Wanted(call, command.amount, short.answer)
@@ -241,7 +242,7 @@ def _close(command: Settle | Release, state: BudgetState) -> list[BudgetEvent]:
 def _settled(
     call: ModelCallName, epoch: int, amount: Amount | None, state: BudgetState
 ) -> list[BudgetEvent]:
-    """Settle a call, and warn of limits that are nearly spent."""
+    """Settle a call, and warn of nearly spent limits."""
     held = state.nodes[call.session].held
     reserved = _amount_of(held, call)
     spent = reserved if amount is None else amount
@@ -275,7 +276,7 @@ def _warnings(session: str, state: BudgetState) -> list[BudgetEvent]:
 def _offered(
     facts: list[BudgetEvent], state: BudgetState, *changes: BudgetEvent
 ) -> list[BudgetEvent]:
-    """Return *facts*, and who is told that there is room after *changes*."""
+    """Return *facts*, then the offers to sessions that fit after them."""
     return [*facts, *sessions_to_offer(_after(state, changes))]
 
 

@@ -1,4 +1,4 @@
-"""What each fact of a budget changes; total, and cannot fail."""
+"""The state change of each budget event; it never fails."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -34,7 +34,7 @@ Change = Callable[[Node], Node]
 
 
 def evolve(state: BudgetState, event: BudgetEvent) -> BudgetState:
-    """Say what *event* changed."""
+    """Return the state after *event*."""
     match event:
         case BudgetOpened():
             return _opened(state, event)
@@ -57,7 +57,7 @@ def evolve(state: BudgetState, event: BudgetEvent) -> BudgetState:
 
 
 def limits_of(max_tokens: int | None, max_cost: Decimal | None) -> dict[LimitName, Decimal]:
-    """Return the limits that there are."""
+    """Return the limits that are set."""
     limits: dict[LimitName, Decimal] = {}
     if max_tokens is not None:
         limits["max_tokens"] = Decimal(max_tokens)
@@ -72,7 +72,7 @@ def call_of(event: CostReserved | CostSettled | CostReleased | BudgetRefused) ->
 
 
 def _with(state: BudgetState, session: str, change: Change) -> BudgetState:
-    """Return *state* with the node of *session* changed."""
+    """Return *state* with a changed node of *session*."""
     if session not in state.nodes:
         return state
     return replace(state, nodes={**state.nodes, session: change(state.nodes[session])})
@@ -86,7 +86,7 @@ def _opened(state: BudgetState, event: BudgetOpened) -> BudgetState:
 
 
 def _reserved(state: BudgetState, event: CostReserved) -> BudgetState:
-    """Hold the amount; said again by a later owner, it is held once."""
+    """Reserve the amount; a repeat by a later owner reserves nothing more."""
     call, amount = call_of(event), Amount(event.tokens, event.usd)
     node = state.nodes.get(event.session, Node())
     before = node.held.amount if node.held is not None else NO_COST
@@ -158,7 +158,7 @@ def _along(
     reserved: Amount,
     settled: Amount | None = None,
 ) -> BudgetState:
-    """Return *state* with the sums changed of *session* and all above it."""
+    """Return *state* with changed sums of *session* and its ancestors."""
     nodes = dict(state.nodes)
     for name, node in state.path(session):
         spent = node.settled if settled is None else node.settled + settled

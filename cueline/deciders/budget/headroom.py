@@ -1,4 +1,4 @@
-"""Whether there is room for a call, and who is told when some is made."""
+"""Whether a call fits the budget, and which waiting sessions fit when budget is freed."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -14,7 +14,7 @@ _NONE: Mapping[str, Amount] = MappingProxyType({})
 
 
 class Shortage(Struct, frozen=True):
-    """Why there is no room."""
+    """Why a call does not fit."""
 
     answer: Literal["busy", "exhausted"]
     limit: LimitName
@@ -24,9 +24,9 @@ class Shortage(Struct, frozen=True):
 def shortage(
     state: BudgetState, session: str, amount: Amount, promised: Mapping[str, Amount] = _NONE
 ) -> Shortage | None:
-    """Say why a call of *session* may not cost *amount*; None when it may.
+    """Return why a call of *session* may not cost *amount*; None if it may.
 
-    *promised* is what others are about to take, by node.
+    *promised* holds by node what other sessions are about to reserve.
     """
     busy = None
     for name, node in state.path(session):
@@ -41,7 +41,7 @@ def shortage(
 
 
 def sessions_to_offer(state: BudgetState) -> list[BudgetOffered]:
-    """Name those in line whom there is room for, and who were not told so."""
+    """Return offers to the waiting sessions that fit now and have no offer yet."""
     promised: dict[str, Amount] = {}
     told = []
     for session in state.queue:
@@ -56,7 +56,7 @@ def sessions_to_offer(state: BudgetState) -> list[BudgetOffered]:
 
 
 def shares(state: BudgetState, session: str) -> dict[str, float]:
-    """Return by limit the share that is spent, of the fullest on the way to the root."""
+    """Return by limit the largest spent share on the path to the root."""
     found: dict[str, float] = {}
     for _, node in state.path(session):
         for limit, most in node.limits.items():

@@ -1,4 +1,4 @@
-"""What the rules of a budget remember: one small node a session, whatever it did before."""
+"""The state of a budget: one small node for each session."""
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -12,7 +12,7 @@ NOTHING = Decimal(0)
 
 
 class Amount(Struct, frozen=True):
-    """Tokens, and US dollars."""
+    """Tokens and US dollars."""
 
     tokens: int = 0
     usd: Decimal = NOTHING
@@ -32,7 +32,7 @@ NO_COST = Amount()
 
 
 class ModelCallName(Struct, frozen=True):
-    """Which attempt at which model call of a session."""
+    """One attempt at one model call of a session."""
 
     session: str
     effect: str
@@ -40,7 +40,7 @@ class ModelCallName(Struct, frozen=True):
 
     @property
     def place(self) -> tuple[int, int]:
-        """Turn and attempt: a session's later call has a later place."""
+        """Turn and attempt; they grow from call to call of a session."""
         return int(self.effect.partition(".")[0]), self.attempt
 
     def __str__(self) -> str:
@@ -48,7 +48,7 @@ class ModelCallName(Struct, frozen=True):
 
 
 class Held(Struct, frozen=True):
-    """What is reserved for the session's call."""
+    """The reservation of the session's call."""
 
     call: ModelCallName
     amount: Amount
@@ -58,7 +58,7 @@ Outcome = Literal["settled", "estimated", "released"]
 
 
 class Closed(Struct, frozen=True):
-    """The session's last call that was settled or released; none before it comes back."""
+    """The session's last call that was settled or released; it bars all earlier ones."""
 
     call: ModelCallName
     outcome: Outcome
@@ -66,13 +66,13 @@ class Closed(Struct, frozen=True):
 
 
 class Wanted(Struct, frozen=True):
-    """A call that was refused."""
+    """A refused call."""
 
     call: ModelCallName
     amount: Amount
     answer: Literal["busy", "exhausted"]
     told: bool = False
-    """That there may be room, and it has not asked again yet."""
+    """The session was offered budget and has not asked again."""
 
 
 class Node(Struct, frozen=True):
@@ -81,13 +81,13 @@ class Node(Struct, frozen=True):
     parent: str | None = None
     limits: Mapping[LimitName, Decimal] = field(default_factory=dict)
     epoch: int = 0
-    """The highest of its owners' that was seen."""
+    """The highest epoch seen of its owners."""
     own: Amount = NO_COST
-    """What the session itself spent."""
+    """The amount that the session itself spent."""
     settled: Amount = NO_COST
-    """What it and all its descendants spent."""
+    """The amount that it and its descendants spent."""
     reserved: Amount = NO_COST
-    """What is held for it and all its descendants."""
+    """The amount reserved for it and its descendants."""
     held: Held | None = None
     closed: Closed | None = None
     wanted: Wanted | None = None
@@ -101,10 +101,10 @@ class BudgetState(Struct, frozen=True):
 
     nodes: Mapping[str, Node] = field(default_factory=dict)
     queue: tuple[str, ...] = ()
-    """The sessions that were refused, the oldest first."""
+    """The refused sessions, oldest first."""
 
     def path(self, session: str) -> Iterator[tuple[str, Node]]:
-        """Yield *session* and those above it, up to the root."""
+        """Yield *session* and its ancestors, up to the root."""
         name: str | None = session
         while name is not None and name in self.nodes:
             yield name, self.nodes[name]

@@ -1,8 +1,8 @@
-"""What a session owes its budget, and what its children change (I8).
+"""The session's part of the budget rules, and messages of its children (I8).
 
-A model call is reserved before it is started, and closed after: settled at
-what was used, or at all that was reserved when nobody knows, or released when
-it was never started. The session neither rests nor ends before all are closed.
+A model call is reserved before it starts and closed afterwards: settled at its
+cost, or at the whole reservation if the cost is unknown, or released if it never
+started. The session neither waits nor ends before all are closed.
 """
 
 from msgspec.structs import replace
@@ -23,15 +23,15 @@ from cueline.events.session import (
 from cueline.events.stream import sibling
 
 BUSY_SECONDS = 60.0
-"""After so long a call that found no room asks again, told or not."""
+"""After this time a call without budget asks again, also without an offer."""
 _UNBILLED = frozenset(
     {"rate_limited", "overloaded", "invalid_request", "context_too_long", "auth", "config"}
 )
-"""The vendor said no before it had begun: such an attempt costs nothing."""
+"""Errors before the vendor began; such an attempt costs nothing."""
 
 
 def path_of(state: SessionState) -> tuple[Allowance, ...]:
-    """Return the session's limits, and those of the sessions above it."""
+    """Return the limits of the session and of its ancestors."""
     assert state.setup is not None, "a session that asks was started"
     limits = state.limit_state.limits
     own = Allowance(session=state.stream, max_tokens=limits.max_tokens, max_cost=limits.max_cost)
@@ -39,13 +39,13 @@ def path_of(state: SessionState) -> tuple[Allowance, ...]:
 
 
 def budget_of(state: SessionState) -> str:
-    """Return the stream of the budget of the session's tree."""
+    """Return the budget stream of the session's tree."""
     assert state.setup is not None, "a session that asks was started"
     return sibling(state.setup.family.root or state.stream, "budget")
 
 
 def due_closings(state: SessionState) -> tuple[Bill, ...]:
-    """Return what the ledger has to close now, with what is asked for and will not begin."""
+    """Return what the ledger has to close now, including a reservation that will not start."""
     bills, model = state.account.bills, state.turn.model
     barred = bool(state.hold or state.stop)
     if model is None or model.phase != "requested" or not barred or not state.limited:
@@ -63,7 +63,7 @@ def account_after_call(state: SessionState, outcome: ModelReplied | ModelFailed)
 
 
 def known_usage(outcome: ModelReplied | ModelFailed) -> Usage | None:
-    """Return what was used, None where nobody knows: no reply comes of nothing."""
+    """Return the known usage; None if it is unknown."""
     if isinstance(outcome, ModelReplied):
         costs = outcome.usage.total or (outcome.cost is not None and outcome.cost.usd)
         return outcome.usage if costs else None
@@ -71,7 +71,7 @@ def known_usage(outcome: ModelReplied | ModelFailed) -> Usage | None:
 
 
 def account_of_lost_call(state: SessionState) -> BudgetAccount:
-    """Return the account when a model call was lost with its host: perhaps it was billed."""
+    """Return the account after a model call was lost with its host; it may have been billed."""
     model = state.turn.model
     if model is None or model.phase != "started" or not model.granted:
         return state.account
@@ -79,15 +79,15 @@ def account_of_lost_call(state: SessionState) -> BudgetAccount:
 
 
 def account_to_release(state: SessionState) -> BudgetAccount:
-    """Return the account of a session that goes on: what it was to release still is.
+    """Return the account of a session that continues, with its pending releases.
 
-    Else the release could come after a new grant, and nobody would hold what it grants.
+    Otherwise a release could follow a new grant and take that away.
     """
     return BudgetAccount(due_closings(state), state.account.news)
 
 
 def account_of_unstarted(state: SessionState) -> BudgetAccount:
-    """Return the account when what was perhaps reserved does not begin for a while."""
+    """Return the account when a call that may be reserved will not start for a while."""
     model = state.turn.model
     if model is None or model.phase != "requested" or not state.limited:
         return state.account
@@ -100,7 +100,7 @@ def with_bill(account: BudgetAccount, bill: Bill) -> BudgetAccount:
 
 
 def reservation_closed(state: SessionState, event: ReservationClosed) -> SessionState:
-    """Owe it no more; what was never started may be asked for again, as another attempt."""
+    """Remove the bill; a call that never started may be requested again as another attempt."""
     bills = tuple([b for b in state.account.bills if not _is_of(event, b)])
     state = replace(state, account=BudgetAccount(bills, state.account.news))
     if event.shares:
@@ -114,7 +114,7 @@ def reservation_closed(state: SessionState, event: ReservationClosed) -> Session
 
 
 def closes(state: SessionState, event: ReservationClosed) -> bool:
-    """Whether *event* closes something that is open."""
+    """Whether *event* closes an open reservation or bill."""
     model = state.turn.model
     asked = model is not None and model.phase == "requested" and _is_of(event, model)
     return asked or any(_is_of(event, bill) for bill in state.account.bills)
@@ -125,7 +125,7 @@ def _is_of(event: ReservationClosed, call: Bill | ModelCall) -> bool:
 
 
 def with_budget_wait(state: SessionState, room: BudgetWait) -> SessionState:
-    """Have the model call wait for room."""
+    """Let the model call wait for budget."""
     model = state.turn.model
     if model is None or model.phase != "requested":
         return state
@@ -133,24 +133,24 @@ def with_budget_wait(state: SessionState, room: BudgetWait) -> SessionState:
 
 
 def end_budget_wait(state: SessionState) -> SessionState:
-    """Have the model call ask again."""
+    """Let the model call ask again."""
     model = state.turn.model
     if model is None or model.room is None:
         return state
     return replace(state, turn=replace(state.turn, model=replace(model, room=None)))
 
 
-# What is told in a fact of its own.
+# Children's messages that lead to facts of their own.
 
 
 def with_child_message(state: SessionState, message: ChildAsked | ChildEnded) -> SessionState:
-    """Remember *message* until its fact was recorded."""
+    """Keep *message* until its fact is recorded."""
     account = BudgetAccount(state.account.bills, (*state.account.news, message))
     return replace(state, account=account)
 
 
 def child_fact(state: SessionState) -> ChildSpawned | ChildSettled | None:
-    """Return the fact that the oldest of the news leads to."""
+    """Return the fact of the oldest child message."""
     if not state.account.news:
         return None
     match state.account.news[0]:
@@ -161,5 +161,5 @@ def child_fact(state: SessionState) -> ChildSpawned | ChildSettled | None:
 
 
 def forget_child_message(state: SessionState) -> SessionState:
-    """Forget the oldest of the news."""
+    """Drop the oldest child message."""
     return replace(state, account=BudgetAccount(state.account.bills, state.account.news[1:]))

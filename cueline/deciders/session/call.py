@@ -1,4 +1,4 @@
-"""What the facts of a tool call change."""
+"""The state changes of a tool call's facts."""
 
 from msgspec.structs import replace
 
@@ -20,17 +20,17 @@ from cueline.events.session import (
 
 _LONGEST_EVIDENCE = 200
 _ATTEMPTED = frozenset({"ToolReturned", "ToolFailed"})
-"""What ends an attempt: an effect finished, so its host was not taken down by it."""
+"""Facts that end an attempt: after one, its host did not die of the effect."""
 
 
 def with_call(state: SessionState, changed: Call) -> SessionState:
-    """Return *state* with the call of that effect as *changed*."""
+    """Return *state* with the call of that effect replaced by *changed*."""
     calls = tuple([changed if c.effect == changed.effect else c for c in state.turn.calls])
     return replace(state, turn=replace(state.turn, calls=calls))
 
 
 def requested_call(state: SessionState, effect: str, call: ToolCall, judged: Judgement) -> Call:
-    """Return what is remembered of a call that the model asks for."""
+    """Return the state of a call that the model requests."""
     assert state.setup is not None, "only a session that was started asks a model"
     tool = state.setup.tools.get(call.name)
     declared = tool.declared if tool else "nothing"
@@ -39,7 +39,7 @@ def requested_call(state: SessionState, effect: str, call: ToolCall, judged: Jud
 
 
 def as_judged(call: Call, judged: Judgement) -> Call:
-    """Return *call* as what the rules said of it."""
+    """Return *call* with its judgement."""
     return replace(
         call,
         digest=judged.digest,
@@ -50,7 +50,7 @@ def as_judged(call: Call, judged: Judgement) -> Call:
 
 
 def call_started(state: SessionState, event: ToolStarted) -> SessionState:
-    """Give the call to a runner."""
+    """Mark the call as running on a runner."""
     call = state.call(event.effect)
     if call is None:
         return state
@@ -72,7 +72,7 @@ def call_started(state: SessionState, event: ToolStarted) -> SessionState:
 def with_result_digest(
     state: SessionState, call: Call, text: str, *, failed: bool
 ) -> PromptDigests:
-    """Return the marks with what the model will be told of a call that is over."""
+    """Return the digests with the result of a finished call."""
     message = prompt.tool_message(call.id, text, failed=failed)
     prompt_digests = state.prompt_digests
     results = (*prompt_digests.results, (call.effect, prompt.fingerprint(message)))
@@ -82,7 +82,7 @@ def with_result_digest(
 def call_closed(
     state: SessionState, event: ToolReturned | ToolSkipped | ToolFailed | ToolReconciled
 ) -> SessionState:
-    """Take the call's outcome."""
+    """Record the call's outcome."""
     result = prompt.result_of(event)
     call = state.call(event.effect)
     if result is None or call is None or call.phase == "closed":
@@ -100,7 +100,7 @@ def call_closed(
 
 
 def call_failed(state: SessionState, event: ToolFailed) -> SessionState:
-    """Note when it is tried again, or that it is over."""
+    """Record when the call is retried, or that it is over."""
     call = state.call(event.effect)
     if event.retry_at is None or call is None or call.phase == "closed":
         return call_closed(state, event)
@@ -124,7 +124,7 @@ def call_failed(state: SessionState, event: ToolFailed) -> SessionState:
 
 
 def call_in_doubt(state: SessionState, event: ToolInDoubt) -> SessionState:
-    """Nobody knows whether it took effect; what allowed it is used up (I9)."""
+    """Mark the call as in doubt; its grant is used up (I9)."""
     call = state.call(event.effect)
     if call is None or call.phase == "closed":
         return state
@@ -142,13 +142,13 @@ def call_in_doubt(state: SessionState, event: ToolInDoubt) -> SessionState:
 
 
 def call_reconciled(state: SessionState, event: ToolReconciled) -> SessionState:
-    """Take what was found out, or decided, of a call in doubt."""
+    """Record the finding or decision about a call in doubt."""
     call = state.call(event.effect)
     if call is None or call.phase == "closed":
         return state
     if event.outcome in ("did_not_happen", "run_again"):
-        # A person who has it run again has granted that; a tool that says that it did not
-        # happen does not speak for the person whose grant was used up (I5).
+        # A person who has it run again has granted that. A tool's "it did not happen" is no new
+        # grant: the old one was used up (I5).
         return with_call(
             state, replace(call, phase="requested", in_doubt_resolution=None, reach=None)
         )

@@ -1,4 +1,4 @@
-"""Tools that have changed since they were recorded, and that a person accepts as they are now."""
+"""Tools that changed since they were recorded, once a person accepts them."""
 
 from collections.abc import Collection
 
@@ -12,13 +12,13 @@ _CHANGED = Problem("tool_changed")
 
 
 def with_tools(agent: AgentSpec, tools: Collection[ToolSpec]) -> AgentSpec:
-    """Return *agent* with *tools* instead of those of the same names."""
+    """Return *agent* with *tools* in place of those with the same names."""
     new = {tool.name: tool for tool in tools}
     return agent.model_copy(update={"tools": tuple(new.get(t.name, t) for t in agent.tools)})
 
 
 def accept_tools(state: SessionState, tools: Collection[ToolSpec]) -> SessionState:
-    """Go on with *tools* as they are now; what was asked of them before and not run is not."""
+    """Use *tools* from now on; requested calls of them that have not run are closed."""
     assert state.setup is not None, "a session that takes messages was started"
     agent = with_tools(state.agent, tools)
     by_name = {tool.name: tool for tool in agent.tools}

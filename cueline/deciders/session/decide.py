@@ -1,9 +1,9 @@
-"""What a session may do: each step is one outside fact and what follows from it.
+"""The steps of a session: one outside fact, and the events derived from it.
 
-The commands of a session are the facts that they would record: a reply of the
-model, a message from the inbox, a call that a runner is about to be given. So
-a step's first event holds the whole command, and deciding again on the state
-before it gives the same step (I10); `command_of` gives the command back.
+The commands of a session are the facts that they would record: a model's reply, an
+inbox message, the start of a call. A step's first event holds the whole command,
+so deciding again on the state before it gives the same step (I10); `command_of`
+returns that command.
 """
 
 from cueline.deciders.retry import HELD, LOST, retry_at
@@ -41,16 +41,16 @@ from cueline.events.session import (
 
 _PERHAPS_VAIN = frozenset({"SessionContinued", "SessionWaiting"})
 _ENDED_BY_US = frozenset({"lost", "cancelled", "killed"})
-"""How a call ends that a stop cuts off: it may have had effects."""
+"""The error of a call that a stop cut off: it may have had effects."""
 
 
 def decide(command: SessionEvent, state: SessionState) -> list[SessionEvent]:
-    """Say what *command*, an outside fact, makes happen; `[]` when it changes nothing."""
+    """Return the events of *command*, an outside fact; `[]` if it changes nothing."""
     return step(command, state)[0]
 
 
 def step(command: SessionEvent, state: SessionState) -> tuple[list[SessionEvent], SessionState]:
-    """Return what `decide` does, and the state after it: deciding has folded it anyway."""
+    """Return the events of `decide` and the state after them, which it computes anyway."""
     opening = _opening(command, state)
     if opening is None:
         return [], state
@@ -61,7 +61,7 @@ def step(command: SessionEvent, state: SessionState) -> tuple[list[SessionEvent]
 
 
 def command_of(opening: SessionEvent) -> SessionEvent:
-    """Return the command that a step's first event holds."""
+    """Return the command in a step's first event."""
     match opening:
         case MessageRefused():
             return MessageReceived(
@@ -83,7 +83,7 @@ def command_of(opening: SessionEvent) -> SessionEvent:
 
 
 def _opening(command: SessionEvent, state: SessionState) -> SessionEvent | None:
-    """Return what the step begins with; by the type's name, as in `evolve`."""
+    """Return the first event of the step; dispatch by the type's name, as in `evolve`."""
     match command.type:
         case "ModelReplied" | "ModelFailed":
             return _model_outcome(command, state)
@@ -119,7 +119,7 @@ def _opening(command: SessionEvent, state: SessionState) -> SessionEvent | None:
 
 
 def _waiting(command: SessionWaiting, state: SessionState) -> SessionEvent | None:
-    """Wait for what cannot be had now, if it is still wanted."""
+    """Wait for something unavailable, if it is still needed."""
     match command.kind:
         case "runner":
             return _unreachable(command, state)
@@ -135,7 +135,7 @@ def _waiting(command: SessionWaiting, state: SessionState) -> SessionEvent | Non
 def _may(
     command: ToolStarted | ModelStarted | ApprovalRequested | ApprovalResolved, state: SessionState
 ) -> bool:
-    """Whether a start, a question or an answer fits the effect it names."""
+    """Whether a start, question or answer fits the effect that it names."""
     match command.type:
         case "ToolStarted":
             call = state.call(command.effect)
@@ -159,12 +159,12 @@ def _may_ask_model(command: ModelStarted, state: SessionState) -> bool:
     if model is None or not may_ask(state, model):
         return False
     if state.limited and command.grant is None:
-        return False  # I8: nothing goes out that nobody granted
+        return False  # I8: nothing starts without a reservation
     return (model.effect, model.attempt) == (command.effect, command.attempt)
 
 
 def _message(command: MessageReceived, state: SessionState) -> SessionEvent | None:
-    """Take a message or refuse it: always a fact, unless it was read before (I7)."""
+    """Accept or refuse a message: always a fact, unless it was read before (I7)."""
     if command.inbox_version <= state.inbox_read:
         return None
     refused = _refusal(command, state)
@@ -242,7 +242,7 @@ def _tool_outcome(
 
 
 def _unreachable(command: SessionWaiting, state: SessionState) -> SessionEvent:
-    """Wait for a runner; who was waited for in vain is not waited for again (I14)."""
+    """Wait for a runner, unless that wait already ended without one (I14)."""
     affected = [c for c in state.open_calls if c.effect in command.effects or not command.effects]
     for call in affected:
         if call.reach is not None and call.reach.phase == "last_try":
@@ -251,7 +251,7 @@ def _unreachable(command: SessionWaiting, state: SessionState) -> SessionEvent:
 
 
 def _blocked_by_breaker(command: SessionWaiting, state: SessionState) -> SessionEvent | None:
-    """Keep back what a breaker does not let out; what could not start anyway is not."""
+    """Block an effect by a breaker, if it could start otherwise."""
     model = state.turn.model
     ready = {call.effect for call in state.open_calls if may_start(state, call)}
     if model is not None and may_ask(state, model):
@@ -272,7 +272,7 @@ def _is_rejected(state: SessionState, call: Call, cause: Cause) -> SessionEvent:
 
 
 def _reconciled(command: ToolReconciled, state: SessionState) -> SessionEvent | None:
-    """Take a tool's word; that it cannot tell is not an outcome yet."""
+    """Record the tool's finding; "unknown" is no outcome."""
     call = state.call(command.effect)
     if call is None or call.phase != "in_doubt" or call.asking:
         return None

@@ -1,9 +1,9 @@
-"""What follows from the state of a session without anything from outside.
+"""The events that follow from a session's state without outside input.
 
-`following` is asked after every fact, live and after a replay; so every
-inner prefix of a log goes on (I13). It ends: each fact closes a call or a
-question, of which there are finitely many, or asks the model, rests or ends,
-after which nothing more follows.
+`derived_events` is called after every fact, live and after a replay; so the
+session goes on from every prefix of a log (I13). It terminates: each fact closes
+one of finitely many calls and questions, or requests the model, waits or ends,
+after which nothing follows.
 """
 
 from cueline.deciders import prompt
@@ -38,12 +38,12 @@ STEERED = "Skipped due to queued user message."
 
 
 def derived_events(state: SessionState) -> list[SessionEvent]:
-    """List the facts that follow from *state*, in order."""
+    """Return the events that follow from *state*, in order."""
     return with_derived_events(state)[0]
 
 
 def with_derived_events(state: SessionState) -> tuple[list[SessionEvent], SessionState]:
-    """Return the facts that follow from *state*, and the state after them."""
+    """Return the events that follow from *state*, and the state after them."""
     facts: list[SessionEvent] = []
     while (fact := _next(state)) is not None:
         facts.append(fact)
@@ -54,18 +54,18 @@ def with_derived_events(state: SessionState) -> tuple[list[SessionEvent], Sessio
 def _next(state: SessionState) -> SessionEvent | None:
     if state.status not in LIVE:
         return None
-    for call in state.turn.calls:  # a closed one has no approval
+    for call in state.turn.calls:  # a closed call has no approval
         if call.approval is not None and (resolved := _resolved(state, call.approval)):
             return resolved
     if (told := child_fact(state)) is not None:
         return told
     if state.stop is not None:
         return _stopped(state)
-    model = state.turn.model  # while it is open, there are no calls
+    model = state.turn.model  # while the model call is open, there are no tool calls
     if (closing := _closing(state) if model is None else _failed(state, model)) is not None:
         return closing
     if state.limit_state.asked is not None:
-        return state.limit_state.asked  # the ledger heard of it before the session did
+        return state.limit_state.asked  # the ledger read it before the session did
     if not state.hold and (onward := _onward(state)) is not None:
         return onward
     return _resting(state)
@@ -99,7 +99,7 @@ def _resolved(state: SessionState, approval: CallApproval) -> ApprovalResolved |
 
 
 def _stopped(state: SessionState) -> SessionEvent | None:
-    """End as soon as nothing is in flight; who cannot be reached is not waited for."""
+    """End the session once nothing runs; unreachable runners are not waited for."""
     assert state.stop is not None, "a session stops because somebody wants it to"
     for call in state.open_calls:
         if call.phase == "started" and (call.unreached or state.takeovers >= MAX_TAKEOVERS):
@@ -117,7 +117,7 @@ def _stopped(state: SessionState) -> SessionEvent | None:
 
 
 def _closing(state: SessionState) -> SessionEvent | None:
-    """Close a call that will not be run, or whose outcome is told as unknown."""
+    """Close a call that will not run, or whose outcome stays unknown."""
     for call in state.turn.calls:
         if call.phase == "closed" or (call.approval is not None and call.asking):
             continue
@@ -143,7 +143,7 @@ def _closed(state: SessionState, call: Call) -> SessionEvent | None:
 
 
 def _not_run(problem: Problem) -> str:
-    """Return what the model is told of a call that is not run."""
+    """Return the model's text about a call that did not run."""
     match problem.code:
         case "judged":
             return problem.text
@@ -156,7 +156,7 @@ def _not_run(problem: Problem) -> str:
 
 
 def _failed(state: SessionState, model: ModelCall) -> SessionFailed | None:
-    """End when nobody can mend the model's failure, held by a person or not."""
+    """End the session if the model's failure cannot be mended, also while it is paused."""
     if model.phase != "given_up" or not model.fatal or state.account.bills:
         return None
     assert model.error is not None, "what is given up has failed"
@@ -164,7 +164,7 @@ def _failed(state: SessionState, model: ModelCall) -> SessionFailed | None:
 
 
 def _onward(state: SessionState) -> SessionEvent | None:
-    """Ask the model again, or end; not before the last call is paid for."""
+    """Request the model again, or end; but first settle the last call."""
     if state.account.bills:
         return None
     if (paused := _paused(state)) is not None:
@@ -178,7 +178,7 @@ def _onward(state: SessionState) -> SessionEvent | None:
 
 
 def _paused(state: SessionState) -> SessionWaiting | None:
-    """Have a person decide what a breaker that is open is to mean, if the agent says so."""
+    """Pause for a person if a breaker is open and the agent asks for that."""
     model = state.turn.model
     for call in state.turn.calls:
         if call.blocked_by_breaker and call.phase != "closed" and on_open(state, call) == "pause":
@@ -206,7 +206,7 @@ def _again(state: SessionState, model: ModelCall) -> SessionEvent | None:
 
 
 def _steers_and_notes(state: SessionState) -> tuple[int, ...]:
-    """Return the inbox versions of what the next model call is told in any case."""
+    """Return the inbox versions that the next request includes in any case."""
     return tuple([mail.inbox_version for mail in state.mail if mail.lane != "followup"])
 
 
@@ -217,14 +217,14 @@ def _after_turn(state: SessionState) -> SessionEvent | None:
         told = tuple([mail.inbox_version for mail in state.mail])
         if not told:
             return _over(state)
-    # What a user says begins the count of turns anew.
+    # A user's message restarts the count of turns.
     if (limited := limit_reached_or_warned(state, turns=not told)) is not None:
         return limited
     return _request(state, f"{turn.number + 1}.m", 1, told, next_turns(state, told=bool(told)))
 
 
 def _over(state: SessionState) -> SessionEvent | None:
-    """End a session that was started for one goal; one without a goal waits for it."""
+    """End a session that has one goal; one without a goal waits for messages."""
     if state.status is Status.IDLE:
         return None
     assert state.setup is not None, "a session that runs was started"
@@ -241,7 +241,7 @@ def _request(
     digest = state.prompt_digests.digest
     results = dict(state.prompt_digests.results)
     for call in state.turn.calls:
-        if call.effect in results:  # pragma: no branch - each has, once all are over
+        if call.effect in results:  # pragma: no branch - each call has a result once all are over
             digest = prompt.chain_digest(digest, results[call.effect])
     for mail in state.mail:
         if mail.inbox_version in told:
@@ -260,7 +260,7 @@ def _request(
 
 
 def _resting(state: SessionState) -> SessionEvent | None:
-    """Rest when nothing is in hand; leave the rest when something is."""
+    """Start a wait if nothing is left to do; leave it otherwise."""
     wait = wait_of(state)
     if wait == state.waiting:
         return None

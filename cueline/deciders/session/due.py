@@ -1,9 +1,8 @@
-"""What the shell owes the outside world, as if nobody were working on it.
+"""The effects that a session needs, as if none were running.
 
-After a crash the shell asks this again; there is no other recovery. A call
-that no runner could be reached for is not recovered before its wait is over,
-or `SessionContinued(by="runner")` says that one came; a start may be tried at
-any time.
+After a crash the host calls this again; there is no other recovery. A call whose
+runner is unreachable is recovered after its wait, or when
+`SessionContinued(by="runner")` says that a runner came.
 """
 
 from datetime import datetime
@@ -22,31 +21,31 @@ from cueline.events.stream import id_of
 
 
 class CallModel(Struct, frozen=True):
-    """Ask the model; the request is recorded."""
+    """Call the model; the request is recorded."""
 
     effect: str
     attempt: int
     fallback: int = 0
-    """Which of the agent's models: 0 its own, n its n-th fallback."""
+    """The model to call: 0 is the agent's own, n its n-th fallback."""
 
 
 class ReserveBudget(Struct, frozen=True):
-    """Have the ledger grant what the model call may cost; then it may start."""
+    """Reserve the cost of the model call at the ledger; then the call may start."""
 
     effect: str
     attempt: int
     fallback: int = 0
-    """As of `CallModel`."""
+    """As in `CallModel`."""
 
 
 class CloseReservation(Struct, frozen=True):
-    """Tell the ledger what became of a model call."""
+    """Settle or release a model call at the ledger."""
 
     bill: Bill
 
 
 class RunTool(Struct, frozen=True):
-    """Give the call to a runner."""
+    """Run the call on a runner."""
 
     effect: str
     attempt: int
@@ -54,11 +53,11 @@ class RunTool(Struct, frozen=True):
     """The idempotency key; the same for every attempt."""
     digest: str
     valid_until: datetime | None = None
-    """Until when the grant counts, where there is one (I9)."""
+    """The expiry of the grant, if it has one (I9)."""
 
 
 class RecoverTool(Struct, frozen=True):
-    """Ask the runner what became of a call that was started."""
+    """Ask the runner for the outcome of a call that was started."""
 
     effect: str
     attempt: int
@@ -67,7 +66,7 @@ class RecoverTool(Struct, frozen=True):
 
 
 class ReconcileTool(Struct, frozen=True):
-    """Ask the tool itself what became of a call in doubt."""
+    """Ask the tool itself for the outcome of a call in doubt."""
 
     effect: str
     attempt: int
@@ -75,7 +74,7 @@ class ReconcileTool(Struct, frozen=True):
 
 
 class AskApproval(Struct, frozen=True):
-    """Have the gate ask a person."""
+    """Open an approval at the gate."""
 
     effect: str
     approval: str
@@ -84,18 +83,18 @@ class AskApproval(Struct, frozen=True):
 
 
 class CloseApproval(Struct, frozen=True):
-    """Tell the gate that the need has ended, or that the time has."""
+    """Close an approval at the gate: superseded or expired."""
 
     effect: str
     approval: str
     deadline_at: datetime
-    """When the time decides it: it expires, or is granted automatically."""
+    """When it expires, or is granted automatically."""
     superseded_by: SupersedeCode | None
-    """None: it is due at its deadline."""
+    """None: at its deadline."""
 
 
 class Cancel(Struct, frozen=True):
-    """End an effect that is in flight: the session stops."""
+    """Cancel a running effect, because the session stops."""
 
     effect: str
     attempt: int
@@ -106,10 +105,10 @@ class NotifyPeople(Struct, frozen=True):
 
     effect: str
     approval: str
-    """Empty where it is not about a question."""
+    """Empty if the hook is not about an approval."""
     hook: int
     at: datetime | None
-    """Not before; None is at once."""
+    """The earliest time; None is now."""
 
 
 Effect = (
@@ -127,11 +126,13 @@ Effect = (
 
 
 def due(state: SessionState) -> list[Effect]:
-    """List the effects owed."""
+    """Return the effects that are due."""
     if state.status not in LIVE:
         return []
     owed: list[Effect] = []
-    if state.account.bills or state.hold or state.stop:  # else none, and it is not poisoned
+    if (
+        state.account.bills or state.hold or state.stop
+    ):  # otherwise the session is not poisoned, and there is none
         owed += [CloseReservation(bill) for bill in due_closings(state)]
         if state.poisoned:
             return owed
@@ -174,14 +175,14 @@ def _closing(state: SessionState, call: Call) -> CloseApproval:
     assert call.approval is not None, "what is closed is open"
     by: SupersedeCode | None = "stop" if state.stop else "steer" if state.steered else None
     if by is None and call.problem is not None:
-        by = "change"  # of its tool: it will not run, whatever a person says
+        by = "change"  # of its tool: it will not run, whatever a person decides
     return CloseApproval(call.effect, call.approval.id, call.approval.closes_at, by)
 
 
 def wake_at(state: SessionState) -> datetime | None:
-    """Return the next moment at which something is due by itself.
+    """Return the next time at which an effect becomes due.
 
-    What is due then is recorded as `SessionContinued(at=now)`; an approval as
-    what the gate makes of it.
+    It is then recorded as `SessionContinued(at=now)`, or for an approval as the gate's
+    answer.
     """
     return next_deadline(state)

@@ -1,4 +1,4 @@
-"""What each fact of a session changes; total, and cannot fail."""
+"""The state change of each session event; it never fails."""
 
 from typing import assert_never
 
@@ -39,13 +39,13 @@ _BEGINS_OR_ENDS = frozenset(
 
 
 def evolve(state: SessionState, event: SessionEvent) -> SessionState:
-    """Say what *event* changed; the most frequent first, for a replay asks in this order.
+    """Return the state after *event*; the most frequent types come first.
 
-    It asks for the type's name: to ask pydantic's classes takes 0.15 us each
-    that it is not, which was a fifth of a fold.
+    It compares type names: an `isinstance` of a pydantic class that does not match
+    takes 0.15 us, which was a fifth of a fold.
     """
     if state.setup is None and event.type not in _BEGINS_OR_ENDS:
-        return state  # its beginning was emptied: what follows means nothing, but for its end
+        return state  # its first event was redacted: later events mean nothing, except the end
     match event.type:
         case "ToolStarted":
             return call_started(state, event)

@@ -1,10 +1,9 @@
-"""Which of the agent's models is asked: its own, or one that stands in for it.
+"""Which of the agent's models is called: its own, or a fallback.
 
-When a model's failure will not pass, the next of the agent's `fallback` is
-asked, and stays the one that is asked until a user says something, or a person
-resumes: then its own has another chance. A request that one model finds wrong
-or too long may suit the next; what a model or a filter refused for what it
-says is put to no other.
+After a permanent failure of a model, the next of the agent's `fallback` is called
+from then on. A user's message or a resume returns to the agent's own model. A
+request that is invalid or too long for one model may fit the next. A request
+refused for its content is sent to no other model.
 """
 
 from cueline.deciders.session.state import SessionState
@@ -15,13 +14,13 @@ from cueline.events.session import PromptPrefixChanged
 
 
 def next_fallback(state: SessionState, given_up: ModelCall) -> int | None:
-    """Return which model is asked after one that was given up; None when it was the last."""
+    """Return the model after the one that was given up; None after the last."""
     following = given_up.fallback + 1
     return following if following <= len(state.agent.fallback) else None
 
 
 def model_to_ask(state: SessionState, model: ModelCall) -> int | None:
-    """Return which model the open call is put to now; None when to none, or it has been."""
+    """Return the model for the open call; None if there is none or it has been called."""
     if model.phase == "given_up":
         return next_fallback(state, model)
     if model.blocked_by_breaker is not None:
@@ -30,12 +29,12 @@ def model_to_ask(state: SessionState, model: ModelCall) -> int | None:
 
 
 def next_turns(state: SessionState, *, told: bool) -> int:
-    """Return which model a new turn asks; what a user says gives the agent's own a chance."""
+    """Return the model for a new turn; a user's message returns to the agent's own."""
     return 0 if told else state.turn.fallback
 
 
 def model_change(state: SessionState, fallback: int) -> PromptPrefixChanged | None:
-    """Say that another model is asked than last time; None when it is not, or was said."""
+    """Return the event of a change of model; None without a change, or if recorded already."""
     if not state.prompt_digests.requested or fallback == state.turn.fallback:
         return None
     before, after = (

@@ -1,4 +1,4 @@
-"""What the rules say of calls: decided once, and recorded with the fact that requests them."""
+"""Judges calls once; the judgement is recorded with the fact that requests the call."""
 
 import hashlib
 
@@ -9,7 +9,7 @@ from cueline.events.session import ApprovalResolved, Judgement, ModelReplied, ca
 
 
 def judge_reply(state: SessionState, replied: ModelReplied) -> ModelReplied:
-    """Return *replied* with what the rules say of each call that it requests."""
+    """Return *replied* with the judgement of each requested call."""
     if not replied.calls:
         return replied
     judged = {
@@ -23,7 +23,7 @@ def judge_reply(state: SessionState, replied: ModelReplied) -> ModelReplied:
 
 
 def judge_edit(state: SessionState, resolved: ApprovalResolved) -> ApprovalResolved:
-    """Return *resolved* with what the rules say of the call as a person edited it."""
+    """Return *resolved* with the judgement of the call as a person edited it."""
     call = state.call_of_approval(resolved.approval)
     if call is None or resolved.verdict != "granted" or resolved.edit is None:
         return resolved
@@ -59,7 +59,7 @@ def _judged(
 
 
 def _problem(state: SessionState, call: ToolCall) -> str:
-    """Say why no rule is asked about *call*; empty when they are."""
+    """Return why *call* cannot be judged; empty if it can."""
     assert state.setup is not None, "only a session that was started asks a model"
     if call.name not in state.setup.tools:
         known = ", ".join(sorted(state.setup.tools))
@@ -74,7 +74,7 @@ def _denied(judged: Judgement) -> str:
 
 
 def _beyond(judged: Judgement, most: int) -> Judgement:
-    """Return what is said of a call that is one too many for its turn."""
+    """Return the judgement of a call beyond the limit of its turn."""
     why = f"Not run: limits.max_tool_calls_per_turn is {most}; ask again for what is still needed."
     return judged.model_copy(update={"problem": judged.problem or why})
 

@@ -1,4 +1,4 @@
-"""What begins a session, lets it rest and go on, moves it and ends it."""
+"""The state changes of start, fork, wait, continuation, takeover and end."""
 
 from datetime import datetime
 
@@ -37,7 +37,7 @@ from cueline.events.session import (
 
 
 def session_started(state: SessionState, event: SessionStarted) -> SessionState:
-    """Begin."""
+    """Start the session."""
     return replace(
         state,
         status=Status.RUNNING,
@@ -50,9 +50,9 @@ def session_started(state: SessionState, event: SessionStarted) -> SessionState:
 
 
 def session_forked(state: SessionState, event: SessionForked) -> SessionState:
-    """Go on from another's past. Nothing in flight crosses a fork.
+    """Start from another session's past; nothing in flight crosses a fork.
 
-    What was said and not told to the model yet is not in flight: it goes first.
+    Messages that the model has not seen are kept, and go first.
     """
     prompt_digests = (
         replace(state.prompt_digests, requested="") if state.turn.fallback else state.prompt_digests
@@ -102,7 +102,7 @@ def _setup(event: SessionStarted | SessionForked, first_turn: int) -> Setup:
 
 
 def _family(event: SessionStarted | SessionForked) -> TreePlace:
-    """Return its place in a tree; a fork is a root of its own."""
+    """Return the session's place in a tree; a fork is the root of its own."""
     if isinstance(event, SessionForked) or event.parent is None:
         return ROOT
     return TreePlace(event.parent, event.root, event.depth, event.allowances)
@@ -117,12 +117,12 @@ def _opening_mail(
 
 
 def session_idle(state: SessionState) -> SessionState:
-    """Wait for more messages."""
+    """Wait for messages."""
     return replace(state, status=Status.IDLE, waiting=None, partial=False)
 
 
 def session_waiting(state: SessionState, event: SessionWaiting) -> SessionState:
-    """Rest."""
+    """Wait."""
     rested = replace(
         state,
         status=Status.STOPPING if state.stop else Status.WAITING,
@@ -167,7 +167,7 @@ def _unreached(call: Call, event: SessionWaiting, deadline_at: datetime) -> Call
 
 
 def session_continued(state: SessionState, by: WakeCode, at: datetime | None) -> SessionState:
-    """Leave the wait; what is due at *at* may be tried again."""
+    """End the wait; effects due at *at* may be retried."""
     model = state.turn.model
     if model is not None and _passed(model.retry_at, at):
         model = replace(model, retry_at=None, rests=False)
@@ -189,14 +189,14 @@ def session_continued(state: SessionState, by: WakeCode, at: datetime | None) ->
 
 
 def _let_go(blocked_by_breaker: BreakerWait | None, by: str, at: datetime | None) -> bool:
-    """Whether a breaker may be asked again: it is time, or it is known to have closed."""
+    """Whether a blocked effect may be tried: its time has come, or the breaker closed."""
     return blocked_by_breaker is not None and (
         by == "breaker" or _passed(blocked_by_breaker.until, at)
     )
 
 
 def _tried_again(call: Call, by: str, at: datetime | None) -> Call:
-    """Return the call without what it need not wait for any more: all of it at once (I14)."""
+    """Return the call without the waits that have ended (I14)."""
     if _let_go(call.blocked_by_breaker, by, at):
         call = replace(call, blocked_by_breaker=None)
     if call.phase == "retry" and _passed(call.retry_at, at):
@@ -214,7 +214,7 @@ def _passed(moment: datetime | None, at: datetime | None) -> bool:
 
 
 def session_taken_over(state: SessionState, event: SessionTakenOver) -> SessionState:
-    """Go on in another host; a model call that was out is a lost attempt."""
+    """Continue in another host; a running model call is a lost attempt."""
     model = state.turn.model
     if model is not None and model.phase == "started":
         model = _lost(model)
@@ -237,6 +237,6 @@ def _lost(model: ModelCall) -> ModelCall:
 
 
 def session_ended(state: SessionState, status: Status) -> SessionState:
-    """End; the calls are kept for a fork, which tells the model what became of them."""
+    """End the session; a fork needs the calls, to tell the model their results."""
     over = replace(state.turn, model=None)
     return replace(state, status=status, turn=over, waiting=None, hold=None, stop=None)

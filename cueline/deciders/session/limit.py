@@ -1,17 +1,13 @@
-"""What a session has used of its turns and its time, and what follows from it.
+"""The limits of turns and time; the ledger enforces those of tokens and cost.
 
-Of tokens and money the ledger says what is used, and when nothing more may be;
-here they are only warned of.
+At 0.8 of a limit people are warned, at 0.9 also the model, and at 1.0 the session
+is paused before the next model call. Running calls finish, so a session can exceed
+its time limit by one turn.
 
-At 0.8 of a limit people are told, at 0.9 the agent is told too, at 1.0 the
-session is held before the next model call. Whatever is in flight is let
-finish, so that time may be passed by what one turn takes.
-
-Turns count since the last message of a user. Active time is what model calls
-and tool calls took, each counted, also where they ran side by side; attempts
-that were lost with their host do not count, for nobody knows how long they
-took. Wall time is everything since the start. What a person takes to answer
-is neither: it is waiting time, and each question has a deadline of its own.
+Turns count from the last user message. Active time is the sum of the durations of
+model and tool calls, also of concurrent ones; attempts lost with their host have no
+known duration and do not count. Wall time runs from the start. The wait for an
+answer is neither; each question has a deadline of its own.
 """
 
 from collections.abc import Iterable, Sequence
@@ -38,34 +34,34 @@ _NAMES = {"max_turns": "turn", "max_tokens": "token", "max_cost": "cost"}
 
 
 class Use(Struct, frozen=True):
-    """What is used of one limit."""
+    """The use of one limit."""
 
     limit: str
     used: float
     of: float
     since: float
-    """What tells this stretch of it from others: it is warned of once."""
+    """Identifies the counted period; each period is warned of once."""
 
     @property
     def budget(self) -> str:
-        """What the agent is told of."""
+        """The limit's name for the model."""
         return _NAMES.get(self.limit, "time")
 
     @property
     def reached(self) -> Cause:
-        """Why the session is held once all of it is used."""
+        """The cause of the pause when the limit is reached."""
         return Cause(code="limit_reached", limit=self.limit, of=Decimal(str(self.of)))
 
     @property
     def share(self) -> float:
-        """How much of it is used: 1.0 is all."""
+        """The used share; 1.0 is all."""
         return self.used / self.of
 
 
 def limit_reached_or_warned(
     state: SessionState, *, turns: bool
 ) -> SessionWaiting | LimitWarned | None:
-    """Return what a limit has to say before the model is asked: that it holds, or warns."""
+    """Return a pause or a warning before the model call, if a limit needs one."""
     uses = [use for use in _uses(state, turns=turns) if use.share >= WARN]
     return (_reached(uses) or _warning(state, uses)) if uses else None
 
@@ -103,7 +99,7 @@ def _uses(state: SessionState, *, turns: bool) -> list[Use]:
     if wall is not None and passed is not None:
         uses.append(Use("max_wall_seconds", passed, wall, wall))
     for name, share in state.limit_state.shares:
-        # Perhaps of a session above: what it is a share of is not known here.
+        # The limit may be an ancestor's, whose total is unknown here.
         uses.append(Use(name, share, 1.0, float(getattr(limits, name) or 0)))
     return uses
 
@@ -115,7 +111,7 @@ def _wall_seconds(limit_state: LimitState) -> float | None:
 
 
 def advance_wall_clock(state: SessionState, at: datetime | None) -> SessionState:
-    """Note how late it is, where the time since the start is limited; hold at its end."""
+    """Update the wall clock if wall time is limited; pause at its end."""
     limit_state = state.limit_state
     if limit_state.limits.max_wall_seconds is None or at is None or limit_state.began_at is None:
         return state
@@ -131,7 +127,7 @@ def advance_wall_clock(state: SessionState, at: datetime | None) -> SessionState
 
 
 def next_warning_at(state: SessionState) -> datetime | None:
-    """Return the next moment at which the time since the start has something to say."""
+    """Return the next time at which wall time needs a warning or a pause."""
     limit_state, wall = state.limit_state, state.limit_state.limits.max_wall_seconds
     if wall is None or limit_state.began_at is None or state.hold or state.stop:
         return None
@@ -144,7 +140,7 @@ def next_warning_at(state: SessionState) -> datetime | None:
 
 
 def limit_warned(state: SessionState, event: LimitWarned) -> SessionState:
-    """Remember what was said, and what the agent is to be told."""
+    """Record a warning, and the text for the model."""
     since = next((u.since for u in _uses(state, turns=True) if u.limit == event.limit), event.of)
     others = (rung for rung in state.limit_state.warned if rung[:2] != (event.limit, event.share))
     notes = map(prompt.fingerprint, prompt.warning_messages(event))
@@ -157,12 +153,12 @@ def limit_warned(state: SessionState, event: LimitWarned) -> SessionState:
 
 
 def with_notes_delivered(limit_state: LimitState) -> LimitState:
-    """Return *meter* once the model is told what it was to be told."""
+    """Return *limit_state* after the model has seen its warnings."""
     return replace(limit_state, notes=()) if limit_state.notes else limit_state
 
 
 def refusal(limits: Limits, asked: RaiseAsked) -> Refusal | None:
-    """Return why *limits* cannot be raised like that; None when they can."""
+    """Return why *limits* cannot be raised like that; None if they can."""
     wanted = asked.model_dump(exclude={"type"}, exclude_none=True)
     if not wanted:
         return Refusal(code="no_limit_named")
@@ -176,7 +172,7 @@ def refusal(limits: Limits, asked: RaiseAsked) -> Refusal | None:
 
 
 def raise_refusal(limits: Limits, unread: Iterable[object], asked: RaiseAsked) -> Refusal | None:
-    """Return why a session would refuse *asked*, which it reads after what is *unread*."""
+    """Return why a session would refuse *asked* after reading *unread*."""
     then = limits
     for message in unread:
         if isinstance(message, RaiseAsked):
@@ -188,14 +184,14 @@ def raise_refusal(limits: Limits, unread: Iterable[object], asked: RaiseAsked) -
 
 
 def with_raise(limits: Limits, asked: RaiseAsked) -> Limits:
-    """Return *limits* as they are when *asked* is read: as before, where it is refused."""
+    """Return *limits* after *asked*; unchanged if it is refused."""
     if refusal(limits, asked) is not None:
         return limits
     return limits.model_copy(update=asked.model_dump(exclude={"type"}, exclude_none=True))
 
 
 def raise_asked(state: SessionState, asked: RaiseAsked) -> SessionState:
-    """Remember what is to be higher; of two wishes for one limit the later counts."""
+    """Record the requested limits; of two requests for one limit the later counts."""
     before = state.limit_state.asked or LimitRaised()
     wanted = asked.model_dump(exclude={"type"}, exclude_none=True)
     return replace(
@@ -204,7 +200,7 @@ def raise_asked(state: SessionState, asked: RaiseAsked) -> SessionState:
 
 
 def limit_raised(state: SessionState, event: LimitRaised) -> SessionState:
-    """Have higher limits, and go on if it was for them that the session was held."""
+    """Apply raised limits; continue if the session was paused for them."""
     higher = event.model_dump(exclude={"type"}, exclude_none=True)
     asked = state.limit_state.asked
     if asked is not None:
@@ -221,5 +217,5 @@ def limit_raised(state: SessionState, event: LimitRaised) -> SessionState:
 
 
 def held_at_limit(state: SessionState) -> bool:
-    """Whether it is for a limit that the session is held."""
+    """Whether the session is paused by a limit."""
     return state.hold is not None and state.hold.cause.code == "limit_reached"

@@ -1,4 +1,4 @@
-"""What the rules remember of limits: what may be used, what was said of it, what is not paid."""
+"""The state of a session's limits: current limits, warnings and open bills."""
 
 from datetime import datetime
 
@@ -11,43 +11,43 @@ from cueline.events.session import LimitRaised
 
 
 class Bill(Struct, frozen=True):
-    """A model call that is over, and that the ledger has to close."""
+    """A finished model call that the ledger has to close."""
 
     effect: str
     attempt: int
     started: bool = True
-    """False: it never was, and what is held for it is released."""
+    """False: it never started, and its reservation is released."""
     usage: Usage | None = None
-    """None: nobody knows; all that was reserved counts as spent."""
+    """None: unknown; the whole reservation counts as spent."""
     cost: Cost | None = None
 
 
 class BudgetAccount(Struct, frozen=True):
-    """What is open between the session and its budget, and news of its children."""
+    """Open reservations and bills, and messages of children."""
 
     bills: tuple[Bill, ...] = ()
     news: tuple[ChildAsked | ChildEnded, ...] = ()
-    """Messages that are told in facts of their own, which follow at once."""
+    """Messages that lead to facts of their own, recorded next."""
 
 
 _LIMITS = Limits()
 
 Rung = tuple[str, float, float]
-"""A limit, the share of it that was told, and what the share was counted from."""
+"""A limit, the warned share, and the start of its period."""
 
 
 class LimitState(Struct, frozen=True):
-    """What the session may use, and what was said of it; what changes seldom."""
+    """The session's limits and warnings; they change seldom."""
 
     limits: Limits = _LIMITS
-    """As they are now: they can be raised."""
+    """The current limits, as raised."""
     began_at: datetime | None = None
     seen_at: datetime | None = None
-    """The latest moment that is known, where the time since the start is limited."""
+    """The latest known time, if wall time is limited."""
     warned: tuple[Rung, ...] = ()
     notes: tuple[str, ...] = ()
-    """Fingerprints of what the model is told next."""
+    """Digests of the warnings for the next request."""
     shares: tuple[tuple[str, float], ...] = ()
-    """Of tokens and money, what the ledger said last: the share of the fullest limit."""
+    """For tokens and cost: the largest spent share, as the ledger said last."""
     asked: LimitRaised | None = None
-    """What somebody wants to be higher, and is not yet."""
+    """Requested limits that are not applied yet."""

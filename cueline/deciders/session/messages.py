@@ -1,4 +1,4 @@
-"""What a message from the inbox changes."""
+"""The state changes of inbox messages."""
 
 from typing import Literal, assert_never
 
@@ -29,7 +29,7 @@ from cueline.events.session import MessageReceived
 
 
 def message_received(state: SessionState, event: MessageReceived) -> SessionState:
-    """Take the message in; it counts when the log recorded it."""
+    """Apply the message; it counts from the time at which the log recorded it."""
     return advance_wall_clock(_taken(state, event), event.recorded_at)
 
 
@@ -61,7 +61,7 @@ def _taken(state: SessionState, event: MessageReceived) -> SessionState:
 
 
 def _decided(state: SessionState, event: MessageReceived) -> SessionState:
-    """Have the agent told what goes with a grant: a note, other arguments."""
+    """Queue the note or the edited arguments of a grant for the model."""
     if event.gate_answer is None or not event.gate_answer.told:
         return state
     told = prompt.fingerprint(prompt.user_message(event.gate_answer.told))
@@ -80,7 +80,7 @@ def _said(state: SessionState, version: int, message: MessageSent) -> SessionSta
 
 
 def _paused(state: SessionState, why: Literal["asked", "signal"]) -> SessionState:
-    """Hold the session; also one at its limit, which the next message would let go on."""
+    """Pause the session; also one at its limit, which a message would continue otherwise."""
     if state.stop is not None or (state.hold and not held_at_limit(state)):
         return state
     return replace(state, hold=LimitHold(Cause(code=why)))
@@ -98,7 +98,7 @@ def _waived(state: SessionState, names: tuple[str, ...]) -> SessionState:
 
 
 def _resumed(state: SessionState) -> SessionState:
-    """Go on, and try again what was given up or waits; a fatal failure stays one."""
+    """Resume, and retry what was given up or waits; a fatal failure stays."""
     state = end_budget_wait(replace(state, account=account_to_release(state)))
     turn = replace(state.turn, since_user=0)
     model = turn.model
@@ -112,7 +112,7 @@ def _resumed(state: SessionState) -> SessionState:
 
 
 def _tried_now(call: Call) -> Call:
-    """Leave whatever the call waits for, as a person wishes who does not want to."""
+    """Return the call without its waits, because a person wants it now."""
     if call.blocked_by_breaker:
         call = replace(call, blocked_by_breaker=None, early=True)
     if call.reach:

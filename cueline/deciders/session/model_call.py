@@ -1,4 +1,4 @@
-"""What the facts of a model call change."""
+"""The state changes of a model call's facts."""
 
 from msgspec.structs import replace
 
@@ -23,11 +23,11 @@ from cueline.events.session import (
 
 _LONGEST_ERROR = 500
 UNCOUNTED = frozenset({"lost", "cancelled"})
-"""Attempts that say nothing of the model."""
+"""Failures that say nothing about the model."""
 
 
 def model_requested(state: SessionState, event: ModelRequested) -> SessionState:
-    """Begin a turn, or one more attempt at it."""
+    """Begin a turn, or another attempt at it."""
     turn, told = state.turn, event.messages
     again = turn.model is not None and turn.model.effect == event.effect
     since = 0 if told else turn.since_user
@@ -59,7 +59,7 @@ def model_requested(state: SessionState, event: ModelRequested) -> SessionState:
 
 
 def model_started(state: SessionState, event: ModelStarted) -> SessionState:
-    """Send the call out."""
+    """Mark the model call as running."""
     if state.turn.model is None:
         return state
     granted = event.grant is not None
@@ -68,7 +68,7 @@ def model_started(state: SessionState, event: ModelStarted) -> SessionState:
 
 
 def model_replied(state: SessionState, event: ModelReplied) -> SessionState:
-    """Take the answer, and the calls that it requests."""
+    """Add the reply and its requested calls."""
     said = prompt.fingerprint(prompt.assistant_message(event))
     calls = tuple(
         [
@@ -101,7 +101,7 @@ def model_replied(state: SessionState, event: ModelReplied) -> SessionState:
 
 
 def model_failed(state: SessionState, event: ModelFailed) -> SessionState:
-    """Note when it is tried again, or that it is given up."""
+    """Record when the call is retried, or that it is given up."""
     model = state.turn.model
     if model is None:
         return state
@@ -120,7 +120,7 @@ def model_failed(state: SessionState, event: ModelFailed) -> SessionState:
     return replace(
         state,
         turn=replace(state.turn, model=failed, active_seconds=active),
-        # Its host ended it, and lived to say so: that is no death.
+        # Its host cancelled it and survived: it did not kill the host.
         takeovers=0 if event.kind == "cancelled" else state.takeovers,
         account=account_after_call(state, event),
     )
@@ -132,6 +132,6 @@ def _error(failed: ModelFailed) -> Cause:
 
 
 def _fatal(state: SessionState, model: ModelCall, kind: str) -> bool:
-    """Whether nobody can mend it, and no other model may fare better."""
+    """Whether the failure cannot be mended, not even with another model."""
     elsewhere = kind in SUITS_ANOTHER and next_fallback(state, model) is not None
     return kind in FATAL_MODEL and not elsewhere

@@ -1,8 +1,8 @@
-"""The state of a session and what is left of its prompt, in bytes and back.
+"""Encodes a session's state, and the prompt without messages, as bytes.
 
-Every struct and every part of a fact is written with the names of its fields.
-What has other fields by now cannot be read, so whoever adds or renames one need
-not raise `STATE_FOLD`; whoever gives one another meaning does.
+Structs and facts are written with their field names. Bytes with other fields cannot
+be decoded, so a new or renamed field needs no new `STATE_FOLD`. A new meaning of a
+field needs one.
 """
 
 from collections.abc import Iterator
@@ -24,22 +24,22 @@ _PLAIN = (bool, int, float, str, bytes, datetime, type(None))
 
 
 def packed(state: SessionState, prompt: Prompt) -> bytes:
-    """Return *state*, and *prompt* but for its messages.
+    """Return *state*, and *prompt* without its messages, as bytes.
 
     Raises:
-        TypeError: there is something in it that cannot be written.
-        ValueError: likewise, a text that is not Unicode.
-        OverflowError: likewise, too large a number.
+        TypeError: a value has a type that cannot be encoded.
+        ValueError: a text is not valid Unicode.
+        OverflowError: a number is too large.
     """
     return msgpack.encode(_lowered([state, list(prompt.rest)]))
 
 
 def unpacked(content: bytes) -> tuple[SessionState, Prompt]:
-    """Return what was packed; the prompt has no messages.
+    """Return the packed state and prompt; the prompt has no messages.
 
     Raises:
-        TypeError: it is not what this version of the rules packs.
-        ValueError, KeyError: likewise.
+        TypeError: the bytes are of another version of the rules.
+        ValueError, KeyError: as for `TypeError`.
     """
     state, rest = _raised(msgpack.decode(content), _classes())
     if not isinstance(state, SessionState):
@@ -50,7 +50,7 @@ def unpacked(content: bytes) -> tuple[SessionState, Prompt]:
 
 
 def _lowered(value: Any) -> Any:
-    """Return *value* in what msgpack knows; everything that it does not is a list with a tag."""
+    """Return *value* as msgpack types; other types become a list with a tag."""
     if isinstance(value, Enum):
         return ["enum", _name(type(value)), value.value]
     if isinstance(value, _PLAIN):
@@ -100,7 +100,7 @@ def _name(of: type) -> str:
 
 @cache
 def _classes() -> dict[str, Any]:
-    """Return what may be made again: only data of the rules and facts, never anything else."""
+    """Return the classes that may be decoded: only data of the rules and facts."""
     return {_name(each): each for base in (Struct, Part, Fact, Enum) for each in _below(base)}
 
 

@@ -1,4 +1,4 @@
-"""What may happen now: the model be asked, a call start, a person be asked about it."""
+"""What may start now: a model call, a tool call, a question."""
 
 from cueline.deciders.session.state import SessionState
 from cueline.deciders.session.turn import Call, ModelCall, Question
@@ -6,14 +6,14 @@ from cueline.events.approval import SupersedeCode
 
 
 def may_ask(state: SessionState, model: ModelCall) -> bool:
-    """Whether the request may go out now."""
+    """Whether the model request may start now."""
     free = not state.hold and not state.stop and model.blocked_by_breaker is None
     paid = model.room is None and not state.account.bills
     return free and paid and model.phase == "requested"
 
 
 def may_start(state: SessionState, call: Call) -> bool:
-    """Whether the call may be given to a runner now."""
+    """Whether the call may start on a runner now."""
     free = (
         not state.hold and not state.stop and not state.steered and call.blocked_by_breaker is None
     )
@@ -22,7 +22,7 @@ def may_start(state: SessionState, call: Call) -> bool:
 
 
 def startable(state: SessionState, call: Call) -> bool:
-    """Whether order allows the call to run now: what is not parallel runs alone."""
+    """Whether the call's order allows it to run now: a call that is not parallel runs alone."""
     for earlier in state.turn.calls:
         if earlier.effect == call.effect:
             return True
@@ -32,7 +32,7 @@ def startable(state: SessionState, call: Call) -> bool:
 
 
 def asks(state: SessionState, call: Call) -> Question | None:
-    """Return the question that a person has to be asked about the call, if any."""
+    """Return the question to ask a person about the call, if any."""
     if call.approval is not None or call.problem is not None or state.hold or state.stop:
         return None
     if call.phase == "requested" and call.gated and not state.steered:
@@ -43,7 +43,7 @@ def asks(state: SessionState, call: Call) -> Question | None:
 
 
 def need_ended_by(state: SessionState, effect: str) -> SupersedeCode | None:
-    """Return what ended the need to ask about that call; None where a pause at most delays it."""
+    """Return why that call's approval is not needed any more; None while it is."""
     if state.finished or state.stop is not None:
         return "stop"
     call = state.call(effect)
@@ -51,14 +51,14 @@ def need_ended_by(state: SessionState, effect: str) -> SupersedeCode | None:
 
 
 def allowing_rule(call: Call) -> str:
-    """Return the rule, or whose grant, lets the call run."""
+    """Return the rule or grant that allows the call."""
     if call.approval is not None and call.approval.granted is not None:
         return f"granted by {call.approval.granted}"
     return call.judged.rule
 
 
 def on_open(state: SessionState, call: Call) -> str:
-    """Return what is done when the breaker of the call's tool is open."""
+    """Return the setting for an open breaker of the call's tool."""
     assert state.setup is not None, "a call belongs to a session that was started"
     tool = state.setup.tools.get(call.tool)
     return tool.breaker.on_open if tool is not None and tool.breaker else "wait"

@@ -1,4 +1,4 @@
-"""What the facts of an approval change."""
+"""The state changes of an approval's facts."""
 
 from msgspec.structs import replace
 
@@ -23,7 +23,7 @@ from cueline.events.session import (
 
 
 def approval_requested(state: SessionState, event: ApprovalRequested) -> SessionState:
-    """Wait for a person."""
+    """Open the approval."""
     call = state.call(event.effect)
     if call is None:
         return state
@@ -41,7 +41,7 @@ def approval_requested(state: SessionState, event: ApprovalRequested) -> Session
 
 
 def approval_answered(state: SessionState, gate: GateAnswer) -> SessionState:
-    """Note the gate's verdict, until it is resolved in a fact of its own."""
+    """Keep the gate's verdict until it is resolved in a fact of its own."""
     call = state.call_of_approval(gate.approval)
     if gate.verdict is None or call is None or call.approval is None or not call.asking:
         return state
@@ -61,7 +61,7 @@ def approval_answered(state: SessionState, gate: GateAnswer) -> SessionState:
 
 
 def approval_resolved(state: SessionState, event: ApprovalResolved) -> SessionState:
-    """Take the verdict; what it means depends on what was asked."""
+    """Apply the verdict; its meaning depends on the question."""
     call = state.call_of_approval(event.approval)
     if call is None or call.approval is None:
         return state
@@ -78,9 +78,9 @@ def approval_resolved(state: SessionState, event: ApprovalResolved) -> SessionSt
 
 
 def _ruled(call: Call, asked: CallApproval, event: ApprovalResolved) -> Call:
-    """Take what a person says of a call in doubt; to run it again is a new grant (I5, I9).
+    """Apply a person's resolution of a call in doubt; running it again is a new grant (I5, I9).
 
-    A call that certain people, or several, have to allow is asked about again.
+    A call that needs named approvers or several votes is asked about again.
     """
     resolution = event.resolution or "do_not_run"
     ruled = replace(
@@ -103,7 +103,7 @@ def _ruled(call: Call, asked: CallApproval, event: ApprovalResolved) -> Call:
 def _granted(
     state: SessionState, call: Call, approval: CallApproval, event: ApprovalResolved
 ) -> SessionState:
-    """Let exactly what was granted run (I9); what is something else is asked again."""
+    """Let exactly the granted call run (I9); anything else is asked about again."""
     allowed = call
     if event.edit is not None:
         allowed = as_judged(call, event.judged or UNJUDGED)
@@ -111,7 +111,7 @@ def _granted(
         if allowed.problem is not None or stricter or event.digest != allowed.digest:
             return with_call(state, replace(allowed, approval=None))
         state = with_call(state, allowed)
-        approval = replace(approval, seen="")  # what was shown was of other arguments
+        approval = replace(approval, seen="")  # the shown diff was of other arguments
     elif approval.digest != call.digest:
         return with_call(state, replace(call, approval=None))
     granted = replace(
@@ -126,7 +126,7 @@ def _granted(
 
 
 def _standing(state: SessionState, call: Call, event: ApprovalResolved) -> SessionState:
-    """Keep what was allowed for the rest of the session."""
+    """Keep a grant for the rest of the session."""
     if event.always is None or state.setup is None:
         return state
     tool = state.setup.tools[call.tool]
@@ -136,7 +136,7 @@ def _standing(state: SessionState, call: Call, event: ApprovalResolved) -> Sessi
 
 
 def _denied(state: SessionState, call: Call, event: ApprovalResolved) -> SessionState:
-    """Somebody said no: the call never runs, and the policy says how the session goes on."""
+    """Deny the call; the policy says how the session continues."""
     told = with_call(state, replace(call, problem=Problem("rejected", event.note)))
     match state.agent.policy.on_deny:
         case "pause" if not state.stop:
@@ -148,7 +148,7 @@ def _denied(state: SessionState, call: Call, event: ApprovalResolved) -> Session
 
 
 def _expired(state: SessionState, call: Call, approval: CallApproval) -> SessionState:
-    """Nobody decided: the call never runs, and the policy says how the session goes on."""
+    """Expire the approval: the call never runs; the policy says how the session continues."""
     may_it_run = approval.question == "may_it_run"
     after = with_call(state, replace(call, problem=Problem("expired")) if may_it_run else call)
     match state.agent.policy.on_expiry:
@@ -173,7 +173,7 @@ def _expired(state: SessionState, call: Call, approval: CallApproval) -> Session
 
 
 def people_told(state: SessionState, event: PeopleNotified) -> SessionState:
-    """Note that a hook was run."""
+    """Record that a hook ran."""
     call = state.call(event.effect)
     if call is None:
         return state

@@ -1,4 +1,4 @@
-"""What becomes of a call that failed, or whose outcome is not known (I5)."""
+"""What happens to a failed call, or one whose outcome is unknown (I5)."""
 
 from datetime import datetime
 
@@ -16,13 +16,13 @@ UNKNOWN_OUTCOME = (
     "It may or may not have taken effect; find out before you repeat it."
 )
 _NOT_ITS = frozenset({"invalid_arguments", "cancelled"})
-"""Failures that are no failing of the tool."""
+"""Failures that are not the tool's fault."""
 
 
 def fail_lost_call(
     state: SessionState, call: Call, *, cause: Cause, at: datetime | None
 ) -> ToolFailed | ToolInDoubt:
-    """Say what a started call is whose runner can be asked no more."""
+    """Return the failure or doubt of a started call whose runner is gone."""
     if not call.repeatable:
         return ToolInDoubt(effect=call.effect, attempt=call.attempt, cause=cause)
     again = lost_retry_at(state, call, at)
@@ -38,7 +38,7 @@ def fail_lost_call(
 
 
 def lost_retry_at(state: SessionState, call: Call, failed_at: datetime | None) -> datetime | None:
-    """Return when a lost attempt is made again: at once, then later and later, then never."""
+    """Return when a lost attempt is retried: at once, then after growing waits, then never."""
     policy = tool_retries(state.agent, call.tool)
     if failed_at is None or call.failures >= policy.max_retries:
         return None
@@ -54,10 +54,10 @@ def lost_retry_at(state: SessionState, call: Call, failed_at: datetime | None) -
 
 
 def retried_at(state: SessionState, call: Call, failed: ToolFailed) -> datetime | None:
-    """Return when the call is made again after a failure that its tool reported.
+    """Return when the call is retried after a failure that its tool reported.
 
-    Only what is declared as harmless to repeat is, and only if the failure
-    passes by its kind; its message is for the model (C1, C3).
+    Only a repeatable call with a transient error code is retried; its message is for
+    the model (C1, C3).
     """
     if failed.kind not in TRANSIENT or failed.failed_at is None:
         return None
@@ -74,14 +74,14 @@ def retried_at(state: SessionState, call: Call, failed: ToolFailed) -> datetime 
 
 
 def degrades(state: SessionState, call: Call, kind: str = "") -> bool:
-    """Whether the work goes on without what the call was for: its tool is not critical (C5)."""
+    """Whether the work continues without the call: its tool is not critical (C5)."""
     assert state.setup is not None, "a call belongs to a session that was started"
     tool = state.setup.tools.get(call.tool)
     return tool is not None and not tool.critical and state.stop is None and kind not in _NOT_ITS
 
 
 def resolve_in_doubt(state: SessionState, call: Call) -> ToolReconciled | None:
-    """Say what is known of a call in doubt; None while somebody is asked."""
+    """Return the resolution of a call in doubt; None while somebody is being asked."""
     if call.in_doubt_resolution is not None:
         return _apply_resolution(call.effect, call.in_doubt_resolution)
     if call.reconciles:
@@ -99,7 +99,7 @@ def resolve_in_doubt(state: SessionState, call: Call) -> ToolReconciled | None:
 
 
 def _apply_resolution(effect: str, in_doubt_resolution: InDoubtResolution) -> ToolReconciled:
-    """Return what a person, or the lack of an answer, makes of a call in doubt."""
+    """Return the resolution of a call in doubt by a person, or by default."""
     by = in_doubt_resolution.by
     note = f"\n{by}: {in_doubt_resolution.note}" if in_doubt_resolution.note else ""
     match in_doubt_resolution.resolution:

@@ -1,4 +1,4 @@
-"""When people are told of a call: the hooks of the policy that were not run yet."""
+"""When hooks notify people about a call."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ from cueline.deciders.session.turn import Call
 def due_notifications(
     state: SessionState, call: Call
 ) -> Iterator[tuple[str, int, datetime | None]]:
-    """Name the question, if any, and the hook by which people are to be told, and from when on."""
+    """Yield each due hook with its approval, if any, and the earliest time to run it."""
     hooks = state.agent.policy.hooks
     if not hooks:
         return

@@ -1,4 +1,4 @@
-"""What the rules of a session remember: open effects, counters, marks, no bodies."""
+"""The state of a session: open effects, counters and digests, no message bodies."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -16,13 +16,13 @@ from cueline.events.inbox import Lane
 from cueline.events.session import StopCode, WaitKind
 
 STATE_FOLD: Final = 1
-"""The number of this fold: raised when a fact comes to another state than before."""
+"""The version of this fold: raised when a fact gives another state than before."""
 MAX_TAKEOVERS = 3
-"""So many takeovers without a finished effect in between, and a person is asked."""
+"""After so many takeovers without a finished effect, a person is asked."""
 
 
 class Status(StrEnum):
-    """What the work is; whether somebody drives it is presence, not status."""
+    """The status of the work; presence says whether somebody drives it."""
 
     CREATED = "created"
     RUNNING = "running"
@@ -36,13 +36,13 @@ class Status(StrEnum):
 
 TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.STOPPED})
 DRIVEN = frozenset({Status.RUNNING, Status.STOPPING})
-"""In these somebody has to drive it."""
+"""In these, somebody has to drive the session."""
 LIVE = frozenset(Status) - TERMINAL - {Status.CREATED}
-"""It began, and is not over: nothing follows, and nothing is due, in any other."""
+"""Started and not over; in any other status, nothing follows and nothing is due."""
 
 
 class PendingMessage(Struct, frozen=True):
-    """A message that the model was not told yet."""
+    """A message that the model has not seen."""
 
     inbox_version: int
     lane: Lane
@@ -50,28 +50,28 @@ class PendingMessage(Struct, frozen=True):
 
 
 class PromptDigests(Struct, frozen=True):
-    """Digests that stand for the prompt."""
+    """Digests of the prompt."""
 
     digest: str = ""
     requested: str = ""
-    """What the last request sent."""
+    """The digest of the last request."""
     results: tuple[tuple[str, str], ...] = ()
-    """Effect and fingerprint of results that the model was not told yet."""
+    """Effect and digest of results that the model has not seen."""
 
 
 class TreePlace(Struct, frozen=True):
-    """Where a session is in its tree."""
+    """The session's place in its tree."""
 
     parent: str | None = None
     root: str | None = None
-    """None for one without a parent."""
+    """None without a parent."""
     depth: int = 0
     allowances: tuple[Allowance, ...] = ()
-    """The limits of those above it, the nearest first."""
+    """The limits of its ancestors, nearest first."""
 
 
 ROOT = TreePlace()
-"""Of a session that nobody asked for but a person."""
+"""For a session started by a person only."""
 
 
 class Setup(Struct, frozen=True):
@@ -82,26 +82,26 @@ class Setup(Struct, frozen=True):
     attached: bool
     tools: dict[str, ToolSpec]
     limited: bool = False
-    """A limit of money or tokens is on its way to the root: it asks the ledger."""
+    """A limit of cost or tokens applies up to the root, so it asks the ledger."""
     asked_by: str = ""
-    """The person who wanted the session, where that is known."""
+    """The person who started the session, if known."""
     standing: tuple[StandingGrant, ...] = ()
-    """What people allowed for the rest of it."""
+    """The grants for the rest of the session."""
     waived: tuple[str, ...] = ()
-    """Secrets that people let it go on without."""
+    """The secrets that people waived."""
     first_turn: int = 0
-    """The number of the turn before its first: a fork goes on counting."""
+    """The turn before its first: a fork continues the count."""
     family: TreePlace = ROOT
 
 
 class LimitHold(Struct, frozen=True):
-    """Why a person has to say that the session goes on."""
+    """Why the session is paused."""
 
     cause: Cause
 
 
 class Wait(Struct, frozen=True):
-    """Why and until when the session rests, as recorded."""
+    """The reason and end of the wait, as recorded."""
 
     kind: WaitKind
     cause: Cause
@@ -110,25 +110,25 @@ class Wait(Struct, frozen=True):
 
     @property
     def raisable(self) -> str:
-        """The limit that has to be raised before it can go on; empty: none."""
+        """The limit to raise before it can continue; empty without one."""
         return self.cause.limit if self.is_pause else ""
 
     @property
     def is_pause(self) -> bool:
-        """Whether only a person can have it go on: who is busy is called when there is room."""
+        """Whether only a person can continue it; a session without budget is woken by an offer."""
         return self.kind == "operator" or self.exhausted
 
 
 class Stop(Struct, frozen=True):
-    """Somebody wants the session to end."""
+    """The request to end the session."""
 
     by: str
     code: StopCode | Literal["approval_expired"]
     """`approval_expired`: it ends as failed."""
     reason: str = ""
-    """The words of the person."""
+    """The person's text."""
     approval: str = ""
-    """The one that nobody decided."""
+    """The approval that nobody decided."""
 
 
 UNMARKED = PromptDigests()
@@ -146,14 +146,14 @@ class SessionState(Struct, frozen=True):
     limit_state: LimitState = LimitState()
     inbox_read: int = 0
     hold: LimitHold | None = None
-    """A person has to say that it goes on; nothing new starts."""
+    """A person has to resume it; nothing new starts."""
     waiting: Wait | None = None
     stop: Stop | None = None
     takeovers: int = 0
-    """Since the last finished effect."""
+    """Takeovers since the last finished effect."""
     account: BudgetAccount = BudgetAccount()
     partial: bool = False
-    """A tool that is not critical failed since it began, or was idle last."""
+    """A tool that is not critical failed since the start or the last idle time."""
 
     @property
     def finished(self) -> bool:
@@ -162,17 +162,17 @@ class SessionState(Struct, frozen=True):
 
     @property
     def inbox_seen(self) -> int:
-        """How much of its inbox is not news: the first message is the wish for the session."""
+        """The inbox version that was read; the first message is the start request."""
         return max(self.inbox_read, 1)
 
     @property
     def poisoned(self) -> bool:
-        """Whether it took down so many hosts that a person has to look at it first."""
+        """Whether it killed so many hosts that a person has to look at it."""
         return self.takeovers >= MAX_TAKEOVERS and self.hold is not None
 
     @property
     def blocked_by_breaker(self) -> tuple[BreakerWait, ...]:
-        """What breakers keep back."""
+        """The effects that breakers block."""
         model = self.turn.model
         kept = [
             call.blocked_by_breaker
@@ -187,7 +187,7 @@ class SessionState(Struct, frozen=True):
 
     @property
     def limited(self) -> bool:
-        """Whether it asks the ledger before it asks the model."""
+        """Whether it asks the ledger before a model call."""
         return self.setup is not None and self.setup.limited
 
     @property
@@ -198,13 +198,13 @@ class SessionState(Struct, frozen=True):
 
     @property
     def open_calls(self) -> tuple[Call, ...]:
-        """The calls of this turn that have no outcome yet."""
-        # Of a list: a generator takes twice as long, and every rule asks.
+        """The calls of this turn without an outcome."""
+        # A list: a generator takes twice as long, and every rule calls this.
         return tuple([call for call in self.turn.calls if call.phase != "closed"])
 
     @property
     def questions(self) -> list[str]:
-        """The approvals that wait for a person's word."""
+        """The open approvals."""
         return [call.approval.id for call in self.open_calls if call.approval and call.asking]
 
     def call(self, effect: str) -> Call | None:
@@ -215,7 +215,7 @@ class SessionState(Struct, frozen=True):
         return None
 
     def call_of_approval(self, approval: str) -> Call | None:
-        """Return the call that an open or granted approval is about."""
+        """Return the call of an open or granted approval."""
         return next(
             (c for c in self.turn.calls if c.approval is not None and c.approval.id == approval),
             None,
@@ -223,7 +223,7 @@ class SessionState(Struct, frozen=True):
 
     @property
     def steered(self) -> bool:
-        """Whether a message waits that ends the turn's calls."""
+        """Whether a steering message waits, which ends the turn's calls."""
         for mail in self.mail:
             if mail.lane == "steer":
                 return True

@@ -1,4 +1,4 @@
-"""What the rules remember of the current turn: its model call, its tool calls, no bodies."""
+"""The state of the current turn: its model call and tool calls, no message bodies."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -14,99 +14,99 @@ from cueline.events.session import UNJUDGED, Judgement, Verdict
 
 
 class BreakerWait(Struct, frozen=True):
-    """A breaker keeps an effect back, which therefore never went out."""
+    """An effect that a breaker blocked before it started."""
 
     until: datetime
     cause: Cause
 
 
 class BudgetWait(Struct, frozen=True):
-    """A model call that its budget has no room for."""
+    """A model call that does not fit its budget."""
 
     cause: Cause
     until: datetime | None
-    """When it asks again; None: only a raise helps."""
+    """When it asks again; None if only a raised limit helps."""
 
 
 class ModelCall(Struct, frozen=True):
-    """The model call of the current turn, while it is open."""
+    """The open model call of the current turn."""
 
     effect: str
     attempt: int
     phase: Literal["requested", "started", "retry", "given_up"]
     fallback: int = 0
-    """Which of the agent's models is asked: 0 its own, n its n-th fallback."""
+    """The model to call: 0 is the agent's own, n its n-th fallback."""
     failures: int = 0
-    """Of that model; since the turn began, or a person resumed."""
+    """Attempts with that model since the turn began or was resumed."""
     failing_since: datetime | None = None
-    """When the first of them was."""
+    """When the first attempt failed."""
     retry_at: datetime | None = None
     rests: bool = False
-    """The retry is far enough away for the session to rest."""
+    """The retry is so late that the session waits for it."""
     error: Cause | None = None
     """The last failure."""
     fatal: bool = False
-    """Nobody can mend it."""
+    """The failure cannot be mended."""
     blocked_by_breaker: BreakerWait | None = None
     granted: bool = False
-    """The ledger holds what it may cost."""
+    """The ledger holds a reservation for it."""
     room: BudgetWait | None = None
-    """It waits for room."""
+    """It waits for budget."""
     early: bool = False
-    """A person resumed: it takes the probe of an open breaker before its time."""
+    """A person resumed: it may probe an open breaker before its time."""
 
 
 Question = Literal["may_it_run", "did_it_happen"]
 
 
 class ApprovalAnswer(Struct, frozen=True):
-    """What the gate made of a decision."""
+    """The gate's answer to a decision."""
 
     verdict: Verdict
     by: str
     note: str = ""
     edit: Arguments | None = None
-    """Held until it is resolved in a fact of its own, which follows at once."""
+    """Kept until it is resolved in the next fact."""
     digest: str = ""
     always: tuple[str, ...] | None = None
     usd: Decimal | None = None
-    """What it is estimated to cost then."""
+    """The estimated cost of the edited call."""
     valid_until: datetime | None = None
-    """Until when a grant counts that was read after its deadline."""
+    """The expiry of a grant that was read after its deadline."""
     resolution: Resolution | None = None
-    """Of a call in doubt."""
+    """The resolution of a call in doubt."""
     result: str = ""
 
 
 class CallApproval(Struct, frozen=True):
-    """A question to a person that is open, answered, or granted."""
+    """An approval that is open, answered or granted."""
 
     id: str
     digest: str
     deadline_at: datetime
-    """When it expires; of a grant, until when it counts."""
+    """When it expires; for a grant, when it stops being valid."""
     question: Question
     answer: ApprovalAnswer | None = None
-    """Known to the session, but not resolved yet."""
+    """Answered by the gate and not resolved yet."""
     granted: str | None = None
-    """Who allowed the call."""
+    """Who granted the call."""
     auto_at: datetime | None = None
-    """When it is granted if nobody has denied it."""
+    """When it is granted automatically, unless denied before."""
     people_only: bool = False
     """It is never granted automatically."""
     escalated: bool = False
-    """Others are asked already, for nobody answered in time."""
+    """It was escalated, because nobody answered in time."""
     seen: str = ""
-    """Digest of the difference that was shown."""
+    """The digest of the shown diff."""
 
     @property
     def closes_at(self) -> datetime:
-        """When it is decided by the time alone."""
+        """When time alone decides it."""
         return self.deadline_at if self.auto_at is None else min(self.auto_at, self.deadline_at)
 
 
 class InDoubtResolution(Struct, frozen=True):
-    """What becomes of a call in doubt, and who says so."""
+    """The resolution of a call in doubt, and who gave it."""
 
     resolution: Resolution
     by: str
@@ -115,19 +115,19 @@ class InDoubtResolution(Struct, frozen=True):
 
 
 class RunnerWait(Struct, frozen=True):
-    """A call for which no runner could be reached."""
+    """A call whose runner cannot be reached."""
 
     until: datetime
-    """When the wait is over; it is never put off."""
+    """The end of the wait; it never moves."""
     phase: Literal["waiting", "trying", "last_try"]
 
 
 class Problem(Struct, frozen=True):
-    """Why a call is not run at all."""
+    """Why a call does not run."""
 
     code: Literal["judged", "rejected", "expired", "tool_changed"]
     text: str = ""
-    """Of `judged`, what the rules said; of `rejected`, the note of the person."""
+    """For `judged`, the judgement's text; for `rejected`, the person's note."""
 
 
 Phase = Literal["requested", "started", "retry", "in_doubt", "closed"]
@@ -138,15 +138,15 @@ class Call(Struct, frozen=True):
 
     effect: str
     id: str
-    """The provider's own id of the call."""
+    """The provider's id of the call."""
     tool: str
     declared: Declared
     gated: bool
-    """A person has to allow it."""
+    """It needs an approval."""
     digest: str
-    """Of exactly what will run (I9)."""
+    """The digest of exactly what will run (I9)."""
     judged: Judgement = UNJUDGED
-    """What the rules said of it."""
+    """The policy's judgement."""
     phase: Phase = "requested"
     attempt: int = 0
     failures: int = 0
@@ -158,63 +158,63 @@ class Call(Struct, frozen=True):
     asked: int = 0
     """How often a person was asked about it."""
     escalated: bool = False
-    """Nobody answered in time, and others are asked."""
+    """Nobody answered in time, and it was escalated."""
     told: tuple[tuple[str, int], ...] = ()
-    """Of which question, if any, people were told by which hook."""
+    """The approvals and hooks of which people were notified."""
     problem: Problem | None = None
-    """Why it cannot be run at all."""
+    """Why it cannot run."""
     doubt: Cause | None = None
-    """How it is known that nobody will report the outcome of a call in doubt."""
+    """The evidence that nobody will report the outcome of a call in doubt."""
     unclear: bool = False
     """Its `reconcile` could not tell."""
     in_doubt_resolution: InDoubtResolution | None = None
-    """What a person said of a call in doubt."""
+    """A person's resolution of a call in doubt."""
     reach: RunnerWait | None = None
     blocked_by_breaker: BreakerWait | None = None
     early: bool = False
-    """As of `ModelCall`."""
+    """As in `ModelCall`."""
 
     @property
     def repeatable(self) -> bool:
-        """Whether doing it twice is harmless: it may run beside others, and again."""
+        """Whether it may run twice, and beside others."""
         return self.declared in ("read_only", "idempotent")
 
     @property
     def asking(self) -> bool:
-        """Whether a person's answer is awaited."""
+        """Whether its approval is open."""
         return self.approval is not None and self.approval.granted is None
 
     @property
     def unreached(self) -> bool:
-        """Whether a runner for it is waited for."""
+        """Whether it waits for a runner."""
         return self.reach is not None and self.reach.phase == "waiting"
 
     @property
     def reconciles(self) -> bool:
-        """Whether the tool itself can still be asked what became of it."""
+        """Whether the tool can still be asked for its outcome."""
         return (
             self.declared == "reconcile" and not self.unclear and self.in_doubt_resolution is None
         )
 
     @property
     def allowed(self) -> bool:
-        """Whether nobody has to be asked (any more)."""
+        """Whether it needs no approval, or has one."""
         return not self.gated or (self.approval is not None and not self.asking)
 
 
 class Turn(Struct, frozen=True):
-    """Where the conversation is."""
+    """The current turn."""
 
     number: int = 0
     since_user: int = 0
-    """Turns since the last message of a user came, or was told to the model."""
+    """Turns since the last user message was received or shown to the model."""
     model: ModelCall | None = None
     calls: tuple[Call, ...] = ()
     active_seconds: float = 0.0
-    """What the calls of this turn and of all before it took, as far as it is known."""
+    """Known duration of the calls of this turn and all before, in seconds."""
     unanswered: bool = False
-    """The model was asked, and did not answer yet."""
+    """The model call has no reply yet."""
     answer: str = ""
-    """What it said, when it asked for nothing; until it is asked again."""
+    """The last reply, if it requested no calls; until the next request."""
     fallback: int = 0
-    """Which of the agent's models was asked last."""
+    """The model that was called last."""

@@ -1,4 +1,4 @@
-"""Whether a session rests, why, and until when."""
+"""Whether a session waits, why, and until when."""
 
 from datetime import datetime
 
@@ -15,9 +15,9 @@ _RETRY = Cause(code="retry_pending")
 
 
 def rests(state: SessionState, now: datetime) -> bool:
-    """Whether nothing more happens until somebody says something; nobody need drive it then.
+    """Whether nothing happens until a message comes, so nobody needs to drive it.
 
-    A question that has expired is not for people any more.
+    An expired question does not wait for people any more.
     """
     wait = state.waiting
     if wait is None or state.finished:
@@ -27,9 +27,9 @@ def rests(state: SessionState, now: datetime) -> bool:
 
 
 def wait_of(state: SessionState) -> Wait | None:
-    """Return what the session waits for; None while something is in hand.
+    """Return what the session waits for; None while it has something to do.
 
-    The kind is the strongest open reason, the deadline the earliest of all.
+    The kind is the strongest open reason; the deadline is the earliest of all.
     """
     if _held_in_hand(state) if state.hold else _in_hand(state):
         return None
@@ -54,10 +54,10 @@ def wait_of(state: SessionState) -> Wait | None:
 
 
 def next_deadline(state: SessionState) -> datetime | None:
-    """Return the next moment at which something is due by itself.
+    """Return the next time at which an effect becomes due.
 
-    Also while a person is waited for: what passes then is recorded, and starts
-    nothing. A session that takes its hosts down is left alone altogether.
+    During a pause, too: the passed time is recorded and starts nothing. A poisoned
+    session has none.
     """
     if state.status not in LIVE:
         return None
@@ -91,12 +91,12 @@ def _times_of_effects(state: SessionState) -> list[datetime]:
 
 
 def in_flight(call: Call) -> bool:
-    """Whether a runner has the call, as far as anybody knows."""
+    """Whether a runner may have the call."""
     return call.phase == "started" and not call.unreached
 
 
 def _held_in_hand(state: SessionState) -> bool:
-    """Whether something is let finish, or a question withdrawn, although a person holds it."""
+    """Whether something finishes, or an approval is closed, although the session is paused."""
     if due_closings(state):
         return True
     if state.poisoned:
@@ -108,7 +108,7 @@ def _held_in_hand(state: SessionState) -> bool:
 
 
 def _in_hand(state: SessionState) -> bool:
-    """Whether there is something to do, or it is being done."""
+    """Whether something runs or is due."""
     model = state.turn.model
     if state.account.bills or (model is not None and _is_busy(model)):
         return True
@@ -128,7 +128,7 @@ def _is_busy(model: ModelCall) -> bool:
 
 def _busy(state: SessionState, call: Call) -> bool:
     if call.asking:
-        # Not at rest before people were told: a host may die before it does that.
+        # Notify people before the wait: a host may die before the hook ran.
         ended = state.steered or call.problem is not None
         return ended or any(at is None for _, _, at in due_notifications(state, call))
     if call.unreached or call.blocked_by_breaker is not None:
