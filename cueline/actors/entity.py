@@ -154,8 +154,7 @@ class Entity:
         )
         writes = [write]
         if steps.state.finished and not self.state.finished:
-            told = partial(notify_parent, self.journal, steps.state, steps.steps)
-            writes += await self.patiently(told)
+            writes += notify_parent(steps.state)
         appended = await self.patiently(partial(self.journal.append, writes, None))
         self.version = appended.versions[0]
         self._after = None

@@ -5,9 +5,6 @@ cannot separate them (I7).
 """
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterable, Sequence
-from decimal import Decimal
-from typing import cast
 
 from cueline.actors.fold import fold
 from cueline.deciders.session import SESSION, SessionState, Status, session_of
@@ -17,18 +14,9 @@ from cueline.errors import (
     UnknownSessionError,
 )
 from cueline.events.budget import Allowance
-from cueline.events.codec import Redacted, not_redacted
-from cueline.events.fact import Fact
+from cueline.events.codec import not_redacted
 from cueline.events.inbox import ChildAsked, ChildEnded, StartAsked
 from cueline.events.journal import FactWrite, Journal
-from cueline.events.message import Cost
-from cueline.events.session import (
-    ModelFailed,
-    ModelReplied,
-    ReservationClosed,
-    SessionEvent,
-    SessionTakenOver,
-)
 from cueline.events.store import ANY, NO_STREAM
 from cueline.events.stream import shown, sibling
 from cueline.events.tree import DescendantAsked
@@ -137,52 +125,24 @@ async def register_child(journal: Journal, child: str, asked: StartAsked) -> lis
     ]
 
 
-async def notify_parent(
-    journal: Journal, state: SessionState, steps: Iterable[Sequence[SessionEvent]]
-) -> list[FactWrite]:
-    """Return the message to the parent if *steps* end the session in *state*."""
+def notify_parent(state: SessionState) -> list[FactWrite]:
+    """Return the message to the parent of a session that has ended in *state*."""
     if state.setup is None or state.setup.family.parent is None:
         return []
-    status = state.status
+    status, used = state.status, state.used
     assert status in (Status.COMPLETED, Status.FAILED, Status.STOPPED), "it has ended"
-    limited = state.setup.limited
-    spent = [_spent(fact, limited=limited) async for fact in _facts(journal, state.stream)]
-    spent += [_spent(fact, limited=limited) for facts in steps for fact in facts]
     ended = ChildEnded.model_validate(
         {
             "child": state.stream,
             "status": str(status),
-            "tokens": sum(tokens for tokens, _ in spent),
-            "usd": sum((usd for _, usd in spent), Decimal(0)),
+            "tokens": used.tokens,
+            "usd": used.usd,
         }
     )
     return [_parent_message(state.setup.family.parent, ended)]
-
-
-def _spent(fact: Fact, *, limited: bool) -> tuple[int, Decimal]:
-    """Return the tokens and cost of *fact*; from the ledger if it was asked."""
-    match fact:
-        case ReservationClosed(tokens=tokens, usd=usd):
-            return tokens, usd
-        case ModelReplied() | ModelFailed() if not limited:
-            return 0 if fact.usage is None else fact.usage.total, _usd(fact.cost)
-        case SessionTakenOver(lost_attempts=lost):
-            return 0, sum((_usd(attempt.cost) for attempt in lost), Decimal(0))
-        case _:
-            return 0, Decimal(0)
-
-
-def _usd(cost: Cost | None) -> Decimal:
-    return Decimal(0) if cost is None else cost.usd
 
 
 def _parent_message(parent: str, message: ChildAsked | ChildEnded) -> FactWrite:
     return FactWrite(
         stream=sibling(parent, "inbox"), steps=[[message]], expected_version=ANY, actor="system"
     )
-
-
-async def _facts(journal: Journal, stream: str) -> AsyncIterator[SessionEvent]:
-    async for _, fact in journal.read(stream):
-        if not isinstance(fact, Redacted):
-            yield cast("SessionEvent", fact)

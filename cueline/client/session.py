@@ -12,9 +12,9 @@ from cueline.client.decide import Decision, decide
 from cueline.client.message import NewLimits, pause, raise_limits, send, send_message
 from cueline.client.output import Output, read_output
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
-from cueline.client.show import sums_of
 from cueline.client.stop import stop
 from cueline.deciders.session import Status, session_of
+from cueline.deciders.session.limit_state import Used
 from cueline.event_text import cause_text, end_text
 from cueline.events.inbox import (
     Lane,
@@ -48,12 +48,11 @@ class Result:
     """What the agent said, read as the `output` that the session was started with."""
     problem: str = ""
     """Why the text is no such output; empty where it is, or none was declared."""
-    cost: Decimal | None = None
-    """In US dollars, of this session alone. None, like what follows, where the read models
-    are so far behind that reading it would take long."""
-    tokens: int | None = None
+    cost: Decimal = Decimal(0)
+    """In US dollars, of this session alone, without its children."""
+    tokens: int = 0
     """Sent and answered."""
-    turns: int | None = None
+    turns: int = 0
     """Answers of the model."""
 
 
@@ -248,7 +247,8 @@ class Session:
         """
         if (last := await self._waiter().wait_for_answer()) is not None:
             status = Status.COMPLETED if isinstance(last, SessionCompleted) else Status.IDLE
-            return await self._whole(Result(status, last.result, last.partial))
+            used = Used(last.turns, last.tokens, last.usd)
+            return self._read_output(Result(status, last.result, last.partial), used)
         text, lacks, state = "", False, session_of(self.stream)
         async with aclosing(self._waiter().until_it_rests()) as happening:
             async for _, fact, state in happening:  # noqa: B007 - the last one counts
@@ -258,14 +258,11 @@ class Session:
                     text = end_text(fact)
         if state.waiting is not None:
             text = cause_text(state.waiting.cause)
-        return await self._whole(Result(state.status, text, lacks))
+        return self._read_output(Result(state.status, text, lacks), state.used)
 
-    async def _whole(self, result: Result) -> Result:
+    def _read_output(self, result: Result, used: Used) -> Result:
         """Return *result* with what the session used, and with its output."""
-        tally, _, _ = await sums_of(self._client.log, self.stream)
-        if tally is not None:
-            tokens = tally.usage.total
-            result = replace(result, cost=tally.cost, tokens=tokens, turns=tally.turns)
+        result = replace(result, cost=used.usd, tokens=used.tokens, turns=used.turns)
         if self.output is None or result.status not in (Status.COMPLETED, Status.IDLE):
             return result
         output, problem = read_output(result.text, self.output)

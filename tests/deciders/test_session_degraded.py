@@ -50,14 +50,16 @@ def test_a_failure_degrades_and_the_model_is_told_to_go_on():
 def test_the_result_is_partial():
     past = failed().when(asking(2), saying(turn=2, text="Done, but."))
 
-    past.then(ModelReplied, SessionCompleted(result="Done, but.", partial=True))
+    past.then(ModelReplied, SessionCompleted(result="Done, but.", partial=True, turns=2))
 
 
 # 004-052 is for a workflow; an agent is told, and finds another way (C5, C9).
 def test_a_critical_tool_that_fails_makes_nothing_partial():
     past = failed(name="look").then(broken("1.0", "tool_error"), ModelRequested)
 
-    past.when(asking(2), saying(turn=2)).then(ModelReplied, SessionCompleted(result="Well."))
+    past.when(asking(2), saying(turn=2)).then(
+        ModelReplied, SessionCompleted(result="Well.", turns=2)
+    )
 
 
 @pytest.mark.parametrize(("name", "degraded"), [("look", False), ("peek", True)])
@@ -99,15 +101,17 @@ def test_an_open_session_says_it_once_of_the_answer_it_is_about():
     past = given().when(started(agent(max_retries=0), open=True), asking(), saying("peek"))
     past.when(running("1.0", "peek"), broken("1.0", "tool_error"), asking(2))
 
-    past.when(saying(turn=2)).then(ModelReplied, SessionIdle(result="Well.", partial=True))
+    past.when(saying(turn=2)).then(ModelReplied, SessionIdle(result="Well.", partial=True, turns=2))
     past.when(said(2), asking(3), saying(turn=3))
-    past.then(ModelReplied, SessionIdle(result="Well."))
+    past.then(ModelReplied, SessionIdle(result="Well.", turns=3))
 
 
 def test_one_that_returns_is_as_good_as_any():
     past = given().when(*up_to_reply("peek"), running("1.0", "peek"), returned("1.0"))
 
-    past.when(asking(2), saying(turn=2)).then(ModelReplied, SessionCompleted(result="Well."))
+    past.when(asking(2), saying(turn=2)).then(
+        ModelReplied, SessionCompleted(result="Well.", turns=2)
+    )
 
 
 def test_what_a_stop_cuts_off_degrades_nothing():

@@ -94,7 +94,7 @@ def test_an_idle_session_can_be_paused_and_is_idle_again_after():
     past.when(received(4, RESUME)).then(MessageReceived, ModelRequested)
 
     past = idle().when(received(2, PAUSE), received(3, RESUME))
-    past.then(MessageReceived, SessionIdle(result="Well."))
+    past.then(MessageReceived, SessionIdle(result="Well.", turns=1))
 
 
 def test_a_pause_before_the_model_call_holds_it():

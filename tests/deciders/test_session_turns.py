@@ -79,13 +79,13 @@ def test_the_limit_of_calls_is_of_each_turn_and_ends_no_session():
 # 004-055
 def test_an_answer_without_calls_completes_a_session_with_one_goal():
     given().when(started(), asking(), saying(text="Done.")).then(
-        saying(text="Done."), SessionCompleted(result="Done.")
+        saying(text="Done."), SessionCompleted(result="Done.", turns=1)
     )
 
 
 def test_an_answer_without_calls_makes_an_open_session_idle():
     given().when(started(open=True), asking(), saying(text="Done.")).then(
-        ModelReplied, SessionIdle(result="Done.")
+        ModelReplied, SessionIdle(result="Done.", turns=1)
     )
 
 

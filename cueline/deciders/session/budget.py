@@ -103,6 +103,8 @@ def reservation_closed(state: SessionState, event: ReservationClosed) -> Session
     """Remove the bill; a call that never started may be requested again as another attempt."""
     bills = tuple([b for b in state.account.bills if not _is_of(event, b)])
     state = replace(state, account=BudgetAccount(bills, state.account.news))
+    if event.outcome == "estimated":
+        state = replace(state, used=replace(state.used, usd=state.used.usd + event.usd))
     if event.shares:
         limit_state = replace(state.limit_state, shares=tuple(sorted(event.shares.items())))
         state = replace(state, limit_state=limit_state)

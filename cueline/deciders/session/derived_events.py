@@ -228,9 +228,15 @@ def _over(state: SessionState) -> SessionEvent | None:
     if state.status is Status.IDLE:
         return None
     assert state.setup is not None, "a session that runs was started"
-    if state.setup.open or state.turn.number == state.setup.first_turn:
-        return SessionIdle(result=state.turn.answer, partial=state.partial)
-    return SessionCompleted(result=state.turn.answer, partial=state.partial)
+    stays = state.setup.open or state.turn.number == state.setup.first_turn
+    used = state.used
+    return (SessionIdle if stays else SessionCompleted)(
+        result=state.turn.answer,
+        partial=state.partial,
+        turns=used.turns,
+        tokens=used.tokens,
+        usd=used.usd,
+    )
 
 
 def _request(

@@ -222,8 +222,12 @@ def session_taken_over(state: SessionState, event: SessionTakenOver) -> SessionS
     hold = state.hold
     if takeovers >= MAX_TAKEOVERS and not state.stop:
         hold = hold or LimitHold(Cause(code="hosts_died", times=takeovers))
+    used = state.used
+    for attempt in event.lost_attempts:
+        used = used.after(None, attempt.cost)
     taken = replace(
         state,
+        used=used,
         turn=replace(state.turn, model=model),
         takeovers=takeovers,
         hold=hold,

@@ -1,6 +1,7 @@
 """The state of a session's limits: current limits, warnings and open bills."""
 
 from datetime import datetime
+from decimal import Decimal
 
 from msgspec import Struct
 
@@ -28,6 +29,24 @@ class BudgetAccount(Struct, frozen=True):
     bills: tuple[Bill, ...] = ()
     news: tuple[ChildAsked | ChildEnded, ...] = ()
     """Messages that lead to facts of their own, recorded next."""
+
+
+class Used(Struct, frozen=True):
+    """What the session has used itself; a fork begins at nothing."""
+
+    turns: int = 0
+    """Answers of the model."""
+    tokens: int = 0
+    """Sent and answered."""
+    usd: Decimal = Decimal(0)
+
+    def after(self, usage: Usage | None, cost: Cost | None, turns: int = 0) -> "Used":
+        """Return the sums with one more model call; None is what nobody knows."""
+        return Used(
+            self.turns + turns,
+            self.tokens + (usage.total if usage else 0),
+            self.usd + cost.usd if cost else self.usd,
+        )
 
 
 _LIMITS = Limits()

@@ -97,14 +97,15 @@ def model_replied(state: SessionState, event: ModelReplied) -> SessionState:
         ),
         takeovers=0,
         account=account_after_call(state, event),
+        used=state.used.after(event.usage, event.cost, turns=1),
     )
 
 
 def model_failed(state: SessionState, event: ModelFailed) -> SessionState:
     """Record when the call is retried, or that it is given up."""
-    model = state.turn.model
+    model, used = state.turn.model, state.used.after(event.usage, event.cost)
     if model is None:
-        return state
+        return replace(state, used=used)
     counted = event.kind not in UNCOUNTED
     failed = replace(
         model,
@@ -123,6 +124,7 @@ def model_failed(state: SessionState, event: ModelFailed) -> SessionState:
         # Its host cancelled it and survived: it did not kill the host.
         takeovers=0 if event.kind == "cancelled" else state.takeovers,
         account=account_after_call(state, event),
+        used=used,
     )
 
 

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from cueline.deciders.session.limit_state import BudgetAccount, LimitState
+from cueline.deciders.session.limit_state import BudgetAccount, LimitState, Used
 from cueline.deciders.session.turn import BreakerWait, Call, Turn
 from cueline.deciders.standing import StandingGrant
 from cueline.events.agent import AgentSpec, ToolSpec
@@ -152,6 +152,7 @@ class SessionState(Struct, frozen=True):
     takeovers: int = 0
     """Takeovers since the last finished effect."""
     account: BudgetAccount = BudgetAccount()
+    used: Used = Used()
     partial: bool = False
     """A tool that is not critical failed since the start or the last idle time."""
 

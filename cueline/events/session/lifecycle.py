@@ -1,5 +1,6 @@
 """How a session begins, rests, goes on and ends."""
 
+from decimal import Decimal
 from operator import not_
 from typing import Literal
 
@@ -94,6 +95,10 @@ class SessionIdle(Fact):
     result: str = ""
     partial: bool = False
     """A tool that is not critical failed on the way, since the session was idle last."""
+    turns: int = 0
+    """Answers of the model since the session began; the sums below are of the same time."""
+    tokens: int = 0
+    usd: Decimal = Decimal(0)
 
 
 class LostAttempt(Part):
@@ -121,6 +126,10 @@ class SessionCompleted(Fact):
     result: str
     partial: bool = False
     """A tool that is not critical failed on the way."""
+    turns: int = 0
+    """Answers of the model in this session; the sums below are of this session, too."""
+    tokens: int = 0
+    usd: Decimal = Decimal(0)
 
 
 class SessionFailed(Fact):
