@@ -12,6 +12,7 @@ from cueline.events.session import (
     PromptPrefixChanged,
     SessionFailed,
     SessionStopped,
+    WaitKind,
 )
 from cueline.events.stream import shown
 
@@ -22,12 +23,24 @@ RESOLUTIONS: Mapping[Resolution, str] = {
 }
 """What follows from each answer to the question about a call in doubt."""
 
+_WAITS: Mapping[WaitKind, str] = {
+    "operator": "a person",
+    "budget": "room in the budget",
+    "breaker": "a breaker",
+    "retry": "the next try",
+    "runner": "a runner",
+    "child": "a child session",
+    "sandbox": "a sandbox",
+}
+
 
 def cause_text(cause: Cause) -> str:  # noqa: C901, PLR0911, PLR0912 - one case for each code
     """Return why a session waits, or is held."""
     match cause.code:
-        case "asked" | "signal":
-            return cause.code
+        case "asked":
+            return "on request"
+        case "signal":
+            return "by Ctrl-C or a signal"
         case "limit_reached":
             return f"limit: {_limit_text(cause)}"
         case "hosts_died":
@@ -63,6 +76,16 @@ def cause_text(cause: Cause) -> str:  # noqa: C901, PLR0911, PLR0912 - one case 
             return f"{cause.dependency} is tried by one call"
         case "retry_pending":
             return "a failed attempt is tried again"
+
+
+def wait_text(kind: WaitKind, cause: Cause, *, paused: bool, until: str = "") -> str:
+    """Return for what a session waits, *until* when, and why; or that it is *paused*."""
+    why = cause_text(cause)
+    if paused:
+        return f"paused {why}" if cause.code in ("asked", "signal") else f"paused: {why}"
+    if kind == "approval":
+        return f"waiting for approval {why}"
+    return f"waiting for {_WAITS[kind]}{until}: {why}"
 
 
 def prefix_text(changed: PromptPrefixChanged) -> str:

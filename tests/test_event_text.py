@@ -37,8 +37,8 @@ def budget(code, name, *numbers, whose=""):
 
 
 CAUSES = [
-    (Cause(code="asked"), "asked"),
-    (Cause(code="signal"), "signal"),
+    (Cause(code="asked"), "on request"),
+    (Cause(code="signal"), "by Ctrl-C or a signal"),
     (limit("max_turns", 1), "limit: 1 turn since the last message"),
     (limit("max_turns", 11), "limit: 11 turns since the last message"),
     (limit("max_active_seconds", "1.5"), "limit: 1.5 s of work (max_active_seconds)"),

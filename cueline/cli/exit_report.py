@@ -17,7 +17,7 @@ from cueline.console.summary import summary
 from cueline.console.text import date_time, json_of, one_line
 from cueline.deciders.session import SessionState, Status
 from cueline.deciders.session.turn import CallApproval
-from cueline.event_text import cause_text
+from cueline.event_text import cause_text, wait_text
 from cueline.events.log_url import LogUrl
 from cueline.events.stream import shown
 
@@ -96,19 +96,19 @@ def next_step(
     if state.questions and state.waiting.kind == "approval":
         then = [] if owned or is_up(log) else [resume]
         return _decide(_asked(state, decided), log, then, now or datetime.now(UTC))
-    why = one_line(cause_text(state.waiting.cause), _WIDTH)
-    if (more := _more(state, id, log)) is not None:
-        return [f"paused: {why}; raise the limit, and it goes on", more, resume]
-    # Whatever else it waits for ends by itself, where somebody drives it.
+    # Whatever no person has to end, ends by itself, where somebody drives it.
     by_itself = shown_status(state) != "paused"
-    name = f"waiting ({state.waiting.kind})" if by_itself else "paused"
+    wait = state.waiting
+    why = one_line(wait_text(wait.kind, wait.cause, paused=not by_itself), _WIDTH)
+    if (more := _more(state, id, log)) is not None:
+        return [f"{why}; raise the limit, and it goes on", more, resume]
     if by_itself and (owned or is_up(log)):
-        return [f"{name}: {why}; it goes on by itself"]
+        return [f"{why}; it goes on by itself"]
     on = "go on with"
     if _too_long(state):
         on = "go on from an earlier version with"
         resume = f"  {command(log, 'fork', id, '--at', 'VERSION')}"
-    return [f"{name}: {why}; {on}", resume]
+    return [f"{why}; {on}", resume]
 
 
 def _too_long(state: SessionState) -> bool:

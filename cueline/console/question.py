@@ -97,7 +97,8 @@ def _text_of(value: object) -> str:
 def _with_change(before: Sequence[str], change: Sequence[str], after: Sequence[str]) -> Text:
     text = Text("\n".join(before))
     if change:
-        text.append("\nChange:")
+        is_diff = any(line.startswith(("+", "-")) for line in change)
+        text.append("\nChange:" if is_diff else "\nNote:")
     for line in change:
         text.append(f"\n  {line}", diff_style(line))
     return text.append("".join(f"\n{row}" for row in after))

@@ -17,6 +17,7 @@ from cueline.event_text import (
     prefix_text,
     refusal_text,
     stop_text,
+    wait_text,
 )
 from cueline.events.fact import Fact
 from cueline.events.inbox import (
@@ -100,12 +101,12 @@ def course_lines(fact: Fact) -> Iterator[Line]:
             open_until = f"breaker open until {date_time(opens_at)}"
             yield Line("note", f"{open_until}: {one_line(cause_text(cause), WIDTH)}")
         case SessionWaiting(kind=kind, cause=cause, deadline_at=deadline_at):
-            # What is due meanwhile has nobody answer sooner; a question told its own time.
-            for_people = kind in ("approval", "operator") or fact.exhausted
-            until = f" until {date_time(deadline_at)}" if deadline_at and not for_people else ""
+            paused = kind == "operator" or fact.exhausted
+            until = f" until {date_time(deadline_at)}" if deadline_at else ""
             # Which retry that is, and when, was said with the failure.
             tone: Tone = "dim" if kind == "retry" else "note"
-            yield Line(tone, f"waiting ({kind}){until}: {one_line(cause_text(cause), WIDTH)}")
+            said = wait_text(kind, cause, paused=paused, until=until)
+            yield Line(tone, one_line(said, WIDTH))
         case SessionTakenOver(epoch=epoch, lost_attempts=lost):
             again = "".join(f"; 1 lost attempt{possible_cost(attempt.cost)}" for attempt in lost)
             yield Line("note", f"taken over by a new owner, epoch {epoch}{again}")

@@ -7,8 +7,10 @@ from cueline.console.attempts import Attempts
 from cueline.console.event_renderer import EventRenderer
 from cueline.console.text import arguments, count, duration, money, one_line
 from cueline.events.fact import Fact
+from cueline.events.inbox import PauseAsked, ResumeAsked
 from cueline.events.session import (
     ApprovalResolved,
+    MessageReceived,
     ModelFailed,
     ModelReplied,
     ModelRequested,
@@ -60,6 +62,7 @@ class StatusLine:
         """By effect, the oldest first."""
         self._wait: InFlight | None = None
         self._rests = True
+        self._pausing = False
 
     def learn(self, fact: Fact, at: datetime) -> None:
         """Take in a fact."""
@@ -67,6 +70,10 @@ class StatusLine:
         if isinstance(fact, _GOES_ON):
             self._wait, self._rests = None, False
         match fact:
+            case MessageReceived(message=PauseAsked()):
+                self._pausing = True
+            case MessageReceived(message=ResumeAsked()):
+                self._pausing = False
             case ModelRequested(effect=effect):
                 self._calls[effect] = InFlight(self._attempts.model, at)
             case ToolStarted(effect=effect):
@@ -115,7 +122,7 @@ class StatusLine:
             f"and {count(others, 'more call')}" if others > 0 else "",
             f"{tally.usage.total:,} tokens" if tally.usage.total else "",
             money(tally.cost, estimated=tally.estimated > 0) if tally.cost else "",
-            "Ctrl-C pauses",
+            "Ctrl-C leaves at once" if self._pausing else "Ctrl-C pauses",
         ]
         return " · ".join(filter(None, parts))
 

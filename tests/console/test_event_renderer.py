@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import pytest
 
 from cueline.console.summary import summary
-from cueline.console.text import date_time
 from cueline.events.agent import AgentSpec, RetryPolicy
 from cueline.events.cause import Cause
 from cueline.events.inbox import MessageSent, PauseAsked
@@ -28,7 +27,6 @@ from cueline.events.session import (
     SessionFailed,
     SessionStarted,
     SessionTakenOver,
-    SessionWaiting,
     ToolFailed,
     ToolInDoubt,
     ToolReconciled,
@@ -273,23 +271,6 @@ def test_an_answer_has_the_tone_of_its_verdict(telling, verdict, tone):
     resolved = ApprovalResolved(approval="1.1.0.1", verdict=verdict, by="ann")
 
     assert [tone] == [line.tone for line in telling.render(recorded, resolved)]
-
-
-def test_a_breaker_is_told_with_its_time(telling):
-    cause = Cause(code="breaker_open", dependency="it", failure="timeout")
-    waiting = SessionWaiting(kind="breaker", cause=cause, deadline_at=NOW)
-
-    said = f"breaker open until {date_time(NOW)}: it keeps failing (timeout)"
-    assert [said] == told(telling, waiting)
-
-
-@pytest.mark.parametrize(
-    "waits", [{"kind": "approval"}, {"kind": "operator"}, {"kind": "budget", "exhausted": True}]
-)
-def test_a_wait_for_a_person_ends_at_no_time_of_its_own(telling, waits):
-    waiting = SessionWaiting(**waits, cause=Cause(code="asked"), deadline_at=NOW)
-
-    assert [f"waiting ({waits['kind']}): asked"] == told(telling, waiting)
 
 
 def test_a_call_that_was_edited_is_told_as_it_runs(telling):

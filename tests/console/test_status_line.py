@@ -8,6 +8,7 @@ import pytest
 from cueline.console.event_renderer import EventRenderer
 from cueline.console.status_line import StatusLine
 from cueline.events.cause import Cause
+from cueline.events.inbox import PauseAsked, ResumeAsked
 from cueline.events.message import ToolCall
 from cueline.events.session import (
     ApprovalResolved,
@@ -24,7 +25,7 @@ from cueline.events.session import (
 )
 from cueline.events.session.lifecycle import LostAttempt
 from tests.console.told import NOW, REPLIED
-from tests.session_example import started
+from tests.session_example import received, started
 
 REQUESTED = ModelRequested(effect="1.m", attempt=1, digest="", prefix_digest="")
 
@@ -61,6 +62,13 @@ def test_nothing_is_in_flight_before_anything_happened(line):
 
 def test_a_model_is_named_with_how_long_it_takes(line):
     assert "m · 12 s · Ctrl-C pauses" == line(started(), REQUESTED)
+
+
+def test_what_a_second_ctrl_c_does_is_said_while_it_pauses(line):
+    pause = received(1, PauseAsked(why="signal"))
+    assert line(started(), REQUESTED, pause).endswith("· Ctrl-C leaves at once")
+
+    assert line(received(2, ResumeAsked())).endswith("· Ctrl-C pauses")
 
 
 def test_a_tool_is_named_with_its_arguments_and_what_was_used_so_far(line):
