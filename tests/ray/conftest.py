@@ -14,6 +14,7 @@ import ray
 from cueline.actors.inbox import ask_start, new_id
 from cueline.agent import Agent
 from cueline.client.client import Client
+from cueline.client.context import NoRuntimeContext
 from cueline.client.session import Session
 from cueline.cluster.command import command
 from cueline.cluster.connection import connect_ray
@@ -121,7 +122,9 @@ class World:
 
     @property
     def here(self):
-        """Return what a runtime knows that has these sessions."""
+        """Return what a runtime knows that has these sessions, or a client if nothing is driven."""
+        if self.place is None:
+            return NoRuntimeContext(self.log)
         return LocalContext(self.log.url, self.place, Troubles(print), self.scope)
 
     @property
