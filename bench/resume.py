@@ -19,6 +19,7 @@ from uuid import uuid4
 
 from bench.conversation import STREAM, loaded, record
 from bench.table import Row
+from cueline.actors.fold import SessionCache
 from cueline.client.current import current_session
 from cueline.events.snapshot import NO_SNAPSHOTS
 from cueline.loop import run
@@ -62,7 +63,7 @@ async def load(log: OpenLog, turns: int) -> Loaded:
 async def know(log: OpenLog) -> float:
     """Return how long it takes to know what a message has to know, in ms."""
     began = time.perf_counter()
-    now = await current_session(log, STREAM)
+    now = await current_session(SessionCache(log.journal()), STREAM)
     seconds = time.perf_counter() - began
     assert now.state.turn.number > LONG, "the state is whole"
     return 1_000 * seconds

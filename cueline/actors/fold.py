@@ -1,15 +1,18 @@
 """Folds a stream by the rules of its category."""
 
+from collections import OrderedDict
 from typing import Any, TypeVar, cast
 
 from cueline.actors.snapshots import newest
 from cueline.deciders.decider import Decider
-from cueline.deciders.session import SESSION
+from cueline.deciders.session import SESSION, SessionState, session_of
 from cueline.events.codec import not_redacted
 from cueline.events.journal import Journal
 from cueline.events.store import NO_STREAM
 
 State = TypeVar("State")
+CACHED = 100
+"""Number of sessions in a `SessionCache`; the least recently used goes first."""
 
 
 async def fold(
@@ -33,3 +36,21 @@ async def fold(
         state = rules.evolve(state, cast("Any", not_redacted(recorded, fact)))
         version = recorded.version
     return state, version
+
+
+class SessionCache:
+    """Caches the states of sessions; the next `fold` reads only the events after that."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        """The log of the sessions."""
+        self._folded: OrderedDict[str, tuple[SessionState, int]] = OrderedDict()
+
+    async def fold(self, stream: str) -> tuple[SessionState, int]:
+        """Return a session's state and version; raises as `fold` does."""
+        known = self._folded.get(stream, (session_of(stream), NO_STREAM))
+        folded = self._folded[stream] = await fold(self.journal, stream, SESSION, *known)
+        self._folded.move_to_end(stream)
+        if len(self._folded) > CACHED:
+            self._folded.popitem(last=False)
+        return folded

@@ -4,10 +4,8 @@ Each is one append together with the message to the parent's inbox, so a crash
 cannot separate them (I7).
 """
 
-from collections import OrderedDict
-
-from cueline.actors.fold import fold
-from cueline.deciders.session import SESSION, SessionState, Status, session_of
+from cueline.actors.fold import SessionCache
+from cueline.deciders.session import SessionState, Status
 from cueline.errors import (
     RejectedError,
     SessionFinishedError,
@@ -17,44 +15,22 @@ from cueline.events.budget import Allowance
 from cueline.events.codec import not_redacted
 from cueline.events.inbox import ChildAsked, ChildEnded, StartAsked
 from cueline.events.journal import FactWrite, Journal
-from cueline.events.store import ANY, NO_STREAM
+from cueline.events.store import ANY
 from cueline.events.stream import shown, sibling
 from cueline.events.tree import DescendantAsked
 
-KEPT = 100
-"""Number of folded parents in memory; the least recently used goes first."""
 
+async def child_of(cache: SessionCache, parent: str, asked: StartAsked) -> StartAsked:
+    """Return *asked* as a child of the session *parent*, with the parent's limits.
 
-class Parents:
-    """Caches the parents' states as of their last child.
-
-    Each child adds facts to its parent's stream; reading all of them for each new
-    child would cost more with each child.
+    Raises:
+        UnknownSessionError: there is no such parent.
+        SessionFinishedError: the parent has ended.
+        RejectedError: the tree would be deeper than the parent's `max_depth`.
     """
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-        self._folded: OrderedDict[str, tuple[SessionState, int]] = OrderedDict()
-
-    async def child_of(self, parent: str, asked: StartAsked) -> StartAsked:
-        """Return *asked* as a child of the session *parent*, with the parent's limits.
-
-        Raises:
-            UnknownSessionError: there is no such parent.
-            SessionFinishedError: the parent has ended.
-            RejectedError: the tree would be deeper than the parent's `max_depth`.
-        """
-        begun = await read_start_request(self._journal, parent)
-        return _child_of(await self._state(parent), begun, asked)
-
-    async def _state(self, stream: str) -> SessionState:
-        known, version = self._folded.get(stream, (session_of(stream), NO_STREAM))
-        folded = await fold(self._journal, stream, SESSION, known, version)
-        self._folded[stream] = folded
-        self._folded.move_to_end(stream)
-        if len(self._folded) > KEPT:
-            self._folded.popitem(last=False)
-        return folded[0]
+    begun = await read_start_request(cache.journal, parent)
+    state, _ = await cache.fold(parent)
+    return _child_of(state, begun, asked)
 
 
 def _child_of(state: SessionState, begun: StartAsked, asked: StartAsked) -> StartAsked:

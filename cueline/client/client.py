@@ -7,7 +7,7 @@ from os import PathLike
 from typing import Unpack
 
 from cueline.actors.breaker_reset import reset_breaker
-from cueline.actors.session_tree import Parents
+from cueline.actors.fold import SessionCache
 from cueline.actors.session_watcher import RuntimeContext
 from cueline.agent import Agent
 from cueline.client.context import NoRuntimeContext
@@ -38,7 +38,7 @@ class Client(Reader):
     def __init__(self, log: OpenLog, context: RuntimeContext) -> None:
         super().__init__(log)
         self.context = context
-        self.parents = Parents(log.journal())
+        self.cache = SessionCache(log.journal())
 
     async def start(
         self,

@@ -2,15 +2,14 @@
 
 from dataclasses import dataclass
 
-from cueline.actors.fold import fold
+from cueline.actors.fold import SessionCache
 from cueline.actors.inbox import check_heard, unread_of
 from cueline.actors.session_tree import read_start_request
-from cueline.deciders.session import SESSION, SessionState, session_of
+from cueline.deciders.session import SessionState
 from cueline.deciders.session.changed_tools import with_tools
 from cueline.deciders.session.unread import will_be_held, will_stop
 from cueline.events.agent import AgentSpec
 from cueline.events.inbox import InboxMessage, ResumeAsked, StartAsked
-from cueline.wiring import OpenLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +18,14 @@ class CurrentSession:
 
     state: SessionState
     version: int
-    asked: StartAsked
-    """What it was asked for with."""
+    asked: StartAsked | None
+    """What it was asked for with; None once it has begun."""
     unread: tuple[object, ...]
 
     @property
     def agent(self) -> AgentSpec:
         """Its agent, with the tools that were accepted since."""
-        agent = self.asked.agent if self.state.setup is None else self.state.agent
+        agent = self.state.agent if self.asked is None else self.asked.agent
         for said in self.unread:
             if isinstance(said, ResumeAsked):
                 agent = with_tools(agent, said.tools)
@@ -35,8 +34,8 @@ class CurrentSession:
     @property
     def attached(self) -> bool:
         """Whether it was started at a terminal, where its questions are asked."""
-        setup = self.state.setup
-        return self.asked.attached if setup is None else setup.attached
+        begun = self.asked or self.state.setup
+        return begun is not None and begun.attached
 
     @property
     def stopping(self) -> bool:
@@ -58,15 +57,14 @@ class CurrentSession:
         check_heard(self.state, self.unread, message, self.agent)
 
 
-async def current_session(log: OpenLog, stream: str) -> CurrentSession:
+async def current_session(cache: SessionCache, stream: str) -> CurrentSession:
     """Return the session *stream* as it is now.
 
     Raises:
         UnknownSessionError: there is no such session.
         CorruptEventError: something of it was damaged or emptied.
     """
-    journal = log.journal()
-    asked = await read_start_request(journal, stream)
-    state, version = await fold(journal, stream, SESSION, session_of(stream))
-    unread = tuple(said for _, said in await unread_of(journal, state))
+    state, version = await cache.fold(stream)
+    asked = None if state.setup else await read_start_request(cache.journal, stream)
+    unread = tuple(said for _, said in await unread_of(cache.journal, state))
     return CurrentSession(state, version, asked, unread)

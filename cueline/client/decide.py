@@ -130,7 +130,7 @@ async def decide(
     if opened is None and not (isinstance(asked, ApprovalRequested) and session):
         opened = _pending(name, approval, now)
     stream = session or (opened.session if opened else "")
-    current = await current_session(client.log, stream)
+    current = await current_session(client.cache, stream)
     given = _given(asked, opened, decision, client.context.user, name)
     current.check_takes(given)
     if session is not None and _short(name) not in current.state.questions:

@@ -53,7 +53,7 @@ async def send_message(
         KeyReusedError: something else was said with this key.
         CorruptEventError: something of it was damaged or emptied.
     """
-    now = await current_session(client.log, stream)
+    now = await current_session(client.cache, stream)
     now.check_takes(message)
     at = await post(client, now, message, key=key)
     await _check_counts(client, now, at)
@@ -68,7 +68,7 @@ async def send_message(
 
 async def pause(client: "Client", stream: str) -> PauseReceipt:
     """Ask a session to pause; once is enough. Raises what `tell` raises."""
-    now, message = await current_session(client.log, stream), PauseAsked()
+    now, message = await current_session(client.cache, stream), PauseAsked()
     now.check_takes(message)
     at = None if now.held else await post(client, now, message)
     if at is not None:

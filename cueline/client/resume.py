@@ -81,7 +81,7 @@ async def resume_request(
 
     Raises what `Client.resume` raises.
     """
-    log, now = client.log, await current_session(client.log, stream)
+    log, now = client.log, await current_session(client.cache, stream)
     owner = await owner_of(log.store, log.board, stream, log.clock.now())
     ours = owner is not None and client.context.has(owner.incarnation)
     check_resume(now.state, now.unread, None if ours else owner)

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cueline.actors.inbox import new_id
+from cueline.actors.session_tree import child_of
 from cueline.agent import Agent
 from cueline.client.output import Output
 from cueline.client.receipt import receipt_of_start
@@ -54,7 +55,7 @@ class StartRequest:
         """
         asked, user = self.asked, client.context.user
         if self.parent is not None:
-            asked = await client.parents.child_of(self.parent, asked)
+            asked = await child_of(client.cache, self.parent, asked)
             check_limits(asked.agent, asked.allowances)
         stream = await client.log.ask_start(self.id, asked, by=f"user:{user}", waived=self.waived)
         await client.context.take_up(stream, asked.parent)

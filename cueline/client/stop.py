@@ -22,14 +22,14 @@ async def stop(client: "Client", stream: str, reason: str) -> StopReceipt:
         CuelineError: nobody drives it, and it cannot be driven here; the message says why.
     """
     message = make_value(StopAsked, reason=reason)
-    now = await current_session(client.log, stream)
+    now = await current_session(client.cache, stream)
     ended = now.state.finished
     at = None if ended or now.stopping else await post(client, now, message)
     read_by = await reader_of(client, stream)
     if not ended and read_by == "nobody":
         client.context.tries_again(stream)
         await drive_to_end(client.log, stream)
-        now = await current_session(client.log, stream)
+        now = await current_session(client.cache, stream)
         read_by = "here"
     return StopReceipt(
         session=shown(stream),

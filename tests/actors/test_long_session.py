@@ -7,6 +7,7 @@ import pytest
 
 from bench.conversation import STREAM, Talker, hosted, loaded
 from bench.conversation import _ask as ask
+from cueline.actors.fold import SessionCache
 from cueline.client.current import current_session
 from cueline.events.inbox import MessageSent
 from cueline.events.snapshot import EVERY, unsealed
@@ -39,7 +40,7 @@ async def test_of_a_long_session_only_its_end_is_read(log, tmp_path):
     reading = replace(log, store=counting)
 
     entity = await loaded(reading, "next")
-    now = await current_session(reading, STREAM)
+    now = await current_session(SessionCache(reading.journal()), STREAM)
 
     assert last > EVERY
     # The event of the snapshot's version, for its hash and for the chain; by either.

@@ -5,7 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from cueline.actors.session_tree import Parents
+from cueline.actors.fold import SessionCache
+from cueline.actors.session_tree import child_of
 from cueline.deciders.session import Status
 from cueline.errors import (
     ProviderRefusedError,
@@ -47,7 +48,7 @@ def scene(replies=None, **limits):
 async def asked(place, parent=SESSION, *, parents=None, **limits):
     agent = place.agent.model_copy(update={"limits": Limits(**limits)})
     options = StartAsked(agent=agent, goal="help", asked_at=place.clock.now())
-    return await (parents or Parents(place.outside.journal)).child_of(parent, options)
+    return await child_of(parents or SessionCache(place.outside.journal), parent, options)
 
 
 async def spawn(place, name="c", parent=SESSION, *, stays=False, parents=None, **limits):
@@ -94,7 +95,7 @@ async def test_a_child_costs_no_more_to_ask_for_the_more_there_were_before():
     place = scene({(1, 1): says("done")})
     await place.begin(open=True)
     store = CountedStore(place.outside.store)
-    parents, read = Parents(place.outside.journal_on(store)), []
+    parents, read = SessionCache(place.outside.journal_on(store)), []
     for number in range(5):
         before = store.read_events
         await spawn(place, f"c{number}", parents=parents)
@@ -108,7 +109,7 @@ async def test_a_child_costs_no_more_to_ask_for_the_more_there_were_before():
 async def test_a_parent_is_asked_as_it_is_by_now():
     place = scene({(1, 1): says("done")}, max_cost=Decimal(1))
     await place.begin(open=True)
-    parents = Parents(place.outside.journal)
+    parents = SessionCache(place.outside.journal)
     await spawn(place, parents=parents)
     await place.outside.say(SESSION, RaiseAsked(max_cost=Decimal(5)))
     await place.world()

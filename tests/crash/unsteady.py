@@ -4,7 +4,8 @@ import asyncio
 from decimal import Decimal
 from random import Random
 
-from cueline.actors.session_tree import Parents
+from cueline.actors.fold import SessionCache
+from cueline.actors.session_tree import child_of
 from cueline.deciders.session import Status
 from cueline.errors import (
     LogUnavailableError,
@@ -115,7 +116,7 @@ class Troubled:
             agent, parent = self._agent(), self.chance.choice(self.streams)
             options = StartAsked(agent=agent, goal="help", asked_at=self.clock.now())
             try:
-                options = await Parents(self.outside.journal).child_of(parent, options)
+                options = await child_of(SessionCache(self.outside.journal), parent, options)
             except RejectedError:
                 continue  # its parent has not begun, or has ended
             place = {n: getattr(options, n) for n in ("parent", "root", "depth", "allowances")}
