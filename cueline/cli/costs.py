@@ -94,18 +94,18 @@ def _print(costs: "Costs") -> None:
     from cueline.console.table import print_table
 
     whole = costs.total
-    dearest = max((row.usd for row in costs.rows), default=Decimal(0))
-    table = [(*_cells(row), bar(row.usd / dearest, _BAR) if dearest else "") for row in costs.rows]
+    dearest = max((row.cost for row in costs.rows), default=Decimal(0))
+    table = [(*_cells(row), bar(row.cost / dearest, _BAR) if dearest else "") for row in costs.rows]
     print_table(
         (costs.by, "sessions", "answers", "sent", "cached", "output", "cost", ""),
         [*table, (*_cells(whole), "")],
     )
     if costs.more_rows:
         more = count(costs.more_rows, "more row")
-        typer.echo(f"{more} of {money(costs.more_usd)}; --limit shows them")
+        typer.echo(f"{more} of {money(costs.more_cost)}; --limit shows them")
     for usd, why in (
-        (whole.estimated_usd, "estimated, at the most that calls of unknown use may cost (~)"),
-        (whole.assumed_usd, "at assumed prices (?)"),
+        (whole.estimated_cost, "estimated, at the most that calls of unknown use may cost (~)"),
+        (whole.assumed_cost, "at assumed prices (?)"),
     ):
         if usd:
             typer.echo(f"{money(usd)} of it is {why}")
@@ -114,10 +114,10 @@ def _print(costs: "Costs") -> None:
 
 
 def _cells(row: "Spent") -> tuple[str, ...]:
-    mark = "?" * (row.assumed_usd > 0)
+    mark = "?" * (row.assumed_cost > 0)
     return (
         row.name,
         *(f"{n:,}" for n in (row.sessions, row.calls)),
         *(f"{n:,}" for n in (row.sent_tokens, row.cached_tokens, row.output_tokens)),
-        f"{mark}{money(row.usd, estimated=row.estimated_usd > 0)}",
+        f"{mark}{money(row.cost, estimated=row.estimated_cost > 0)}",
     )

@@ -185,6 +185,6 @@ def _document(watch: TerminalView, id: str, log: LogUrl) -> dict[str, Any]:  # n
         "turns": tally.turns,
         "tool_calls": tally.tool_calls,
         "tokens": tally.usage.model_dump(),
-        "cost_usd": str(tally.cost),
+        "cost": str(tally.cost),
         "version": watch.version,
     }

@@ -104,7 +104,7 @@ def _print(waiting: "Page[PendingRow]", log: LogUrl) -> None:
             asked = f"{asked}; {said}" if others else said
         given = arguments(each.arguments, 80)
         cut = cut or given.endswith("…")
-        cost = f", about ${each.usd}" if each.usd else ""
+        cost = f", about ${each.estimated_cost}" if each.estimated_cost else ""
         called = f"{each.tool} {given}{cost}"
         rows.append((each.id, each.session, asked, time_left(each, now), called))
     print_table(("approval", "session", "question", "time left", "call"), rows)

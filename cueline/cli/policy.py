@@ -131,10 +131,10 @@ def _print_sums(found: "PolicyBacktest") -> None:
         typer.echo("no calls of tools were found")
         return
     head = ("would be", "by rule", "tool", "was", "calls", "ran", "estimated $")
-    names = ("answer", "rule", "tool", "before", "calls", "ran", "stopped_usd")
+    names = ("answer", "rule", "tool", "before", "calls", "ran", "stopped_cost")
     rows = [tuple(str(getattr(each, name)) for name in names) for each in found.sums]
     print_table(head, rows)
-    held = found.stopped_usd
+    held = found.stopped_cost
     typer.echo(f"calls that ran unasked, and would not have: ${held} by the tools' own estimates")
 
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Literal, get_args
 
 from cueline.client.reading import Notice, print_notice, read_models
+from cueline.client.sessions import check_limit
 from cueline.errors import ConfigError, CorruptEventError
 from cueline.events.stream import shown
 from cueline.projections.cost import Spent, spent, total
@@ -27,7 +28,7 @@ class Costs:
     """Of all rows, also of those beyond the limit; each session counts once."""
     more_rows: int = 0
     """The number of rows beyond the limit."""
-    more_usd: Decimal = Decimal(0)
+    more_cost: Decimal = Decimal(0)
     damage: CorruptEventError | None = None
     """The event that cannot be read; the rows tell what is before it."""
 
@@ -54,12 +55,13 @@ async def sum_costs(
         notice: told what the user should know meanwhile.
 
     Raises:
-        ConfigError: *by* is another word, or a day is none.
+        ConfigError: *by* is another word, a day is none, or the limit is less than 1.
         LogUnavailableError: the log cannot be read.
     """
     if by not in get_args(GroupBy):
         words = ", ".join(get_args(GroupBy))
         raise ConfigError("by", f"costs are not summed up by {by!r}, but by {words}")
+    check_limit(limit)
     first, last = _day("since", since), _day("until", until)
     async with read_models(log, notice) as models:
         rows = spent(models.db, by, stream=stream, since=first, until=last)
@@ -69,7 +71,7 @@ async def sum_costs(
         whole = total(once)
     shown_rows = tuple(replace(row, name=_name(row.name)) for row in rows[:limit])
     beyond = rows[limit:]
-    usd = sum((row.usd for row in beyond), Decimal(0))
+    usd = sum((row.cost for row in beyond), Decimal(0))
     return Costs(by, shown_rows, whole, len(beyond), usd, models.damage)
 
 

@@ -46,7 +46,7 @@ class PendingRow:
     """What it would change, as a unified diff."""
     rationale: str
     rule: str
-    usd: Decimal | None
+    estimated_cost: Decimal | None
     """What the tool estimates that it costs."""
     votes: int
     votes_needed: int
@@ -89,7 +89,7 @@ def _row(row: model.Approval) -> PendingRow:
         rationale=rationale_text(ApprovalOpened.model_validate_json(row.opened_json)),
         session=shown(row.session),
         arguments=json.loads(row.arguments_json),
-        usd=Decimal(row.usd) if row.usd else None,
+        estimated_cost=Decimal(row.usd) if row.usd else None,
         given=row.given or None,
         given_by=row.given_by or None,
         resolution=row.resolution or None,

@@ -69,9 +69,9 @@ class PolicyBacktest:
     """The strongest answer first."""
 
     @property
-    def stopped_usd(self) -> Decimal:
+    def stopped_cost(self) -> Decimal:
         """What the calls that ran unasked, and would not have, were estimated to cost."""
-        return sum((each.stopped_usd for each in self.sums), Decimal(0))
+        return sum((each.stopped_cost for each in self.sums), Decimal(0))
 
 
 def check_policy(file: str | Path) -> PolicyCheck:

@@ -144,8 +144,8 @@ def check_limit(limit: int) -> None:
     Raises:
         ConfigError: give a number of 1 or more.
     """
-    if limit < 1:
-        raise ConfigError("limit", f"{limit} is less than 1")
+    if not isinstance(limit, int) or limit < 1:
+        raise ConfigError("limit", f"{limit!r} is no number of rows from 1 on")
 
 
 def find_row(models: ReadModels, stream: str) -> model.Session | None:

@@ -102,7 +102,7 @@ def start_request(
         goal=goal,
         open=open,
         attached=attached,
-        labels=dict(labels or {}),
+        labels=labels or {},
         asked_by=user_name(),
         asked_at=now,
     )

@@ -49,7 +49,7 @@ class BacktestFinding:
     ran: bool = False
 
     @property
-    def stopped_usd(self) -> Decimal:
+    def stopped_cost(self) -> Decimal:
         """The estimated cost, in US dollars, if the tested policy would have stopped the call."""
         held = self.ran and self.judged.answer in ("ask", "deny") and self.before == "allowed"
         return self.judged.usd or Decimal(0) if held else Decimal(0)
@@ -123,7 +123,7 @@ class Sum:
     rule: str
     calls: int
     ran: int
-    stopped_usd: Decimal
+    stopped_cost: Decimal
 
 
 def sum_findings(findings: Iterable[BacktestFinding]) -> Iterator[Sum]:
@@ -135,7 +135,7 @@ def sum_findings(findings: Iterable[BacktestFinding]) -> Iterator[Sum]:
         key = (found.judged.answer, found.judged.rule, found.call.name, found.before)
         calls[key] += 1
         ran[key] += found.ran
-        stopped[key] = stopped.get(key, Decimal(0)) + found.stopped_usd
+        stopped[key] = stopped.get(key, Decimal(0)) + found.stopped_cost
     strongest: tuple[Answer, ...] = ("deny", "ask", "notify", "allow")
     for key in sorted(calls, key=lambda key: (strongest.index(key[0]), key)):
         answer, rule, tool, before = key

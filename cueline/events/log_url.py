@@ -35,10 +35,12 @@ class LogUrl:
         file's name that begins like a URL is written with `./` before it.
 
         Raises:
-            ConfigError: it says `sqlite:` without three slashes.
+            ConfigError: it is no text, or says `sqlite:` without three slashes.
         """
         if isinstance(name, LogUrl):
             return name
+        if not isinstance(name, str | os.PathLike):
+            raise ConfigError(repr(name), "a log is a path or a URL, such as 'cueline.db'")
         text = os.fspath(name)
         found = _URL.fullmatch(text) if isinstance(name, str) else None
         if found is None:

@@ -45,10 +45,10 @@ class Spent:
     cached_tokens: int = 0
     """Of those sent: read from the provider's cache."""
     output_tokens: int = 0
-    usd: Decimal = Decimal(0)
-    assumed_usd: Decimal = Decimal(0)
+    cost: Decimal = Decimal(0)
+    assumed_cost: Decimal = Decimal(0)
     """The part of it whose prices are assumed."""
-    estimated_usd: Decimal = Decimal(0)
+    estimated_cost: Decimal = Decimal(0)
     """The part of it that nobody knows: the most that calls of unknown use may have cost."""
 
     def __add__(self, other: "Spent") -> "Spent":
@@ -60,9 +60,9 @@ class Spent:
             self.sent_tokens + other.sent_tokens,
             self.cached_tokens + other.cached_tokens,
             self.output_tokens + other.output_tokens,
-            self.usd + other.usd,
-            self.assumed_usd + other.assumed_usd,
-            self.estimated_usd + other.estimated_usd,
+            self.cost + other.cost,
+            self.assumed_cost + other.assumed_cost,
+            self.estimated_cost + other.estimated_cost,
         )
 
 
@@ -86,7 +86,7 @@ def spent(
     sums = _summed(rows)
     if by == "day":
         return sorted(sums, key=lambda each: each.name)
-    return sorted(sums, key=lambda each: (-each.usd, -each.sent_tokens, each.name))
+    return sorted(sums, key=lambda each: (-each.cost, -each.sent_tokens, each.name))
 
 
 def total(every: Iterable[Spent]) -> Spent:

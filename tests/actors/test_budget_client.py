@@ -159,7 +159,7 @@ async def test_a_reply_that_tells_no_use_is_settled_at_its_reservation():
     assert (10 * CENT, True) == (settled.usd, settled.estimated)
     with closing(Views(":memory:")) as views:
         await views.catch_up(place.outside.store)
-        assert 10 * CENT == total(spent(views.db)).estimated_usd
+        assert 10 * CENT == total(spent(views.db)).estimated_cost
 
 
 REFUSED = ProviderRefusedError("refused", "no", {"input": 9, "output": 7})

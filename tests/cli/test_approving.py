@@ -113,7 +113,7 @@ def test_an_edit_that_would_cost_too_much_is_refused_at_once(shell):
     done = shell("approve", "one.1.0.1", "--edit", "pages=60")
     shell("resume", "one", "--inline")
 
-    assert "1.00" == asked["usd"]
+    assert "1.00" == asked["estimated_cost"]
     assert "about $1.00" in " ".join(seen.split())
     assert "a rule denies it (cost cap)" in refused.stderr
     assert (2, 0) == (refused.exit_code, done.exit_code)

@@ -49,14 +49,14 @@ def test_costs_are_exact_in_json(by, names, paid):
     told = paid.json("costs", "--by", by)
 
     assert names == [row["name"] for row in told["rows"]]
-    assert ("0.110", 4) == (told["total"]["usd"].rstrip("0") + "0", told["total"]["calls"])
+    assert ("0.110", 4) == (told["total"]["cost"].rstrip("0") + "0", told["total"]["calls"])
 
 
 def test_costs_of_one_session_by_day_and_model(paid):
     (day,) = paid.json("costs", "--by", "day", "--session", "one")["rows"]
     (model,) = paid.json("costs", "--by", "model", "--session", "one")["rows"]
 
-    assert day["usd"] == model["usd"]
+    assert day["cost"] == model["cost"]
     assert "scripted/script.toml" == model["name"]
     assert [] == paid.json("costs", "--since", "2999-01-01")["rows"]
 
@@ -105,13 +105,13 @@ def test_what_nobody_knows_of_is_estimated_without_a_limit_too(shell):
 
     (both,) = shell.json("costs")["rows"]
     assert 0 == done.exit_code, done.output
-    assert Decimal(8) < Decimal(silent["usd"]) == Decimal(silent["estimated_usd"])
+    assert Decimal(8) < Decimal(silent["cost"]) == Decimal(silent["estimated_cost"])
     known = Decimal("0.011")
-    assert Decimal(both["usd"]) == Decimal(both["estimated_usd"]) + known
-    assert 2 * Decimal(silent["usd"]) < Decimal(both["estimated_usd"])
-    assert f"~${Decimal(both['usd']):.2f}" in shell("costs").stdout.split()
+    assert Decimal(both["cost"]) == Decimal(both["estimated_cost"]) + known
+    assert 2 * Decimal(silent["cost"]) < Decimal(both["estimated_cost"])
+    assert f"~${Decimal(both['cost']):.2f}" in shell("costs").stdout.split()
     told = shell("show", "one").stdout
-    assert f"turn 1 · its use was not told · ~${Decimal(silent['usd']):.2f}" in told
+    assert f"turn 1 · its use was not told · ~${Decimal(silent['cost']):.2f}" in told
     assert "1 lost attempt (~$8." in told
 
 

@@ -232,5 +232,5 @@ def test_sums_can_be_read_by_a_machine(strict):
         same["answer"],
         same["tool"],
         same["calls"],
-        same["stopped_usd"],
+        same["stopped_cost"],
     )

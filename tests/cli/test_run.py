@@ -45,7 +45,7 @@ def test_a_run_ends_with_one_document_for_programs(shell):
         "turns": 2,
         "tool_calls": 1,
         "tokens": {"input": 250, "output": 30, "cache_read": 0, "cache_write": 0},
-        "cost_usd": "0",
+        "cost": "0",
         "version": document["version"],
     }
 

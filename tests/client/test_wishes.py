@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from cueline.agent import Agent
 from cueline.client.client import open_client
 from cueline.errors import (
     ConfigError,
@@ -16,6 +17,9 @@ from cueline.errors import (
 from tests.client.twice import begin
 
 ASKED = "one.1.0.1"
+SCRIPTED = Agent(
+    name="a", provider="scripted", model="s", parameters={"script": 'reply = [{ text = "Hi" }]'}
+)
 
 
 def test_a_message_is_sent(twice):
@@ -173,6 +177,9 @@ def test_an_edit_that_does_not_fit_is_refused(twice):
         (lambda c: c.raise_limits("one", turns=7), "turns: it is unknown"),
         (lambda c: c.start(7), "agent: 7 is neither an Agent nor the path of an agent file"),
         (lambda c: c.start("agent.toml", output=7), "output: 7 is neither a pydantic model nor"),
+        (lambda c: c.start(SCRIPTED, "Hi", labels=7), "labels: 7 is no table"),
+        (lambda c: c.sessions(limit="2"), "limit: '2' is no number of rows"),
+        (lambda c: c.costs(limit=0), "limit: 0 is no number of rows"),
         (lambda c: c.fork("one", at="2"), "at: '2' is no version"),
         (lambda c: c.approve(7), "approval: 7 is neither the id of an approval"),
         (lambda c: c.approve(ASKED, note=7), "note: 7 is no text"),

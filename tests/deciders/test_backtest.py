@@ -54,7 +54,7 @@ def test_what_ran_unasked_and_would_not_have_is_summed_up():
     (same,) = sum_findings(found)
 
     assert ("shout", "allowed", "ask", "cost") == (same.tool, same.before, same.answer, same.rule)
-    assert (2, 1, Decimal("0.75")) == (same.calls, same.ran, same.stopped_usd)
+    assert (2, 1, Decimal("0.75")) == (same.calls, same.ran, same.stopped_cost)
 
 
 # 004-024: by the estimate that was recorded then, and not by one that is made now.
@@ -65,14 +65,14 @@ def test_a_call_of_a_tool_that_estimates_counts_as_it_was_estimated():
 
     (found,) = judged(reply, running("1.0"), spec=spec, approval=("cost",))
 
-    assert ("ask", Decimal(2)) == (found.judged.answer, found.stopped_usd)
+    assert ("ask", Decimal(2)) == (found.judged.answer, found.stopped_cost)
 
 
 def test_what_was_asked_about_before_is_not_stopped_again():
     strict = SPEC.model_copy(update={"policy": Policy(approval=("all_writes",))})
     found = judged(replying("shout", spec=strict), running("1.0"), approval=("cost",))
 
-    assert Decimal(0) == found[0].stopped_usd
+    assert Decimal(0) == found[0].stopped_cost
 
 
 def test_what_has_no_estimate_stops_nothing_from_being_spent():
@@ -80,7 +80,7 @@ def test_what_has_no_estimate_stops_nothing_from_being_spent():
         saying("look"), running("1.0", "look"), rules=(Rule(name="no", answer="deny"),)
     )
 
-    assert (True, Decimal(0)) == (found.ran, found.stopped_usd)
+    assert (True, Decimal(0)) == (found.ran, found.stopped_cost)
 
 
 def test_the_strongest_answers_come_first():

@@ -66,3 +66,8 @@ def test_it_goes_to_another_process():
     url = LogUrl.of("postgresql://db/x")
 
     assert url == pickle.loads(pickle.dumps(url))
+
+
+def test_a_name_of_another_type_is_refused_with_what_a_log_is_called():
+    with pytest.raises(ConfigError, match="3: a log is a path or a URL"):
+        LogUrl.of(3)

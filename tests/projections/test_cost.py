@@ -48,8 +48,8 @@ A, B, C = (f"session-default/{name}" for name in "abc")
 async def test_it_is_summed_up_the_dearest_first(by, costs, log_of_three):
     rows = spent(log_of_three, by)
 
-    assert list(costs.items()) == [(row.name, str(row.usd)) for row in rows]
-    assert Decimal("0.8") == total(rows).usd
+    assert list(costs.items()) == [(row.name, str(row.cost)) for row in rows]
+    assert Decimal("0.8") == total(rows).cost
     assert 4 == total(rows).calls
 
 
@@ -74,7 +74,7 @@ async def test_tokens_and_answers_without_a_price_are_counted(log_of_three):
 
     assert Spent(
         "session-default/c", sessions=1, calls=2, unpriced=1,
-        sent_tokens=220, cached_tokens=14, output_tokens=20, usd=Decimal("0.1"),
+        sent_tokens=220, cached_tokens=14, output_tokens=20, cost=Decimal("0.1"),
     ) == row  # fmt: skip
 
 
@@ -109,7 +109,7 @@ async def test_an_estimated_cost_counts_and_is_told_apart(log, facts):
 
     for by in ("session", "agent", "model", "day", "tree"):
         whole = total(spent(db, by))
-        assert (Decimal("0.75"), Decimal("0.25")) == (whole.usd, whole.estimated_usd)
+        assert (Decimal("0.75"), Decimal("0.25")) == (whole.cost, whole.estimated_cost)
 
 
 async def test_an_assumed_price_is_told_apart(log, facts):
@@ -118,4 +118,4 @@ async def test_an_assumed_price_is_told_apart(log, facts):
 
     (row,) = spent(await log.tell("a", facts.STARTED, assumed))
 
-    assert Decimal("0.5") == row.assumed_usd
+    assert Decimal("0.5") == row.assumed_cost
