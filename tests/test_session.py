@@ -71,7 +71,7 @@ async def test_a_session_resumed_in_another_process_goes_on(log):
         session = await here.start(agent(), "Ring", id="one")
         question = await question_of(session)
         await session.pause()
-        assert "asked" == (await session.result()).text
+        assert "on request" == (await session.result()).text
 
     async with runtime(log) as there:
         await there.session("one").approve(question)
@@ -190,7 +190,7 @@ async def test_a_tree_is_shown_with_what_all_of_it_cost(log):
 
     assert "with 2 descendants: $0.0900" in shown.stdout
     assert [("one", 3, "0.09")] == [
-        (row["name"], row["sessions"], row["usd"]) for row in json.loads(costs.stdout)["rows"]
+        (row["name"], row["sessions"], row["cost"]) for row in json.loads(costs.stdout)["rows"]
     ]
 
 

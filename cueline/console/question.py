@@ -8,7 +8,7 @@ from rich.box import ROUNDED
 from rich.panel import Panel
 from rich.text import Text
 
-from cueline.console.text import capped, diff_style, json_of, one_line, visible
+from cueline.console.text import capped, diff_style, is_diff, json_of, one_line, visible
 from cueline.events.inbox import Resolution
 
 _LINES_OF_A_VALUE = 12
@@ -97,8 +97,7 @@ def _text_of(value: object) -> str:
 def _with_change(before: Sequence[str], change: Sequence[str], after: Sequence[str]) -> Text:
     text = Text("\n".join(before))
     if change:
-        is_diff = any(line.startswith(("+", "-")) for line in change)
-        text.append("\nChange:" if is_diff else "\nNote:")
+        text.append("\nChange:" if is_diff(change) else "\nNote:")
     for line in change:
         text.append(f"\n  {line}", diff_style(line))
     return text.append("".join(f"\n{row}" for row in after))

@@ -8,7 +8,6 @@ from itertools import groupby
 from typing import TextIO
 
 from rich.console import Console, RenderableType
-from rich.markdown import Heading, Markdown
 from rich.text import Text
 from rich.theme import Theme
 
@@ -82,24 +81,10 @@ class Screen:
             yield text
 
 
-class _Left(Heading):
-    """A heading as the text stands, and not in the middle of the screen."""
+def _markdown(text: str) -> RenderableType | None:
+    from cueline.console.markdown import markdown  # noqa: PLC0415 - slow to import, and pipes get none
 
-    def __rich_console__(self, *_: object) -> Iterator[Text]:
-        self.text.justify = "left"
-        self.text.stylize("bold")
-        yield self.text
-
-
-class _Markdown(Markdown):
-    elements = {**Markdown.elements, "heading_open": _Left}  # noqa: RUF012 - as rich declares it
-
-
-def _markdown(text: str) -> Markdown | None:
-    """Return *text* as Markdown; None where that would hide a part of it."""
-    reply = _Markdown(text, code_theme="ansi_dark", hyperlinks=False)
-    tokens = [each for token in reply.parsed for each in (token, *(token.children or ()))]
-    return None if any(each.type.startswith("html") for each in tokens) else reply
+    return markdown(text)
 
 
 class _Unheeded(Console):

@@ -1,0 +1,26 @@
+"""What an agent says, rendered as Markdown."""
+
+from collections.abc import Iterator
+
+from rich.markdown import Heading, Markdown
+from rich.text import Text
+
+
+class _Left(Heading):
+    """A heading as the text stands, and not in the middle of the screen."""
+
+    def __rich_console__(self, *_: object) -> Iterator[Text]:
+        self.text.justify = "left"
+        self.text.stylize("bold")
+        yield self.text
+
+
+class _Markdown(Markdown):
+    elements = {**Markdown.elements, "heading_open": _Left}  # noqa: RUF012 - as rich declares it
+
+
+def markdown(text: str) -> Markdown | None:
+    """Return *text* as Markdown; None where that would hide a part of it."""
+    reply = _Markdown(text, code_theme="ansi_dark", hyperlinks=False)
+    tokens = [each for token in reply.parsed for each in (token, *(token.children or ()))]
+    return None if any(each.type.startswith("html") for each in tokens) else reply
