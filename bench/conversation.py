@@ -29,10 +29,11 @@ from cueline.events.session import (
     ToolReturned,
     ToolStarted,
 )
+from cueline.host_wiring import collaborators
 from cueline.inline import LocalRunnerDirectory
 from cueline.tools.executor import ProcessToolExecutor
 from cueline.tools.tool import tool
-from cueline.wiring import OpenLog, collaborators, open_log
+from cueline.wiring import OpenLog, open_log
 
 STREAM = "session-default/bench"
 _TURNS_AN_APPEND = 100

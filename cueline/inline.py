@@ -15,8 +15,9 @@ from cueline.actors.tool_port import ToolExecutor
 from cueline.errors import CuelineError
 from cueline.events.agent import ToolSpec, Workspace
 from cueline.events.store import Presence, PresenceBoard
+from cueline.host_wiring import ViewsIndex, collaborators
 from cueline.tools.executor import ProcessToolExecutor
-from cueline.wiring import OpenLog, ViewsIndex, collaborators
+from cueline.wiring import OpenLog
 
 
 class LocalRunnerDirectory:

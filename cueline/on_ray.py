@@ -26,11 +26,12 @@ from cueline.events.journal import Journal
 from cueline.events.log_url import LogName, LogUrl
 from cueline.events.snapshot import NO_SNAPSHOTS
 from cueline.events.store import EventStore, PresenceBoard
+from cueline.host_wiring import KnownPlacement, ViewsIndex, collaborators
 from cueline.stores import MemoryPresence
 from cueline.stores.backend import LogBackend, backend_of
 from cueline.tools.executor import ProcessToolExecutor
 from cueline.up_record import UpRecord, find_up
-from cueline.wiring import KnownPlacement, OpenLog, ViewsIndex, collaborators, open_log
+from cueline.wiring import OpenLog, open_log
 
 ANSWER_SECONDS = 15.0
 """How long a dispatcher that is being restarted may take."""

@@ -14,10 +14,11 @@ from cueline.config.config_file import DEFAULT_LOG
 from cueline.environment import user_name
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.log_url import LogName, LogUrl
+from cueline.host_wiring import KnownPlacement
 from cueline.inline import inline
 from cueline.stores.backend import backend_of
 from cueline.up_record import find_up, recovers
-from cueline.wiring import KnownPlacement, OpenLog, open_log
+from cueline.wiring import OpenLog, open_log
 
 On = Literal["auto", "ray", "inline"]
 """Where sessions are to be driven: see `open_runtime`."""

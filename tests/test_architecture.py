@@ -42,10 +42,11 @@ MAY_IMPORT = {
 }
 MAY_IMPORT |= {
     "wiring": set(MAY_IMPORT),
+    "host_wiring": {*MAY_IMPORT, "wiring"},
     "client": {*MAY_IMPORT, "wiring", "inline"} - {"cluster", "console", "testing"},
-    "inline": {*MAY_IMPORT, "wiring"} - {"cluster"},
-    "on_ray": {*MAY_IMPORT, "wiring"},
-    "runtime": {*MAY_IMPORT, "client", "wiring", "inline", "on_ray"},
+    "inline": {*MAY_IMPORT, "wiring", "host_wiring"} - {"cluster"},
+    "on_ray": {*MAY_IMPORT, "wiring", "host_wiring"},
+    "runtime": {*MAY_IMPORT, "client", "wiring", "host_wiring", "inline", "on_ray"},
     "testing": {*MAY_IMPORT, "wiring"},
     "cli": {*MAY_IMPORT, "client", "runtime", "wiring", "inline", "on_ray"},
     "cueline": {*MAY_IMPORT, "client", "runtime"} - {"cluster"},

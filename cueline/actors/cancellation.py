@@ -5,6 +5,8 @@ from collections.abc import Awaitable
 from typing import TypeVar
 
 T = TypeVar("T")
+GRACE_SECONDS = 5.0
+"""Time that running effects have to finish before they are cancelled."""
 
 
 async def isolate_cancellation(work: Awaitable[T]) -> T:

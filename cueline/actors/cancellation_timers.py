@@ -9,10 +9,6 @@ from cueline.deciders.session import SessionState, due
 from cueline.deciders.session.due import Cancel
 from cueline.events.stream import is_model_call
 
-GRACE_SECONDS = 5.0
-"""Time that running effects have to finish before they are cancelled."""
-
-
 _NOTHING: frozenset[Cancel] = frozenset()
 _UNTIMED: Mapping[Cancel, datetime] = MappingProxyType({})
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from cueline.actors.presence import (
     SILENCE_SECONDS,
@@ -11,11 +12,12 @@ from cueline.actors.presence import (
     runs_here,
 )
 from cueline.clock import Clock
-from cueline.deciders.session import DRIVEN, SessionState
-from cueline.deciders.session.unread import will_be_held
 from cueline.errors import SessionFinishedError, SessionOwnedError
 from cueline.events.store import EventStore, Presence, PresenceBoard
 from cueline.events.stream import shown
+
+if TYPE_CHECKING:
+    from cueline.deciders.session import SessionState
 
 LOOK_SECONDS = 2.0
 """Time between checks that the owner still lives."""
@@ -60,7 +62,7 @@ async def silent_owner(
 
 
 async def next_owner(
-    state: SessionState,
+    state: "SessionState",
     store: EventStore,
     board: PresenceBoard,
     now: datetime,
@@ -77,7 +79,7 @@ async def next_owner(
     return None if owner is None or is_here(owner.incarnation) else owner
 
 
-def check_resume(state: SessionState, unread: Iterable[object], owner: Presence | None) -> None:
+def check_resume(state: "SessionState", unread: Iterable[object], owner: Presence | None) -> None:
     """Refuse to resume a session that has ended, or that its living *owner* drives anyway.
 
     A session that is paused, or will be after its *unread* messages, stays with the
@@ -87,13 +89,16 @@ def check_resume(state: SessionState, unread: Iterable[object], owner: Presence 
         SessionFinishedError: it has ended; fork it.
         SessionOwnedError: a living process drives it; ask that one.
     """
+    from cueline.deciders.session import DRIVEN
+    from cueline.deciders.session.unread import will_be_held
+
     if state.finished:
         raise SessionFinishedError(shown(state.stream), f"the session has ended: {state.status}")
     if state.status in DRIVEN and owner is not None and not will_be_held(state, unread):
         raise SessionOwnedError(shown(state.stream), owner.machine, owner.pid)
 
 
-def has_wake_time(state: SessionState, now: datetime) -> bool:
+def has_wake_time(state: "SessionState", now: datetime) -> bool:
     """Whether the session waits for a time; the host that is there then resumes it."""
     until = None if state.waiting is None else state.waiting.deadline_at
     return until is not None and until > now

@@ -7,11 +7,12 @@ volatile; the host that recovers a call counts it again.
 
 from collections import Counter
 from collections.abc import Collection
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from cueline.events.agent import ToolSpec
+if TYPE_CHECKING:
+    from cueline.events.agent import ToolSpec
 
 Place = tuple[str, bool]
 """A runner, and either its event loop or its worker processes."""
@@ -52,7 +53,7 @@ class SlotTable:
         self._open: set[Place] = set()
         """Places with a free slot that perhaps nobody has looked for yet."""
 
-    def full(self, tool: ToolSpec) -> Collection[str]:
+    def full(self, tool: "ToolSpec") -> Collection[str]:
         """Return the runners without a free slot for a call of *tool*."""
         return self._full[tool.in_loop]
 
@@ -114,11 +115,11 @@ class SlotHolder:
         """By the effect of the call; None without any."""
         self.seeker = seeker
 
-    def full(self, tool: ToolSpec) -> Collection[str]:
+    def full(self, tool: "ToolSpec") -> Collection[str]:
         """See `SlotTable.full`."""
         return self._table.full(tool)
 
-    def take(self, effect: str, runner: str, tool: ToolSpec) -> None:
+    def take(self, effect: str, runner: str, tool: "ToolSpec") -> None:
         """Take a slot for the call of *effect*, unless it has one."""
         held = self._held = self._held or {}
         if effect not in held:

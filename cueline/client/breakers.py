@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from cueline.client.reading import Notice, Page, print_notice, read_models
-from cueline.projections import breaker as model
-from cueline.wiring import OpenLog
+from cueline.projections.breaker import Breaker
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,25 +27,15 @@ class BreakerRow:
     """The effect that finds out whether the dependency works again."""
 
 
-async def list_breakers(log: OpenLog, *, notice: Notice = print_notice) -> Page[BreakerRow]:
-    """Return all breakers of the log, those that are not closed first.
-
-    Raises:
-        LogUnavailableError: the log cannot be read.
-    """
-    now = log.clock.now()
-    async with read_models(log, notice) as models:
-        rows = [
-            BreakerRow(
-                each.id,
-                each.shown_state(now),
-                each.since,
-                each.until(now),
-                each.kind,
-                each.failures,
-                each.openings,
-                each.probe or None,
-            )
-            for each in model.list_breakers(models.db)
-        ]
-        return models.page(rows)
+def row_of(breaker: Breaker, now: datetime) -> BreakerRow:
+    """Return a breaker as it is at *now*."""
+    return BreakerRow(
+        breaker.id,
+        breaker.shown_state(now),
+        breaker.since,
+        breaker.until(now),
+        breaker.kind,
+        breaker.failures,
+        breaker.openings,
+        breaker.probe or None,
+    )

@@ -21,9 +21,9 @@ from cueline.client.resume import ResumeRequest, resume_request
 from cueline.client.session import Session
 from cueline.client.start import start_request
 from cueline.client.stop import stop
-from cueline.client.value import check_is_text
 from cueline.config.config_file import DEFAULT_LOG
 from cueline.environment import user_name
+from cueline.errors import ConfigError
 from cueline.events.approval import ApprovalOpened
 from cueline.events.inbox import Lane
 from cueline.events.log_url import LogName
@@ -268,7 +268,8 @@ class Client(Reader):
         Raises:
             InvalidNameError: no id has this form.
         """
-        check_is_text("session", id)
+        if not isinstance(id, str):
+            raise ConfigError("session", f"{id!r} is no text; an id is text, such as '7f3a'")
         return Session(self, session_stream(id))
 
 

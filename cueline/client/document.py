@@ -3,7 +3,6 @@
 from typing import Any
 
 import msgspec
-from pydantic import BaseModel
 
 
 def document(value: object) -> Any:
@@ -16,10 +15,8 @@ def document(value: object) -> Any:
 
 
 def _plain(value: object) -> object:
-    match value:
-        case BaseModel():
-            return value.model_dump(mode="json")
-        case Exception():
-            return str(value)
-        case _:
-            raise TypeError(f"{type(value).__name__} has no form in JSON")
+    if isinstance(value, Exception):
+        return str(value)
+    if (dump := getattr(value, "model_dump", None)) is None:
+        raise TypeError(f"{type(value).__name__} has no form in JSON")
+    return dump(mode="json")

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from cueline.client.reading import Notice, Page, ReadModels, print_notice, read_models
+from cueline.client.reading import ReadModels
 from cueline.event_text import RESOLUTIONS, rationale_text
 from cueline.events.approval import ApprovalOpened
 from cueline.events.inbox import Resolution
 from cueline.events.stream import shown
 from cueline.projections import approval as model
-from cueline.wiring import OpenLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +67,13 @@ _SAME = (
 )
 
 
-async def list_pending(log: OpenLog, *, notice: Notice = print_notice) -> Page[PendingRow]:
-    """Return what waits for a person, the most urgent first.
-
-    Raises:
-        LogUnavailableError: the log cannot be read.
-    """
-    async with read_models(log, notice) as models:
-        return models.page([_row(each) for each in model.pending_approvals(models.db)])
-
-
 def rows_of_session(models: ReadModels, stream: str) -> tuple[PendingRow, ...]:
     """Return what of one session waits for a person."""
-    return tuple(_row(e) for e in model.pending_approvals(models.db) if e.session == stream)
+    return tuple(row_of(e) for e in model.pending_approvals(models.db) if e.session == stream)
 
 
-def _row(row: model.Approval) -> PendingRow:
+def row_of(row: model.Approval) -> PendingRow:
+    """Return a question as a person is asked."""
     return PendingRow(
         **{name: getattr(row, name) for name in _SAME},
         rationale=rationale_text(ApprovalOpened.model_validate_json(row.opened_json)),

@@ -1,48 +1,55 @@
-"""The questions that a person or a program may ask about one log; nothing is changed."""
+"""The questions that a person or a program may ask about one log; nothing is changed.
+
+Each method imports what it needs: a list is quick.
+"""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING, get_args
 
-from cueline.client import audit, breakers, costs, pending, sessions
-from cueline.client.audit import AuditRow
-from cueline.client.breakers import BreakerRow
-from cueline.client.costs import Costs, GroupBy
-from cueline.client.export import Export, export_of
-from cueline.client.follow import Left, follow
-from cueline.client.history import History, read_ends, read_history
-from cueline.client.limits import Budget, budget_of_session
 from cueline.client.names import find_session, session_ids
-from cueline.client.pending import PendingRow
-from cueline.client.policies import PolicyBacktest, backtest_policy, check_policy
 from cueline.client.reading import Notice, Page, print_notice, read_models
-from cueline.client.redecide import Check, check_of
-from cueline.client.sessions import SessionRow
-from cueline.client.show import SessionDetails, session_details
-from cueline.client.status import LogStatus, status_of
-from cueline.client.value import check_is_text
-from cueline.client.verify import Verified, verify_log
 from cueline.config.config_file import DEFAULT_LOG
 from cueline.errors import ConfigError
-from cueline.events.agent import Policy
 from cueline.events.log_url import LogName
-from cueline.events.session import SessionEvent
-from cueline.events.store import RecordedEvent
-from cueline.projections.transcript import Line, transcript
+from cueline.suggestion import known_instead
 from cueline.wiring import OpenLog, open_log
+
+if TYPE_CHECKING:
+    from cueline.client.audit import AuditRow
+    from cueline.client.breakers import BreakerRow
+    from cueline.client.costs import Costs, GroupBy
+    from cueline.client.export import Export
+    from cueline.client.follow import Left
+    from cueline.client.history import History
+    from cueline.client.limits import Budget
+    from cueline.client.pending import PendingRow
+    from cueline.client.policies import PolicyBacktest
+    from cueline.client.redecide import Check
+    from cueline.client.sessions import SessionRow
+    from cueline.client.show import SessionDetails
+    from cueline.client.status import LogStatus
+    from cueline.client.verify import Verified
+    from cueline.events.agent import Policy
+    from cueline.events.session import SessionEvent
+    from cueline.events.store import RecordedEvent
+    from cueline.projections.transcript import Line
 
 
 class Reader:
     """An open log, to be asked.
 
-    A session is named by its id, by the beginning of it if no other session begins so,
-    or by its stream. Each question raises `LogUnavailableError` if the log cannot be read.
+    You name a session by its id, by any unique beginning of the id, or by its stream. A
+    question about one session raises `UnknownSessionError` if there is none; the message
+    suggests similar ids. Each question raises `LogUnavailableError` if the log cannot be read.
     """
 
     def __init__(self, log: OpenLog, notice: Notice = print_notice) -> None:
         self.log = log
-        self._notice = notice
+        self.notice = notice
 
     async def sessions(
         self,
@@ -51,42 +58,79 @@ class Reader:
         agent: str | None = None,
         labels: Mapping[str, str] | None = None,
         since: datetime | None = None,
-        limit: int = sessions.LIMIT,
-    ) -> Page[SessionRow]:
-        """Return the sessions that fit, the last changed first: see `list_sessions`."""
-        return await sessions.list_sessions(
-            self.log,
-            status=status,
-            agent=agent,
-            labels=labels,
-            since=since,
-            limit=limit,
-            notice=self._notice,
-        )
+        limit: int = 50,
+    ) -> "Page[SessionRow]":
+        """Return the sessions that match, the last changed first.
 
-    async def pending(self) -> Page[PendingRow]:
-        """Return what waits for a person's decision, the most urgent first."""
-        return await pending.list_pending(self.log, notice=self._notice)
+        Args:
+            status: one of `STATUSES`.
+            agent: the name of their agent.
+            labels: labels that each of them has.
+            since: changed at this time or later.
+            limit: the maximum number of rows.
+
+        Raises:
+            ConfigError: there is no such status, or the limit is less than 1.
+        """
+        from cueline.client.sessions import STATUSES, rows_of
+        from cueline.projections.session import list_sessions
+
+        if status is not None and status not in STATUSES:
+            raise ConfigError("status", f"{status!r} is no status{known_instead(status, STATUSES)}")
+        check_limit(limit)
+        async with read_models(self.log, self.notice) as models:
+            fitting = list_sessions(
+                models.db, status=status, agent=agent, labels=labels, since=since, limit=limit + 1
+            )
+        rows = await rows_of(self.log, fitting)
+        return models.page(rows, limit)
+
+    async def pending(self) -> "Page[PendingRow]":
+        """Return the questions that wait for a person, the most urgent first."""
+        from cueline.client.pending import row_of
+        from cueline.projections.approval import pending_approvals
+
+        async with read_models(self.log, self.notice) as models:
+            return models.page([row_of(each) for each in pending_approvals(models.db)])
 
     async def costs(
         self,
-        by: GroupBy = "session",
+        by: "GroupBy" = "session",
         *,
         session: str | None = None,
         since: str | date | None = None,
         until: str | date | None = None,
-        limit: int = costs.LIMIT,
-    ) -> Costs:
-        """Return what was spent: see `sum_costs`.
+        limit: int = 50,
+    ) -> "Costs":
+        """Return the costs, the highest first, and their total.
+
+        Args:
+            by: the group of each row; a `tree` is a session with all its descendants.
+            session: only of this session.
+            since: the first day, in UTC, as `2026-01-31`.
+            until: the last day.
+            limit: the maximum number of rows.
 
         Raises:
-            UnknownSessionError: there is no such *session*.
-            ConfigError: *by* is another word, or a day is none.
+            ConfigError: *by* is no group, a day does not exist, or the limit is less than 1.
         """
+        from cueline.client.costs import Costs, GroupBy, day_of, with_id
+        from cueline.projections.cost import spent, total
+
+        if by not in (groups := get_args(GroupBy)):
+            raise ConfigError("by", f"{by!r} is no group of costs{known_instead(by, groups)}")
+        check_limit(limit)
+        first, last = day_of("since", since), day_of("until", until)
         stream = await self._stream(session)
-        return await costs.sum_costs(
-            self.log, by, stream=stream, since=since, until=until, limit=limit, notice=self._notice
-        )
+        async with read_models(self.log, self.notice) as models:
+            rows = spent(models.db, by, stream=stream, since=first, until=last)
+            # A session may have used several models, on several days.
+            several = by in ("model", "day")
+            once = spent(models.db, stream=stream, since=first, until=last) if several else rows
+            whole = total(once)
+        more = sum((row.cost for row in rows[limit:]), Decimal(0))
+        named = tuple(map(with_id, rows[:limit]))
+        return Costs(by, named, whole, len(rows[limit:]), more, models.damage)
 
     async def audit(
         self,
@@ -97,39 +141,55 @@ class Reader:
         actor: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
-        limit: int = audit.LIMIT,
-    ) -> Page[AuditRow]:
-        """Return the newest events that fit, in the order of the log: see `list_events`.
+        limit: int = 1000,
+    ) -> "Page[AuditRow]":
+        """Return the newest events that match, in the order of the log.
+
+        Args:
+            session: the session that they concern.
+            type: of the event.
+            tool: that they are about.
+            actor: `user`, `agent`, `runner` or `system`, or one of them by name: `user:ada`.
+            since: recorded at this time or later.
+            until: recorded at this time or before.
+            limit: the maximum number of rows.
 
         Raises:
-            UnknownSessionError: there is no such *session*.
-            ConfigError: no event has this *type*.
+            ConfigError: no event has this *type*, or the limit is less than 1.
         """
+        from cueline.client.audit import check_type, row_of
+        from cueline.projections.audit import audit
+
+        check_type(type)
+        check_limit(limit)
         stream = await self._stream(session)
-        return await audit.list_events(
-            self.log,
-            stream=stream,
-            type=type,
-            tool=tool,
-            actor=actor,
-            since=since,
-            until=until,
-            limit=limit,
-            notice=self._notice,
-        )
+        async with read_models(self.log, self.notice) as models:
+            newest = audit(
+                models.db,
+                session=stream,
+                type=type,
+                tool=tool,
+                actor=actor,
+                since=since,
+                until=until,
+                limit=limit + 1,
+            )
+        return Page(tuple(map(row_of, newest[-limit:])), len(newest) > limit, models.damage)
 
-    async def breakers(self) -> Page[BreakerRow]:
+    async def breakers(self) -> "Page[BreakerRow]":
         """Return the circuit breakers, those that are not closed first."""
-        return await breakers.list_breakers(self.log, notice=self._notice)
+        from cueline.client.breakers import row_of
+        from cueline.projections.breaker import list_breakers
 
-    async def show(self, session: str) -> SessionDetails:
-        """Return what there is to know of one session without reading its stream.
+        now = self.log.clock.now()
+        async with read_models(self.log, self.notice) as models:
+            return models.page([row_of(each, now) for each in list_breakers(models.db)])
 
-        Raises:
-            UnknownSessionError: there is no such session; the message names some like it.
-        """
-        stream = await self.find(session)
-        return await session_details(self.log, stream, notice=self._notice)
+    async def show(self, session: str) -> "SessionDetails":
+        """Return the details of one session, without reading its stream."""
+        from cueline.client.show import session_details
+
+        return await session_details(self.log, await self.find(session), notice=self.notice)
 
     async def history(
         self,
@@ -138,92 +198,101 @@ class Reader:
         until: int | None = None,
         last: int | None = None,
         outputs: bool = False,
-    ) -> History:
-        """Return what has happened in a session: see `read_history`.
+    ) -> "History":
+        """Return the events of a session: see `read_history`.
 
         Raises:
-            UnknownSessionError: there is no such session; the message names some like it.
             RejectedError: the session has fewer versions than *until*.
         """
+        from cueline.client.history import read_history
+
         stream = await self.find(session)
         return await read_history(self.log, stream, until=until, last=last, outputs=outputs)
 
-    async def excerpt(self, session: str, *, outputs: bool = False) -> History:
-        """Return the first event and the last turns of a long session: see `read_ends`.
+    async def excerpt(self, session: str, *, outputs: bool = False) -> "History":
+        """Return the first event and the last turns of a long session: see `read_ends`."""
+        from cueline.client.history import read_ends
 
-        Raises:
-            UnknownSessionError: there is no such session; the message names some like it.
-        """
         return await read_ends(self.log, await self.find(session), outputs=outputs)
 
     def follow(
-        self, history: History, left: Left
-    ) -> AsyncGenerator[tuple[RecordedEvent, SessionEvent | None]]:
-        """Yield the events after a *history* as they come, until the end: see `follow`."""
+        self, history: "History", left: "Left"
+    ) -> "AsyncGenerator[tuple[RecordedEvent, SessionEvent | None]]":
+        """Yield the events after a *history* as they are recorded: see `follow`."""
+        from cueline.client.follow import follow
+
         return follow(self.log, history, left)
 
-    async def transcript(self, session: str) -> Page[Line]:
-        """Return what was said and done in a session, line by line, from its read model.
+    async def transcript(self, session: str) -> "Page[Line]":
+        """Return the conversation and the calls of a session, line by line."""
+        from cueline.projections.transcript import transcript
 
-        Raises:
-            UnknownSessionError: there is no such session; the message names some like it.
-        """
         stream = await self.find(session)
-        async with read_models(self.log, self._notice) as models:
+        async with read_models(self.log, self.notice) as models:
             return models.page(transcript(models.db, stream))
 
-    async def export(self, session: str) -> Export:
+    async def export(self, session: str) -> "Export":
         """Return a session as one document.
 
         Raises:
-            UnknownSessionError: there is no such session; the message names some like it.
-            CorruptEventError: it cannot be read whole; `history` has what is before that.
+            CorruptEventError: an event cannot be read; `history` has the events before it.
         """
+        from cueline.client.export import export_of
+
         history = await self.history(session)
         if history.damage is not None:
             raise history.damage
         return export_of(history)
 
-    async def check(self, session: str, *, until: int | None = None) -> Check:
+    async def check(self, session: str, *, until: int | None = None) -> "Check":
         """Decide the steps of a session again, and compare (I10).
 
         Raises:
-            UnknownSessionError: there is no such session; the message names some like it.
             RejectedError: the session has fewer versions than *until*.
-            CorruptEventError: something of it was emptied.
+            CorruptEventError: an event of it was emptied.
         """
+        from cueline.client.redecide import check_of
+
         history = await self.history(session, until=until)
         return check_of(history, cut=until is not None)
 
-    async def budget(self, session: str) -> Budget:
-        """Return what a session may use, and how much of it is used.
+    async def budget(self, session: str) -> "Budget":
+        """Return the limits of a session, and how much of each is used."""
+        from cueline.client.limits import budget_of_session
 
-        Raises:
-            UnknownSessionError: there is no such session; the message names some like it.
-        """
         return await budget_of_session(self.log, await self.history(session))
 
-    async def verify(self) -> Verified:
+    async def verify(self) -> "Verified":
         """Check every event of the log, and what is kept beside the events."""
+        from cueline.client.verify import verify_log
+
         return await verify_log(self.log)
 
-    async def status(self) -> LogStatus:
-        """Return what drives the sessions of the log, and where."""
-        return await status_of(self.log, notice=self._notice)
+    async def status(self) -> "LogStatus":
+        """Return the processes that drive the sessions of the log.
+
+        Raises:
+            CorruptEventError: the log is damaged, so that sessions may be missing.
+        """
+        from cueline.client.status import status_of
+
+        return await status_of(self.log, notice=self.notice)
 
     async def backtest(
-        self, policy: str | Path | Policy, *, since: datetime | None = None
-    ) -> PolicyBacktest:
-        """Judge the calls of the past by another policy, and change nothing.
+        self, policy: "str | Path | Policy", *, since: datetime | None = None
+    ) -> "PolicyBacktest":
+        """Judge the recorded calls by another policy, and change nothing.
 
         Args:
-            policy: it, or the file with it: see `check_policy`.
-            since: only calls from then on.
+            policy: the policy, or the file with it: see `check_policy`.
+            since: only calls from this time on.
 
         Raises:
             ConfigError: the policy has a fault; the message names the first.
         """
-        if not isinstance(policy, Policy):
+        from cueline.client.policies import backtest_policy, check_policy
+
+        if isinstance(policy, str | Path):
             checked = check_policy(policy)
             if checked.problems:
                 raise ConfigError(checked.file, str(checked.problems[0]))
@@ -231,7 +300,7 @@ class Reader:
         return await backtest_policy(self.log, policy, since=since)
 
     async def changes(self) -> AsyncIterator[int]:
-        """Yield the position of the log: now, and each time that it has grown; for ever."""
+        """Yield the position of the log now, and each time that it has grown, for ever."""
         while True:
             position = await self.log.store.last_position()
             yield position
@@ -239,42 +308,53 @@ class Reader:
 
     async def catch_up(self) -> None:
         """Bring the read models up to date, however long that takes."""
-        async with read_models(self.log, self._notice):
+        async with read_models(self.log, self.notice):
             pass
 
     async def session_ids(self) -> list[str]:
         """Return the ids of all sessions, the last changed first."""
-        async with read_models(self.log, self._notice) as models:
+        async with read_models(self.log, self.notice) as models:
             return session_ids(models)
 
     async def find(self, name: str) -> str:
-        """Return the stream of the session that *name* stands for.
+        """Return the stream of the session with this id, unique beginning of an id, or stream.
 
         Raises:
             UnknownSessionError: there is none, or more than one; the message names some.
             ConfigError: *name* is no text.
         """
-        check_is_text("session", name)
+        if not isinstance(name, str):
+            raise ConfigError("session", f"{name!r} is no text; an id is text, such as '7f3a'")
         return await find_session(self.log.store, name, self.session_ids, str(self.log.url))
 
     async def _stream(self, name: str | None) -> str | None:
         return None if name is None else await self.find(name)
 
 
+def check_limit(limit: int) -> None:
+    """Refuse a limit that lets nothing through.
+
+    Raises:
+        ConfigError: give a number of 1 or more.
+    """
+    if not isinstance(limit, int) or limit < 1:
+        raise ConfigError("limit", f"{limit!r} is no number of rows from 1 on")
+
+
 @asynccontextmanager
 async def open_reader(
     log: LogName = DEFAULT_LOG, *, must_exist: bool = True, notice: Notice = print_notice
 ) -> AsyncIterator[Reader]:
-    """Open the log of that URL, or at that path, to be read; nothing in it is changed.
+    """Open the log with this URL or path for reading; nothing in it is changed.
 
     Args:
         log: its URL or path.
-        must_exist: False: a log that is not there is an empty one.
-        notice: told what the user should know, as that reading takes long.
+        must_exist: False: a log that does not exist is an empty one.
+        notice: called with what the user should know, such as why reading takes long.
 
     Raises:
-        ConfigError: no log is known by such a URL.
-        LogUnavailableError: there is none, or it cannot be read.
+        ConfigError: the URL has an unknown scheme.
+        LogUnavailableError: the log does not exist, or cannot be read.
         LogFormatError: another format wrote it.
     """
     async with open_log(log, must_exist=must_exist, read_only=True, notice=notice) as opened:

@@ -1,19 +1,15 @@
 """The sessions of a log, as their read model has them."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
 from cueline.actors.session_owner import owners_of, silent_owner
-from cueline.client.reading import Notice, Page, ReadModels, print_notice, read_models
-from cueline.errors import ConfigError
-from cueline.events.cause import Cause
-from cueline.events.message import Usage
-from cueline.events.store import from_us
 from cueline.events.stream import shown
 from cueline.projections import session as model
-from cueline.suggestion import known_instead
+from cueline.projections.session import Tokens
 from cueline.wiring import OpenLog
 
 STATUSES = (
@@ -27,7 +23,6 @@ STATUSES = (
     "failed",
     "stopped",
 )
-LIMIT = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +46,7 @@ class SessionRow:
     started_at: datetime | None
     updated_at: datetime
     wait_kind: str | None
-    wait_cause: Cause | None
+    wait_cause: Mapping[str, object] | None
     """Why it waits, as a code with its parameters."""
     deadline_at: datetime | None
     """When its wait ends by itself."""
@@ -60,7 +55,7 @@ class SessionRow:
     """Messages in its inbox that it has not read."""
     turns: int
     tool_calls: int
-    tokens: Usage
+    tokens: Tokens
     cost: Decimal
     """In US dollars."""
     assumed_cost: Decimal
@@ -95,66 +90,15 @@ class SessionRow:
 
 
 _SAME = (
-    *("id", "agent", "provider", "model", "goal", "open", "labels", "updated_at"),
-    *("wait_kind", "deadline_at", "version", "turns", "tool_calls", "unpriced"),
-    *("result", "partial", "error", "error_kind", "stopped_by", "recoverable"),
-    *("takeovers", "lost_attempts", "in_doubt", "inherited_turns"),
+    *("id", "agent", "provider", "model", "goal", "open", "labels", "updated_at", "created_at"),
+    *("started_at", "wait_kind", "deadline_at", "version", "unread", "turns", "tool_calls"),
+    *("tokens", "unpriced", "result", "partial", "error", "error_kind", "stopped_by"),
+    *("recoverable", "takeovers", "lost_attempts", "in_doubt", "inherited_turns"),
 )
 
 
-async def list_sessions(
-    log: OpenLog,
-    *,
-    status: str | None = None,
-    agent: str | None = None,
-    labels: Mapping[str, str] | None = None,
-    since: datetime | None = None,
-    limit: int = LIMIT,
-    notice: Notice = print_notice,
-) -> Page[SessionRow]:
-    """Return the sessions that fit, the last changed first.
-
-    Args:
-        log: the open log.
-        status: one of `STATUSES`.
-        agent: the name of their agent.
-        labels: words that all of them have.
-        since: changed then, or later.
-        limit: at most so many.
-        notice: told what the user should know meanwhile.
-
-    Raises:
-        ConfigError: there is no such status, or the limit is less than 1.
-        LogUnavailableError: the log cannot be read.
-    """
-    if status is not None and status not in STATUSES:
-        raise ConfigError("status", f"{status!r} is no status{known_instead(status, STATUSES)}")
-    check_limit(limit)
-    async with read_models(log, notice) as models:
-        fitting = model.list_sessions(
-            models.db, status=status, agent=agent, labels=labels, since=since, limit=limit + 1
-        )
-        found = models.page(fitting, limit)
-        return Page(tuple(await rows_of(log, found.rows)), found.more, found.damage)
-
-
-def check_limit(limit: int) -> None:
-    """Refuse a limit that lets nothing through.
-
-    Raises:
-        ConfigError: give a number of 1 or more.
-    """
-    if not isinstance(limit, int) or limit < 1:
-        raise ConfigError("limit", f"{limit!r} is no number of rows from 1 on")
-
-
-def find_row(models: ReadModels, stream: str) -> model.Session | None:
-    """Return what the read model knows of one session."""
-    return model.find_session(models.db, stream)
-
-
-async def rows_of(log: OpenLog, sessions: tuple[model.Session, ...]) -> list[SessionRow]:
-    """Return *sessions* with who drives them."""
+async def rows_of(log: OpenLog, sessions: Sequence[model.Session]) -> list[SessionRow]:
+    """Return *sessions* with the processes that drive them."""
     now = log.clock.now()
     owed = [each.stream for each in sessions if each.status in model.DRIVEN]
     owners = await owners_of(log.store, log.board, owed, now)
@@ -175,16 +119,7 @@ def _row(row: model.Session, driven: bool | None, silence: str | None) -> Sessio
         status=row.shown_status,
         driven=driven,
         silence=silence,
-        wait_cause=Cause.model_validate_json(row.wait_cause) if row.wait_cause else None,
-        created_at=from_us(row.created_us),
-        started_at=None if row.started_us is None else from_us(row.started_us),
-        unread=row.inbox_length - row.inbox_read,
-        tokens=Usage(
-            input=row.input_tokens,
-            output=row.output_tokens,
-            cache_read=row.cache_read_tokens,
-            cache_write=row.cache_write_tokens,
-        ),
+        wait_cause=json.loads(row.wait_cause) if row.wait_cause else None,
         cost=row.usd,
         assumed_cost=Decimal(row.assumed_cost),
         estimated_cost=Decimal(row.estimated_cost),

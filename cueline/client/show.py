@@ -1,6 +1,6 @@
 """How one session stands: who drives it, what it was told and has not read, how it goes on."""
 
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 
 from cueline.actors.inbox import Unread, asked_agent, unread_of
@@ -9,15 +9,17 @@ from cueline.client.decide import approval_of, read_on
 from cueline.client.history import History
 from cueline.client.pending import PendingRow, rows_of_session
 from cueline.client.reading import Notice, is_far_behind, print_notice, read_models
-from cueline.client.sessions import SessionRow, find_row, rows_of
+from cueline.client.sessions import SessionRow, rows_of
 from cueline.client.tally import Tally
 from cueline.deciders.approval import ApprovalState
 from cueline.errors import UnknownSessionError
 from cueline.events.inbox import DecisionGiven, RaiseAsked, StopAsked
+from cueline.events.message import Usage
 from cueline.events.sanitize import sanitize
 from cueline.events.store import Presence
 from cueline.events.stream import shown, tenant_of
 from cueline.projections.cost import descendants_cost
+from cueline.projections.session import find_session
 from cueline.up_record import find_up
 from cueline.wiring import OpenLog
 
@@ -73,7 +75,7 @@ async def session_details(
         LogUnavailableError: the log cannot be read.
     """
     async with read_models(log, notice) as models:
-        row = find_row(models, stream)
+        row = find_session(models.db, stream)
         if models.damage is not None:
             raise models.damage
         if row is None:
@@ -126,7 +128,7 @@ async def sums_of(
     if await is_far_behind(log, BEHIND):
         return None, 0, Decimal(0)
     async with read_models(log, notice) as models:
-        row = find_row(models, stream)
+        row = find_session(models.db, stream)
         number, cost = descendants_cost(models.db, stream)
     if row is None:
         return None, number, cost
@@ -135,7 +137,7 @@ async def sums_of(
     tally = Tally(
         turns=told.turns,
         tool_calls=told.tool_calls,
-        usage=told.tokens,
+        usage=Usage(**asdict(told.tokens)),
         cost=told.cost,
         estimated=told.estimated_cost,
         assumed=told.assumed_cost,

@@ -21,13 +21,3 @@ def make_value(kind: type[M], **values: object) -> M:
     except ValidationError as error:
         problem = problems_of(error, kind)[0]
         raise ConfigError(problem.key, problem.reason) from error
-
-
-def check_is_text(name: str, value: object) -> None:
-    """Refuse a *value* of the parameter *name* that is no text.
-
-    Raises:
-        ConfigError: the message has the value.
-    """
-    if not isinstance(value, str):
-        raise ConfigError(name, f"{value!r} is no text; an id is text, such as '7f3a'")

@@ -6,15 +6,8 @@ from typing import ClassVar, Literal
 
 from sqlite_utils import Database
 
-from cueline.events.breaker import (
-    BreakerClosed,
-    BreakerHalfOpened,
-    BreakerHeld,
-    BreakerOpened,
-    FailureCounted,
-)
-from cueline.events.store import from_us, to_us
-from cueline.projections.row import Names, Row, select
+from cueline.events.store import from_us
+from cueline.projections.row import Names, select
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,30 +59,6 @@ class Breaker:
         if self.shown_state(now) == "held":
             return self.held_until
         return None if self.until_us is None else from_us(self.until_us)
-
-
-def fold_breaker(row: Row, fact: object) -> None:
-    """Take one event of a breaker."""
-    match fact:
-        case FailureCounted(at=at, kind=kind):
-            row["since_us"] = row["since_us"] or to_us(at)
-            row["kind"] = kind
-            row["failures"] += 1
-        case BreakerOpened(at=at, until=until, kind=kind, openings=openings):
-            row.update(state="open", since_us=to_us(at), until_us=to_us(until), kind=kind)
-            row.update(openings=openings, probe="")
-        case BreakerHeld(at=at, until=until, kind=kind):
-            row["since_us"] = row["since_us"] or to_us(at)
-            row.update(held_until_us=to_us(until), kind=kind)
-        case BreakerHalfOpened(at=at, until=until, probe=probe):
-            row.update(state="half_open", since_us=to_us(at), until_us=to_us(until), probe=probe)
-        case BreakerClosed(at=at, by=by):
-            row.update(state="closed", since_us=to_us(at), until_us=None, probe="")
-            row.update(failures=0, openings=0)
-            if by:
-                row["held_until_us"] = None
-        case _:
-            pass
 
 
 def list_breakers(db: Database) -> list[Breaker]:

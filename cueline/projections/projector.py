@@ -26,18 +26,19 @@ from cueline.events.store import RecordedEvent, from_us, to_us
 from cueline.events.stream import category_of, shown, sibling, tenant_of
 from cueline.projections.approval import Approval
 from cueline.projections.audit import AuditEntry
-from cueline.projections.breaker import Breaker, fold_breaker
+from cueline.projections.breaker import Breaker
+from cueline.projections.breaker_fold import fold_breaker
 from cueline.projections.effect import Effect
 from cueline.projections.effect_fold import EffectFold
 from cueline.projections.inheritance import inherit
 from cueline.projections.row import AppendOnlyRows, Row, Rows, row_of
 from cueline.projections.session import Session
 from cueline.projections.session_fold import fold_message, fold_session, settle_due
-from cueline.projections.spending import spend, spend_estimate
+from cueline.projections.spending import spend, spend_estimate, usage_entries
 from cueline.projections.transcript import Line
 from cueline.projections.transcript_fold import lines
 from cueline.projections.usage import DayUsage
-from cueline.projections.usage_entry import UsageEntry, usage_entries
+from cueline.projections.usage_entry import UsageEntry
 
 
 class Projector:

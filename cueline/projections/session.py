@@ -21,6 +21,16 @@ _PAUSED = "(coalesce(wait_kind, '') = 'operator' OR exhausted)"
 
 
 @dataclass(frozen=True, slots=True)
+class Tokens:
+    """Tokens of model calls; the fields are those of `Usage`."""
+
+    input: int
+    output: int
+    cache_read: int
+    cache_write: int
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
     """One session, from its inbox and its stream."""
 
@@ -129,6 +139,28 @@ class Session:
     def labels(self) -> dict[str, str]:
         """What whoever started it called it."""
         return dict(json.loads(self.labels_json))
+
+    @property
+    def tokens(self) -> Tokens:
+        """What it has used itself."""
+        return Tokens(
+            self.input_tokens, self.output_tokens, self.cache_read_tokens, self.cache_write_tokens
+        )
+
+    @property
+    def unread(self) -> int:
+        """Messages in its inbox that it has not read."""
+        return self.inbox_length - self.inbox_read
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was asked for."""
+        return from_us(self.created_us)
+
+    @property
+    def started_at(self) -> datetime | None:
+        """When its first fact was recorded."""
+        return None if self.started_us is None else from_us(self.started_us)
 
     @property
     def updated_at(self) -> datetime:

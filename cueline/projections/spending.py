@@ -1,8 +1,17 @@
 """Sums of tokens and money in rows that have columns for them."""
 
+from collections.abc import Iterator
 from decimal import Decimal
 
 from cueline.events.message import Cost, Usage
+from cueline.events.session import (
+    LostAttempt,
+    ModelFailed,
+    ModelReplied,
+    ReservationClosed,
+    SessionTakenOver,
+)
+from cueline.events.store import RecordedEvent
 from cueline.projections.row import Row
 
 
@@ -31,3 +40,22 @@ def spend_estimate(row: Row, usd: Decimal) -> None:
 
 def _add(row: Row, column: str, usd: Decimal) -> None:
     row[column] = str(Decimal(row[column]) + usd)
+
+
+def usage_entries(recorded: RecordedEvent, fact: object) -> Iterator[tuple[object, ...]]:
+    """Return the row of a fact that says what was used; of any other there is none."""
+    place = (recorded.stream, recorded.version)
+    match fact:
+        case ModelReplied(calls=calls, usage=usage, cost=cost):
+            yield (*place, 1, len(calls), *_used(usage, cost))
+        case ModelFailed(usage=usage, cost=cost) if usage or cost:
+            yield (*place, 0, 0, *_used(usage or Usage(), cost))
+        case SessionTakenOver(lost_attempts=(LostAttempt(cost=Cost(usd=usd)),)):
+            yield (*place, 0, 0, 0, 0, 0, 0, str(usd))
+        case ReservationClosed(outcome="estimated", usd=usd):
+            yield (*place, 0, 0, 0, 0, 0, 0, str(usd))
+
+
+def _used(usage: Usage, cost: Cost | None) -> tuple[object, ...]:
+    tokens = (usage.input, usage.output, usage.cache_read, usage.cache_write)
+    return (*tokens, "0" if cost is None else str(cost.usd))

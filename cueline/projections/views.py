@@ -89,8 +89,10 @@ class Views:
         found = self.db.execute("SELECT position, hash FROM checkpoint").fetchone()
         return Checkpoint(*found)
 
-    async def catch_up(self, store: EventStore) -> int:
-        """Project what the log holds by now, and return the position.
+    async def catch_up(self, store: EventStore, *, batch: int | None = None) -> int:
+        """Project the events that the log has by now, and return the position.
+
+        Each *batch* of events is one transaction, which blocks the event loop meanwhile.
 
         Raises:
             LogUnavailableError: the file cannot be written; mend disk or permissions.
@@ -100,12 +102,12 @@ class Views:
             try:
                 if self._half_renewed:
                     self._renew()
-                return await self._catch_up(store)
+                return await self._catch_up(store, batch or BATCH)
             except sqlite3.DatabaseError as error:
                 if _code_of(error) not in _DAMAGED:
                     raise
                 self._renew()
-                return await self._catch_up(store)
+                return await self._catch_up(store, batch or BATCH)
 
     async def clear(self) -> None:
         """Forget everything; the next `catch_up` begins at 0."""
@@ -118,12 +120,12 @@ class Views:
         """Let go of the file."""
         self.db.close()
 
-    async def _catch_up(self, store: EventStore) -> int:
+    async def _catch_up(self, store: EventStore, size: int) -> int:
         end = await store.last_position()
         if not await self._belongs_to(store):
             await self.clear()
         while (seen := self.checkpoint).position < end:
-            batch = await _read_batch(store, seen.position)
+            batch = await _read_batch(store, seen.position, size)
             await self._begin()
             with self._committed():
                 # Somebody else may have been here meanwhile: read on from there.
@@ -250,7 +252,9 @@ def _version(db: Database) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
-async def _read_batch(store: EventStore, after: int) -> Sequence[tuple[RecordedEvent, object]]:
+async def _read_batch(
+    store: EventStore, after: int, size: int
+) -> Sequence[tuple[RecordedEvent, object]]:
     """Read and decode the events that follow position *after*."""
     # As above: only who is behind needs to read facts.
     from cueline.events.codec import Codec  # noqa: PLC0415
@@ -259,7 +263,7 @@ async def _read_batch(store: EventStore, after: int) -> Sequence[tuple[RecordedE
     journal = Journal(store, Codec(), lambda: from_us(0))
     batch: list[tuple[RecordedEvent, object]] = []
     try:
-        async for recorded, fact in journal.read_all(after, limit=BATCH):
+        async for recorded, fact in journal.read_all(after, limit=size):
             _check_time(recorded)
             batch.append((recorded, fact))  # what comes before damage counts
     except CorruptEventError:

@@ -21,7 +21,7 @@ from pydantic import JsonValue, SecretStr
 
 from cueline.actors.approval_gate import ApprovalGate, GatePort
 from cueline.actors.background_task import start_loops
-from cueline.actors.cancellation_timers import GRACE_SECONDS
+from cueline.actors.cancellation import GRACE_SECONDS
 from cueline.actors.cost_ledger import CostLedger, LedgerPort
 from cueline.actors.dispatcher import Dispatcher
 from cueline.actors.host_dependencies import HostDependencies

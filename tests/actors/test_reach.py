@@ -2,7 +2,7 @@
 
 import pytest
 
-from cueline.actors.cancellation_timers import GRACE_SECONDS
+from cueline.actors.cancellation import GRACE_SECONDS
 from cueline.actors.host_dependencies import REACH_SECONDS, RUNNER_SECONDS
 from cueline.actors.runner import CallName
 from cueline.actors.tool_port import ReconcileFinding

@@ -105,12 +105,13 @@ def test_help_loads_little(shell):
     assert set() == loaded & {"ray", "pydantic", "rich", "anthropic", "sqlite_utils", "asyncio"}
 
 
-def test_a_list_loads_neither_ray_nor_a_vendor(finished):
+@pytest.mark.parametrize("words", [("list",), ("list", "--json")])
+def test_a_list_loads_neither_ray_nor_any_fact(finished, words):
     finished("list")
 
-    loaded = loaded_by(finished, "list")
+    loaded = loaded_by(finished, *words)
 
-    assert set() == loaded & {"ray", "anthropic", "cueline.runtime"}
+    assert set() == loaded & {"ray", "anthropic", "cueline.events.fact", "cueline.runtime"}
 
 
 def test_a_decision_needs_no_ray(asking):

@@ -16,8 +16,8 @@ from cueline.events.session import (
     SessionTakenOver,
     SessionWaiting,
 )
+from cueline.host_wiring import ViewsIndex
 from cueline.testing.fakes import FoldedIndex
-from cueline.wiring import ViewsIndex
 
 A = "session-default/a"
 TAKEN = SessionTakenOver(epoch=2, at="2026-03-02T00:00:00Z")
@@ -123,7 +123,7 @@ async def test_only_a_session_with_unread_messages_says_so(log, facts):
 
 
 async def test_work_comes_in_pages(log, facts, monkeypatch):
-    monkeypatch.setattr("cueline.wiring.PAGE", 2)
+    monkeypatch.setattr("cueline.host_wiring.PAGE", 2)
     for number in range(5):
         await log.ask(f"s{number}", facts.ASKED)
 

@@ -1,0 +1,117 @@
+"""Puts together what a session host works with.
+
+The actors are the same inline and on Ray; only who holds whom differs.
+"""
+
+from collections.abc import AsyncIterator, Collection, Coroutine, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Protocol
+
+from cueline.actors.approval_gate import GatePort
+from cueline.actors.cost_ledger import LedgerPort
+from cueline.actors.dispatcher import Work
+from cueline.actors.host_dependencies import HostDependencies, RunnerDirectory
+from cueline.environment import HERE
+from cueline.events.agent import AgentSpec, Hook
+from cueline.events.session import WaitKind
+from cueline.events.store import EventStore
+from cueline.hook import run_hook
+from cueline.projections.session import due_work, running, waiting
+from cueline.projections.views import Views
+from cueline.secret import check_secrets, secret_names
+from cueline.wiring import OpenLog
+
+PAGE = 1000
+"""Number of sessions with work that are read at a time."""
+BATCH = 250
+"""Number of events that the read models take in before the event loop does something else."""
+
+
+def collaborators(
+    log: OpenLog, runners: RunnerDirectory, gate: GatePort, ledger: LedgerPort
+) -> HostDependencies:
+    """Return whom a session host works with."""
+    from cueline.providers.factory import account_names, model_factory
+    from cueline.providers.prices import bound, cost_of
+    from cueline.tools.arguments import check_call
+    from cueline.tools.estimate import estimate
+    from cueline.tools.preview import preview
+
+    async def tell(agent: AgentSpec, hook: Hook, news: bytes) -> str | None:
+        return await run_hook(hook, news, HERE, hidden=secret_names(agent))
+
+    return HostDependencies(
+        clock=log.clock,
+        journal=log.journal,
+        redactor=log.redactor,
+        check_secrets=check_secrets,
+        models=model_factory(HERE, log.clock.sleep),
+        runners=runners,
+        gate=gate,
+        check_call=check_call,
+        estimate=estimate,
+        preview=partial(preview, str(log.url), log.backend.files()),
+        tell=tell,
+        price=cost_of,
+        ledger=ledger,
+        bound=bound,
+        grace_seconds=log.grace_seconds,
+        slots=log.slots,
+        account=account_names(HERE, salt=log.id),
+    )
+
+
+class ViewsIndex:
+    """The work that the read models know of, brought up to date by whoever asks."""
+
+    def __init__(self, views: Views, store: EventStore) -> None:
+        self._views = views
+        self._store = store
+
+    async def due(self, now: datetime) -> AsyncIterator[Sequence[Work]]:
+        """See `WorkIndex.due`."""
+        await self._views.catch_up(self._store, batch=BATCH)
+        rows = due_work(self._views.db, now, limit=PAGE)
+        while rows:
+            yield [Work(row.stream, row.unread > 0) for row in rows]
+            rows = due_work(self._views.db, now, after=rows[-1], limit=PAGE)
+
+    async def driven(self) -> Sequence[str]:
+        """See `WorkIndex.driven`."""
+        await self._views.catch_up(self._store, batch=BATCH)
+        return running(self._views.db)
+
+    async def waiting(self, kind: WaitKind) -> Sequence[str]:
+        """See `WorkIndex.waiting`."""
+        await self._views.catch_up(self._store, batch=BATCH)
+        return waiting(self._views.db, kind)
+
+    def close(self) -> None:
+        """See `WorkIndex.close`."""
+        self._views.close()
+
+
+class Placement(Protocol):
+    """Where sessions are driven: this process, or a cluster."""
+
+    async def place(self, streams: Collection[str]) -> None:
+        """Give sessions to a host, or have those that live look into their inbox."""
+        ...
+
+
+class KnownPlacement(Placement, Protocol):
+    """A place of which is known what belongs to it."""
+
+    @property
+    def is_dedicated(self) -> bool:
+        """Whether it goes on with its sessions as long as whoever opened it lives."""
+        ...
+
+    def has(self, incarnation: str | None) -> bool:
+        """Whether this is one of its hosts."""
+        ...
+
+    def settled(self, stream: str) -> Coroutine[object, object, None] | None:
+        """Return what waits until a host in this process has let go of a session it drives."""
+        ...
