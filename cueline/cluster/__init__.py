@@ -1,1 +1,1 @@
-"""Where the actors run: thin wrappers around Ray, proxies, start and stop."""
+"""The actors on Ray: thin wrappers, proxies, start and stop."""

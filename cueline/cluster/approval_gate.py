@@ -1,4 +1,4 @@
-"""The approval gate in an actor of its own, and as a session host sees it."""
+"""The approval gate as a Ray actor, and its client for session hosts."""
 
 from datetime import datetime
 from typing import cast
@@ -13,7 +13,7 @@ from cueline.events.session import GateAnswer
 
 
 class ApprovalGateActor:
-    """A process with an `ApprovalGate` in it. Ray restarts it: it holds nothing."""
+    """Holds an `ApprovalGate`. Ray restarts it: it has no state."""
 
     def __init__(self, site: ClusterContext) -> None:
         self._site = site

@@ -1,4 +1,4 @@
-"""One call to a Ray actor: bounded, and cancelled where its caller is."""
+"""One call to a Ray actor: with a time limit, and cancelled with its caller."""
 
 import asyncio
 import random
@@ -22,38 +22,38 @@ from cueline.errors import ClusterError, CuelineError
 
 Said = TypeVar("Said")
 Handle = Any
-"""A handle of Ray makes its methods up as they are called."""
+"""A Ray handle creates its methods when they are used."""
 
 DEAD = (ActorDiedError, ActorUnschedulableError, ActorHandleNotFoundError)
-"""The actor is no more, and never will be again."""
+"""The actor has ended for good."""
 UNCLEAR = (RayError, TimeoutError)
-"""The call may or may not have been executed, whatever else Ray says. To be caught after `DEAD`."""
+"""The call may or may not have been executed. Catch after `DEAD`."""
 
 LOOK_SECONDS = 3.0
-"""After so long without an answer, whoever waits looks whether the actor is frozen."""
+"""After so long without an answer, check whether the actor is frozen."""
 ANSWER_SECONDS = 5.0
-"""One that lives answers a ping within that, whatever it does."""
+"""A living actor answers a ping within this, whatever it does."""
 PAGE_BYTES = 1024 * 1024
-"""What may be long is answered in pages of about so much."""
+"""Long answers come in pages of about this size."""
 _ALIVE = 2
 _POLL_SECONDS = (20.0, 40.0)
 _SLACK_SECONDS = 10.0
 
 
 async def call(ref: Any, seconds: float) -> Any:
-    """Return what the remote call *ref* brings, within *seconds*.
+    """Return the result of the remote call *ref* within *seconds*.
 
     Raises the callee's own error, or one of `DEAD` or `UNCLEAR`; a `ClusterError`
-    stands for a bug there.
+    means a bug there.
     """
-    # Awaiting the reference itself leaks where many wait for the same loop (ray#45895).
+    # Awaiting the reference itself leaks memory if many wait in one loop (ray#45895).
     future = asyncio.wrap_future(ref.future())
     try:
         async with asyncio.timeout(seconds):
             return await future
     except (TimeoutError, asyncio.CancelledError):
-        # Ray goes on with a call that nobody awaits any more. Where it has been
-        # shut down, it would start itself again to cancel it.
+        # Ray continues a call that nobody awaits; so cancel it, unless Ray is shut down: that would
+        # start it again.
         if ray.is_initialized():
             ray.cancel(ref)
         raise
@@ -65,9 +65,9 @@ async def call(ref: Any, seconds: float) -> Any:
 
 
 async def ask_head(question: Callable[[], Said]) -> Said:
-    """Return what Ray's head says to *question*, which blocks for as long as that is away.
+    """Return the answer of Ray's head to *question*, which blocks while the head is away.
 
-    No process waits for the answer when it ends, as it would for a thread of the loop's.
+    It runs in a daemon thread, so a process can exit without the answer.
     """
     answered: Future[Said] = Future()
     answered.set_running_or_notify_cancel()
@@ -75,7 +75,7 @@ async def ask_head(question: Callable[[], Said]) -> Said:
     def ask() -> None:
         try:
             answered.set_result(question())
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's
+        except Exception as error:  # noqa: BLE001 - every error goes to the caller
             answered.set_exception(error)
 
     Thread(target=ask, daemon=True).start()
@@ -83,27 +83,26 @@ async def ask_head(question: Callable[[], Said]) -> Said:
 
 
 def poll_seconds() -> float:
-    """Return how long a long poll may hang; spread, so that not all return at once."""
+    """Return how long a long poll may last; randomized, so that not all return at once."""
     return random.uniform(*_POLL_SECONDS)  # noqa: S311 - a spread, not a secret
 
 
 async def poll(method: Any, *asked: object) -> Any:
-    """Return what the long poll *method* brings; its last argument is how long it may hang."""
+    """Return the result of the long poll *method*; its last argument is its duration."""
     seconds = poll_seconds()
     return await call(method.remote(*asked, seconds), seconds + _SLACK_SECONDS)
 
 
 @contextmanager
 def end_frozen_actor(actor: Handle) -> Iterator[None]:
-    """End *actor* if it is frozen while it is waited for in here; it is one that Ray restarts.
+    """Kill *actor* if it is frozen while the block waits for it; Ray restarts it.
 
-    Ray sees that a process has died, and nobody else sees that one is frozen:
-    whoever waits for the only one of its kind would wait for as long as it is.
-    It may be asked everything twice, so to end one that only looked frozen does no harm.
+    Ray notices a dead process, and nobody else notices a frozen one. Calls to it may be
+    repeated, so killing one that only looked frozen does no harm.
     """
     watching: list[asyncio.Task[None]] = []
     loop = asyncio.get_running_loop()
-    # A timer, not a task: almost every call has its answer long before.
+    # A timer, not a task: almost every call is answered long before.
     timer = loop.call_later(
         LOOK_SECONDS, lambda: watching.append(loop.create_task(_end_frozen(actor)))
     )
@@ -118,9 +117,9 @@ def end_frozen_actor(actor: Handle) -> Iterator[None]:
 async def _end_frozen(actor: Handle) -> None:
     clock = SystemClock()
     while True:
-        # One that starts answers nobody, and may take its time. There is no
-        # public way to ask that costs no call; Ray's own libraries ask so.
-        if actor._get_local_state() == _ALIVE:  # noqa: SLF001 - as said
+        # A starting actor answers nobody and may take its time. No public call tells this; Ray's
+        # own libraries use the same.
+        if actor._get_local_state() == _ALIVE:  # noqa: SLF001 - see above
             try:
                 with suppress(RayError, CuelineError):
                     await call(actor.__ray_ready__.remote(), ANSWER_SECONDS)

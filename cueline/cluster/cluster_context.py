@@ -1,4 +1,4 @@
-"""The place of one log's actors on a cluster: their names, and what they are made of."""
+"""The actors of one log on a cluster: their names and their parts."""
 
 import time
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from cueline.events.store import EventStore, PresenceBoard
 
 VERSION = version("cueline")
 CONCURRENCY = 20_000
-"""An async actor answers nobody, not even a ping, once so many calls are parked."""
+"""An async actor answers nothing, not even a ping, once so many calls wait in it."""
 _RESOLVE_SECONDS = 0.05
 
 
@@ -38,11 +38,11 @@ class ActorFactory(Protocol):
 
     @property
     def grace_seconds(self) -> float:
-        """What is in flight may finish for so long, when everything is taken down."""
+        """Time that running effects have to finish during a shutdown."""
         ...
 
     def log(self) -> tuple[EventStore, PresenceBoard, str]:
-        """Open the log where its file is, to write; return its id as well.
+        """Open the log for writing; return it, its board and its id.
 
         Raises:
             LogUnavailableError: the file is not on this machine, or cannot be used.
@@ -50,11 +50,11 @@ class ActorFactory(Protocol):
         ...
 
     def reader(self) -> EventStore | None:
-        """Open the log to read, if its file is on this machine."""
+        """Open the log for reading, if its file is on this machine."""
         ...
 
     def journal(self, store: EventStore) -> Journal:
-        """Return the log in facts."""
+        """Return a journal of the log."""
         ...
 
     def host(
@@ -80,17 +80,17 @@ class ActorFactory(Protocol):
         ...
 
     def executor(self) -> ToolExecutor:
-        """Return what runs the tools of a runner."""
+        """Return the executor of a runner's tools."""
         ...
 
     def index(self, store: EventStore) -> WorkIndex:
-        """Return the read model of who has work."""
+        """Return the read model of sessions with work."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterContext:
-    """Where the actors of one log live, all of one dispatcher."""
+    """Where the actors of one dispatcher run."""
 
     namespace: str
     node: str
@@ -98,14 +98,14 @@ class ClusterContext:
     machine: str
     """That machine, as workspaces name it."""
     owner: str
-    """Whose actors: `up`, or the incarnation of the command they end with."""
+    """The owner of the actors: `up`, or the incarnation of their command."""
     detached: bool
-    """Whether they outlive the process that makes them."""
+    """Whether the actors outlive the process that creates them."""
     parts: ActorFactory
 
     def named(self, role: str) -> str:
-        """Return the name of an actor that there is one of."""
-        # With the version: Ray hands out a living actor of old code under its old name.
+        """Return the name of a singleton actor."""
+        # With the version: under an old name, Ray would return a living actor of old code.
         return f"{self.owner}/{role}@{VERSION}"
 
     def create(
@@ -116,8 +116,8 @@ class ClusterContext:
         node: str | None = None,
         restarts: bool = False,
     ) -> Handle:
-        """Start *actor* on *node*, or else beside the log; it is there when it first answers."""
-        # A hard affinity: a soft one is ignored for actors that take no CPU.
+        """Start *actor* on *node*, or else beside the log; it is up when it first answers."""
+        # A hard affinity: Ray ignores a soft one for actors that take no CPU.
         there = NodeAffinitySchedulingStrategy(node or self.node, soft=False)
         options: dict[str, Any] = {
             "name": name,
@@ -125,9 +125,9 @@ class ClusterContext:
             "get_if_exists": True,
             "lifetime": "detached" if self.detached else None,
             "num_cpus": 0,
-            # Hosts and runners are replaced under a new incarnation, never restarted.
+            # Hosts and runners are replaced by a new incarnation, never restarted.
             "max_restarts": -1 if restarts else 0,
-            # Ray cannot know whether a lost call took effect; who asked asks again by its key.
+            # Ray cannot know whether a lost call took effect; the caller repeats it with its key.
             "max_task_retries": 0,
             "max_concurrency": CONCURRENCY,
             # Ray's own record of each call grows without bound in its head process.
@@ -137,10 +137,10 @@ class ClusterContext:
         return ray.remote(actor).options(**options).remote(*arguments)
 
     async def find(self, name: str, within: float) -> Handle:
-        """Return the actor of that name, waiting for it if need be.
+        """Return the actor of that name, waiting for it up to *within* seconds.
 
         Raises:
-            ClusterError: it did not come; whoever cares for it has to start it.
+            ClusterError: it did not come; its supervisor has to start it.
         """
         clock = SystemClock()
         deadline = time.monotonic() + within

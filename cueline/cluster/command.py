@@ -1,4 +1,4 @@
-"""The actors of one command: they begin and end with it."""
+"""The actors of one command: they start and end with it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
@@ -19,7 +19,7 @@ from cueline.events.store import EventStore, PresenceBoard
 
 
 class Command:
-    """Drives the sessions of one command, by actors of its own."""
+    """Drives the sessions of one command with its own actors."""
 
     is_dedicated = True
 
@@ -27,7 +27,7 @@ class Command:
         self._supervisor = supervisor
 
     async def place(self, streams: Collection[str]) -> None:
-        """Give sessions to a host, or have those that live look into their inbox."""
+        """Assign sessions to a host; active ones read their inbox."""
         await self._supervisor.place(streams)
 
     def has(self, incarnation: str | None) -> bool:
@@ -35,7 +35,7 @@ class Command:
         return any(m.role == "host" and m.incarnation == incarnation for m in self.members())
 
     def settled(self, stream: str) -> None:
-        """Tell nothing: its hosts are other processes."""
+        """Return None: its hosts are other processes."""
 
     def members(self) -> Sequence[Worker]:
         """Return the hosts and runners of the command."""
@@ -55,7 +55,7 @@ async def command(
     hosts: int,
     runners: int,
 ) -> AsyncIterator[Command]:
-    """Start actors that drive the sessions of *scope*, which may grow, until this ends.
+    """Run actors that drive the sessions of *scope*, which may grow, until the block ends.
 
     Raises:
         ClusterError: they do not start; the message says why.
@@ -71,7 +71,7 @@ async def command(
     )
     supervisor = Supervisor(site, store, board, scope=scope, on_trouble=on_trouble)
     try:
-        # Together: each is a process that has to start.
+        # Concurrently: each is a process that has to start.
         starting = asyncio.create_task(supervisor.start(hosts, runners))
         try:
             await supervisor.fleet.open_log()
@@ -87,10 +87,10 @@ async def command(
 
 
 async def _watch_ray(site: ClusterContext, scope: Collection[str], on_trouble: Trouble) -> None:
-    """Tell whoever waits for *scope* when Ray has ended here: nothing can be started again."""
+    """Report to all waiters of *scope* that Ray has ended here: nothing can start again."""
     clock, lives = SystemClock(), True
     while True:
-        with suppress(Exception):  # while its head is away, nobody knows
+        with suppress(Exception):  # unknown while its head is away
             lives = site.node in await living_nodes()
         for stream in () if lives else tuple(scope):
             on_trouble(stream, ClusterError("Ray", "it has ended on this machine"))

@@ -1,4 +1,4 @@
-"""Being connected to Ray: to a cluster that is there, or to one of our own."""
+"""Connects to Ray: joins a cluster, or starts one on this machine."""
 
 import os
 import shutil
@@ -15,53 +15,53 @@ from pathlib import Path
 from cueline.errors import ClusterError
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
-"""Almost nothing of ours goes through it."""
+"""Almost none of our data goes through it."""
 REACH_SECONDS = 5.0
 _AHEAD = 4
-"""So many processes stand ready at least, also on a machine with fewer CPUs."""
+"""The minimum of ready processes, also on a machine with fewer CPUs."""
 _TOKEN = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 _QUIET = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_DEDUP_LOGS": "0",
     "RAY_IGNORE_UNHANDLED_ERRORS": "1",
-    # Of a second each, when a cluster will not have us.
+    # Attempts of one second each, if a cluster does not accept us.
     "RAY_NUM_REDIS_GET_RETRIES": "5",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
 _OF_OUR_OWN = {
-    # The token is made when there is none; without this Ray says so on the terminal.
+    # Creates a missing token; otherwise Ray prints a message about it.
     "RAY_AUTH_MODE": "token",
-    # Else Ray takes the command's folder along whenever `uv run` started it.
+    # Otherwise Ray uploads the command's folder if `uv run` started it.
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
-    # Ray's 15 would starve hosts beside anything else on the machine.
+    # Ray's default of 15 would starve hosts on a busy machine.
     "RAY_worker_niceness": "0",
 }
 _MANY_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-"""Ray's own, and despite its name for every system: 0 has each of its ports on loopback."""
+"""Ray's own variable, for every system despite its name: 0 binds all its ports to loopback."""
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Where we are connected to."""
+    """A connection to Ray."""
 
     address: str
     node: str
-    """Ours: the one on this machine."""
+    """The Ray node of this process's machine."""
     ours: bool
-    """Whether the cluster was started here, and ends here."""
+    """Whether the cluster was started here, and ends with this connection."""
 
 
 @contextmanager
 def connect_ray(address: str | None, namespace: str) -> Iterator[Connection]:
-    """Connect to the cluster at *address*, or start one on this machine and end it afterwards.
+    """Connect to the cluster at *address*, or start one on this machine and stop it at the end.
 
     Raises:
-        ClusterError: it cannot be reached from here; the message says what to do.
+        ClusterError: it cannot be reached; the message says what to do.
     """
     if address is not None:
         _check_reachable(address)
     _prepare(ours=address is None)
-    import ray  # noqa: PLC0415 - it reads the environment when it is imported
+    import ray  # noqa: PLC0415 - it reads the environment on import
 
     with ExitStack() as stack:
         try:
@@ -70,11 +70,11 @@ def connect_ray(address: str | None, namespace: str) -> Iterator[Connection]:
                     _start(namespace, stack.enter_context(_private_folder()))
                 else:
                     _join(address, namespace)
-        except Exception as error:  # Ray raises errors of every kind, and bare ones too
+        except Exception as error:  # Ray raises errors of every kind, also bare ones
             raise _explained(address, error) from error
         stack.callback(ray.shutdown)
-        # Ray's own debugger does the same: nothing else keeps what Ray says of a
-        # process that died off the terminal.
+        # Ray's own debugger does the same: nothing else keeps Ray's messages about dead processes
+        # off the terminal.
         ray._private.worker._worker_logs_enabled = False  # noqa: SLF001
         context = ray.get_runtime_context()
         yield Connection(context.gcs_address, context.get_node_id(), ours=address is None)
@@ -82,26 +82,26 @@ def connect_ray(address: str | None, namespace: str) -> Iterator[Connection]:
 
 @contextmanager
 def _private_folder() -> Iterator[str]:
-    """Name a folder for Ray in one that nobody else can look into.
+    """Yield a folder for Ray inside one that only its owner can read.
 
-    The name is short: with that of a socket in it, it may have 107 bytes.
+    The name is short: with a socket's name it may have 107 bytes.
     """
     from ray._common.utils import get_default_system_temp_dir  # noqa: PLC0415 - as above
 
     place: str = get_default_system_temp_dir()  # type: ignore[no-untyped-call]  # Ray types few
     folder = tempfile.mkdtemp(prefix="cl-", dir=place)
     try:
-        yield f"{folder}/r"  # which Ray makes, open to everybody again
+        yield f"{folder}/r"  # Ray creates it, with open permissions
     finally:
-        # Logs of processes that held nothing; Ray would keep them for ever.
+        # Logs of processes without state; Ray would keep them for ever.
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
 def _on_loopback() -> Iterator[None]:
-    """Have Ray take 127.0.0.1 for this machine, so that no other reaches a port of it.
+    """Let Ray use 127.0.0.1 as this machine's address, so no other machine reaches its ports.
 
-    Who has set the variable otherwise wants more machines, or knows why.
+    A variable that the user has set is kept.
     """
     from ray._private import ray_constants  # noqa: PLC0415 - as above
 
@@ -118,7 +118,7 @@ def _on_loopback() -> Iterator[None]:
 
 
 def _start(namespace: str, folder: str) -> None:
-    """Start a cluster on this machine, which keeps its sockets and logs in *folder*."""
+    """Start a cluster on this machine with its sockets and logs in *folder*."""
     import ray  # noqa: PLC0415 - as above
 
     with _deaf_to_the_terminal(), _on_loopback():
@@ -126,8 +126,8 @@ def _start(namespace: str, folder: str) -> None:
             address="local",
             namespace=namespace,
             _temp_dir=folder,
-            # Ray starts as many processes ahead as there are CPUs; the actors
-            # move in. They take no CPU, so the number means nothing else.
+            # Ray starts as many processes ahead as there are CPUs, and the actors use these. They
+            # take no CPU, so the number means nothing else.
             num_cpus=max(_AHEAD, os.cpu_count() or 1),
             include_dashboard=False,
             configure_logging=False,
@@ -140,14 +140,14 @@ def _start(namespace: str, folder: str) -> None:
 def _join(address: str, namespace: str) -> None:
     import ray  # noqa: PLC0415 - as above
 
-    # Else Ray takes another address of this machine for its own 127.0.0.1.
+    # Otherwise Ray takes another address of this machine for its 127.0.0.1.
     with _on_loopback() if address.startswith("127.") else nullcontext():
         ray.init(address=address, namespace=namespace, configure_logging=False, log_to_driver=False)
 
 
 @contextmanager
 def _deaf_to_the_terminal() -> Iterator[None]:
-    """Start no process that ends with the terminal: we take them down in order."""
+    """Start no process that ends with the terminal: they are stopped in order."""
     heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     try:
         yield
@@ -157,7 +157,7 @@ def _deaf_to_the_terminal() -> Iterator[None]:
 
 @contextmanager
 def _hushed() -> Iterator[None]:
-    """Keep what Ray's native half says on stderr to itself: we say it in one sentence."""
+    """Keep what Ray's native code writes to stderr; the error message sums it up."""
     sys.stderr.flush()
     kept = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -172,7 +172,7 @@ def _hushed() -> Iterator[None]:
 
 @contextmanager
 def _sigterm_left_alone() -> Iterator[None]:
-    """Keep Ray from handling SIGTERM: it would end this process before anything is drained."""
+    """Keep Ray from handling SIGTERM: it would end this process before sessions are drained."""
     from ray._private import utils  # noqa: PLC0415 - as above
 
     ours, theirs = signal.getsignal(signal.SIGTERM), utils.set_sigterm_handler
@@ -181,27 +181,27 @@ def _sigterm_left_alone() -> Iterator[None]:
         yield
     finally:
         utils.set_sigterm_handler = theirs
-        # Its native half takes it as well, which nobody can keep it from.
+        # Ray's native code also handles it; that cannot be prevented.
         if ours is not None and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, ours)
 
 
 def _prepare(*, ours: bool) -> None:
-    """Set what Ray reads from the environment, where the user has not."""
+    """Set the environment variables that Ray reads, unless the user has set them."""
     for name, value in (_QUIET | _OF_OUR_OWN if ours else _QUIET).items():
         os.environ.setdefault(name, value)
     if has_token():
-        # Ray does this by itself only for clusters that it starts.
+        # Ray does this only for clusters that it starts.
         os.environ.setdefault("RAY_AUTH_MODE", "token")
     if "ray" in sys.modules:
-        # It has read its settings already; it does this itself where it sets the mode.
+        # Ray has read its settings by now; it calls this, too, when it sets the mode.
         sys.modules["ray"]._raylet.Config.initialize("")  # noqa: SLF001
-    # Without bytecode each process of the cluster compiles everything again.
+    # Without bytecode, each process of the cluster compiles everything again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def _check_reachable(address: str) -> None:
-    """Refuse an address where nobody listens: Ray would try for minutes."""
+    """Raise if nothing listens at the address: Ray would try for minutes."""
     if address.startswith("ray://"):
         reason = "Ray Client is not used; run this on a node of the cluster, and name HOST:PORT"
         raise ClusterError(address, reason)
@@ -218,7 +218,7 @@ def _check_reachable(address: str) -> None:
 
 
 def has_token() -> bool:
-    """Whether Ray finds a token here, wherever it looks for one."""
+    """Whether Ray finds a token on this machine."""
     return any(os.environ.get(name) for name in _TOKEN) or _token_path().exists()
 
 
@@ -227,7 +227,7 @@ def _token_path() -> Path:
 
 
 def _keep_token() -> None:
-    """Keep the token, which Ray leaves for all to read, to its owner."""
+    """Make the token, which Ray leaves readable for all, private."""
     path = _token_path()
     if path.exists() and path.stat().st_uid == os.getuid() and path.stat().st_mode & 0o077:
         path.chmod(0o600)

@@ -1,4 +1,4 @@
-"""The cost ledger in an actor of its own, and as a session host sees it."""
+"""The cost ledger as a Ray actor, and its client for session hosts."""
 
 from typing import cast
 
@@ -10,7 +10,7 @@ from cueline.deciders.budget import Closing, Raise, Release, Reserve, ReserveAns
 
 
 class CostLedgerActor:
-    """A process with a `CostLedger` in it. Ray restarts it: what it holds, it folds again."""
+    """Holds a `CostLedger`. Ray restarts it: it folds its state again."""
 
     def __init__(self, site: ClusterContext) -> None:
         self._site = site

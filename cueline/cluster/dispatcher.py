@@ -1,7 +1,7 @@
-"""The dispatcher of `cueline up`, in an actor of its own: one a log.
+"""The dispatcher of `cueline up` as a Ray actor: one for a log.
 
-It keeps nothing. When Ray restarts it, it takes the log again with a new epoch,
-finds its hosts and runners by their names, and goes on.
+It has no state. After a restart by Ray it acquires the log with a new epoch, finds
+its hosts and runners by their names, and continues.
 """
 
 import asyncio
@@ -37,33 +37,33 @@ from cueline.events.dispatcher import (
 from cueline.events.store import Presence
 
 ADOPT_SECONDS = 5.0
-"""What lives answers within that; what does not is lost, and perhaps alive."""
+"""A living actor answers within this; another counts as lost, and may still live."""
 _KEPT = 100
-"""So many troubles are kept for whoever asks."""
+"""The number of error messages that are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a dispatcher is to care for."""
+    """The settings of a dispatcher."""
 
     hosts: int = 1
     runners: int = 1
     recover: bool = True
-    """Whether sessions that others left running are taken up."""
+    """Whether it resumes sessions that others left running."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """How a dispatcher began."""
+    """The result of a dispatcher's start."""
 
     presence: Presence
     epoch: int
     found: int
-    """So many sessions were running, and nobody drove them."""
+    """The number of running sessions that nobody drove."""
 
 
 class DispatcherActor:
-    """A process with a `Supervisor` in it, that owns the log's dispatcher stream."""
+    """Holds a `Supervisor`, and owns the log's dispatcher stream."""
 
     def __init__(self, site: ClusterContext, wanted: Wanted, keeper: Presence) -> None:
         self._site = site
@@ -77,14 +77,14 @@ class DispatcherActor:
         self._tasks: list[asyncio.Task[None]] = []
         self._untold: NotificationBuffer[str] = NotificationBuffer(_KEPT)
         if ray.get_runtime_context().was_current_actor_reconstructed:
-            # Nobody may be left who would start it again.
+            # After a restart without a keeper, nobody would stop it.
             self._starting = asyncio.create_task(self._start_again())
 
     async def gives_way(self, keeper: Presence) -> bool:
-        """Whether we were left behind, and *keeper* may put another in our place.
+        """Whether its keeper has died, so that *keeper* may replace this dispatcher.
 
         Raises:
-            ClusterError: who keeps us lives, and is another; take that down.
+            ClusterError: its keeper lives and is another process; take that down.
         """
         ours = self._keeper
         if keeper.incarnation == ours.incarnation:
@@ -96,21 +96,21 @@ class DispatcherActor:
         return True
 
     async def start(self) -> Started:
-        """Take charge of the log; asked twice, it is one beginning.
+        """Acquire the log and start; a second call returns the first result.
 
         Raises:
-            ClusterError: another has it, or nothing can be started; the message says which.
+            ClusterError: another dispatcher has it, or nothing starts; the message says which.
         """
         if self._starting is None:
             self._starting = asyncio.create_task(self._start())
         return await asyncio.shield(self._starting)
 
     async def troubles(self, seconds: float) -> list[str]:
-        """Return what went wrong since the last time, once something did; hangs while we live."""
+        """Return the errors since the last call, once there are any; waits up to *seconds*."""
         return await self._untold.take(seconds)
 
     async def stop(self, seconds: float) -> None:
-        """Have everything rest within *seconds*, take the fleet down, and say so in the log."""
+        """Drain within *seconds*, stop the fleet, and record the stop."""
         for task in self._tasks:
             task.cancel()
         if self._supervisor is not None:
@@ -127,7 +127,7 @@ class DispatcherActor:
         journal = self._site.parts.journal(self._store)
         self._charge = DispatcherLease(self.presence, journal, self._store, SystemClock())
         await self._take_charge()
-        # First: what is said from here on is followed, what was said before is looked up.
+        # First: later events are followed, earlier ones are looked up.
         after = await self._store.last_position()
         now, began = SystemClock().now(), await self._charge.began(self._keeper.incarnation)
         with closing(self._site.parts.index(self._store)) as index:
@@ -136,7 +136,7 @@ class DispatcherActor:
         return Started(presence=self.presence, epoch=self._charge.epoch, found=len(left))
 
     async def _take_charge(self) -> None:
-        """Have the log written here, and become its dispatcher."""
+        """Open the log for writing here, and become its dispatcher."""
         await open_log(self._site, start_writer(self._site))
         await self._charge.take()
         started = DispatcherStarted(
@@ -151,7 +151,7 @@ class DispatcherActor:
         await self._record([started])
 
     async def _supervise(self, scope: RecoveryFilter | None) -> None:
-        """Have a fleet, and care for *scope* with it; None is all."""
+        """Start a fleet, and supervise *scope* with it; None is all."""
         self._supervisor = Supervisor(
             self._site,
             self._store,
@@ -173,13 +173,13 @@ class DispatcherActor:
         clock = SystemClock()
         try:
             return await self._start()
-        except Exception:  # noqa: BLE001 - one that gave up would live, and care for nobody
+        except Exception:  # noqa: BLE001 - after giving up it would live on and supervise nothing
             await clock.sleep(BEAT_SECONDS)
-            # With all that it has begun: Ray starts another, and that begins anew.
+            # With everything that it started: Ray starts another, which begins anew.
             os._exit(1)
 
     async def _adopted(self) -> Sequence[Worker]:
-        """Return the hosts and runners that a former incarnation of ours has left."""
+        """Return the hosts and runners that a former incarnation has left."""
         prefix, suffix = self._site.named("|").split("|")
         present = await self._store.all()
         adopting = []
@@ -198,7 +198,7 @@ class DispatcherActor:
         try:
             handle = await self._site.find(name, 0)
             if "@" in incarnation:
-                # Of another version, and nobody's any more.
+                # It is of another version and has no owner any more.
                 ray.kill(handle)
                 return None
             start = handle.start.remote(self._charge.epoch, *arguments)
@@ -207,7 +207,7 @@ class DispatcherActor:
         except (*DEAD, ClusterError):
             return None
         except (*UNCLEAR, CuelineError):
-            # Frozen perhaps: sessions may wait for a runner, and a host has some.
+            # It may be frozen: sessions may wait for a runner, and a host has some.
             here = presence is not None and presence.machine == self._site.machine
             member = Worker(role, incarnation, self._site.node if here else "", handle, presence)
             member.silent.set()
@@ -243,21 +243,21 @@ class DispatcherActor:
         self._unwritten = []
 
     async def _record(self, facts: Sequence[DispatcherEvent]) -> None:
-        """Append *facts*; a dispatcher that another has succeeded ends here."""
+        """Append *facts*; a dispatcher whose successor has the log ends here."""
         try:
             await self._charge.record(facts)
         except FencedError:
-            # The other has our fleet already; nothing of it is ours to end.
+            # The successor has the fleet already: end nothing of it.
             os._exit(1)
 
 
 def _node_of(_actor: object) -> str:
-    """Return the Ray node where an actor lives."""
+    """Return the Ray node of an actor."""
     return str(ray.get_runtime_context().get_node_id())
 
 
 def end_actors(namespace: str, owner: str, version: str | None = None) -> int:
-    """Kill *owner*'s actors in *namespace*, of one version or of any, and return how many."""
+    """Kill *owner*'s actors in *namespace*, of one version or all; return their number."""
     names = [
         actor["name"]
         for actor in ray.util.list_named_actors(all_namespaces=True)

@@ -1,4 +1,4 @@
-"""The charge of a log: one dispatcher has it, and no other while that one lives."""
+"""The lease of a log: it has one dispatcher at a time."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ from cueline.events.store import NO_STREAM, Presence, PresenceBoard
 
 
 class DispatcherLease:
-    """What a dispatcher has of its log: an epoch, a stream, and a place on the board."""
+    """A dispatcher's hold on its log: an epoch, a stream and a presence."""
 
     def __init__(
         self, presence: Presence, journal: Journal, board: PresenceBoard, clock: Clock
     ) -> None:
         self.epoch = 0
-        """In every order of this dispatcher."""
+        """The epoch in every order of this dispatcher."""
         self._presence = presence
         self._journal = journal
         self._board = board
@@ -35,7 +35,7 @@ class DispatcherLease:
         self._beating: asyncio.Task[None] | None = None
 
     async def take(self) -> None:
-        """Become the log's dispatcher, and say from now on that it has one.
+        """Become the log's dispatcher and start its heartbeats.
 
         Raises:
             ClusterError: a living dispatcher has it; take that down.
@@ -51,19 +51,19 @@ class DispatcherLease:
         try:
             self.epoch = await store.acquire(DISPATCHER, self._presence.incarnation, head.epoch)
         except FencedError:
-            # Another was quicker; it has beaten before.
+            # Another was faster; its first heartbeat came before.
             await self.take()
             return
-        # At once: a fleet may take longer to start than silence counts as death.
+        # At once: starting a fleet may take longer than the silence of a dead process.
         beating = beat_always(self._board, self._presence, self._clock)
         self._beating = asyncio.create_task(beating)
 
     async def record(self, facts: Sequence[DispatcherEvent]) -> None:
-        """Append *facts*, however long the log is away.
+        """Append *facts*; retry while the log is unavailable.
 
         Raises:
             FencedError: another dispatcher has succeeded this one.
-            LogLostError: there is nothing left to have charge of.
+            LogLostError: the log is gone.
         """
         steps = [[fact] for fact in facts]
         while True:
@@ -79,7 +79,7 @@ class DispatcherLease:
             except (FencedError, LogLostError):
                 raise
             except KeyReusedError:
-                # Of what was appended last, we were cancelled before we heard.
+                # The last append was cancelled before its answer came.
                 self._version = (await self._journal.store.head(DISPATCHER)).version
             except CuelineError:
                 await self._clock.sleep(BEAT_SECONDS)
@@ -88,14 +88,14 @@ class DispatcherLease:
                 return
 
     async def began(self, up: str) -> int:
-        """Return where in the log *up* began: Ray may have started its dispatcher again since."""
+        """Return the position at which *up* began; Ray may have restarted its dispatcher since."""
         async for recorded, fact in self._journal.read(DISPATCHER):
             if isinstance(fact, DispatcherStarted) and fact.up == up:
                 return recorded.position
         raise AssertionError("it was recorded")
 
     async def leave(self) -> None:
-        """Say that the log has no dispatcher any more."""
+        """Record that the log has no dispatcher any more."""
         if self._beating is not None:
             self._beating.cancel()
         with suppress(CuelineError):
@@ -103,6 +103,6 @@ class DispatcherLease:
 
 
 def acquire_lease(by: Presence) -> ClusterError:
-    """Return what whoever wants a log is told of *by*, which has it."""
+    """Return the error for a log whose lease *by* has."""
     process = f"process {by.pid} on {by.machine}"
     return ClusterError("this log", f"another `cueline up` has it ({process}); take that down")

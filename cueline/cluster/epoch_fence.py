@@ -1,4 +1,4 @@
-"""The fence against a dispatcher of the past."""
+"""A fence against orders of former dispatchers."""
 
 from cueline.errors import StaleOrderError
 from cueline.events.stream import stream_name
@@ -7,14 +7,14 @@ DISPATCHER = stream_name("dispatcher", "main")
 
 
 class EpochFence:
-    """Obeys the highest epoch that it has seen, and refuses lower ones."""
+    """Accepts the highest epoch seen so far, and refuses lower ones."""
 
     def __init__(self, incarnation: str) -> None:
         self._incarnation = incarnation
         self._highest = 0
 
     def check(self, epoch: int) -> None:
-        """Refuse the order of a dispatcher that another has succeeded.
+        """Raise if another dispatcher has succeeded the one with *epoch*.
 
         Raises:
             StaleOrderError: stop; another dispatcher has taken over.

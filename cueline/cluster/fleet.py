@@ -27,13 +27,13 @@ from cueline.events.store import Presence, PresenceBoard
 
 START_SECONDS = 60.0
 REST_SECONDS = 5.0
-"""What dies younger, twice in a row, is replaced after so long: it may die of its start."""
+"""Wait before the second replacement of an actor that dies young: its start may kill it."""
 _AGAIN_SECONDS = 0.2
 _REMEMBERED = 1000
 
 
 class Fleet:
-    """Keeps so many hosts and runners alive. See also `dispatcher.Fleet`."""
+    """Keeps a number of hosts and runners alive. See also `dispatcher.HostDirectory`."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Fleet:
         self._members: dict[str, Worker] = {}
         self._gone: dict[str, str] = {}
         self._astray: list[Worker] = []
-        """Lost, and perhaps alive: a frozen runner may still finish what it began."""
+        """Lost, and may still live: a frozen runner may finish what it began."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._writer: Handle = None
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -64,7 +64,9 @@ class Fleet:
         await open_log(self.site, self._writer)
 
     async def start(self, hosts: int, runners: int, adopted: Sequence[Worker] = ()) -> None:
-        """Start what *adopted* lacks, and wait until a host drives; who is silent is lost.
+        """Start the workers missing from *adopted*, and wait until a host drives.
+
+        Silent workers count as lost.
 
         Raises:
             ClusterError: none starts.
@@ -90,15 +92,15 @@ class Fleet:
         }
 
     def members(self) -> Sequence[Worker]:
-        """Return who takes something."""
+        """Return the workers that accept work."""
         return list(self._members.values())
 
     def remind(self) -> None:
-        """Tell the hosts again which runners there are: what was said once may be lost."""
-        self._spawn(self._notify_hosts())  # who is frozen holds up nobody
+        """Send the hosts the list of runners again: an earlier message may be lost."""
+        self._spawn(self._notify_hosts())  # a frozen host must not delay the others
 
     async def look(self) -> None:
-        """Find those that live and say nothing, frozen or out of reach; and what became of them."""
+        """Find silent workers, frozen or unreachable, and check the lost ones."""
         present = await self._board.all()
         now = self._clock.now()
         unheard = []
@@ -111,18 +113,18 @@ class Fleet:
         await asyncio.gather(*looks)
 
     async def _look_for(self, member: Worker, presence: Presence | None, now: datetime) -> None:
-        """Find out whether a lost *member* speaks again, or has ended.
+        """Find out whether a lost *member* answers again, or has ended.
 
-        The calls of a runner wait for one of both; a host's sessions are with others.
+        A runner's calls wait for one of both; a host's sessions run elsewhere already.
         """
         lost = member.silent.is_set() or member.presence is None
         back = False
         member.presence = member.presence or presence
         if member.presence is None:
-            # It has not started: it was ended for that, or nobody waited so long.
+            # It has not started: it was killed for that, or nobody waited so long.
             over = await member.is_over()
         elif presence is None:
-            # It has spoken once: what is not on the board has left it.
+            # It had registered once: if it is not on the board, it has left.
             over = f"{member.role} {member.incarnation} has left"
         else:
             over = (await member.is_over() or removal(presence)) if lost else ended(presence)
@@ -139,7 +141,7 @@ class Fleet:
             self._on_news(WorkerEvent("back", member))
 
     async def leave_nodes(self) -> None:
-        """Move what is on nodes that are drained; the log's own stays to the last."""
+        """Move workers away from draining nodes; the log's own node stays to the last."""
         leaving = await leaving_nodes() - {self.site.node}
         for member in self._members.values():
             if member.node in leaving and member.presence is not None and not member.leaves:
@@ -147,7 +149,7 @@ class Fleet:
                 self._spawn(self._leave(member))
 
     async def _leave(self, member: Worker) -> None:
-        """Let *member* finish what it has in hand, and end it: whoever keeps it starts another."""
+        """Let *member* finish its running work, and end it; its keeper starts another."""
         grace = self.site.parts.grace_seconds
         await self._notify_hosts()
         if member.role == "host":
@@ -157,33 +159,33 @@ class Fleet:
         await self._end(member)
 
     async def drain(self, seconds: float) -> None:
-        """Have the hosts let go of everything within *seconds*; replace nobody any more."""
+        """Drain the hosts within *seconds*; replace nothing any more."""
         for task in self._tasks:
             task.cancel()
         hosts = [m for m in self._members.values() if m.role == "host" and m.presence]
         await asyncio.gather(*(self._drain(member, seconds) for member in hosts))
 
     async def close(self) -> None:
-        """Take down all that was started here."""
+        """Stop everything that was started here."""
         for task in self._tasks:
             task.cancel()
         members, self._members = [*self._members.values(), *self._astray], {}
         await asyncio.gather(*(self._end(member) for member in members))
 
     def close_log(self) -> None:
-        """Take down the writer: nothing here needs the log any more."""
+        """Stop the writer: nothing here needs the log any more."""
         if self._writer is not None:
             ray.kill(self._writer)
 
     async def _nodes(self) -> list[str]:
         try:
             others = await living_nodes() - await leaving_nodes() - {self.site.node}
-        except Exception:  # noqa: BLE001 - whatever Ray says while its head is away
-            others = set()  # somebody has to be started, if only beside the log
+        except Exception:  # noqa: BLE001 - whatever Ray raises while its head is away
+            others = set()  # start somewhere, if only beside the log
         return [self.site.node, *sorted(others)]
 
     async def _node_for(self, node: str) -> str:
-        """Return *node*, or if it has gone or is about to, the one with the fewest of ours."""
+        """Return *node*, or if it is gone or draining, the node with the fewest workers."""
         nodes = await self._nodes()
         if node in nodes:
             return node
@@ -196,7 +198,7 @@ class Fleet:
         task.add_done_callback(self._tasks.discard)
 
     async def _keep(self, role: Role, node: str, member: Worker | None) -> None:
-        """Have one member of *role* alive, always; *member* is the first, if it is there."""
+        """Keep one worker of *role* alive, always; *member* is the first, if it exists."""
         member = self._join(member) if member else self._create(role, node)
         brief = 0
         while True:
@@ -210,13 +212,13 @@ class Fleet:
                 await self._clock.sleep(REST_SECONDS)
                 member = self._create(role, await self._node_for(node))
             else:
-                # Named before its process is up: hosts that learn of the loss
-                # learn of the next one, and need not record that they wait.
+                # Named before its process is up: hosts that learn of the loss also learn of the
+                # replacement, and need not record a wait.
                 member = self._create(role, await self._node_for(node))
                 await self._lose(lost, evidence)
 
     async def _use_up(self, member: Worker) -> None:
-        """Have one more than are wanted, for as long as it lives."""
+        """Keep one worker beyond the wanted number while it lives."""
         evidence = await self._live(self._join(member))
         del self._members[member.incarnation]
         await self._lose(member, evidence)
@@ -233,7 +235,7 @@ class Fleet:
         return member
 
     async def _live(self, member: Worker) -> str:
-        """Start *member*, and return once it is lost, with the evidence."""
+        """Start *member*, and return the evidence once it is lost."""
         try:
             arguments = [self._runner_infos()] if member.role == "host" else []
             starting = member.handle.start.remote(self._epoch, *arguments)
@@ -245,7 +247,7 @@ class Fleet:
             if member.role == "host" and not self._ready.done():
                 reason = f"no session host starts: {error}"
                 self._ready.set_exception(ClusterError("the cluster", reason))
-            # It has begun nothing, and never may: others count on that.
+            # It has begun nothing and never may: others rely on that.
             ray.kill(member.handle)
             return f"it did not start: {type(error).__name__}"
         if member.role == "host" and not self._ready.done():
@@ -267,7 +269,7 @@ class Fleet:
         return "it is silent"
 
     async def _hang(self, member: Worker) -> str:
-        """Keep one call hanging in *member*: it breaks within milliseconds of its death."""
+        """Keep one call waiting in *member*: it fails within milliseconds of the worker's death."""
         while True:
             try:
                 if member.role == "host":
@@ -283,18 +285,18 @@ class Fleet:
                 await self._clock.sleep(_AGAIN_SECONDS)
 
     async def _lose(self, member: Worker, evidence: str) -> None:
-        """Tell the others that *member* takes nothing more, and what is known of its end."""
+        """Tell the others that *member* accepts nothing more, and the evidence of its end."""
         over = await member.is_over()
         if over is not None:
             await self._mark_dead(member, over)
             return
-        # Ray ends an actor to which nobody holds a handle.
+        # Ray ends an actor without handles.
         self._astray.append(member)
         await self._notify_hosts()
         self._on_news(WorkerEvent("lost", member, evidence))
 
     async def _mark_dead(self, member: Worker, evidence: str) -> None:
-        """Tell the others that *member* has ended, and what it had begun with it."""
+        """Tell the others that *member* and its running calls have ended."""
         self._gone[member.incarnation] = evidence
         if len(self._gone) > _REMEMBERED:
             del self._gone[next(iter(self._gone))]
@@ -304,7 +306,7 @@ class Fleet:
         self._on_news(WorkerEvent("gone", member, evidence))
 
     def _runner_infos(self) -> list[RunnerInfo]:
-        """Return the runners that answer; those that are lost or leave take nothing more."""
+        """Return the runners that answer; lost and leaving ones accept nothing more."""
         there = [*self._members.values(), *self._astray]
         runners = [m for m in there if m.role == "runner" and not m.silent.is_set()]
         return [m.runner_info(self.site, lost=m in self._astray) for m in runners]
@@ -323,7 +325,7 @@ class Fleet:
             with suppress(CuelineError):
                 await self._board.leave(member.incarnation)
         elif member.presence is not None:
-            # It says itself that it has left. In the name of one that is frozen
-            # nobody may: its calls would count as lost, and it may yet thaw.
+            # It says itself that it has left. Nobody may say so for a frozen one: its calls would
+            # count as lost, and it may wake up.
             await attempt(member.handle.close.remote(self._epoch))
         ray.kill(member.handle)

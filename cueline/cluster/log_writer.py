@@ -1,4 +1,4 @@
-"""The log's writer on a cluster: the one actor that appends, beside the file."""
+"""The log's writer on a cluster: the only actor that appends, on the file's machine."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
@@ -59,12 +59,12 @@ class Leave:
 
 
 Wish = Append | Acquire | PutBlob | Beat | Leave
-"""Something to be written; each may be asked for twice."""
+"""A write; each may be requested twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriterReply:
-    """What came of one of many things asked for in one call."""
+    """The result of one write of a batch."""
 
     value: object = None
     error: CuelineError | None = None
@@ -81,8 +81,8 @@ class Page:
 class LogWriterActor:
     """Holds the log's file for the processes of a cluster.
 
-    Ray restarts it when it dies; two of them would do no harm, since the file
-    has the only lock. It opens the log when it is first asked for something.
+    Ray restarts it when it dies; two at a time do no harm, since the file has the only
+    lock. It opens the log at the first request.
     """
 
     def __init__(self, parts: ActorFactory) -> None:
@@ -98,7 +98,7 @@ class LogWriterActor:
         return self._log()[2]
 
     async def write(self, wishes: Sequence[Wish]) -> list[WriterReply]:
-        """Do all of *wishes*; each succeeds or fails by itself."""
+        """Do all writes of *wishes*; each succeeds or fails by itself."""
         return await asyncio.gather(*(self._answer(options) for options in wishes))
 
     async def head(self, stream: str) -> Head:
@@ -114,21 +114,21 @@ class LogWriterActor:
         return await self._store().last_position()
 
     async def read(self, stream: str, after: int, until: int | None, limit: int | None) -> Page:
-        """Return the first events that `EventStore.read` yields."""
+        """Return the first events of `EventStore.read`."""
         return await page_of(self._store().read(stream, after, until, limit))
 
     async def read_back(self, stream: str, until: int | None, limit: int | None) -> Page:
-        """Return the first events that `EventStore.read_back` yields."""
+        """Return the first events of `EventStore.read_back`."""
         return await page_of(self._store().read_back(stream, until, limit))
 
     async def read_all(
         self, after: int, categories: Collection[str] | None, limit: int | None
     ) -> Page:
-        """Return the first events that `EventStore.read_all` yields."""
+        """Return the first events of `EventStore.read_all`."""
         return await page_of(self._store().read_all(after, categories, limit))
 
     async def grown(self, after: int, seconds: float) -> int:
-        """Return the last position, once it is above *after* or when *seconds* are over."""
+        """Return the last position, once it is above *after* or *seconds* are over."""
         try:
             async with asyncio.timeout(seconds):
                 async for recorded in self._store().follow(after):
@@ -183,12 +183,12 @@ class LogWriterActor:
 
 
 def start_writer(site: ClusterContext) -> Handle:
-    """Start the writer of the site's log, unless it is there; Ray restarts it."""
+    """Start the log's writer, unless it runs; Ray restarts it."""
     return site.create(LogWriterActor, site.named("writer"), site.parts, restarts=True)
 
 
 async def open_log(site: ClusterContext, writer: Handle) -> None:
-    """Wait until *writer* has opened the site's log.
+    """Wait until *writer* has opened the log.
 
     Raises:
         LogUnavailableError: the log cannot be opened on the node that was named.

@@ -1,4 +1,4 @@
-"""What an actor has to tell: kept until somebody asks, who hangs until there is something."""
+"""Messages of an actor, kept for a caller with a long poll."""
 
 import asyncio
 from collections import deque
@@ -9,19 +9,19 @@ What = TypeVar("What")
 
 
 class NotificationBuffer(Generic[What]):
-    """Things that nobody has heard yet; the last *most* of them, if that is given."""
+    """Keeps messages until they are taken; at most the last *most*."""
 
     def __init__(self, most: int | None = None) -> None:
         self._things: deque[What] = deque(maxlen=most)
         self._some = asyncio.Event()
 
     def add(self, thing: What) -> None:
-        """Have it told to whoever asks."""
+        """Add a message."""
         self._things.append(thing)
         self._some.set()
 
     async def take(self, seconds: float) -> list[What]:
-        """Return them once there are any; none after *seconds*."""
+        """Return all messages once there are any; none after *seconds*."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._some.wait()

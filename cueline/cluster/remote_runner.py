@@ -1,4 +1,4 @@
-"""A runner as a session host sees it: many orders in one call, one long poll for all reports."""
+"""A remote runner: many orders in one call, one long poll for all reports."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ from cueline.cluster.runner import RunnerReply, RunnerRequest
 from cueline.errors import ClusterError, RunnerGoneError
 
 START_SECONDS = 30.0
-"""How long a runner may take from its name to its first answer."""
+"""Time from a runner's name to its first answer."""
 TIDY_SECONDS = 1.0
 _AGAIN_SECONDS = 0.2
 _PATIENCE = 10
-"""So many polls may fail one after the other before the runner counts as out of reach."""
+"""Failed polls in a row after which the runner counts as unreachable."""
 
 Verb = Literal["execute", "outcome", "cancel", "forget", "reconcile"]
 
@@ -29,7 +29,7 @@ class RemoteRunner:
     def __init__(self, site: ClusterContext, incarnation: str, name: str, caller: str) -> None:
         self.incarnation = incarnation
         self.died = False
-        """Ray says that the actor is no more; what that proves is for others to say."""
+        """Ray says that the actor has ended; the directory decides what that proves."""
         self._site = site
         self._clock = SystemClock()
         self._name = name
@@ -46,7 +46,7 @@ class RemoteRunner:
 
     @property
     def load(self) -> int:
-        """How many answers are awaited here."""
+        """The number of awaited answers."""
         return len(self._waiting)
 
     async def execute(self, order: ToolOrder) -> ToolReport:
@@ -74,13 +74,13 @@ class RemoteRunner:
         return cast("ReconcileFinding", await self._ask("reconcile", order))
 
     async def answers(self) -> bool:
-        """Ask for a sign of life; who asks meanwhile is told the same."""
+        """Whether the runner answers a ping; concurrent callers share one ping."""
         if self._knocking is None or self._knocking.done():
             self._knocking = asyncio.create_task(self._knock())
         return await asyncio.shield(self._knocking)
 
     def lose(self, reason: str) -> None:
-        """Tell everybody who waits that the runner cannot be reached."""
+        """Fail all waiting calls: the runner cannot be reached."""
         self._give_up(list(self._waiting), reason)
 
     async def _ask(self, verb: Verb, about: ToolOrder | CallName) -> object:
@@ -107,7 +107,7 @@ class RemoteRunner:
 
     def _begin_to_send(self) -> None:
         if self._sending is None or self._sending.done():
-            # It starts when every task that can run now has run and ordered.
+            # It starts when all tasks that can run now have added their orders.
             self._sending = asyncio.create_task(self._send())
 
     async def _send(self) -> None:

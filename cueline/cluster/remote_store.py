@@ -1,7 +1,7 @@
-"""The log as a process of a cluster has it: written by an actor, read from the file if it is here.
+"""The log in a process of a cluster: an actor writes it; a local file is read directly.
 
-Whatever was asked for within one turn of the event loop goes in one call. While
-that is under way the next gathers: under load the calls themselves are the delay.
+All requests of one turn of the event loop go in one call. The next batch gathers
+meanwhile: under load the calls themselves are the delay.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ from cueline.events.store import (
 )
 
 PATIENCE_SECONDS = 20.0
-"""How long a writer that died is asked again; it is back within two seconds."""
+"""How long to retry a dead writer; it is back within two seconds."""
 CALL_SECONDS = 60.0
 BATCH = 256
 _AGAIN_SECONDS = 0.05
@@ -82,7 +82,7 @@ class RemoteStore:
             return cast("int", await self._request_write(Acquire(stream, owner, seen_epoch)))
         except FencedError:
             head = await self.head(stream)
-            # Perhaps by a call of ours of which no answer came.
+            # Perhaps by an earlier call of ours whose answer was lost.
             if (head.owner, head.epoch) == (owner, seen_epoch + 1):
                 return head.epoch
             raise
@@ -207,7 +207,7 @@ class RemoteStore:
             await self._reader.close()
 
     def _file(self) -> EventStore | None:
-        """Return the log as this process reads it; None where its file is elsewhere."""
+        """Return the log for reading here; None if its file is elsewhere."""
         if not self._looked:
             self._reader = self._site.parts.reader()
             self._looked = True
@@ -218,7 +218,7 @@ class RemoteStore:
         granted: asyncio.Future[object] = loop.create_future()
         self._wishes.append((options, granted))
         if self._sending is None or self._sending.done():
-            # It starts when every task that can run now has run and wished.
+            # It starts when all tasks that can run now have added their requests.
             self._sending = loop.create_task(self._send())
         return await granted
 
@@ -227,7 +227,7 @@ class RemoteStore:
             batch, self._wishes = self._wishes[:BATCH], self._wishes[BATCH:]
             try:
                 answers = await self._ask("write", [options for options, _ in batch])
-            except Exception as error:  # noqa: BLE001 - whatever it was, nobody may wait for ever
+            except Exception as error:  # noqa: BLE001 - every waiter needs an answer
                 answers = [WriterReply(error=_unknown(options, error)) for options, _ in batch]
             for (_, granted), answer in zip(batch, answers, strict=True):
                 if granted.done():
@@ -238,10 +238,10 @@ class RemoteStore:
                     granted.set_exception(answer.error)
 
     async def _ask(self, method: str, *asked: object) -> Any:
-        """Ask the writer, again and again while it is away: all of it may be asked twice.
+        """Call the writer and retry while it is away: every call may be repeated.
 
         Raises:
-            LogUnavailableError: it stayed away; ask again later.
+            LogUnavailableError: it stayed away; try again later.
         """
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
@@ -270,6 +270,6 @@ class RemoteStore:
 
 
 def _unknown(options: Wish, error: Exception) -> CuelineError:
-    """Return what whoever wished is told when no answer came."""
+    """Return the error for a write without an answer."""
     stream = options.writes[0].stream if isinstance(options, Append) else "the log"
     return UnknownOutcomeError(stream, str(error))

@@ -1,7 +1,7 @@
-"""A runner in an actor of its own.
+"""A runner as a Ray actor.
 
-Its callers never park a call for each tool call: they hand over orders, and
-fetch what came of them with one long poll each.
+Callers do not hold a Ray call for each tool call: they send orders, and fetch the
+reports with one long poll each.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class RunnerRequest:
-    """Something that a runner is asked, under a number that its caller chose."""
+    """A request to a runner, with a number chosen by its caller."""
 
     number: int
     verb: Literal["execute", "outcome", "cancel", "forget", "reconcile"]
@@ -39,7 +39,7 @@ class RunnerRequest:
 
 @dataclass(frozen=True, slots=True)
 class RunnerReply:
-    """What came of an errand."""
+    """The answer to a request."""
 
     number: int
     answer: WriterReply
@@ -47,7 +47,7 @@ class RunnerReply:
 
 @dataclass(slots=True)
 class Mailbox:
-    """What is kept for one caller until it says that it has it."""
+    """The answers kept for one caller until it confirms them."""
 
     errands: dict[int, asyncio.Task[None]] = field(default_factory=dict)
     reports: dict[int, RunnerReply] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Mailbox:
 
 
 class RunnerActor:
-    """A process with a `Runner` in it; what it started dies with it."""
+    """Holds a `Runner`; what it started dies with it."""
 
     def __init__(self, site: ClusterContext, incarnation: str) -> None:
         self._site = site
@@ -68,7 +68,7 @@ class RunnerActor:
         self._heard_at = self._beat_at = boot_seconds()
 
     async def start(self, epoch: int) -> Presence:
-        """Begin to take calls; asked twice, it is one beginning."""
+        """Accept calls from now on; a second call returns the same presence."""
         self._hear()
         self._orders.check(epoch)
         if self._runner is None:
@@ -81,7 +81,7 @@ class RunnerActor:
         return self.presence
 
     async def ping(self, epoch: int, seconds: float) -> int:
-        """Say how many calls run, after *seconds*; hangs while we live."""
+        """Return the number of running calls after *seconds*; the call fails if the actor dies."""
         self._hear()
         self._orders.check(epoch)
         clock = SystemClock()
@@ -89,7 +89,7 @@ class RunnerActor:
         return self._runner.busy if self._runner else 0
 
     async def take(self, caller: str, requests: Sequence[RunnerRequest]) -> None:
-        """Begin *errands*; `reports` brings what came of them."""
+        """Start *requests*; `reports` returns their answers."""
         self._hear()
         await self._started.wait()
         mailbox = self._mailbox(caller)
@@ -100,7 +100,7 @@ class RunnerActor:
     async def reports(
         self, caller: str, received: Sequence[int], seconds: float
     ) -> Sequence[RunnerReply]:
-        """Return what came of errands, once there is something; *received* is not kept longer."""
+        """Return answers once there are any; those *received* are dropped."""
         self._hear()
         mailbox = self._mailbox(caller)
         for number in received:
@@ -113,7 +113,7 @@ class RunnerActor:
         return first_of(list(mailbox.reports.values()))
 
     async def close(self, epoch: int) -> None:
-        """Kill what runs, and say that this incarnation has ended."""
+        """Kill what runs, and record that this incarnation has ended."""
         self._orders.check(epoch)
         await self._end()
 
@@ -122,7 +122,7 @@ class RunnerActor:
             answer = WriterReply(await self._do(request))
         except CuelineError as error:
             answer = WriterReply(error=error)
-        except Exception as error:  # noqa: BLE001 - a tool's bug may not leave its caller waiting
+        except Exception as error:  # noqa: BLE001 - after a tool's bug the caller still needs an answer
             reason = f"{type(error).__name__}: {error}"
             answer = WriterReply(error=ClusterError(self._incarnation, reason))
         mailbox.reports[request.number] = RunnerReply(request.number, answer)
@@ -157,16 +157,16 @@ class RunnerActor:
         return mailbox
 
     def _hear(self) -> None:
-        """Note that somebody is there; but after too long a silence it is too late for that."""
+        """Note that a caller lives; after too long a silence it is too late for that."""
         if self._is_deaf():
-            # What was sent to us before the silence must not begin now: by its
-            # end, others may count this incarnation as gone.
+            # Requests sent before the silence must not start now: others may count this incarnation
+            # as dead.
             os._exit(1)
         self._heard_at = boot_seconds()
 
     def _is_deaf(self) -> bool:
-        # Both: that somebody speaks to us does not mean that our beats arrive,
-        # and by these others judge.
+        # Both: callers may reach this runner while its heartbeats, by which others judge, do not
+        # arrive.
         return boot_seconds() - min(self._heard_at, self._beat_at) > DEAF_SECONDS
 
     async def _beat(self) -> None:

@@ -1,4 +1,4 @@
-"""Which runners a session host may send calls to, and which are gone."""
+"""The runners that a session host can call, and the dead ones."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
@@ -23,17 +23,17 @@ NEWS_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class RunnerInfo:
-    """A runner as its dispatcher tells hosts of it, perhaps before its process is up."""
+    """A runner, as its dispatcher describes it to hosts, perhaps before its process is up."""
 
     incarnation: str
     name: str
-    """Of its actor."""
+    """The name of its actor."""
     node: str
-    """The Ray node where it lives."""
+    """Its Ray node."""
     machine: str | None
-    """As workspaces name it; None until it has said so."""
+    """Its machine, as workspaces name it; None until it has started."""
     takes: bool
-    """Whether it takes calls; one that does not is asked what became of those it has."""
+    """Whether it accepts calls; if not, it only reports on those that it has."""
 
 
 class Directory:
@@ -44,17 +44,17 @@ class Directory:
         self._caller = caller
         self._board = board
         self._cards: dict[str, RunnerInfo] = {}
-        """All we ever heard of."""
+        """All runners ever heard of."""
         self._able: Sequence[RunnerInfo] = ()
         self._gone: dict[str, str] = {}
         self._ports: dict[str, RemoteRunner] = {}
         self._told = asyncio.Event()
 
     def know(self, cards: Sequence[RunnerInfo], gone: Mapping[str, str]) -> None:
-        """Take *cards* for all the runners that answer, and *gone* with the evidence."""
+        """Take *cards* as all runners that answer, and *gone* as dead, with the evidence."""
         self._told.set()
         self._gone.update(gone)
-        # What was said before may be heard after: who is gone is so for good.
+        # An older message may arrive later: a dead runner stays dead.
         cards = [card for card in cards if card.incarnation not in self._gone]
         self._able = [card for card in cards if card.takes]
         self._cards.update({card.incarnation: card for card in cards})
@@ -99,7 +99,7 @@ class Directory:
         presence = find(await self._board.all(), incarnation)
         if presence is not None:
             return ended(presence) or await self._reported(incarnation) or removal(presence)
-        # One of ours may not have beaten yet, or may have left since.
+        # A runner of ours may have no heartbeat yet, or may have left since.
         known = incarnation in self._ports
         return await self._reported(incarnation) if known else f"runner {incarnation} has left"
 
@@ -108,9 +108,9 @@ class Directory:
         return None if port is None or port.died else port
 
     async def _is_news(self, incarnation: str) -> bool:
-        """Wait a moment for the dispatcher's word of a death that only we have seen yet.
+        """Wait a moment for the dispatcher's message about a death that only we have seen.
 
-        With it comes the name of the next runner; whoever asks needs one.
+        The message also names the next runner, which the caller needs.
         """
         port = self._ports.get(incarnation)
         if port is None or not port.died:
@@ -123,7 +123,7 @@ class Directory:
         return incarnation in self._gone
 
     async def _reported(self, incarnation: str) -> str | None:
-        """Return the word of Ray that the process has exited, while its node lives."""
+        """Return Ray's report that the process has exited, if its node lives."""
         port, card = self._ports.get(incarnation), self._cards.get(incarnation)
         if port is None or card is None or not port.died:
             return None
@@ -134,19 +134,19 @@ class Directory:
 
 
 async def living_nodes() -> set[str]:
-    """Return the nodes of the cluster that Ray believes alive."""
+    """Return the cluster's nodes that Ray believes alive."""
     nodes = await ask_head(ray.nodes)
     return {node["NodeID"] for node in nodes if node["Alive"]}
 
 
 async def leaving_nodes() -> set[str]:
-    """Return the nodes that are drained: Ray, or whoever owns them, is about to take them away."""
-    # There is no public way to ask; Ray's own libraries ask so.
+    """Return the nodes that are being drained and will go away."""
+    # No public call tells this; Ray's own libraries use the same.
     return set(await ask_head(state.get_draining_nodes))
 
 
 def removal(presence: Presence) -> str | None:
-    """Return the evidence that a process out of reach is gone: so long a silence."""
+    """Return the evidence that an unreachable process is dead: a long silence."""
     seconds = silent_seconds(presence, SystemClock().now())
     if seconds < RUNNER_SECONDS:
         return None

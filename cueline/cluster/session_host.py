@@ -1,4 +1,4 @@
-"""A session host in an actor of its own, and as its dispatcher sees it."""
+"""A session host as a Ray actor, and its client for the dispatcher."""
 
 import asyncio
 import os
@@ -23,12 +23,12 @@ from cueline.events.store import Presence
 
 CALL_SECONDS = 5.0
 LOOK_SECONDS = 1.0
-"""A host that freezes keeps its dispatcher no longer than that from the others."""
+"""The longest time that a frozen host delays its dispatcher."""
 Told = tuple[str, CuelineError]
 
 
 class SessionHostActor:
-    """A process with a `SessionHost` in it; every method hands on to the plain class."""
+    """Holds a `SessionHost`; its methods call those of the plain class."""
 
     def __init__(self, site: ClusterContext, incarnation: str) -> None:
         self._site = site
@@ -39,7 +39,7 @@ class SessionHostActor:
         self._heard_at = boot_seconds()
 
     async def start(self, epoch: int, runners: Sequence[RunnerInfo]) -> Presence:
-        """Begin to live; asked twice, it is one beginning."""
+        """Start; a second call returns the same presence."""
         self._hear(epoch)
         if self._host is None:
             self.presence = replace(presence_of("host"), incarnation=self._incarnation)
@@ -74,22 +74,22 @@ class SessionHostActor:
         await self._living().look_at_breakers()
 
     async def know(self, epoch: int, runners: Sequence[RunnerInfo], gone: dict[str, str]) -> None:
-        """Learn which runners there are, and which are gone, with the evidence."""
+        """Learn which runners there are, and which are dead, with the evidence."""
         self._hear(epoch)
         self._directory.know(runners, gone)
 
     async def troubles(self, seconds: float) -> list[Told]:
-        """Return what went wrong since the last time, once something did; hangs while we live."""
+        """Return the errors since the last call, once there are any; waits up to *seconds*."""
         self._heard_at = boot_seconds()
         return await self._untold.take(seconds)
 
     async def drain(self, epoch: int, seconds: float) -> None:
-        """Take nothing on, and let go of everything within *seconds*."""
+        """Activate nothing more, and stop driving within *seconds*."""
         self._hear(epoch)
         await self._living().drain(seconds)
 
     def _hear(self, epoch: int) -> None:
-        """Note that a dispatcher is there, and refuse one that another has succeeded."""
+        """Note that a dispatcher lives, and refuse a former one."""
         self._heard_at = boot_seconds()
         self._orders.check(epoch)
 
@@ -103,12 +103,12 @@ class SessionHostActor:
     async def _watch(self) -> None:
         clock = SystemClock()
         awake_at = boot_seconds()
-        # Not by our beats: while the log's writer is away nobody's arrive, and
-        # nobody has taken our sessions.
+        # Not by our heartbeats: while the log's writer is away none arrive, and nobody has taken
+        # our sessions.
         while boot_seconds() - awake_at < SILENCE_SECONDS:
             awake_at = boot_seconds()
             if self._site.detached and awake_at - self._heard_at > DEAF_SECONDS:
-                # No dispatcher is left, and nobody else ends what is detached.
+                # No dispatcher is left, and nobody else ends a detached actor.
                 break
             await clock.sleep(LOOK_SECONDS)
         # Or we were frozen: others count us as dead, and have our sessions.

@@ -1,4 +1,4 @@
-"""An actor that there is one of, and that may be asked everything twice: gate, ledger."""
+"""The client of a singleton actor whose calls may be repeated: gate, ledger."""
 
 import time
 from functools import partial
@@ -14,7 +14,7 @@ _AGAIN_SECONDS = 0.05
 
 
 class SingletonClient:
-    """Who needs it first starts it, for many sessions never do; Ray restarts it."""
+    """Starts the actor at the first call, because many sessions need none; Ray restarts it."""
 
     def __init__(self, site: ClusterContext, actor: type, role: str) -> None:
         self._site = site
@@ -23,10 +23,10 @@ class SingletonClient:
         self._handle: Handle = None
 
     async def ask(self, method: str, stream: str, *asked: object) -> Any:
-        """Ask, and ask again while the actor is away.
+        """Call the actor, and retry while it is away.
 
         Raises:
-            UnknownOutcomeError: it stayed away; ask again later.
+            UnknownOutcomeError: it stayed away; try again later.
         """
         clock = SystemClock()
         deadline = time.monotonic() + PATIENCE_SECONDS

@@ -1,4 +1,4 @@
-"""What a dispatcher does on a cluster, wherever it runs: look, follow, replace."""
+"""A dispatcher on a cluster with its loops: look, follow, replace."""
 
 import asyncio
 from collections.abc import Callable, Collection, Container, Sequence
@@ -13,8 +13,7 @@ from cueline.cluster.worker import Worker, WorkerEvent
 from cueline.events.store import EventStore, PresenceBoard
 
 UNREACHED_SECONDS = 15.0
-"""What waits for a runner is tried again so often: a host may have failed to reach one
-that answers the fleet, or not have heard of one, of which there is no news."""
+"""Interval of retries for sessions that wait for a runner: a host may have missed a runner."""
 
 
 class Supervisor:
@@ -36,7 +35,7 @@ class Supervisor:
         self._on_news = on_news
         self._look_now = asyncio.Event()
         self._may_go_on = False
-        """Whether what waits for a runner has to be tried again."""
+        """Whether sessions that wait for a runner have to be retried."""
         self._tried_at = monotonic()
         self._tasks: list[asyncio.Task[None]] = []
         self.fleet = Fleet(site, board, epoch=epoch, on_trouble=on_trouble, on_news=self._hear_of)
@@ -52,7 +51,7 @@ class Supervisor:
         )
 
     async def start(self, hosts: int, runners: int, adopted: Sequence[Worker] = ()) -> None:
-        """Start the fleet and begin to look for work.
+        """Start the fleet, and look for work.
 
         Raises:
             ClusterError: nothing starts; the message says what.
@@ -66,16 +65,16 @@ class Supervisor:
         self._tasks = start_loops(steps, clock=self._clock, on_trouble=self._on_trouble)
 
     async def place(self, streams: Collection[str]) -> None:
-        """Give sessions to hosts, or have those that live look into their inbox."""
+        """Assign sessions to hosts; active ones read their inbox."""
         await self._dispatcher.place(streams)
 
     async def drain(self, seconds: float) -> None:
-        """Stop looking, and have the hosts let go within *seconds*."""
+        """Stop looking, and drain the hosts within *seconds*."""
         await self._stop()
         await self.fleet.drain(seconds)
 
     async def close(self) -> None:
-        """Take the fleet down."""
+        """Stop the fleet."""
         await self._stop()
         self._index.close()
         await self.fleet.close()
@@ -86,10 +85,10 @@ class Supervisor:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _hear_of(self, news: WorkerEvent) -> None:
-        # Whatever a lost host had, or waits for this runner, need not wait for the second.
+        # Sessions of a lost host, or waiting for this runner, need not wait for the next look.
         self._look_now.set()
         if news.what != "lost" or news.member.role == "host":
-            # Of a host too: one that is lost may have been told to try, in vain.
+            # Of a lost host, too: it may have been told to retry, without effect.
             self._may_go_on = True
         if self._on_news is not None:
             self._on_news(news)

@@ -27,7 +27,7 @@ _AGAIN_SECONDS = 0.5
 
 
 class Up:
-    """A log's detached actors, as the process that keeps them sees them."""
+    """A log's detached actors, as seen by the process that keeps them."""
 
     def __init__(
         self, connection: Connection, namespace: str, parts: ActorFactory, keeper: Presence
@@ -44,7 +44,7 @@ class Up:
         )
         self._dispatcher: Handle = None
         self._has_log = False
-        """Whether nobody else can have the log: what any version left on its cluster is ours."""
+        """Whether nobody else can have the log: then all actors left by any version are ours."""
 
     async def start(self, wanted: Wanted) -> Started:
         """Start the dispatcher, and with it everything else.
@@ -63,7 +63,7 @@ class Up:
         return started
 
     async def _own_dispatcher(self, wanted: Wanted) -> Handle:
-        """Return one of ours, that has not begun; what a killed keeper left, it will find."""
+        """Return a dispatcher of ours that has not started; it finds what a killed keeper left."""
         dispatcher = self._new_dispatcher(wanted)
         if not await self._is_left(dispatcher):
             return dispatcher
@@ -71,9 +71,9 @@ class Up:
         return self._new_dispatcher(wanted)
 
     async def _is_left(self, dispatcher: Handle) -> bool:
-        """Ask a dispatcher, until it answers, whether a killed keeper has left it to us.
+        """Ask a dispatcher, until it answers, whether its keeper has died.
 
-        Nobody else may have seen that it is frozen, or it is just being restarted.
+        It may be frozen unnoticed, or restarting.
         """
         clock, deadline = SystemClock(), time.monotonic() + START_SECONDS
         while True:
@@ -89,16 +89,16 @@ class Up:
             await clock.sleep(_AGAIN_SECONDS)
 
     def _new_dispatcher(self, wanted: Wanted) -> Handle:
-        """Return a new one, or the one that is there: Ray hands that out under its name."""
+        """Return a new dispatcher, or the one that Ray has under this name."""
         name = self._site.named("dispatcher")
         made_of = (self._site, wanted, self._keeper)
         return self._site.create(DispatcherActor, name, *made_of, restarts=True)
 
     async def watch(self) -> list[str]:
-        """Return what went wrong, once something did; hangs for about half a minute.
+        """Return errors once there are any; waits up to about half a minute.
 
         Raises:
-            ClusterError: the dispatcher is no more; whoever wants one starts it again.
+            ClusterError: the dispatcher has ended; start it again.
         """
         clock = SystemClock()
         try:
@@ -113,21 +113,21 @@ class Up:
         return told
 
     async def _look_for_ray(self) -> None:
-        """Raise a `ClusterError` when Ray here is no more: nothing can be started again."""
-        with suppress(RayError, TimeoutError):  # while its head is away, nobody knows
+        """Raise `ClusterError` if Ray has ended here: nothing can start again."""
+        with suppress(RayError, TimeoutError):  # unknown while its head is away
             async with asyncio.timeout(RAY_SECONDS):
                 if self._site.node not in await living_nodes():
                     reason = "it has ended on this machine; `cueline up` starts it again"
                     raise ClusterError("Ray", reason)
 
     async def stop(self) -> None:
-        """Have everything rest, and take it all down; of what is another's, nothing."""
+        """Let all sessions wait, and take down all own actors."""
         if self._dispatcher is None:
             return
         with suppress(*DEAD, *UNCLEAR, CuelineError):
             grace = self._site.parts.grace_seconds
             await call(self._dispatcher.stop.remote(grace), grace + STOP_SECONDS)
-        with suppress(TimeoutError):  # the head is away, and may have gone
+        with suppress(TimeoutError):  # the head is away, and may be gone
             async with asyncio.timeout(STOP_SECONDS):
                 version = None if self._has_log else VERSION
                 await ask_head(partial(end_actors, self._namespace, OWNER, version))

@@ -1,4 +1,4 @@
-"""One host or runner, as its fleet sees it: what is known of it, and what it says when asked."""
+"""One host or runner of a fleet, and its state."""
 
 import asyncio
 from contextlib import suppress
@@ -31,10 +31,10 @@ class Worker:
     """None until it has started."""
     silent: asyncio.Event = field(default_factory=asyncio.Event)
     leaves: bool = False
-    """Its node is being drained: it takes nothing more."""
+    """Its node is being drained: it accepts nothing more."""
 
     def runner_info(self, site: ClusterContext, *, lost: bool) -> RunnerInfo:
-        """Return what hosts are told of a runner."""
+        """Return the description of a runner for hosts."""
         here = site.machine if self.node == site.node else None
         machine = here if self.presence is None else self.presence.machine
         name = site.named(self.incarnation)
@@ -42,7 +42,7 @@ class Worker:
         return RunnerInfo(self.incarnation, name, self.node, machine, takes)
 
     async def ask(self) -> None:
-        """Ask whether it is silent: perhaps only its beats do not arrive."""
+        """Ping a silent worker: perhaps only its heartbeats do not arrive."""
         if self.silent.is_set():
             return
         try:
@@ -57,7 +57,7 @@ class Worker:
         try:
             await call(self.handle.__ray_ready__.remote(), _LOOK_SECONDS)
         except DEAD:
-            with suppress(Exception):  # while Ray's head is away, nobody knows
+            with suppress(Exception):  # unknown while Ray's head is away
                 if self.node in await living_nodes():
                     return "Ray reports the exit of its process"
         except UNCLEAR:
@@ -67,15 +67,15 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class WorkerEvent:
-    """Something about a member that others have to know."""
+    """A change of a worker that others have to know."""
 
     what: Literal["joined", "lost", "back", "gone"]
-    """Lost: it takes nothing more. Back: and it tells of what it had begun. Gone: that is over."""
+    """Lost: accepts nothing more. Back: reports what it had begun. Gone: it has ended."""
     member: Worker
     evidence: str = ""
 
 
 async def attempt(ref: object, seconds: float = CALL_SECONDS) -> None:
-    """Wait for a call to a member that may fail: whoever keeps it finds out why."""
+    """Wait for a call to a worker; ignore its errors, which its keeper finds by itself."""
     with suppress(*DEAD, *UNCLEAR, CuelineError):
         await call(ref, seconds)

@@ -1,1 +1,1 @@
-"""What happened: the facts, their names, their bytes, and the log's port."""
+"""The facts: their types, names and bytes, and the port of the log."""

@@ -1,6 +1,6 @@
-"""An agent as it will run: what `StartAsked` and `SessionStarted` record.
+"""An agent as it will run, as `StartAsked` and `SessionStarted` record it.
 
-Resuming uses the recorded agent, never the file it came from.
+A resumed session uses the recorded agent, never the file that it came from.
 """
 
 from decimal import Decimal
@@ -29,7 +29,7 @@ from cueline.events.number import (
 )
 
 Declared = Literal["read_only", "idempotent", "reconcile", "nothing"]
-"""What a tool says of doing it twice; `nothing` is the default for what writes."""
+"""Whether a call may be repeated; `nothing` is the default for tools that write."""
 
 Preset = Literal["standard", "exact", "short"]
 """The name of a retry policy."""
@@ -38,25 +38,25 @@ Preset = Literal["standard", "exact", "short"]
 class Part(BaseModel):
     """A part of a fact."""
 
-    # Else NaN would be written as null, which may be meant.
+    # Otherwise NaN would be written as null, which may be a valid value.
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
 
 class RetryPolicy(Part):
-    """How an effect that may be repeated is tried again; the name of a preset will do.
+    """How a repeatable effect is retried; the name of a preset is accepted.
 
     The n-th retry waits min(cap, base * factor**(n-1)), spread by +/- jitter;
     the spread is a hash of key and attempt (I10).
     """
 
     max_retries: Whole = Field(default=3, ge=0, le=20)
-    """Retries, not attempts: the first attempt is none of them."""
+    """The number of retries; the first attempt is none of them."""
     base_seconds: Seconds = Field(default=1.0, ge=0)
     factor: Number = Field(default=2.0, ge=1)
     cap_seconds: Seconds = Field(default=60.0, ge=0)
     jitter: Number = Field(default=0.25, ge=0, le=1)
     deadline_seconds: Annotated[float | None, LASTING, TIME] = Field(default=None, gt=0)
-    """From the first failure on: no retry begins later; None: only their number counts."""
+    """No retry begins later than this after the first failure; None: no such limit."""
 
     @model_validator(mode="before")
     @classmethod
@@ -72,7 +72,7 @@ class RetryPolicy(Part):
         """Return the policy of a preset.
 
         Raises:
-            ValueError: there is no such preset; the message names those that are.
+            ValueError: there is no such preset; the message lists the presets.
         """
         return cls.model_validate(preset)
 
@@ -82,27 +82,27 @@ RETRY_PRESETS: Final[dict[Preset, dict[str, float]]] = {
     "exact": {"max_retries": 3, "base_seconds": 2, "jitter": 0},
     "short": {"max_retries": 2, "base_seconds": 1},
 }
-"""After 1, 2, 4 s · after 2, 4, 8 s, to the second · after 1, 2 s (C2)."""
+"""Waits of 1, 2, 4 s; of exactly 2, 4, 8 s; of 1, 2 s (C2)."""
 
 
 class BreakerPolicy(Part):
-    """When a dependency that keeps failing is left alone for a while."""
+    """When the circuit breaker of a failing dependency opens."""
 
     threshold: Whole = Field(default=5, ge=0, le=1000)
-    """So many failures that may pass, within the window, open the breaker; 0: it never opens."""
+    """Transient failures within the window that open the breaker; 0: it never opens."""
     window_seconds: Time = Field(default=60.0, gt=0, le=86_400)
     timeout_seconds: Time = Field(default=60.0, gt=0, le=86_400)
-    """How long it stays open before a probe; doubled each time that one fails."""
+    """Time from opening to the first probe; doubled after each failed probe."""
     failure_rate: Number = Field(default=0.0, ge=0, le=1)
-    """And so large a share of the calls in the window has to have failed."""
+    """The failed share of the calls in the window that is needed, too."""
     min_calls: Whole = Field(default=0, ge=0)
-    """And there have to be so many calls in the window."""
+    """The number of calls in the window that is needed, too."""
     on_open: Literal["wait", "fallback", "pause"] = "wait"
-    """What a session does meanwhile: wait, use what it has instead, or ask a person."""
+    """While it is open: wait, go on without or with a fallback, or ask a person."""
 
 
 class ToolSpec(Part):
-    """One tool, as the model is told of it and as a runner finds it."""
+    """One tool, as described to the model and as a runner finds it."""
 
     name: str
     description: str
@@ -110,30 +110,30 @@ class ToolSpec(Part):
     """JSON Schema of the arguments, as sent to the model."""
     declared: Declared = "nothing"
     sensitive: bool = False
-    """Whether a person has to allow each call."""
+    """Whether each call needs an approval."""
     target: str
     """`module:name`, or `path.py:name` for a script."""
     version: str = "1"
     timeout_seconds: float = 300.0
     in_loop: bool = False
-    """Runs in the runner's own loop (an async function), not in a worker process."""
+    """Whether it runs in the runner's event loop (an async function), not in a worker process."""
     needs_workspace: bool = False
     critical: bool = True
-    """Without it the work cannot be whole; the failure of any other makes the result partial."""
+    """Whether the work needs it; the failure of another tool makes the result partial."""
     retry: RetryPolicy | None = None
-    """Its own, where it has one; else the agent's `tool_retry`, else its `retry`."""
+    """The tool's own policy; else the agent's `tool_retry`, else its `retry`."""
     tags: tuple[str, ...] = ()
-    """Words that rules of approval go by; `phase:NAME` ends the phase NAME."""
+    """Tags for approval rules; `phase:NAME` ends the phase NAME."""
     cost_usd: Decimal | None = None
-    """What a call is estimated to cost, beside the model's own cost."""
+    """The estimated cost of a call, beside the model's own cost."""
     estimates: bool = False
-    """The tool estimates each call by itself; `cost_usd` says nothing then."""
+    """Whether the tool estimates each call; then `cost_usd` is not used."""
     paths: tuple[str, ...] = ()
     """The arguments that name files."""
     writes: tuple[str, str] | None = None
-    """The arguments that name a file, and what is written there as a whole."""
+    """For each file argument that is overwritten: the argument with the new content."""
     breaker: BreakerPolicy | None = None
-    """Without one its failures are nobody else's concern."""
+    """Without a breaker, its failures affect no other calls."""
     digest: str
     """sha256 of name, schema, declaration, target and version."""
 
@@ -142,110 +142,110 @@ class Limits(Part):
     """What a session may use."""
 
     max_turns: Whole = Field(default=50, ge=1)
-    """Model calls since the last message of a user."""
+    """Model calls since the last user message."""
     max_tool_calls_per_turn: Whole = Field(default=100, ge=1)
-    """What the model asks for beyond it in one turn is not run, and it is told so."""
+    """Further calls of one turn do not run; the model is told so."""
     max_output_tokens: Whole = Field(default=8192, ge=1)
-    """Of one model call."""
+    """For one model call."""
     max_tokens: Annotated[int | None, LARGEST, NUMBER] = Field(default=None, ge=1)
-    """Of the session and all its descendants, sent and answered."""
+    """For the session and all its descendants; input and output."""
     max_cost: Annotated[Decimal | None, PAYABLE] = Field(default=None, gt=0)
-    """In US dollars, likewise."""
+    """In US dollars; for the session and all its descendants."""
     max_active_seconds: Seconds = Field(default=14_400.0, gt=0)
-    """Of work: what its model calls and tool calls take, each counted, also side by side."""
+    """For work: the sum of the durations of model and tool calls, also of concurrent ones."""
     max_wall_seconds: Annotated[float | None, LASTING, TIME] = Field(default=None, gt=0)
-    """Since the start, whatever the session does or waits for."""
+    """Since the start, including all waits."""
     max_depth: Whole = Field(default=4, ge=0)
-    """How many sessions may be above a child that it asks for."""
+    """The greatest depth of a child session."""
     max_descendants: Whole = Field(default=100, ge=0)
-    """Of a session without a parent: how many may ever be below it, at any depth."""
+    """For a session without a parent: the most sessions below it, at any depth, ever."""
 
 
 Profile = Literal["off", "sensitive", "cost", "all_writes", "phase_gates"]
 Answer = Literal["allow", "notify", "ask", "deny"]
-"""What a rule says of a call, the weakest first; `notify` allows it, and tells people."""
+"""The answers of a rule, weakest first; `notify` allows the call and notifies people."""
 
 
 def _listed(value: object) -> object:
-    """Take one profile for a list of one: `approval = "off"`."""
+    """Accept one profile for a list of one: `approval = "off"`."""
     return (value,) if isinstance(value, str) else value
 
 
 class Rule(Part):
-    """One rule of approval: what it says of the calls that fit all that it names."""
+    """One approval rule: its answer to calls that match all its conditions."""
 
     name: str
     answer: Answer
     tools: tuple[str, ...] = ()
-    """Names of tools; `*` stands for anything."""
+    """Names of tools; `*` matches any text."""
     sensitive: bool | None = None
     declared: tuple[Declared, ...] = ()
     tags: tuple[str, ...] = ()
-    """It has one of these tags."""
+    """The tool has one of these tags."""
     phases: tuple[str, ...] = ()
-    """It ends one of these phases; `*` stands for any."""
+    """The call ends one of these phases; `*` matches any text."""
     paths: tuple[str, ...] = ()
-    """Globs: one of its paths lies there. `**` crosses folders."""
+    """Globs: one of the call's paths matches. `**` crosses folders."""
     commands: tuple[str, ...] = ()
-    """Globs: one of its texts, or a command in it, reads like this."""
+    """Globs: one of the call's texts, or a command in it, matches."""
     items_over: Annotated[int | None, LARGEST, NUMBER] = Field(default=None, ge=0)
-    """One of its lists is longer: a batch."""
+    """One of the call's lists is longer."""
     bytes_over: Annotated[int | None, LARGEST, NUMBER] = Field(default=None, ge=0)
-    """Its arguments take more than this, in JSON."""
+    """The arguments are larger than this, in bytes of JSON."""
     usd_from: Decimal | None = Field(default=None, ge=0)
-    """It is estimated to cost this or more."""
+    """The estimated cost is this or more."""
     may_grant: tuple[str, ...] = ()
-    """Who may allow it; empty: anybody. `*` stands for anything."""
+    """Who may grant it; empty: anybody. `*` matches any text."""
     votes: Whole = Field(default=1, ge=1, le=9)
-    """So many people have to allow it."""
+    """The number of people who have to grant it."""
     exclude_requester: bool = False
-    """Whoever asked for the session may not allow it."""
+    """Whether the person who started the session may not grant it."""
 
 
 class Hook(Part):
-    """What is run, or called, to reach people about a question."""
+    """A command or URL that notifies people about a call."""
 
     on: Literal["asked", "reminder", "notify"]
-    """`asked`: also when others are asked, for nobody answered; `notify`: the call goes on."""
+    """`asked`: a question opens or is escalated; `notify`: the call runs without a question."""
     command: tuple[str, ...] = ()
-    """Run with the question as JSON on its standard input."""
+    """The command; it gets the question as JSON on standard input."""
     url: str | None = None
-    """Sent the question as JSON; `$NAME` is that of a variable that holds it, if it is secret."""
+    """The URL that gets the question as JSON; `$NAME` names a variable with the URL."""
     after_seconds: Seconds = Field(default=0.0, ge=0)
-    """Of a reminder: so long after the question."""
+    """For a reminder: the time after the question."""
 
 
 def url_variable(hook: Hook) -> str | None:
-    """Return the variable that holds the hook's URL, where it is not written out."""
+    """Return the variable that holds the hook's URL, if it is not written out."""
     return hook.url[1:] if hook.url is not None and hook.url.startswith("$") else None
 
 
 class Policy(Part):
-    """Who decides what the agent may not decide alone."""
+    """Which calls need a person's approval."""
 
     approval: Annotated[tuple[Profile, ...], BeforeValidator(_listed)] = ("sensitive",)
     """Ready-made rules; `off` is none."""
     rules: tuple[Rule, ...] = ()
-    """Rules beside those; deny is stronger than ask, and ask than allow."""
+    """Further rules; deny wins over ask, and ask over allow."""
     notify_from_usd: Decimal = Field(default=Decimal("0.10"), ge=0)
-    """Of the profile `cost`: people are told of such a call, and it goes on."""
+    """For the profile `cost`: a call of this cost runs, and people are notified."""
     ask_from_usd: Decimal = Field(default=Decimal("0.50"), ge=0)
-    """Likewise: a person has to allow it."""
+    """For the profile `cost`: a call of this cost needs an approval."""
     deny_from_usd: Decimal | None = Field(default=None, ge=0)
-    """Likewise: nobody can allow it."""
+    """For the profile `cost`: a call of this cost is denied."""
     in_doubt: Literal["ask", "tell"] = "ask"
-    """A call whose outcome is unknown: a person is asked, or the model is told."""
+    """For a call in doubt: ask a person, or tell the model."""
     auto_approve: bool = False
-    """Requests are granted at once, and recorded as such."""
+    """Grant all requests at once; this is recorded."""
     auto_approve_after: Annotated[float | None, LASTING, TIME] = Field(default=None, gt=0)
-    """Requests are granted after so many seconds in which nobody denied them."""
+    """Grant requests after so many seconds without a denial."""
     approval_seconds: Seconds = Field(default=86_400.0, gt=0)
     on_deny: Literal["inform", "pause", "cancel"] = "inform"
-    """The agent is told and goes on; the session pauses; or it is stopped."""
+    """After a denial: the agent continues, the session pauses, or it is stopped."""
     on_expiry: Literal["pause", "deny_and_continue", "fail", "escalate"] = "pause"
-    """What never runs: and then the session pauses, goes on, or fails; or others are asked."""
+    """After an expiry the call never runs: pause, continue, fail, or escalate to others."""
     escalate_to: tuple[str, ...] = ()
-    """Who may answer when nobody did; empty: anybody."""
+    """Who may answer after an escalation; empty: anybody."""
     hooks: tuple[Hook, ...] = ()
 
 
@@ -254,7 +254,7 @@ Rate = Annotated[Decimal, PAYABLE, Field(ge=0)]
 
 
 class Price(Part):
-    """What a model costs, from a price list of one's own."""
+    """The price of a model, from your own price list."""
 
     input: Rate
     output: Rate
@@ -264,14 +264,14 @@ class Price(Part):
 
 
 class Workspace(Part):
-    """Where the agent's files are."""
+    """The folder with the agent's files."""
 
     machine: str
     path: str
 
 
 class Fallback(Part):
-    """Another model of the agent, for when the one before it cannot answer."""
+    """Another model, called when the one before it cannot answer."""
 
     provider: str
     model: str
@@ -289,38 +289,38 @@ class AgentSpec(Part):
     provider: str
     model: str
     parameters: dict[str, JsonValue] = {}
-    """Passed to the provider as they are: output_config, thinking …"""
+    """Passed to the provider unchanged: output_config, thinking …"""
     instructions: str = ""
-    """The system prompt, as rendered."""
+    """The rendered system prompt."""
     tools: tuple[ToolSpec, ...] = ()
     limits: Limits = Limits()
     limit_sources: dict[str, str] = {}
-    """For each limit that is not a default: where it came from."""
+    """For each limit that is not a default: its source."""
     retry: RetryPolicy = RetryPolicy()
-    """Of model calls, and of tools where nothing else is said."""
+    """For model calls, and for tools without a policy of their own."""
     tool_retry: RetryPolicy | None = None
     fallback: tuple[Fallback, ...] = ()
-    """The models that are asked, in this order, when the agent's own cannot answer."""
+    """The models to call, in this order, when the agent's own cannot answer."""
     breaker: BreakerPolicy = BreakerPolicy()
-    """Of its models."""
+    """For its models."""
     policy: Policy = Policy()
     prices: dict[str, Price] = {}
-    """By `provider/model`, or `provider/*`; `*` is what to assume of an unknown price."""
+    """By `provider/model` or `provider/*`; `*` is the assumed price of unknown models."""
     on_unknown_price: Literal["error", "assume", "ignore"] | None = None
-    """None: `error` where money is limited, else `ignore`."""
+    """None: `error` if cost is limited, else `ignore`."""
     workspace: Workspace | None = None
     secrets: tuple[str, ...] = ()
-    """Names of environment variables whose values are never recorded (I11)."""
+    """Environment variables whose values are never recorded (I11)."""
     environment: tuple[str, ...] = ()
-    """Names of those that its tools see, though they are secrets or look like credentials."""
+    """Environment variables that tools see although they are secrets or look like credentials."""
     base_url: str | None = None
-    """The provider's address, when it is not the vendor's own."""
+    """The provider's address, if it is not the vendor's own."""
     key_variable: str | None = None
-    """The environment variable that holds the provider's key."""
+    """The environment variable with the provider's key."""
 
 
 def answering(agent: AgentSpec, fallback: int) -> AgentSpec:
-    """Return *agent* as it asks: 0 its own model, n its n-th fallback."""
+    """Return *agent* with the model of fallback n; 0 is its own model."""
     if fallback == 0:
         return agent
     other = agent.fallback[fallback - 1]
@@ -337,11 +337,11 @@ def answering(agent: AgentSpec, fallback: int) -> AgentSpec:
 
 
 def each_model(agent: AgentSpec) -> list[AgentSpec]:
-    """Return *agent* as it asks each of its models, its own first."""
+    """Return *agent* once for each of its models, its own first."""
     return [answering(agent, fallback) for fallback in range(len(agent.fallback) + 1)]
 
 
 def tool_retries(agent: AgentSpec, tool: str) -> RetryPolicy:
-    """Return how calls of a tool are tried again: as it says itself, else as the agent does."""
+    """Return the retry policy of a tool: its own, else the agent's."""
     own = next((each.retry for each in agent.tools if each.name == tool), None)
     return own or agent.tool_retry or agent.retry

@@ -11,20 +11,20 @@ from cueline.events.fact import Fact
 from cueline.events.inbox import Resolution
 
 SupersedeCode = Literal["stop", "steer", "change"]
-"""What ended the need: the session ends, a person steered it, or the tool changed."""
+"""Why it is not needed: the session ends, a person steered it, or the tool changed."""
 
 
 class Doubt(Part):
-    """What is known of a call in doubt."""
+    """The evidence about a call in doubt."""
 
     attempt: int
     runner: str
     cause: Cause
-    """How it is known that nobody will report the outcome."""
+    """The evidence that nobody will report the outcome."""
     checked: bool = False
-    """Its own check could not tell."""
+    """Its `reconcile` could not tell."""
     people_only: bool = False
-    """To run it again needs a grant of the people whom the policy names."""
+    """To run it again needs a grant by the policy's approvers."""
 
 
 class ApprovalOpened(Fact):
@@ -32,36 +32,35 @@ class ApprovalOpened(Fact):
 
     type: Literal["ApprovalOpened"] = "ApprovalOpened"
     session: str
-    """The session's stream, whose inbox takes the decision."""
+    """The session's stream; its inbox takes the decision."""
     effect: str
     digest: str
-    """Of exactly what will run: session, effect, tool, schema, arguments, workspace (I9)."""
+    """The digest of what will run: session, effect, tool, schema, arguments, workspace (I9)."""
     question: Literal["may_it_run", "did_it_happen"]
     tool: str
     arguments: dict[str, JsonValue]
     summary: str
-    """For people: the tool and its arguments; a long one is cut, and says by how much."""
+    """For people: the tool and its arguments, cut if long."""
     preview: str = ""
-    """What it would change, as a unified diff, where that could be seen;
-    a warning if it can change the log."""
+    """The previewed change as a unified diff, or a warning that the call can change the log."""
     unpriced: str = ""
-    """Why nobody knows what it will cost, though its tool should."""
+    """Why the cost is unknown although the tool should estimate it."""
     doubt: Doubt | None = None
-    """Of a call in doubt: what is known of it."""
+    """For a call in doubt: the evidence."""
     rule: str = ""
-    """Which rules ask."""
+    """The rules that ask."""
     usd: Decimal | None = None
-    """What it is estimated to cost."""
+    """The estimated cost."""
     votes: int = 1
-    """So many people have to allow it."""
+    """The number of people who have to grant it."""
     may_grant: tuple[tuple[str, ...], ...] = ()
-    """Who may allow it: of each group of patterns, one has to fit."""
+    """Who may grant it: of each group of patterns, one has to match."""
     excluded: tuple[str, ...] = ()
-    """Who may not."""
+    """Who may not grant it."""
     auto_at: AwareDatetime | None = None
-    """When it is granted if nobody has denied it."""
+    """When it is granted automatically, unless denied before."""
     auto_by: str = ""
-    """By whom it is granted then."""
+    """The actor of the automatic grant."""
     epoch: int
     opened_at: AwareDatetime
     deadline_at: AwareDatetime
@@ -75,55 +74,55 @@ class VoteGiven(Fact):
     by: str
     note: str = ""
     edit: dict[str, JsonValue] | None = None
-    """The arguments with which it may run, instead of those that were asked for."""
+    """The edited arguments."""
     always: tuple[str, ...] | None = None
-    """What else of the tool they allow for the rest of the session: paths."""
+    """The scope of a grant for the rest of the session."""
     message: str
-    """The inbox message that brought it, as `inbox-default/7f3a@5`."""
+    """The inbox message of the vote, as `inbox-default/7f3a@5`."""
     recorded_at: AwareDatetime
-    """When the log recorded the decision: that is when it counts."""
+    """When the log recorded the decision; it counts from then."""
     resolution: Resolution | None = None
-    """Of a call in doubt; see `DecisionGiven`."""
+    """For a call in doubt; see `DecisionGiven`."""
     result: str = ""
-    """What the call gave, where they say that it happened."""
+    """The result of the call, for `happened`."""
 
 
 class ApprovalGranted(Fact):
-    """It may run, once, until the deadline; of a call in doubt see `resolution`."""
+    """The call may run once, until the deadline; for a call in doubt see `resolution`."""
 
     type: Literal["ApprovalGranted"] = "ApprovalGranted"
     by: str
     note: str = ""
     edit: dict[str, JsonValue] | None = None
-    """The arguments with which it runs, when they were changed."""
+    """The arguments to run, if they were edited."""
     digest: str = ""
-    """Of what runs then (I9)."""
+    """The digest of exactly what will run (I9)."""
     always: tuple[str, ...] | None = None
     resolution: Resolution | None = None
     """`happened`: it does not run again; `run_again`: it may."""
     result: str = ""
-    """What the call gave, where they say that it happened."""
+    """The result of the call, for `happened`."""
 
 
 class ApprovalDenied(Fact):
-    """It may not run."""
+    """The call may not run."""
 
     type: Literal["ApprovalDenied"] = "ApprovalDenied"
     by: str
     note: str = ""
     resolution: Resolution | None = None
-    """Of a call in doubt `do_not_run`."""
+    """For a call in doubt: `do_not_run`."""
 
 
 class ApprovalExpired(Fact):
-    """Nobody decided in time; it never runs."""
+    """Nobody decided in time; the call never runs."""
 
     type: Literal["ApprovalExpired"] = "ApprovalExpired"
     at: AwareDatetime
 
 
 class ApprovalSuperseded(Fact):
-    """What ended the need came first."""
+    """The approval is not needed any more."""
 
     type: Literal["ApprovalSuperseded"] = "ApprovalSuperseded"
     reason: SupersedeCode

@@ -1,6 +1,7 @@
-"""References to blobs in a payload, which stand for long texts and for a fact's agent.
+"""References in a payload to blobs with long texts, and with a fact's agent.
 
-The agent's is at the begin of the payload: a thousand sessions of one agent hold it once.
+The agent's reference is at the start of the payload: a thousand sessions of one agent
+store it once.
 """
 
 import hashlib
@@ -21,25 +22,27 @@ _REF_END = b"}"
 
 
 def may_name_blobs(payload: bytes) -> bool:
-    """Say whether *payload* may hold a reference; `False` is certain."""
-    # `in` makes and drops an error before it searches bytes.
+    """Whether *payload* may hold a reference; `False` is certain."""
+    # `in` creates and drops an error before it searches bytes.
     return payload.find(_MARK) >= 0
 
 
 def blobs_in(payload: bytes | None) -> tuple[str, ...]:
-    """Name the blobs that *payload* needs before it can be decoded."""
+    """Return the blobs that *payload* needs before it can be decoded."""
     if payload is None or not may_name_blobs(payload):
         return ()
     try:
         return tuple(_references(json.loads(payload)))
     except ValueError:
-        return ()  # `decode` says what is wrong with it
+        return ()  # `decode` reports what is wrong with it
 
 
 def with_agent_ref(payload: bytes, agent: bytes, blobs: dict[str, bytes]) -> bytes:
-    """Return *payload* with a reference to its *agent*, which goes to *blobs*."""
+    """Return *payload* with a reference to its *agent*, which is added to *blobs*."""
     if may_name_blobs(agent):
-        agent = to_json(_outline(json.loads(agent), None))  # whole, but for what looks like ours
+        agent = to_json(
+            _outline(json.loads(agent), None)
+        )  # kept whole, except what looks like a reference
     blob = hashlib.sha256(agent).hexdigest()
     blobs[blob] = agent
     rest = b"" if payload == b"{}" else b"," + payload[1:-1]
@@ -47,7 +50,7 @@ def with_agent_ref(payload: bytes, agent: bytes, blobs: dict[str, bytes]) -> byt
 
 
 def with_agent(payload: bytes, recorded: RecordedEvent, blobs: Mapping[str, bytes]) -> bytes:
-    """Undo `with_agent_ref`, where *payload* names an agent."""
+    """Return *payload* with the agent that it refers to; undoes `with_agent_ref`."""
     if not payload.startswith(_AGENT_REF):
         return payload
     head, end, rest = payload.partition(_REF_END)
@@ -56,15 +59,15 @@ def with_agent(payload: bytes, recorded: RecordedEvent, blobs: Mapping[str, byte
 
 
 def outlined(payload: bytes) -> tuple[bytes, dict[str, bytes]]:
-    """Return *payload* with references instead of long texts, and these."""
+    """Return *payload* with references instead of long texts, and these texts."""
     blobs: dict[str, bytes] = {}
     return to_json(_outline(json.loads(payload), blobs)), blobs
 
 
 def _outline(value: Any, blobs: dict[str, bytes] | None) -> Any:
-    """Replace long texts in *value* by references, and collect them in *blobs*, if there are."""
+    """Replace long texts in *value* by references, and add them to *blobs*."""
     match value:
-        # A character has 4 bytes at most.
+        # A character has at most 4 bytes.
         case str() if blobs is not None and len(value) > INLINE_LIMIT // 4:
             content = value.encode()
             if len(content) <= INLINE_LIMIT:
@@ -82,7 +85,7 @@ def _outline(value: Any, blobs: dict[str, bytes] | None) -> Any:
 
 
 def inlined(value: Any, recorded: RecordedEvent, blobs: Mapping[str, bytes]) -> Any:
-    """Undo `_outline`."""
+    """Return *value* with the texts that it refers to; undoes `_outline`."""
     match value:
         case {"$blob": str(blob)}:
             return _content(blob, recorded, blobs).decode()
@@ -113,7 +116,7 @@ def _references(value: Any) -> Iterator[str]:
 
 
 def _marked(key: str) -> str:
-    """Return *key* so that it cannot be taken for our reference to a blob."""
+    """Return *key* changed so that it cannot be mistaken for a reference."""
     return f"${key}" if key.startswith("$") and key.lstrip("$") == "blob" else key
 
 

@@ -1,7 +1,7 @@
-"""The facts of one breaker: stream `breaker-<tenant>/<dependency>`.
+"""The facts of one circuit breaker: stream `breaker-<tenant>/<dependency>`.
 
 Nobody owns it: every append is a compare-and-set on its version. A dependency
-is a model of a provider's account, an account alone (which can be held, never
+is a model of a provider account, an account alone (which can be held, never
 opened), or a tool that asks for a breaker.
 """
 
@@ -13,31 +13,31 @@ from cueline.events.fact import Fact
 
 
 class FailureCounted(Fact):
-    """A call failed in a way that may pass; so many within a while open the breaker."""
+    """A transient failure; enough of them within the window open the breaker."""
 
     type: Literal["FailureCounted"] = "FailureCounted"
     at: AwareDatetime
     kind: str
-    """Of the failure: `overloaded`, `timeout` …"""
+    """The error code: `overloaded`, `timeout` …"""
     successes: int = 0
-    """Calls that went well, as its process saw them, since the last failure that it counted."""
+    """Successful calls that its process saw since its last counted failure."""
 
 
 class BreakerOpened(Fact):
-    """The dependency is left alone until a probe may find out whether it is well again."""
+    """Calls to the dependency are blocked until a probe succeeds."""
 
     type: Literal["BreakerOpened"] = "BreakerOpened"
     at: AwareDatetime
     until: AwareDatetime
-    """When a probe may go out."""
+    """When a probe may start."""
     kind: str
-    """Of the last failure."""
+    """The last failure."""
     openings: int = 1
-    """How often in a row: each wait is longer than the one before, up to a limit."""
+    """Consecutive openings: each wait is longer than the one before, up to a limit."""
 
 
 class BreakerHeld(Fact):
-    """The provider asked to be left alone for a while; who shares the account waits."""
+    """The provider asked for a pause; all sessions of the account wait."""
 
     type: Literal["BreakerHeld"] = "BreakerHeld"
     at: AwareDatetime
@@ -46,23 +46,23 @@ class BreakerHeld(Fact):
 
 
 class BreakerHalfOpened(Fact):
-    """One call may go out, as a probe; whoever appended this has it."""
+    """One call may start as a probe; the process that appended this has it."""
 
     type: Literal["BreakerHalfOpened"] = "BreakerHalfOpened"
     at: AwareDatetime
     probe: str
     """The effect that is the probe, as `<session>/<effect>`."""
     until: AwareDatetime
-    """Without an outcome by then the probe counts as lost, and another may go."""
+    """Without an outcome by then the probe counts as lost, and another may start."""
 
 
 class BreakerClosed(Fact):
-    """The probe went well, or a person reset the breaker: calls go out again."""
+    """The probe succeeded, or a person reset the breaker: calls go out again."""
 
     type: Literal["BreakerClosed"] = "BreakerClosed"
     at: AwareDatetime
     by: str = ""
-    """The person who reset it, which ends a hold, too; empty after a probe."""
+    """The person who reset it, which also ends a hold; empty after a probe."""
 
 
 BreakerEvent = FailureCounted | BreakerOpened | BreakerHeld | BreakerHalfOpened | BreakerClosed

@@ -1,7 +1,7 @@
 """The facts of one budget: stream `budget-<tenant>/<root>`, one for a tree of sessions.
 
-Amounts are tokens and US dollars. A call is named by its session, its effect
-and its attempt, and is reserved, then settled or released, once.
+Amounts are tokens and US dollars. A call is named by session, effect and attempt;
+it is reserved once, then settled or released once.
 """
 
 from decimal import Decimal
@@ -14,7 +14,7 @@ LimitName = Literal["max_tokens", "max_cost"]
 
 
 class Allowance(Part):
-    """What one session on the way to the root may use, with all its descendants."""
+    """The limits of one session on the path to the root, with all its descendants."""
 
     session: str
     max_tokens: int | None = None
@@ -33,20 +33,20 @@ class BudgetOpened(Fact):
 
 
 class CostReserved(Fact):
-    """A model call may cost as much as this; no other call can have it."""
+    """The amount that a model call may cost is reserved for it."""
 
     type: Literal["CostReserved"] = "CostReserved"
     session: str
     effect: str
     attempt: int
     epoch: int
-    """Of the session's owner."""
+    """The epoch of the session's owner."""
     tokens: int
     usd: Decimal
 
 
 class CostSettled(Fact):
-    """What a call cost; the rest of its reservation is free again."""
+    """The cost of a call; the rest of its reservation is free again."""
 
     type: Literal["CostSettled"] = "CostSettled"
     session: str
@@ -56,14 +56,14 @@ class CostSettled(Fact):
     tokens: int
     usd: Decimal
     estimated: bool = False
-    """Nobody knows what it cost: it counts as what was reserved for it."""
+    """The cost is unknown: the whole reservation counts."""
     tokens_over: int = 0
-    """By how much it passed its reservation."""
+    """The amount above its reservation."""
     usd_over: Decimal = Decimal(0)
 
 
 class CostReleased(Fact):
-    """A call was never started; it never will be, and costs nothing."""
+    """A call was not started and never will be; it costs nothing."""
 
     type: Literal["CostReleased"] = "CostReleased"
     session: str
@@ -73,7 +73,7 @@ class CostReleased(Fact):
 
 
 class BudgetRefused(Fact):
-    """There was no room for a call."""
+    """A call did not fit the budget."""
 
     type: Literal["BudgetRefused"] = "BudgetRefused"
     session: str
@@ -81,29 +81,29 @@ class BudgetRefused(Fact):
     attempt: int
     epoch: int
     answer: Literal["busy", "exhausted"]
-    """Busy: others' reservations hold the room. Exhausted: what was spent leaves none."""
+    """Busy: other reservations are in the way. Exhausted: spent amounts are."""
     limit: LimitName
     whose: str
-    """The session on the way to the root whose limit it is."""
+    """The session on the path to the root whose limit it is."""
     tokens: int
-    """What was asked for."""
+    """The requested amount."""
     usd: Decimal
 
 
 class BudgetOffered(Fact):
-    """There may be room for calls that were refused; their sessions were told."""
+    """Refused calls may fit now; their sessions were told."""
 
     type: Literal["BudgetOffered"] = "BudgetOffered"
     sessions: tuple[str, ...]
-    """The one that has waited longest first."""
+    """Longest wait first."""
 
 
 class BudgetWarned(Fact):
-    """Four fifths of a limit are spent; said once for each limit."""
+    """Four fifths of a limit are spent; recorded once for each limit."""
 
     type: Literal["BudgetWarned"] = "BudgetWarned"
     session: str
-    """Whose limit it is."""
+    """The session with the limit."""
     limit: LimitName
     spent: Decimal
     of: Decimal
@@ -118,7 +118,7 @@ class BudgetRaised(Fact):
     """None: as before."""
     max_cost: Decimal | None = None
     message: str
-    """The inbox message that asked for it, as `inbox-default/7f3a@5`."""
+    """The inbox message of the request, as `inbox-default/7f3a@5`."""
 
 
 BudgetEvent = (

@@ -1,6 +1,6 @@
-"""Why a session waits, or is held: a code and its parameters, without a sentence.
+"""Why a session waits or is paused: a code and its parameters.
 
-People read the sentences of `cueline.event_text`.
+`cueline.event_text` makes the sentence for people.
 """
 
 from decimal import Decimal
@@ -34,27 +34,27 @@ CauseCode = Literal[
 
 
 class Cause(Part):
-    """Why a session waits, or is held; each code has the parameters that it needs."""
+    """Why a session waits or is paused; each code has the parameters that it needs."""
 
     code: CauseCode
     failure: str = Field(default="", exclude_if=not_)
-    """The kind of the failure that led to it."""
+    """The error code of the failure."""
     message: str = Field(default="", exclude_if=not_)
-    """The words of a vendor, a tool or an exception."""
+    """The text of a vendor, tool or exception."""
     times: int = Field(default=0, exclude_if=not_)
-    """How often it happened."""
+    """The number of times."""
     approvals: tuple[str, ...] = Field(default=(), exclude_if=not_)
     runner: str = Field(default="", exclude_if=not_)
     dependency: str = Field(default="", exclude_if=not_)
-    """The model or tool whose breaker keeps calls back."""
+    """The model or tool whose breaker blocks calls."""
     limit: str = Field(default="", exclude_if=not_)
     """The name of the limit in `Limits`."""
     of: Decimal = Field(default=Decimal(0), exclude_if=not_)
     """The value of the limit."""
     whose: str = Field(default="", exclude_if=not_)
-    """The session above that has the limit; empty: it is its own."""
+    """The ancestor with the limit; empty: the session itself."""
     spent: Decimal = Field(default=Decimal(0), exclude_if=not_)
     held: Decimal = Field(default=Decimal(0), exclude_if=not_)
-    """What is reserved for the calls of others."""
+    """The amount reserved for other calls."""
     need: Decimal = Field(default=Decimal(0), exclude_if=not_)
-    """What the next call may take."""
+    """The amount that the next call may take."""

@@ -1,10 +1,9 @@
-"""The hash chain that makes damage and careless edits of a stream show.
+"""The hash chain, which reveals damage and careless edits of a stream.
 
-Each event's hash covers the hash before it, everything that was recorded about
-the event, and the salted hash of its payload. The payload itself enters only
-through that salted hash, so that emptying it never breaks the chain, and what
-was there cannot be guessed from the hash that stays. The chain has no key, so
-anyone who can write the log can compute it again.
+Each event's hash covers the previous hash, everything recorded about the event,
+and the salted hash of its payload. Since the payload enters only through that
+hash, redacting it does not break the chain, and the salt keeps the payload from
+being guessed. The chain has no key: anyone who can write the log can compute it.
 """
 
 from hashlib import sha256
@@ -16,7 +15,7 @@ SALT_BYTES = 16
 
 
 def hash_payload(salt: bytes, payload: bytes) -> bytes:
-    """Return what stays of a payload in the chain."""
+    """Return the salted hash of a payload."""
     return sha256(salt + payload).digest()
 
 
@@ -25,7 +24,7 @@ def link(  # noqa: PLR0917 - keywords would cost a tenth of every append and rep
     payload_hash: bytes,
     stream: str,
     version: int,
-    type: str,  # noqa: A002 - the word of the log
+    type: str,  # noqa: A002 - the field's name in the log
     schema: int,
     occurred_us: int,
     recorded_us: int,
@@ -39,10 +38,9 @@ def link(  # noqa: PLR0917 - keywords would cost a tenth of every append and rep
 ) -> bytes:
     """Return the hash of an event that follows *previous*.
 
-    The position is not in it: some backends know it only after the hash. Two
-    events that differ in any field have different headers, because each text is
-    preceded by its length, `None` has a sign of its own, and both ends are of
-    fixed length.
+    The position is not in it: some backends know it only after the hash. Events that
+    differ in any field have different headers: each text is preceded by its length,
+    `None` has its own sign, and both ends are of fixed length.
     """
     header = (
         f"cueline 1 {version} {schema} {occurred_us} {recorded_us} {epoch} {step} {seq} "
@@ -55,27 +53,26 @@ def link(  # noqa: PLR0917 - keywords would cost a tenth of every append and rep
 
 
 class Chain:
-    """A stream's chain, as far as it was checked.
+    """A stream's hash chain, as far as it was checked.
 
-    It begins at a stream's first event, or after an event whose version and
-    hash are known. A fork's chain goes through its parent's events.
+    It begins at a stream's first event, or after an event with known version and
+    hash. A fork's chain goes through its parent's events.
     """
 
     __slots__ = ("hash", "version")
 
-    def __init__(self, version: int = NO_STREAM, hash: bytes = GENESIS) -> None:  # noqa: A002 - the word of the log
+    def __init__(self, version: int = NO_STREAM, hash: bytes = GENESIS) -> None:  # noqa: A002 - the field's name in the log
         self.version = version
         self.hash = hash
 
     def check(self, event: RecordedEvent) -> None:
-        """Take *event* as the next link.
+        """Check that *event* is the next in the chain.
 
         Raises:
-            CorruptEventError: it is not what was appended, or one before it is
-                missing; restore the log. What was checked before stays true.
+            CorruptEventError: it was changed, or an event before it is missing; restore
+                the log. What was checked before is valid.
         """
-        # One unpacking is twice as fast as eighteen attribute reads, and every
-        # replay comes through here.
+        # One unpacking is twice as fast as eighteen attribute reads; every replay runs this.
         (
             stream,
             version,

@@ -1,10 +1,9 @@
-"""The bytes of facts: how they are written, and how they are read again.
+"""Encodes facts as bytes, and decodes recorded events.
 
-Canonical means: the fields in the order of the frozen model, objects in the
-order in which they came. A payload leaves `type` out, which is a column. Facts
-made of plain values leave out what is at its default, so a default, like the
-meaning of a fact, never changes within a schema. Long values are
-not in it, but references to them: see `blob_ref`.
+Canonical means: fields in the order of the frozen model, objects in their given
+order. A payload omits `type`, which is a column. Facts of plain values omit fields
+with default values, so a default, like the meaning of a fact, never changes within
+a schema. Long values are replaced by references: see `blob_ref`.
 """
 
 import json
@@ -56,26 +55,26 @@ FACTS: Final[Mapping[str, type[Fact]]] = {
         (DescendantAsked,),
     )
 }
-"""Every fact this cueline knows, by its type."""
+"""Every fact that this cueline knows, by its type."""
 
 EMPTIED: Final = "it was emptied: its session can be looked at, but not gone on with"
-"""Of a fact that the rules need: without it they could start again what was started."""
+"""Facts that the rules need: without one they could repeat what was started."""
 
 _WHOLE = "whole"
-"""The field that names a blob on its own account."""
+"""The field that names a blob itself."""
 _TYPE = {"type"}
 _AGENT = "agent"
 
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """What is left of an event whose payload was emptied; it changes nothing."""
+    """An event whose payload was redacted; it changes nothing."""
 
     type: str
 
 
 class Encoded(Struct, frozen=True):
-    """A fact in bytes, and the long values that have to be put before it."""
+    """An encoded fact, and the long values to store before it."""
 
     draft: Draft
     blobs: Mapping[str, bytes]
@@ -83,21 +82,23 @@ class Encoded(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What the codec knows of a type of fact."""
+    """What the codec knows about a type of fact."""
 
     serializer: SchemaSerializer
     validator: SchemaValidator
     schema: int
     facets: tuple[str, ...]
     plain: bool
-    """Made of values alone. A part writes its defaults: its tag tells it from
-    others, and an agent is recorded whole, whatever the defaults are one day."""
+    """Whether it has plain values only.
+
+    A part writes its defaults: its tag identifies it, and an agent is recorded whole.
+    """
     names_blob: bool
     has_agent: bool
 
 
 class Codec:
-    """Turns facts into drafts, and recorded events into facts."""
+    """Encodes facts as drafts, and decodes recorded events."""
 
     def __init__(
         self,
@@ -123,10 +124,10 @@ class Codec:
         correlation_id: str | None = None,
         causation_id: str | None = None,
     ) -> Encoded:
-        """Return *fact* as a draft, with the blobs that have to be put first.
+        """Return *fact* as a draft, with the blobs to store first.
 
         Raises:
-            SecretLeakError: it was not cleaned; a bug, and nothing may be written.
+            SecretLeakError: it was not sanitized; a bug, and nothing may be written.
             BlobTooLargeError: a value is over the limit; shorten it.
         """
         type_ = fact.type
@@ -143,7 +144,7 @@ class Codec:
             shape.schema,
             payload,
             occurred_us,
-            # Nothing is decided on it, so that here is early enough (I11).
+            # No rule reads it, so sanitizing it here is early enough (I11).
             sanitize(actor, self._redactor)[0] if ":" in actor else actor,
             _facets(fact, shape.facets) if shape.facets else None,
             correlation_id,
@@ -159,8 +160,8 @@ class Codec:
         """Return the fact of *recorded*; *blobs* holds what `blobs_in` names.
 
         Raises:
-            UnknownEventTypeError: upgrade cueline; only this stream is set aside.
-            CorruptEventError: the bytes do not say what they should; restore.
+            UnknownEventTypeError: upgrade cueline; only this stream is affected.
+            CorruptEventError: the payload is invalid; restore the log.
             MissingBlobError: *blobs* lacks a long value; get it first.
         """
         payload = recorded.payload
@@ -177,16 +178,16 @@ class Codec:
             raise _corrupt(recorded, _reason(error)) from None
 
     def check_blob(self, content: bytes) -> None:
-        """Refuse *content* that holds a secret.
+        """Raise if *content* holds a secret.
 
         Raises:
-            SecretLeakError: it was not cleaned; a bug, and nothing may be written.
+            SecretLeakError: it was not sanitized; a bug, and nothing may be written.
         """
         if self._redactor.redact(content.decode(errors="surrogateescape"))[1]:
             raise SecretLeakError("blob", "a known secret")
 
     def _payload(self, fact: Fact, shape: _Shape) -> tuple[bytes, bytes]:
-        """Return payload and agent, and make sure that cleaning would change nothing (I11)."""
+        """Return payload and agent; raise if sanitizing would change them (I11)."""
         agent = b""
         try:
             if shape.plain:
@@ -205,7 +206,7 @@ class Codec:
     def _decode_slowly(
         self, recorded: RecordedEvent, payload: bytes, blobs: Mapping[str, bytes]
     ) -> Fact:
-        """Decode what holds references to blobs, or has an old schema."""
+        """Decode a payload with references to blobs, or with an old schema."""
         shape = self._shapes.get(recorded.type)
         if shape is None or recorded.schema > shape.schema:
             raise UnknownEventTypeError(
@@ -225,7 +226,7 @@ def not_redacted(recorded: RecordedEvent, fact: Fact | Redacted) -> Fact:
     """Return *fact*, which is that of *recorded*.
 
     Raises:
-        CorruptEventError: it was emptied, and the rules need it; restore.
+        CorruptEventError: it was redacted, and the rules need it; restore the log.
     """
     if isinstance(fact, Redacted):
         raise _corrupt(recorded, EMPTIED)
@@ -233,7 +234,7 @@ def not_redacted(recorded: RecordedEvent, fact: Fact | Redacted) -> Fact:
 
 
 def blobs_named(recorded: RecordedEvent) -> tuple[str, ...]:
-    """Name every blob that *recorded* refers to, also what it can be decoded without."""
+    """Return every blob that *recorded* refers to, also those not needed to decode it."""
     needed = blobs_in(recorded.payload)
     fact = FACTS.get(recorded.type)
     if recorded.payload is None or fact is None or not _shape_of(fact).names_blob:
@@ -276,7 +277,7 @@ def _corrupt(recorded: RecordedEvent, reason: str) -> CorruptEventError:
 
 
 def _reason(error: ValidationError) -> str:
-    """Say what is wrong without quoting the payload."""
+    """Return what is wrong without quoting the payload."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(map(str, first["loc"]))
     return f"{place}: {first['msg']}" if place else first["msg"]

@@ -1,7 +1,7 @@
-"""The facts of a dispatcher and of the runners and hosts it cares for.
+"""The facts of a dispatcher and of its runners and hosts.
 
-`at` is the dispatcher's own clock, for people: beside `recorded_at`, the log's,
-it shows how far they are apart. No rule reads it.
+`at` is the dispatcher's own clock, for people: with `recorded_at`, the log's clock,
+it shows the difference of the two. No rule reads it.
 """
 
 from typing import Literal
@@ -12,7 +12,7 @@ from cueline.events.fact import Fact
 
 
 class DispatcherStarted(Fact):
-    """A dispatcher took charge of the log; its epoch is in every order."""
+    """A dispatcher acquired the log; its epoch is in every order."""
 
     type: Literal["DispatcherStarted"] = "DispatcherStarted"
     incarnation: str
@@ -20,9 +20,9 @@ class DispatcherStarted(Fact):
     pid: int
     epoch: int
     recover: bool
-    """Whether it takes the sessions that others left."""
+    """Whether it resumes the sessions that others left."""
     up: str = ""
-    """Of one `up` the same, however often its dispatcher is started again."""
+    """The id of its `up`; the same after each restart of the dispatcher."""
     at: AwareDatetime
 
 
@@ -36,7 +36,7 @@ class HostLost(Fact):
 
 
 class RunnerRegistered(Fact):
-    """A runner takes calls."""
+    """A runner accepts calls."""
 
     type: Literal["RunnerRegistered"] = "RunnerRegistered"
     incarnation: str
@@ -46,7 +46,7 @@ class RunnerRegistered(Fact):
 
 
 class RunnerRemoved(Fact):
-    """A runner is gone: what it had started and not answered is lost or in doubt."""
+    """A runner is gone: its unfinished calls are lost or in doubt."""
 
     type: Literal["RunnerRemoved"] = "RunnerRemoved"
     incarnation: str

@@ -1,4 +1,4 @@
-"""The base of all facts."""
+"""The base class of all facts."""
 
 from typing import ClassVar
 
@@ -6,17 +6,17 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Fact(BaseModel):
-    """Something that happened; it carries only data and never changes.
+    """Something that happened; it holds only data and never changes.
 
-    `type` is a literal that keeps its meaning for ever; `SCHEMA` is the number
+    `type` is a literal that keeps its meaning for ever; `SCHEMA` is the version
     of its shape, raised together with an upcaster.
     """
 
-    # Else NaN would be written as null, which may be meant.
+    # Otherwise NaN would be written as null, which may be a valid value.
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
     SCHEMA: ClassVar[int] = 1
     FACETS: ClassVar[tuple[str, ...]] = ()
-    """The fields that are copied to the audit facets; never personal data."""
+    """The fields copied to the audit columns; never personal data."""
 
     type: str

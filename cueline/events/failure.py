@@ -1,7 +1,7 @@
-"""The kinds of failure, of models and tools alike.
+"""The error codes of models and tools.
 
-What is done about a failure depends on its kind and never on its message,
-which may change. A kind that nobody knows is permanent.
+Whether a failure is retried depends on its code, never on its message, which may
+change. An unknown code is permanent.
 """
 
 from typing import Final
@@ -9,7 +9,7 @@ from typing import Final
 TRANSIENT: Final = frozenset(
     {"rate_limited", "overloaded", "unavailable", "timeout", "network", "malformed_reply"}
 )
-"""They pass: the same request may well succeed a little later (C3)."""
+"""Transient: the same request may succeed a little later (C3)."""
 PERMANENT: Final = frozenset(
     {
         "invalid_request",
@@ -21,9 +21,9 @@ PERMANENT: Final = frozenset(
         "unknown",
     }
 )
-"""The same request would fail again."""
+"""Permanent: the same request would fail again."""
 SAID: Final = TRANSIENT | PERMANENT
-"""What a provider or a tool can say; what became of an attempt is ours to find out (I5)."""
+"""Codes that a provider or tool can report; lost attempts are found by the host (I5)."""
 NOT_STARTED: Final = "not_started"
 """A tool call that never began."""
 OURS: Final = frozenset(
@@ -39,7 +39,7 @@ OURS: Final = frozenset(
         "killed",
     }
 )
-"""What happens to an attempt between us and whoever was to carry it out."""
+"""Failures of an attempt between the host and its model or runner."""
 
 BY_STATUS: Final = {
     401: "auth",
@@ -56,4 +56,4 @@ BY_STATUS: Final = {
     504: "timeout",
     529: "overloaded",
 }
-"""What an HTTP status says; an unpaid bill is mended by the account's owner, as a wrong key is."""
+"""Codes by HTTP status; an unpaid bill counts like a wrong key."""

@@ -1,4 +1,4 @@
-"""What anyone may tell a session: the messages of an inbox.
+"""The messages of an inbox, which anyone may send to a session.
 
 Nobody acquires an inbox. Each message leads to exactly one fact in the
 session's stream (I7).
@@ -16,7 +16,7 @@ from cueline.events.number import LONGEST_SECONDS, PAYABLE
 
 Lane = Literal["note", "steer", "followup"]
 Resolution = Literal["happened", "run_again", "do_not_run"]
-"""What a person says of a call in doubt."""
+"""A person's resolution of a call in doubt."""
 
 
 class ForkPoint(Part):
@@ -25,11 +25,11 @@ class ForkPoint(Part):
     stream: str
     version: int
     hash: str
-    """Of the parent's event at that version, in hex."""
+    """The hash of the parent's event at that version, in hex."""
 
 
 class StartAsked(Fact):
-    """A session was asked for; always version 1 of its inbox."""
+    """The start request of a session; always version 1 of its inbox."""
 
     type: Literal["StartAsked"] = "StartAsked"
     agent: AgentSpec
@@ -38,27 +38,27 @@ class StartAsked(Fact):
     open: bool = False
     """Stays open for more messages after its goal."""
     attached: bool = False
-    """Somebody watches at a terminal."""
+    """Whether somebody watches at a terminal."""
     fork_of: ForkPoint | None = None
     note: str | None = None
-    """What a fork tells the model of its workspace."""
+    """The text for the model about a fork's workspace."""
     labels: dict[str, str] = {}
     parent: str | None = None
-    """The session that it is a child of."""
+    """The parent session."""
     root: str | None = None
     """The topmost session of its tree; None for one without a parent."""
     depth: int = 0
-    """How many sessions are above it."""
+    """The number of its ancestors."""
     allowances: tuple[Allowance, ...] = ()
-    """The limits of those above it, the nearest first."""
+    """The limits of its ancestors, nearest first."""
     asked_by: str = ""
-    """The person who wants it, where that is known."""
+    """The person who starts it, if known."""
     asked_at: AwareDatetime
-    """By the asker's own clock, for people; rules go by when the log recorded it (I14)."""
+    """The sender's own clock, for people; rules use the log's recording time (I14)."""
 
 
 class MessageSent(Fact):
-    """Somebody said something to the agent."""
+    """A message to the agent."""
 
     type: Literal["MessageSent"] = "MessageSent"
     lane: Lane
@@ -66,18 +66,18 @@ class MessageSent(Fact):
 
 
 class PauseAsked(Fact):
-    """Start nothing new; let what is in flight finish."""
+    """Start nothing new; let running effects finish."""
 
     type: Literal["PauseAsked"] = "PauseAsked"
     why: Literal["asked", "signal"] = "asked"
 
 
 class ResumeAsked(Fact):
-    """Go on after a pause."""
+    """Continue after a pause."""
 
     type: Literal["ResumeAsked"] = "ResumeAsked"
     tools: tuple[ToolSpec, ...] = ()
-    """The tools that have changed since, as they are now, which a person accepts."""
+    """The changed tools, as they are now, which a person accepts."""
 
 
 class StopAsked(Fact):
@@ -85,7 +85,7 @@ class StopAsked(Fact):
 
     type: Literal["StopAsked"] = "StopAsked"
     reason: str = ""
-    """The words of the person who asked."""
+    """The person's text."""
 
 
 class DecisionGiven(Fact):
@@ -94,27 +94,27 @@ class DecisionGiven(Fact):
     type: Literal["DecisionGiven"] = "DecisionGiven"
     approval: str
     digest: str
-    """Of exactly what was shown to them (I9)."""
+    """The digest of exactly what was shown (I9)."""
     verdict: Literal["grant", "deny"]
     by: str
     note: str = ""
     edit: dict[str, JsonValue] | None = None
-    """With a grant: the arguments with which it may run, all of them."""
+    """With a grant: all the edited arguments."""
     always: tuple[str, ...] | None = None
-    """With a grant: where the tool may be used for the rest of the session; see `StandingGrant`."""
+    """With a grant: its scope for the rest of the session; see `StandingGrant`."""
     channel: str = ""
-    """Where they were asked: `cli`, `prompt`, `api` …"""
+    """Where they answered: `cli`, `prompt`, `api` …"""
     resolution: Resolution | None = None
-    """Of a call in doubt: to grant is to say `happened` or `run_again`, to deny `do_not_run`."""
+    """For a call in doubt: a grant says `happened` or `run_again`, a denial `do_not_run`."""
     result: str = ""
-    """With `happened`: what the agent is told as the result of the call."""
+    """With `happened`: the result of the call for the model."""
 
 
 _LONGEST = Field(default=None, allow_inf_nan=False, le=LONGEST_SECONDS)
 
 
 class RaiseAsked(Fact):
-    """Somebody raises limits; what is None stays as it is."""
+    """Somebody raises limits; None keeps a limit."""
 
     type: Literal["RaiseAsked"] = "RaiseAsked"
     max_tokens: int | None = None
@@ -125,19 +125,19 @@ class RaiseAsked(Fact):
 
 
 class SecretsWaived(Fact):
-    """A person lets the session go on though the values of some secrets are not known.
+    """A person lets the session continue without the values of some secrets.
 
-    What has them in it is recorded as it is.
+    What contains these values is recorded unchanged.
     """
 
     type: Literal["SecretsWaived"] = "SecretsWaived"
     names: tuple[str, ...]
-    """Of the variables, as the agent names them."""
+    """The variables, as the agent names them."""
     by: str
 
 
 class BudgetFreed(Fact):
-    """The ledger has room again for a call that it refused; a hint."""
+    """The ledger may have budget for a refused call; a hint."""
 
     type: Literal["BudgetFreed"] = "BudgetFreed"
     budget: str
@@ -145,7 +145,7 @@ class BudgetFreed(Fact):
 
 
 class ChildAsked(Fact):
-    """A child of this session was asked for, in the same append."""
+    """A child of this session was started, in the same append."""
 
     type: Literal["ChildAsked"] = "ChildAsked"
     child: str
@@ -160,7 +160,7 @@ class ChildEnded(Fact):
     """Its stream."""
     status: Literal["completed", "failed", "stopped"]
     tokens: int = 0
-    """What it spent itself; its own children tell theirs to it."""
+    """What it spent itself; its own children report to it."""
     usd: Decimal = Decimal(0)
 
 

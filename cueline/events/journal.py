@@ -1,8 +1,8 @@
 """The log in facts instead of bytes.
 
-Reading a stream checks its chain; reading across streams does not, and tells
-what it cannot read instead of ending there, so that one stream that needs a
-newer cueline sets nobody else aside.
+Reading a stream checks its hash chain. Reading across streams does not, and yields
+`Unreadable` for an event that it cannot read, so one stream that needs a newer
+cueline stops no other.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
@@ -29,17 +29,17 @@ class Unreadable:
 
 
 class FactWrite(Struct, frozen=True):
-    """Facts for one stream, and what their writer believes of it."""
+    """Facts for one stream, with the expected version and epoch."""
 
     stream: str
     steps: Sequence[Sequence[Fact]]
-    """Each one outside fact and what follows from it (I10)."""
+    """Each is one outside fact and the events derived from it (I10)."""
     expected_version: int
     epoch: int | None = None
     after: tuple[str, int] | None = None
     """On a stream's first append: the stream and version that it forks from."""
     actor: str | Callable[[Fact], str] = "agent"
-    """Who: `user`, `agent`, `runner` or `system`, perhaps with `:name`; or who, fact by fact."""
+    """`user`, `agent`, `runner` or `system`, perhaps with `:name`; or a function of the fact."""
     correlation_id: str | None = None
     causation_id: str | None = None
     empties: Sequence[tuple[str, int]] = ()
@@ -57,17 +57,17 @@ class Journal:
         snapshots: SnapshotStore = NO_SNAPSHOTS,
     ) -> None:
         self.store = store
-        """For what needs no facts: heads, owners, positions."""
+        """For reading heads, owners and positions."""
         self.snapshots = snapshots
-        """Of the sessions in the log."""
+        """The snapshots of the log's sessions."""
         self._codec = codec
         self._now = now
 
     async def append(self, writes: Sequence[FactWrite], key: str | None) -> Appended:
-        """Put the blobs that *writes* name, then append them all, or none.
+        """Store the blobs that *writes* name, then append them all, or none.
 
         Raises:
-            SecretLeakError: a fact was not cleaned; a bug, and nothing was written.
+            SecretLeakError: a fact was not sanitized; a bug, and nothing was written.
             BlobTooLargeError: a value is over the limit; shorten it.
             StoreError: see `EventStore.append`.
         """
@@ -77,10 +77,10 @@ class Journal:
         return await self.store.append(prepared, key)
 
     def prepare(self, writes: Sequence[FactWrite]) -> tuple[list[Write], dict[str, bytes]]:
-        """Return what `append` hands to the store: writes, and the blobs to put first.
+        """Return the writes and blobs that `append` passes to the store.
 
         Raises:
-            SecretLeakError: a fact was not cleaned; a bug.
+            SecretLeakError: a fact was not sanitized; a bug.
             BlobTooLargeError: a value is over the limit; shorten it.
         """
         occurred_us = to_us(self._now())
@@ -100,7 +100,7 @@ class Journal:
         """Return the long value *blob*, which *recorded* names.
 
         Raises:
-            CorruptEventError: it is gone; restore.
+            CorruptEventError: it is missing; restore the log.
         """
         try:
             return await self.store.get_blob(blob)
@@ -116,16 +116,16 @@ class Journal:
         until: int | None = None,
         heard: Sequence[RecordedEvent] = (),
     ) -> AsyncIterator[tuple[RecordedEvent, Fact | Redacted]]:
-        """Read a stream as `EventStore.read` does, each event checked against the one before it.
+        """Read a stream as `EventStore.read` does, and check each event against the one before.
 
-        Where the stream's newest events were *heard* of already, without a gap, and reach back
-        to *after*, they are not read again; whoever hears of them names no *until*.
+        If *heard* holds the stream's newest events without a gap back to *after*, they are not
+        read again; then *until* is not given.
 
         Raises:
-            CorruptEventError: restore; everything that was read before stays true.
+            CorruptEventError: restore the log; everything read before is valid.
             UnknownEventTypeError: upgrade cueline.
         """
-        # Version `after` is read too: the chain goes on from its hash.
+        # Version `after` is read too: the chain continues from its hash.
         chain = None if after else Chain()
         decode = self._codec.decode
         begin = max(after - 1, NO_STREAM)
@@ -143,7 +143,7 @@ class Journal:
             try:
                 fact = decode(recorded)
             except MissingBlobError:
-                # Few events name a blob: to ask each one first would cost every replay.
+                # Few events name a blob: checking each first would slow down every replay.
                 fact = decode(recorded, await self._blobs_of(recorded))
             yield recorded, fact
 

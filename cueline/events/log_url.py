@@ -1,4 +1,4 @@
-"""What a log is called: a URL, or the path of its file."""
+"""The name of a log: a URL, or the path of its file."""
 
 import os
 import re
@@ -18,21 +18,21 @@ _PASSWORDS = (
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LogUrl:
-    """The URL of a log: `sqlite:///cueline.db`, which the path alone says too, or `memory:`.
+    """The URL of a log: `sqlite:///cueline.db`, also written as the path alone, or `memory:`.
 
     As text it has no password, and a SQLite file is its path.
     """
 
     scheme: str
     rest: str
-    """What follows the scheme and its colon; of a SQLite file the path. It may hold a password."""
+    """The part after the scheme and colon; for SQLite the path. It may hold a password."""
 
     @classmethod
     def of(cls, name: "LogName") -> "LogUrl":
-        """Return the URL that *name* is, or the path that it names.
+        """Return the URL that *name* is, or the URL of the path that it is.
 
-        After `sqlite:///` comes the path as it is: an absolute one has four slashes. A
-        file's name that begins like a URL is written with `./` before it.
+        After `sqlite:///` comes the path unchanged: an absolute one has four slashes. A
+        file name that looks like a URL is written with `./` before it.
 
         Raises:
             ConfigError: it is no text, or says `sqlite:` without three slashes.
@@ -53,11 +53,11 @@ class LogUrl:
         return cls(scheme, rest)
 
     def absolute(self) -> "LogUrl":
-        """Return the same log, named so that it is found from any working directory."""
+        """Return the log's name for use in any working directory."""
         return self.within(Path.cwd())
 
     def within(self, folder: Path) -> "LogUrl":
-        """Return the same log; where it is a file, its path is meant from *folder*."""
+        """Return the log's name with a relative path taken from *folder*."""
         return LogUrl(SQLITE, str(folder / self.rest)) if self.scheme == SQLITE else self
 
     def __str__(self) -> str:
@@ -73,4 +73,4 @@ class LogUrl:
 
 
 LogName = LogUrl | str | os.PathLike[str]
-"""How somebody may name a log."""
+"""The type of a log's name in the API."""

@@ -1,4 +1,4 @@
-"""What a model says and is told, in no vendor's dialect."""
+"""Messages to and from a model, independent of vendors."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -11,27 +11,27 @@ from pydantic_core import to_json
 from cueline.events.agent import Part
 
 Arguments = dict[str, JsonValue]
-"""What a tool is called with."""
+"""The arguments of a tool call."""
 
 
 class TextBlock(Part):
-    """Words for the reader."""
+    """Text for the reader."""
 
     kind: Literal["text"] = "text"
     text: str
 
 
 class ThinkingBlock(Part):
-    """The model's thoughts, sent back as they came."""
+    """The model's thoughts, sent back unchanged."""
 
     kind: Literal["thinking"] = "thinking"
     text: str
     signature: str = ""
-    """The provider's proof that the thoughts are its own."""
+    """The provider's signature of the thoughts."""
 
 
 class OpaqueBlock(Part):
-    """Something that only its provider reads, sent back as it came."""
+    """Content that only its provider reads, sent back unchanged."""
 
     kind: Literal["opaque"] = "opaque"
     provider: str
@@ -42,35 +42,35 @@ Block = Annotated[TextBlock | ThinkingBlock | OpaqueBlock, Field(discriminator="
 
 
 class ToolCall(Part):
-    """What the model asks a tool to do."""
+    """A tool call that the model requests."""
 
     id: str
-    """The provider's own id of the call; ours is its effect, `<turn>.<index>`."""
+    """The provider's id of the call; cueline's is its effect, `<turn>.<index>`."""
     name: str
     arguments: dict[str, JsonValue] = {}
     malformed: str | None = None
-    """The arguments as they came, when they were no JSON object."""
+    """The raw arguments, if they were no JSON object."""
     problem: str | None = None
-    """Why it cannot be run: what the model is told instead of a result."""
+    """Why it cannot run: the text for the model instead of a result."""
 
 
 class Usage(Part):
-    """What a model call used, in tokens."""
+    """The tokens of a model call."""
 
     input: int = Field(default=0, ge=0)
-    """Without what was read from or written to the cache."""
+    """Without tokens that were read from or written to the cache."""
     output: int = Field(default=0, ge=0)
     cache_read: int = Field(default=0, ge=0)
     cache_write: int = Field(default=0, ge=0)
 
     @property
     def sent(self) -> int:
-        """What was sent, however much of it the cache had."""
+        """All input tokens, with those of the cache."""
         return self.input + self.cache_read + self.cache_write
 
     @property
     def total(self) -> int:
-        """What was sent and answered."""
+        """All input and output tokens."""
         return self.sent + self.output
 
     def __add__(self, other: "Usage") -> "Usage":
@@ -83,33 +83,33 @@ class Usage(Part):
 
 
 class Cost(Part):
-    """What a model call cost."""
+    """The cost of a model call."""
 
     usd: Decimal
     prices: str
-    """Which price list, and of when."""
+    """The price list and its date."""
     estimated: bool = Field(default=False, exclude_if=not_)  # it is seldom written
-    """Nobody knows what was used: this is the most that it may have cost."""
+    """The usage is unknown: this is the highest possible cost."""
 
 
 class Estimate(Part):
-    """What a tool call will cost, as far as its tool can tell before it runs."""
+    """The estimated cost of a tool call before it runs."""
 
     usd: Decimal | None = None
     """None: nobody knows."""
     problem: str = ""
-    """Why nobody knows."""
+    """Why the cost is unknown."""
 
 
 class UserMessage(Part):
-    """What a person, or cueline for them, tells the model."""
+    """A message to the model from a person, or from cueline for them."""
 
     role: Literal["user"] = "user"
     text: str
 
 
 class AssistantMessage(Part):
-    """What the model said."""
+    """The model's reply."""
 
     role: Literal["assistant"] = "assistant"
     content: tuple[Block, ...] = ()
@@ -117,7 +117,7 @@ class AssistantMessage(Part):
 
 
 class ToolMessage(Part):
-    """What became of one tool call."""
+    """The result of one tool call."""
 
     role: Literal["tool"] = "tool"
     call: str
@@ -130,23 +130,23 @@ Message = Annotated[UserMessage | AssistantMessage | ToolMessage, Field(discrimi
 
 
 def canonical_json(value: object) -> bytes:
-    """Return *value* in JSON: without spaces, objects in the order in which they came."""
+    """Return *value* in JSON without spaces, with objects in their given order."""
     return to_json(value)
 
 
 def assistant_json(content: Sequence[Block], calls: Sequence[ToolCall]) -> bytes:
     """Return an `AssistantMessage` in canonical JSON.
 
-    Its parts were checked when they were made; to make a message of them only
-    to write it would check them again, at each event of each replay.
+    Its parts are valid already; building the message first would validate them again for
+    each event of each replay.
     """
     return to_json({"role": "assistant", "content": content, "calls": calls})
 
 
 def tool_json(call: str, text: str, *, failed: bool) -> bytes:
-    """Return a `ToolMessage` in canonical JSON, likewise.
+    """Return a `ToolMessage` in canonical JSON.
 
-    Not with msgspec, which takes half as long: what it returns keeps the room
-    that it wrote in, 200 bytes for each result of a prompt.
+    Not with msgspec, which is twice as fast: its result keeps its buffer, 200 bytes for
+    each result in a prompt.
     """
     return to_json({"role": "tool", "call": call, "text": text, "failed": failed})

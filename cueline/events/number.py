@@ -1,4 +1,4 @@
-"""What a number is that a person sets, and what is none."""
+"""Types of the numbers that a person sets."""
 
 import json
 import re
@@ -10,30 +10,30 @@ from pydantic_core import PydanticCustomError, PydanticKnownError
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 LONGEST_SECONDS: Final = 10 * 366 * 86_400.0
-"""So that no moment which is computed from a time lies beyond what a calendar holds."""
+"""So that no computed time is beyond the calendar."""
 _LARGEST = 2**63 - 1
-"""What is more would be recorded as this."""
+"""Larger amounts could not be recorded exactly."""
 _MOST_USD = Decimal(10**12)
-"""So that sums come out to the cent, and an amount is a line that can be read."""
+"""So that sums are exact to the cent, and an amount stays readable."""
 _LEAST_USD = 1 / _MOST_USD
 
 
 def _no_truth(value: object) -> object:
-    """Refuse a truth value, which would be taken for 1 or 0."""
+    """Refuse a boolean, which would be read as 1 or 0."""
     if isinstance(value, bool):
         raise PydanticKnownError("float_type")
     return value
 
 
 def _recordable(value: int | None) -> int | None:
-    """Refuse a whole number that the log cannot hold."""
+    """Refuse an integer that the log cannot hold."""
     if value is not None and value > _LARGEST:
         raise PydanticKnownError("less_than_equal", {"le": _LARGEST})
     return value
 
 
 def _payable(value: Decimal | None, info: ValidationInfo) -> Decimal | None:
-    """Refuse an amount that nobody can mean; one that is in the log already is read as it is."""
+    """Refuse an impossible amount; a recorded one is read unchanged."""
     if value is not None and info.mode != "json":
         if value > _MOST_USD:
             raise PydanticKnownError("less_than_equal", {"le": _MOST_USD})
@@ -54,18 +54,20 @@ def _in_seconds(value: object) -> object:
 
 
 NUMBER: Final = BeforeValidator(_no_truth)
-"""Of what a person sets: `true` is no number."""
+"""For numbers that a person sets: `true` is not accepted."""
 TIME: Final = BeforeValidator(_in_seconds)
-"""Likewise, and it may say its unit."""
+"""For durations that a person sets: a unit is accepted."""
 COUNTABLE: Final = Field(allow_inf_nan=False)
-"""Neither is what no sum comes to."""
+"""Also without infinity and NaN."""
 LASTING: Final = Field(allow_inf_nan=False, le=LONGEST_SECONDS)
-"""And what is added to a moment comes to one. Of an annotation these are to be the first: what
-stands after `TIME` would be asked of None, too."""
+"""For durations added to a time.
+
+Put it first in an annotation: a validator after `TIME` would also get None.
+"""
 LARGEST: Final = AfterValidator(_recordable)
-"""No bound of the field: with one of its own as well, pydantic heeds one of them."""
+"""It has no bound of its own: pydantic would apply only one of two."""
 PAYABLE: Final = AfterValidator(_payable)
-"""Of US dollars that are counted, and not only compared."""
+"""For US dollars that are added, not only compared."""
 Whole = Annotated[int, LARGEST, NUMBER]
 Number = Annotated[float, COUNTABLE, NUMBER]
 Time = Annotated[float, COUNTABLE, TIME]
@@ -73,7 +75,7 @@ Seconds = Annotated[float, LASTING, TIME]
 
 
 def _sayable(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return *parameters*, which are sent as JSON: TOML has numbers that it has not."""
+    """Return *parameters*, which are sent as JSON; refuse the TOML numbers that JSON lacks."""
     try:
         json.dumps(parameters, allow_nan=False)
     except ValueError:
@@ -82,4 +84,4 @@ def _sayable(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 Parameters = Annotated[dict[str, JsonValue], AfterValidator(_sayable)]
-"""What is passed to a provider as it is."""
+"""Parameters passed to a provider unchanged."""

@@ -1,6 +1,6 @@
-"""Why a message to a session is refused: a code and its parameters, without a sentence.
+"""Why a message to a session is refused: a code and its parameters.
 
-People read the sentences of `cueline.event_text`.
+`cueline.event_text` makes the sentence for people.
 """
 
 from decimal import Decimal
@@ -40,13 +40,13 @@ class Refusal(Part):
 
     code: RefusalCode
     status: str = Field(default="", exclude_if=not_)
-    """How the session, or the approval, stands."""
+    """The status of the session or approval."""
     by: str = Field(default="", exclude_if=not_)
     """Who decided."""
     votes: int = Field(default=0, exclude_if=not_)
-    """How many people have to allow it."""
+    """The number of people who have to grant it."""
     may_grant: tuple[str, ...] = Field(default=(), exclude_if=not_)
-    """Who may allow it."""
+    """Who may grant it."""
     limit: str = Field(default="", exclude_if=not_)
     """The name of the limit in `Limits`."""
     of: Decimal = Field(default=Decimal(0), exclude_if=not_)

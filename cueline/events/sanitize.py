@@ -1,8 +1,8 @@
-"""What may be recorded: no secret, and nothing hostile.
+"""Removes secrets and invalid text from what is recorded.
 
-The process that drives a session cleans what comes from outside before it
-decides, so that live state and replay see the same bytes; the codec cleans
-again and refuses if anything would change (I11).
+The process that drives a session sanitizes outside data before it decides, so live
+state and replay see the same bytes. The codec checks again, and refuses what
+sanitizing would change (I11).
 """
 
 import math
@@ -20,23 +20,22 @@ from cueline.events.spelling import SQUEEZED_OUT, Spelling, spellings, squeezed
 
 REDACTED = "[redacted]"
 MAX_DEPTH = 64
-"""Lists and objects that lie deeper in one another are cut off; JSON readers
-give up somewhere above 100."""
+"""Deeper lists and objects are cut off; JSON readers fail somewhere above 100."""
 TOO_DEEP = "[nested too deeply]"
 TOO_LARGE = "[number too large]"
 _MARKS = (REDACTED, TOO_DEEP, TOO_LARGE)
 _HIGHEST = 2**63 - 1
 SHORTEST_SECRET = 8
 CUT = "\ufdd0"
-"""Set by a tool where it leaves something out: a secret may have been cut there in two.
+"""A tool puts this where it leaves something out: a secret may be cut there.
 
-Unicode keeps this character for such uses; it is not recorded.
+Unicode reserves the character for such uses; it is not recorded.
 """
 _EDGE = 3
-"""So many characters at a cut may be a part of a secret, and are taken out; fewer tell nothing."""
+"""At a cut, so many characters of a secret are removed; fewer reveal nothing."""
 _ROUNDS = 8
 _ALIKE = bytes.maketrans(b"123456789[", b"000000000{")
-"""Each digit like a zero, each list like an object: all is found in one text."""
+"""Maps each digit to zero and each list to an object, so one search finds all."""
 _NUL, _LARGE = "\\u0000", "0" * len(str(2**63))
 _UNFIT = dict.fromkeys((0, *range(0xD800, 0xE000)), "\ufffd")
 
@@ -45,13 +44,13 @@ Record = TypeVar("Record", bound=BaseModel)
 
 
 class Redactor:
-    """Takes known secrets out of text, in each form in which they are likely to turn up."""
+    """Removes known secrets from text, in each form in which they are likely to appear."""
 
     def __init__(self, secrets: Iterable[SecretStr] = ()) -> None:
         known = {_fit(secret.get_secret_value().strip()) for secret in secrets}
         known = {value for value in known if len(value) >= SHORTEST_SECRET}
         found = {each.text: each for value in known for each in spellings(value)}
-        # What a mark of ours holds cannot be taken out by setting marks.
+        # Replacing cannot remove a secret that our own marker contains.
         kept = [each for text, each in found.items() if not any(text in mark for mark in _MARKS)]
         kept.sort(key=lambda each: (-len(each.text), each.text))
         self._values = Secret(known)
@@ -59,11 +58,11 @@ class Redactor:
         self._needles = Secret(tuple({each.needle for each in kept}))
 
     def redact(self, text: str) -> tuple[str, bool]:
-        """Return *text* without secrets and without marks of cuts, and whether it had any."""
+        """Return *text* without secrets and cut marks, and whether it had any."""
         if CUT not in text and not self.finds(text.encode(errors="replace")):
             return text, False
         clean = text
-        # Setting a mark may, in theory, complete another secret beside it.
+        # In theory, a marker can complete another secret beside it.
         for _ in range(_ROUNDS):
             before = clean
             for pattern in self._suspected(before):
@@ -75,7 +74,7 @@ class Redactor:
         return REDACTED, True
 
     def redact_parts(self, text: str) -> str:
-        """Return *text* without secrets, and without any part of one as long as the shortest."""
+        """Return *text* without secrets, and without parts as long as the shortest secret."""
         clean, _ = self.redact(text)
         hidden: set[int] = set()
         for value in self._values.get_secret_value():
@@ -87,7 +86,7 @@ class Redactor:
         return re.sub("\0+", REDACTED, told)
 
     def finds(self, content: bytes) -> bool:
-        """Say whether *content*, text or JSON, may hold a secret; `False` is certain."""
+        """Whether *content*, text or JSON, may hold a secret; `False` is certain."""
         needles = self._needles.get_secret_value()
         return bool(needles) and any(map(squeezed(content).__contains__, needles))
 
@@ -98,7 +97,7 @@ class Redactor:
                 yield each.pattern()
 
     def _without_edges(self, text: str) -> str:
-        """Return *text* without its cuts, and without what may be a part of a secret beside one."""
+        """Return *text* without cut marks, and without parts of secrets beside them."""
         needles = self._needles.get_secret_value()
         mirrored = [needle[::-1] for needle in needles]
         first, *others = text.split(CUT)
@@ -110,13 +109,13 @@ class Redactor:
 
 
 def cut(text: str, most: int) -> str:
-    """Return the beginning of *text*, at most so many characters, with the mark of a cut."""
+    """Return the start of *text*, at most *most* characters, with a cut mark."""
     return text if len(text) <= most else text[:most] + CUT
 
 
 def _without_end(text: str, needles: Collection[str], mark: str = REDACTED) -> str:
-    """Return *text*, which was cut at its end, with a mark for the beginning of a secret there."""
-    whole = text.rstrip("\ufffd")  # a letter may have been cut in two as well
+    """Return *text*, which was cut at its end, with a marker for the start of a secret there."""
+    whole = text.rstrip("\ufffd")  # the cut may have split a character, too
     window = whole[-4 * max(map(len, needles), default=0) :]
     inside = squeezed(window.encode(errors="replace"))
     left = max((_overlap(inside, needle) for needle in needles), default=0)
@@ -130,7 +129,7 @@ def _without_end(text: str, needles: Collection[str], mark: str = REDACTED) -> s
 
 
 def _overlap(text: str, needle: str) -> int:
-    """Count the characters at the end of *text* with which *needle* begins."""
+    """Return how many characters at the end of *text* are the start of *needle*."""
     at = max(0, len(text) - len(needle) + 1)
     while needle and (at := text.find(needle[0], at)) >= 0:
         if needle.startswith(text[at:]):
@@ -140,7 +139,7 @@ def _overlap(text: str, needle: str) -> int:
 
 
 def sanitize(value: T, redactor: Redactor) -> tuple[T, bool]:
-    """Return *value* fit to be recorded, and whether anything had to change.
+    """Return *value* fit to be recorded, and whether it was changed.
 
     A value is JSON, a fact, a part of one, or a dataclass or tuple of these.
     """
@@ -149,26 +148,26 @@ def sanitize(value: T, redactor: Redactor) -> tuple[T, bool]:
 
 
 def sanitize_record(record: Record, redactor: Redactor) -> Record:
-    """Return *record* fit to be recorded; seldom does it have to be looked at field by field."""
+    """Return *record* fit to be recorded; its fields are seldom searched one by one."""
     try:
         payload = record.__pydantic_serializer__.to_json(record)
-    except ValueError:  # it holds what JSON cannot say
+    except ValueError:  # it holds a value that JSON lacks
         return sanitize(record, redactor)[0]
     return sanitize(record, redactor)[0] if needs_sanitizing(payload, redactor) else record
 
 
 def needs_sanitizing(payload: bytes, redactor: Redactor) -> bool:
-    """Say whether cleaning might change what *payload*, in JSON, says; `False` is certain.
+    """Whether sanitizing might change *payload*, which is JSON; `False` is certain.
 
-    Cleaning takes ten times as long as writing, and seldom finds anything.
+    Sanitizing takes ten times as long as writing, and seldom finds anything.
     """
     alike = payload.translate(_ALIKE)
-    # To search in bytes costs Python six times as much to begin with.
+    # Searching bytes has six times the start-up cost of text in Python.
     text = alike.decode()
     return (
-        # One after the other: a generator costs three times as much here.
+        # A loop: a generator costs three times as much here.
         _NUL in text
-        # What the serializer writes for a lone surrogate in a key, and does not say.
+        # The serializer writes this for a lone surrogate in a key, without an error.
         or "\ufffd" in text
         or "NaN" in text
         or "Infinity" in text
@@ -181,7 +180,7 @@ def needs_sanitizing(payload: bytes, redactor: Redactor) -> bool:
 
 
 def _fit(text: str) -> str:
-    """Return *text* without NUL and lone surrogates, which no database takes."""
+    """Return *text* without NUL and lone surrogates, which databases refuse."""
     if "\0" in text:
         return text.translate(_UNFIT)
     if text.isascii():
@@ -194,7 +193,7 @@ def _fit(text: str) -> str:
 
 
 def _sanitize(value: Any, redactor: Redactor, depth: int) -> Any:
-    """Return *value* itself where nothing has to change."""
+    """Return *value* itself if nothing has to change."""
     kept = value
     match value:
         case str():
@@ -219,12 +218,12 @@ def _sanitize(value: Any, redactor: Redactor, depth: int) -> Any:
 
 
 def _sanitize_number(value: float, redactor: Redactor) -> float | str:
-    """Return a JSON number, or the text of one that not every reader of JSON takes."""
+    """Return a JSON number, or its text if not every JSON reader accepts it."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     try:
         text = str(value)
-    except ValueError:  # Python writes out 4,300 digits at most
+    except ValueError:  # Python writes 4,300 digits at most
         return TOO_LARGE
     kept, changed = redactor.redact(text)
     fits = isinstance(value, float) or -_HIGHEST - 1 <= value <= _HIGHEST
@@ -240,7 +239,7 @@ def _sanitize_object(value: dict[str, Any], redactor: Redactor, depth: int) -> d
             _sanitize(item, redactor, depth),
         )
         same = same and clean_key is key and clean_item is item
-        # Two keys may have become one; neither value is lost.
+        # Two keys may have become one; keep both values.
         while clean_key in kept:
             clean_key += "_"
         kept[clean_key] = clean_item
@@ -252,7 +251,7 @@ def _differ(kept: Iterable[object], value: Iterable[object]) -> bool:
 
 
 def _changes(record: object, redactor: Redactor) -> dict[str, Any]:
-    """Return those fields of *record* that have to change; none where it has no fields."""
+    """Return the fields of *record* that have to change; none if it has no fields."""
     changes = {}
     for name in _free_fields(cast("Hashable", type(record))):
         value = getattr(record, name)
@@ -268,9 +267,9 @@ def _with_changes(record: Any, changes: dict[str, Any]) -> Any:
 
 
 def _sanitize_field(value: Any, redactor: Redactor) -> Any:
-    """Clean a value that has to keep its type: a number stays a number.
+    """Sanitize a value and keep its type: a number stays a number.
 
-    Depth counts anew, so that cleaning a part and cleaning the whole agree.
+    Depth starts anew, so that sanitizing a part and the whole agree.
     """
     if isinstance(value, str):
         return redactor.redact(_fit(value))[0]
@@ -283,7 +282,7 @@ def _sanitize_field(value: Any, redactor: Redactor) -> Any:
 
 @cache
 def _free_fields(record: Hashable) -> tuple[str, ...]:
-    """Name the fields of a class whose values are not one of a few words that the code knows."""
+    """Return the fields of a class that can hold any text."""
     typed: dict[str, object] = {}
     if isinstance(record, type) and issubclass(record, BaseModel):
         typed = {name: field.annotation for name, field in record.model_fields.items()}

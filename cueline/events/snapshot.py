@@ -1,9 +1,8 @@
-"""Snapshots of sessions, kept beside the log: what a fold came to at a version.
+"""Snapshots of sessions, stored beside the log: the result of a fold at a version.
 
-Nothing here is evidence. Whoever reads a snapshot checks it, and folds the log
-from its beginning where there is any doubt: that takes longer, and comes to
-the same. A snapshot holds content, so it is forgotten with the events that it
-was folded from.
+A snapshot is no evidence. Readers check it, and on any doubt fold the log from its
+beginning, which takes longer and gives the same result. A snapshot holds content,
+so it is deleted with the events that it was folded from.
 """
 
 from collections.abc import Collection, Sequence
@@ -15,34 +14,34 @@ from msgspec import MsgspecError, Struct, msgpack
 from cueline.events.store import Write
 
 EVERY: Final = 200
-"""A session that has taken in more events than this since its last snapshot gets another."""
+"""A session with more new events than this since its last snapshot gets another."""
 _DIGEST_BYTES = 32
 
 
 class Snapshot(Struct, frozen=True, array_like=True):
-    """The state of a session at a version, and how far its prompt was then."""
+    """The state of a session at a version, and the size of its prompt then."""
 
     log_id: str
     stream: str
     version: int
     hash: bytes
-    """Of the event of that version, as it stands in the log."""
+    """The hash of the log's event at that version."""
     folds: tuple[int, int]
-    """The numbers of the folds of state and prompt."""
+    """The versions of the folds of state and prompt."""
     prompt: bytes
     """The digest of all messages up to here: see `prompt_digest`."""
     state: bytes
-    """What the folds came to, but for the messages."""
+    """The folded state and prompt, without the messages."""
 
 
 def sealed(snapshot: Snapshot) -> bytes:
-    """Return *snapshot* with its checksum."""
+    """Return *snapshot* as bytes with a checksum."""
     content = msgpack.encode(snapshot)
     return sha256(content).digest() + content
 
 
 def unsealed(content: bytes) -> Snapshot | None:
-    """Return the snapshot that was sealed; None where it is damaged, or of another form."""
+    """Return the snapshot in *content*; None if it is damaged or has another format."""
     digest, content = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
     if sha256(content).digest() != digest:
         return None
@@ -53,16 +52,16 @@ def unsealed(content: bytes) -> Snapshot | None:
 
 
 def prompt_digest(previous: bytes, chunk: bytes) -> bytes:
-    """Return the digest of a prompt that goes on with *chunk*; of one without any it is empty."""
+    """Return the digest of a prompt extended by *chunk*; empty for an empty prompt."""
     return sha256(previous + chunk).digest()
 
 
 class SnapshotStore(Protocol):
-    """Keeps the snapshots of a log's sessions, and the chunks of their prompts.
+    """Stores the snapshots of a log's sessions, and the chunks of their prompts.
 
-    Each snapshot comes with the chunk of messages that its prompt took in since
-    the one before it; no chunk is ever rewritten. Where something is damaged,
-    locked or gone there is just nothing: only `forget` raises.
+    Each snapshot comes with the chunk of messages that its prompt gained since the one
+    before; no chunk is rewritten. If data is damaged, locked or missing, methods return
+    nothing; only `forget` raises.
     """
 
     @property
@@ -88,25 +87,25 @@ class SnapshotStore(Protocol):
         after: int,
         sources: Collection[str],
     ) -> None:
-        """Keep a sealed snapshot that goes on from the one at *after*.
+        """Store a sealed snapshot that continues the one at version *after*.
 
-        Where that is 0 it is the first, and takes the place of all that were there; where the
-        newest is another by now, nothing is kept. *sources* are the streams whose
-        events it was folded from.
+        0 means that it is the first, and replaces all others; if the newest snapshot is
+        another one, nothing is stored. *sources* are the streams whose events it was folded
+        from.
         """
         ...
 
     async def forget(self, streams: Collection[str]) -> None:
-        """Delete every snapshot that was folded from events of *streams*: theirs, their forks'.
+        """Delete all snapshots folded from events of *streams*, also those of forks.
 
         Raises:
-            LogUnavailableError: it cannot be done now; the message says what to mend.
+            LogUnavailableError: it is not possible now; the message says what to do.
         """
         ...
 
 
 class NoSnapshots:
-    """A place where none are kept."""
+    """Stores no snapshots."""
 
     every = EVERY
 
@@ -114,11 +113,11 @@ class NoSnapshots:
         """See `SnapshotStore.newest`."""
         return None
 
-    async def chunks(self, stream: str, until: int) -> Sequence[bytes]:  # noqa: ARG002 - likewise
+    async def chunks(self, stream: str, until: int) -> Sequence[bytes]:  # noqa: ARG002 - as the port has it
         """See `SnapshotStore.chunks`."""
         return ()
 
-    async def keep(  # noqa: D102 - likewise
+    async def keep(  # noqa: D102 - as the port has it
         self,
         stream: str,
         version: int,
@@ -138,5 +137,5 @@ NO_SNAPSHOTS: Final = NoSnapshots()
 
 
 def emptied_streams(writes: Sequence[Write]) -> set[str]:
-    """Return the streams of which *writes* empty events: their snapshots have to go."""
+    """Return the streams in which *writes* redact events: their snapshots have to go."""
     return {stream for write in writes for stream, _ in write.empties}

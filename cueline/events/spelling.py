@@ -1,10 +1,9 @@
-"""The ways in which a known secret is likely to turn up in a text.
+"""The forms in which a known secret is likely to appear in a text.
 
-Theory of operation: to look for all of them in all that is recorded has to be
-quick. So a text is first squeezed, which leaves out whatever may stand between
-the characters of a spelling (backslashes, line breaks, also as JSON spells
-them), and searched for squeezed spellings. Only what is found there is looked
-for exactly.
+Theory of operation: searching every recorded text for all forms has to be fast. So a
+text is first squeezed: backslashes and line breaks, also as JSON escapes them, are
+removed. The squeezed text is searched for squeezed forms. Only a form found there is
+searched for exactly.
 """
 
 import base64
@@ -17,39 +16,39 @@ from typing import NamedTuple
 _UNRESERVED = (string.ascii_letters + string.digits + "-._").encode()
 _PLAIN = set(_UNRESERVED.decode())
 _LEFT_ALONE = (b"", b"~", b"~/", b"~!'()*", b"*")
-"""What else the usual ways to quote for a URL leave as it is."""
+"""Further characters that common URL quoting leaves unchanged."""
 _FOR_HTML = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 _SQUEEZED_OUT = b"\\nr\n\r \t"
-"""The letters are those of a line break in JSON, in JSON that may be in JSON."""
+"""The letters of escaped line breaks, in JSON and in JSON inside JSON."""
 SQUEEZED_OUT = _SQUEEZED_OUT.decode()
 _BREAK = r"(?:(?:[\r\n]|\\+[rn])[ \t]*)*"
 
 
 class Spelling(NamedTuple):
-    """One way to spell a secret."""
+    """One form of a secret."""
 
     text: str
     broken: bool
-    """Whether it may be broken into lines."""
+    """Whether line breaks may be in it."""
     needle: str
-    """It is in a squeezed text wherever the spelling is in the text; perhaps elsewhere, too."""
+    """A squeezed text contains it if the text contains the form; sometimes otherwise, too."""
 
     def pattern(self) -> re.Pattern[str]:
-        """Return what finds it, also where JSON in JSON doubles the backslashes."""
+        """Return a pattern that finds it, also with the doubled backslashes of JSON inside JSON."""
         parts = re.findall(r"\\+|[^\\]", self.text, re.DOTALL)
         between = _BREAK if self.broken else ""
         return re.compile(between.join(r"\\+" if p[0] == "\\" else re.escape(p) for p in parts))
 
 
 def squeezed(content: bytes) -> str:
-    """Return *content* without what may stand between the characters of a spelling."""
+    """Return *content* without characters that may stand inside a form."""
     return content.translate(None, _SQUEEZED_OUT).decode()
 
 
 def spellings(secret: str) -> Iterator[Spelling]:
-    """Tell *secret* as it is, and as JSON, URLs, base64 and hexadecimal spell it.
+    """Yield *secret* as it is, and in the forms of JSON, URLs, base64 and hexadecimal.
 
-    Base64 and hexadecimal may be broken into lines.
+    Line breaks may be in base64 and hexadecimal.
     """
     encoded = {*_in_base64(secret.encode()), *_in_hexadecimal(secret.encode())}
     told = dict.fromkeys(_by_code(secret), False)
@@ -67,7 +66,7 @@ def _quoted(text: str) -> Iterator[str]:
 
 
 def _in_base64(secret: bytes) -> Iterator[str]:
-    """Tell the characters that depend on *secret* alone, wherever it begins in what is encoded."""
+    """Yield the base64 characters that depend on *secret* alone, for each offset."""
     for shift, first in ((0, 0), (1, 2), (2, 3)):
         last = (shift + len(secret)) * 8 // 6
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
@@ -93,7 +92,7 @@ def _in_json(text: str) -> Iterator[str]:
 
 
 def _by_code(secret: str) -> Iterator[str]:
-    """Tell it with each character as a number, which URLs and JSON also take."""
+    """Yield *secret* with each character as a number, as URLs and JSON allow."""
     units = secret.encode("utf-16-be").hex(" ", 2).split()
     for code in ("%{:02X}", "%{:02x}"):
         yield "".join(code.format(b) for b in secret.encode())

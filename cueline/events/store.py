@@ -1,26 +1,25 @@
-"""The log's port: what every backend promises.
+"""The port of the log: what every backend guarantees.
 
-Rule 1. An append is atomic over all its writes, which may be to several
-streams, and durable when it returns. It checks, in one transaction and in this
-order: key, epoch, expected version, blobs named.
+Rule 1. An append is atomic over all its writes, which may be to several streams, and
+durable when it returns. In one transaction it checks, in this order: key, epoch,
+expected version, named blobs.
 
-Rule 2. The same key with the same content returns the first result, also after
-a takeover; with another content it is an error. Keys are unique within the
-first stream that an append names. An owner gives none: its epoch and the
-version that it knows say which append it is, for no other can have that place.
+Rule 2. The same key with the same content returns the first result, also after a
+takeover; with other content it is an error. Keys are unique within the first stream
+of an append. An owner gives no key: its epoch and expected version identify the
+append, because no other append can have that version.
 
-Rule 3. A stream that was acquired takes appends of its owner's epoch only
-(I3). One that never was takes `None` as epoch, and `ANY` or a version.
+Rule 3. A stream that was acquired accepts only appends with its owner's epoch (I3).
+A stream that never was accepts `None` as epoch, and `ANY` or a version.
 
-Rule 4. Positions are dense and in commit order; a gap is a bug. `recorded_us`
-never goes back.
+Rule 4. Positions are dense and in commit order; a gap is a bug. `recorded_us` never
+decreases.
 
-Rule 5. A losing append never takes its neighbours down. An error during the
-commit is an `UnknownOutcomeError`: ask again with the same key.
+Rule 5. A failed append does not affect others. An error during the commit is an
+`UnknownOutcomeError`: repeat the append with the same key.
 
-Theory of operation: the store keeps opaque bytes. What they mean is the
-codec's business (`events.codec`), who may write is the epoch's, what may
-happen is the decider's.
+Theory of operation: the store holds opaque bytes. The codec (`events.codec`) knows
+their meaning, the epoch decides who may write, the decider what may happen.
 """
 
 from collections.abc import AsyncIterator, Collection, Sequence
@@ -35,16 +34,16 @@ from cueline.errors import CorruptEventError
 NO_STREAM = 0
 """The version of a stream that has no events."""
 ANY = -1
-"""As expected version: whatever it is. Only on streams that are never acquired."""
+"""As expected version: any. Only for streams that are never acquired."""
 GENESIS = bytes(32)
 """The hash before a stream's first event."""
 INLINE_LIMIT = 16 * 1024
-"""Longer values go to a blob, in bytes."""
+"""Longer values are stored as blobs, in bytes."""
 BLOB_LIMIT = 100 * 1024 * 1024
 """Longer values are refused, in bytes."""
 
 NO_TIME = "it was recorded at no time that a calendar holds"
-"""Why an event cannot be read whose time is damaged."""
+"""The error for an event whose time is damaged."""
 
 _EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -56,7 +55,7 @@ def to_us(moment: datetime) -> int:
 
 
 def from_us(microseconds: int) -> datetime:
-    """Return the moment that is *microseconds* after the start of 1970, UTC."""
+    """Return the time *microseconds* after the start of 1970, UTC."""
     return _EPOCH_START + timedelta(microseconds=microseconds)
 
 
@@ -64,12 +63,12 @@ _END_US = to_us(datetime(9999, 12, 31, tzinfo=UTC))  # a day short: a local time
 
 
 def is_time(recorded_us: int) -> bool:
-    """Whether a log can have taken an event then; else its row was damaged."""
+    """Whether it is a possible time of an event; otherwise the row is damaged."""
     return 0 <= recorded_us < _END_US
 
 
 class Draft(Struct, frozen=True):
-    """An event on its way into the log, in bytes."""
+    """An encoded event before it is appended."""
 
     type: str
     schema: int
@@ -77,32 +76,32 @@ class Draft(Struct, frozen=True):
     occurred_us: int
     """The producer's clock, in microseconds since 1970, UTC."""
     actor: str
-    """Who: `user`, `agent`, `runner` or `system`, perhaps with `:name`."""
+    """The actor: `user`, `agent`, `runner` or `system`, perhaps with `:name`."""
     attrs: str | None = None
-    """A few small facets for audit, as a JSON object; never personal data."""
+    """A few small fields for audit, as a JSON object; never personal data."""
     correlation_id: str | None = None
     causation_id: str | None = None
     step: int = 0
-    """Which step of its append it belongs to (I10), from 0."""
+    """The step of its append (I10), from 0."""
     blobs: tuple[str, ...] = ()
-    """The blobs that the payload names; they have to be there."""
+    """The blobs that the payload names; they have to exist."""
 
 
 class RecordedEvent(NamedTuple):
-    """An event the store has accepted, and will never change."""
+    """An event in the log; it never changes."""
 
     stream: str
     version: int
-    """Place in its stream, counted from 1; a fork counts on from its parent's."""
+    """The place in its stream, from 1; a fork continues its parent's count."""
     position: int
-    """Place in the whole log, dense and in commit order."""
+    """The place in the whole log, dense and in commit order."""
     type: str
     schema: int
     payload: bytes | None
-    """None once it was emptied."""
+    """None after it was redacted."""
     occurred_us: int
     recorded_us: int
-    """The log's clock, in microseconds since 1970, UTC; it never goes back."""
+    """The log's clock, in microseconds since 1970, UTC; it never decreases."""
     epoch: int
     actor: str
     attrs: str | None
@@ -110,24 +109,24 @@ class RecordedEvent(NamedTuple):
     causation_id: str | None
     step: int
     seq: int
-    """Place in its append, from 0."""
+    """The place in its append, from 0."""
     salt: bytes | None
     payload_hash: bytes
     hash: bytes
 
     @property
     def recorded_at(self) -> datetime:
-        """When the log took it."""
+        """When the log recorded it."""
         return from_us(self.recorded_us)
 
     @property
     def occurred_at(self) -> datetime:
-        """When its producer says it happened."""
+        """When it happened, by its producer's clock."""
         return from_us(self.occurred_us)
 
 
 class Write(Struct, frozen=True):
-    """Events for one stream, and what their writer believes of it."""
+    """Events for one stream, with the expected version and epoch."""
 
     stream: str
     events: Sequence[Draft]
@@ -136,25 +135,25 @@ class Write(Struct, frozen=True):
     after: tuple[str, int] | None = None
     """On a stream's first append: the stream and version that it forks from."""
     empties: Sequence[tuple[str, int]] = ()
-    """Events, by stream and version, whose payloads go with this append: it says what they said.
+    """Events, by stream and version, whose payloads this append redacts and replaces.
 
-    A blob that only they name goes, too.
+    Blobs that only they name go, too.
     """
 
 
 class Appended(Struct, frozen=True):
-    """Where an append ended up."""
+    """The result of an append."""
 
     versions: tuple[int, ...]
     """The last version of each write, in their order."""
     position: int
-    """Of its last event."""
+    """The position of its last event."""
     recorded_us: int
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """How far a stream is, and whose it is."""
+    """A stream's version and owner."""
 
     version: int = NO_STREAM
     epoch: int = 0
@@ -168,45 +167,45 @@ class EventStore(Protocol):
 
     @property
     def log_id(self) -> str:
-        """The log's own id, made with it, which no other has; it stays where the log is moved."""
+        """The log's unique id; it stays the same when the log is moved."""
         ...
 
     async def head(self, stream: str) -> Head:
-        """Return how far *stream* is; `Head()` where there is none."""
+        """Return the head of *stream*; `Head()` if it does not exist."""
         ...
 
     async def heads(self, streams: Collection[str]) -> dict[str, Head]:
-        """Return the heads of *streams* in one query, `Head()` for one that does not exist."""
+        """Return the heads of *streams* in one query; `Head()` for one that does not exist."""
         ...
 
     async def acquire(self, stream: str, owner: str, seen_epoch: int) -> int:
         """Become the owner of *stream* and return the new epoch.
 
         Raises:
-            FencedError: the epoch is not *seen_epoch* any more; look again.
-            CorruptEventError: what the log keeps of the stream does not fit its last event.
-            UnknownOutcomeError: look at the head, which says whose the stream is.
-            LogUnavailableError: it did not take place; mend the disk, ask again.
-            LogLostError: the log is not where it was any more; stop.
+            FencedError: the epoch is not *seen_epoch* any more; read it again.
+            CorruptEventError: the stored head does not fit the stream's last event.
+            UnknownOutcomeError: read the head, which names the owner.
+            LogUnavailableError: nothing was changed; mend the disk, try again.
+            LogLostError: the log is not at its place any more; stop.
         """
         ...
 
     async def append(self, writes: Sequence[Write], key: str | None) -> Appended:
         """Append all *writes*, or none; durable when it returns.
 
-        *key* is None where the first write is its stream's owner's.
+        *key* is None if the first write is by its stream's owner.
 
         Raises:
-            EmptyAppendError: there is no event in one of them.
+            EmptyAppendError: a write has no event.
             InvalidNameError: there is no key, and no epoch in the first write; a bug.
-            KeyReusedError: *key* stands for another content in the first stream.
+            KeyReusedError: *key* was used with other content in the first stream.
             FencedError: the epoch is not the owner's; stop.
-            WrongExpectedVersionError: the stream moved on; reload, decide again.
-            MissingBlobError: a blob is not there; put it, then ask again.
-            CorruptEventError: the log's last event is damaged; restore.
-            UnknownOutcomeError: it may have taken place; ask again, same key.
-            LogUnavailableError: it did not take place; mend the disk, ask again.
-            LogLostError: the log is not where it was any more; stop.
+            WrongExpectedVersionError: the stream has new events; read them, decide again.
+            MissingBlobError: a blob does not exist; put it, then repeat.
+            CorruptEventError: the log's last event is damaged; restore the log.
+            UnknownOutcomeError: it may have succeeded; repeat it with the same key.
+            LogUnavailableError: nothing was appended; mend the disk, repeat.
+            LogLostError: the log is not at its place any more; stop.
         """
         ...
 
@@ -226,9 +225,9 @@ class EventStore(Protocol):
     def read_back(
         self, stream: str, until: int | None = None, limit: int | None = None
     ) -> AsyncIterator[RecordedEvent]:
-        """Read a stream's events up to version *until*, the newest first, at most *limit*.
+        """Read a stream's events up to version *until*, newest first, at most *limit*.
 
-        Whoever stops early has read no more than a page too much.
+        A reader that stops early has read at most one page too much.
         """
         ...
 
@@ -244,7 +243,7 @@ class EventStore(Protocol):
     def follow(
         self, after: int, categories: Collection[str] | None = None
     ) -> AsyncIterator[RecordedEvent]:
-        """Read the log's events at positions above *after*, and go on for ever."""
+        """Read the log's events at positions above *after*, and follow new ones for ever."""
         ...
 
     async def last_position(self) -> int:
@@ -252,7 +251,7 @@ class EventStore(Protocol):
         ...
 
     async def put_blob(self, content: bytes) -> str:
-        """Keep *content*, durably, and return its sha256 in hex. Putting again renews its time.
+        """Store *content* durably and return its sha256 in hex; a repeat renews its time.
 
         Raises:
             BlobTooLargeError: it is over `BLOB_LIMIT`.
@@ -263,12 +262,12 @@ class EventStore(Protocol):
         """Return the content of *blob*.
 
         Raises:
-            MissingBlobError: there is none of that hash.
+            MissingBlobError: no blob has that hash.
         """
         ...
 
     async def faults(self) -> Sequence[CorruptEventError]:
-        """Return where heads, epochs and keys do not fit the events, as of one moment.
+        """Return where heads, epochs and keys contradict the events, as of one moment.
 
         Raises:
             LogUnavailableError: they cannot be read.
@@ -276,7 +275,7 @@ class EventStore(Protocol):
         ...
 
     async def close(self) -> None:
-        """Finish what is queued, and let go of the file."""
+        """Finish queued writes, and close the file."""
         ...
 
 
@@ -286,32 +285,32 @@ class Presence:
 
     incarnation: str
     role: str
-    """`host`, `runner`, `dispatcher` or `inline`; `up` or `cli` of one that never beats."""
+    """`host`, `runner`, `dispatcher` or `inline`; `up` or `cli` sends no heartbeats."""
     machine: str
     boot_id: str
     pid: int
     process_started: int
-    """As the kernel counts it, so that a pid used again is another process."""
+    """By the kernel's count, so a reused pid is another process."""
     pid_namespace: str = ""
     beat_us: int = 0
-    """When it beat last, in microseconds since 1970, UTC."""
+    """The last heartbeat, in microseconds since 1970, UTC."""
 
 
 class PresenceBoard(Protocol):
-    """Where processes say that they live; kept outside the log."""
+    """Where processes register and send heartbeats; stored outside the log."""
 
     async def beat(self, presence: Presence) -> None:
-        """Say that *presence* lives now; its `beat_us` is set by the board."""
+        """Record a heartbeat of *presence*; the board sets its `beat_us`."""
         ...
 
     async def leave(self, incarnation: str) -> None:
-        """Say that *incarnation* has ended."""
+        """Record that *incarnation* has ended."""
         ...
 
     async def all(self) -> Sequence[Presence]:
-        """Return everybody who beat and did not leave, dead or alive."""
+        """Return every process that has registered and not left, dead or alive."""
         ...
 
     async def close(self) -> None:
-        """Let go of what it is kept in."""
+        """Close the board."""
         ...

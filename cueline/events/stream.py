@@ -1,8 +1,8 @@
 """Names of streams: `<category>-<tenant>/<id>`.
 
-A stream is `session-default/7f3a`: category `session`, tenant `default`, id
-`7f3a`. What a user sees leaves `default/` out. Ids become file names, so their
-form is checked where they enter.
+Example: `session-default/7f3a` has the category `session`, the tenant `default` and
+the id `7f3a`. Users do not see `default/`. Ids become file names, so their form is
+checked on entry.
 """
 
 import re
@@ -14,15 +14,15 @@ _TENANT = re.compile(r"[a-z0-9_]{1,40}")
 _ID = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
 _LONGEST_ID = 128
 _LONGEST_PLACE = 32
-"""Of an approval's id, what stands after its session's: `.<turn>.<index>.<n>`."""
+"""The end of an approval's id, after its session's: `.<turn>.<index>.<n>`."""
 _STREAM = re.compile(r"[a-z]+-[a-z0-9_]{1,40}/[a-z0-9]+([.-][a-z0-9]+)*")
 
 
-def stream_name(category: str, id: str, tenant: str = DEFAULT_TENANT) -> str:  # noqa: A002 - the word of the log
+def stream_name(category: str, id: str, tenant: str = DEFAULT_TENANT) -> str:  # noqa: A002 - the field's name in the log
     """Return the stream's name.
 
     Raises:
-        InvalidNameError: the id or the tenant has another form; choose another.
+        InvalidNameError: the id or tenant is invalid; choose another.
     """
     if not _TENANT.fullmatch(tenant):
         raise InvalidNameError(tenant, "a tenant is 1 to 40 of a-z, 0-9 and _")
@@ -35,20 +35,20 @@ def stream_name(category: str, id: str, tenant: str = DEFAULT_TENANT) -> str:  #
 
 
 def check_stream(name: str) -> None:
-    """Refuse what is not a stream's name.
+    """Raise if *name* is not a stream's name.
 
     Raises:
-        InvalidNameError: the name has another form.
+        InvalidNameError: the name is invalid.
     """
     if len(name) > _LONGEST_ID + _LONGEST_PLACE + 80 or not _STREAM.fullmatch(name):
         raise InvalidNameError(name, "a stream is named <category>-<tenant>/<id>")
 
 
 def session_stream(name: str) -> str:
-    """Return the stream of the session that *name* says: a stream, `tenant/id` or an id.
+    """Return the session's stream for a stream name, `tenant/id` or id.
 
     Raises:
-        InvalidNameError: it says none.
+        InvalidNameError: *name* is none of these.
     """
     if "/" not in name:
         return stream_name("session", name)
@@ -78,7 +78,7 @@ def sibling(stream: str, category: str) -> str:
 
 
 def shown(stream: str) -> str:
-    """Return what a user sees: the id, with its tenant when it is not the default one."""
+    """Return the name for users: the id, with its tenant if that is not the default."""
     rest = stream.partition("-")[2]
     return rest.removeprefix(f"{DEFAULT_TENANT}/")
 

@@ -1,6 +1,6 @@
 """The facts of one tree of sessions: stream `tree-<tenant>/<root>`.
 
-It tells of each session below the root; so its version is how many they are.
+It has one event for each session below the root, so its version is their number.
 """
 
 from typing import Literal
@@ -9,10 +9,10 @@ from cueline.events.fact import Fact
 
 
 class DescendantAsked(Fact):
-    """A session was asked for below the root, in the same append."""
+    """A session below the root was started, in the same append."""
 
     type: Literal["DescendantAsked"] = "DescendantAsked"
     session: str
     """Its stream."""
     parent: str
-    """The session that it is a child of."""
+    """The parent session."""

@@ -1,8 +1,7 @@
-"""How the payloads of older schemas become today's.
+"""Converts the payloads of older schemas to the current one.
 
-When the shape of a released fact changes, its `SCHEMA` goes up by one and
-`UPCASTERS` gains the step from the number before; recorded bytes stay what
-they are.
+When the shape of a released fact changes, its `SCHEMA` is raised by one and
+`UPCASTERS` gains the step from the number before; recorded bytes never change.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,23 +9,23 @@ from typing import Any, Final
 
 Payload = dict[str, Any]
 Upcaster = Callable[[Payload], Payload]
-"""Takes a payload to the next schema; pure, and at home in every old payload."""
+"""Converts a payload to the next schema; pure, and works for every old payload."""
 
 UPCASTERS: Final[Mapping[tuple[str, int], Upcaster]] = {}
-"""For a type and one of its old schemas: the step to the schema after it."""
+"""By type and old schema: the step to the next schema."""
 
 
 def upcast(
     payload: Payload,
-    type: str,  # noqa: A002 - the word of the log
+    type: str,  # noqa: A002 - the field's name in the log
     schema: int,
     known: int,
     steps: Mapping[tuple[str, int], Upcaster],
 ) -> Payload:
-    """Return *payload*, of *schema*, in the schema that is *known* today.
+    """Return *payload*, of *schema*, in the schema *known*.
 
     Raises:
-        KeyError: a step is missing; a bug, for each schema once had its upcaster.
+        KeyError: a step is missing; a bug, because each schema has an upcaster.
     """
     for number in range(schema, known):
         payload = steps[type, number](payload)

@@ -1,15 +1,14 @@
-"""Where logs are kept: one backend by the scheme of a log's URL.
+"""The stores of logs: one backend for each scheme of a log's URL.
 
-`backend.backend_of` gives the `LogBackend` of a URL: what belongs to one log. To write
-another backend:
+`backend.backend_of` returns the `LogBackend` of a URL. To write another backend:
 
-1. Fill the port of events, `cueline.events.store.EventStore`. Subclass
-   `cueline.testing.event_store_contract.EventStoreContract`, give it a `store` fixture
-   and `empty`, and every rule of the port is tested.
-2. Fill `PresenceBoard`, and subclass `cueline.testing.presence_contract.PresenceContract`.
-3. Fill `backend.LogBackend`, and name its class in `backend.BACKENDS`.
+1. Implement `cueline.events.store.EventStore`. Subclass
+   `cueline.testing.event_store_contract.EventStoreContract`, with the fixtures `store`
+   and `empty`; it tests every rule of the port.
+2. Implement `PresenceBoard`; subclass `cueline.testing.presence_contract.PresenceContract`.
+3. Implement `backend.LogBackend`, and add its class to `backend.BACKENDS`.
 
-Nothing outside this room knows what a log is kept in.
+Nothing outside this package knows where a log is stored.
 """
 
 from cueline.stores.memory import MemoryStore

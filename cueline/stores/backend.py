@@ -1,4 +1,4 @@
-"""What a log's URL stands for: one backend by scheme gives all that belongs to a log."""
+"""Backends of logs: one class for each URL scheme opens all that belongs to a log."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -19,95 +19,95 @@ BACKENDS = {
     "sqlite": "cueline.stores.sqlite_backend:SqliteBackend",
     "memory": "cueline.stores.memory_backend:MemoryBackend",
 }
-"""By scheme: the module and class, which is called with the log's URL."""
+"""By scheme: module and class; the class is called with the log's URL."""
 
 
 class LogBackend(Protocol):
-    """One log, and what is kept beside it. It holds nothing open by itself."""
+    """One log, and the data stored beside it. It holds nothing open by itself."""
 
     @property
     def url(self) -> LogUrl:
-        """What the log is called."""
+        """The URL of the log."""
         ...
 
     @property
     def writer_place(self) -> Literal["process", "machine"] | None:
-        """Where whoever writes has to run: in this process, on this machine; None: anywhere."""
+        """Where its writer has to run: in this process, on this machine, or (None) anywhere."""
         ...
 
     def exists(self) -> bool:
-        """Whether there is such a log."""
+        """Whether the log exists."""
         ...
 
     def check(self, *, shared: bool = False) -> None:
-        """Refuse, before anything is made, what can be no log, or none that processes *share*.
+        """Raise if there can be no such log, or none that several processes *share*.
 
         Raises:
-            LogUnavailableError: name another; the message says why.
+            LogUnavailableError: choose another; the message says why.
         """
         ...
 
     def open(
         self, clock: Clock, *, must_exist: bool = False, read_only: bool = False
     ) -> EventStore:
-        """Open the log; make it, unless it *must_exist* or is *read_only*.
+        """Open the log; create it, unless it *must_exist* or is *read_only*.
 
         Raises:
             LogUnavailableError: it cannot be used; the message says what to do.
-            LogFormatError: another format wrote it; upgrade what the message names.
+            LogFormatError: another format wrote it; the message says what to upgrade.
         """
         ...
 
     def open_presence(self, clock: Clock) -> PresenceBoard:
-        """Open the board of who lives; make it if it is not there.
+        """Open the presence board; create it if it is missing.
 
         Raises:
-            LogUnavailableError: it cannot be written; mend what the message says.
+            LogUnavailableError: it cannot be written; the message says why.
         """
         ...
 
     def open_snapshots(self) -> SnapshotStore:
-        """Return the snapshots of the log's sessions, whatever there is of them."""
+        """Return the store of the snapshots of the log's sessions."""
         ...
 
     def open_views(self) -> "Views":
-        """Open the read models; make them if they are not there.
+        """Open the read models; create them if they are missing.
 
         Raises:
-            LogUnavailableError: they cannot be written; mend what the message says.
+            LogUnavailableError: they cannot be written; the message says why.
         """
         ...
 
     def read_up(self) -> str | None:
-        """Return what `write_up` kept; None where that is nothing, or cannot be read."""
+        """Return the text of `write_up`; None if there is none, or it cannot be read."""
         ...
 
     def write_up(self, text: str) -> None:
-        """Keep, whole or not at all, what the running `cueline up` says of itself."""
+        """Store a description of the running `cueline up`, atomically."""
         ...
 
     def remove_up(self) -> None:
-        """Forget what `write_up` kept."""
+        """Delete the text of `write_up`."""
         ...
 
     def up_output(self) -> Path:
-        """Return the file to which a detached `cueline up` prints; its folder is made."""
+        """Return the output file of a detached `cueline up`; its folder is created."""
         ...
 
     def files(self) -> Sequence[Path]:
-        """Return the file that the log is in, by each name that leads to it; none without one."""
+        """Return the log's file by each name that leads to it; none without a file."""
         ...
 
     def owns(self, path: Path) -> bool:
-        """Whether the file at *path* is the log's, or one that is kept beside it."""
+        """Whether the file at *path* is the log's, or is stored beside it."""
         ...
 
 
 def backend_of(log: LogName) -> LogBackend:
-    """Return what the URL or path *log* stands for; nothing is opened or made.
+    """Return the backend of the URL or path *log*; nothing is opened or created.
 
     Raises:
-        ConfigError: no backend knows its scheme; the message names those that are known.
+        ConfigError: the scheme is unknown; the message lists the known ones.
     """
     url = LogUrl.of(log)
     if url.scheme not in BACKENDS:

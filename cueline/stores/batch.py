@@ -1,9 +1,8 @@
-"""The rules of one transaction, whatever keeps the rows.
+"""The rules of one write transaction, for every kind of tables.
 
-A batch holds what one transaction has read and what it is going to write: it
-checks each append against the streams as they are, links the chain, and leaves
-the rows to be written at its end. What it refuses has changed nothing, so a
-losing append costs its neighbours nothing.
+A batch holds what one transaction has read and what it will write. It checks each
+append against the current streams, extends the hash chain, and collects the rows to
+write at the end. A refused append changes nothing, so it costs the others nothing.
 """
 
 from collections.abc import Collection, Sequence
@@ -40,19 +39,19 @@ from cueline.events.stream import check_stream
 from cueline.stores.tables import EventRow, First, StreamRow, Tables, head_fault
 
 BLOB_REST = timedelta(hours=24)
-"""A blob that nothing names is kept this long after it was put."""
+"""A blob without references is kept this long after it was stored."""
 _ROW_BYTES = 200
-"""About what an event takes besides its payload."""
+"""The approximate size of an event without its payload."""
 
 
 def check_form(writes: Sequence[Write], key: str | None) -> int:
-    """Return about how many bytes an append has, before it waits for its turn.
+    """Check an append before it is queued; return its approximate size in bytes.
 
     Raises:
-        EmptyAppendError: there is no event in one of the writes.
-        BlobTooLargeError: a payload is over `BLOB_LIMIT`; put it as a blob.
-        InvalidNameError: a text cannot be written as UTF-8; clean it. Or there is
-            no key, and no owner.
+        EmptyAppendError: a write has no event.
+        BlobTooLargeError: a payload is over `BLOB_LIMIT`; store it as a blob.
+        InvalidNameError: a text is not valid UTF-8; sanitize it. Or there is neither key
+            nor owner.
     """
     if not writes:
         raise EmptyAppendError("an append")
@@ -76,10 +75,10 @@ def check_form(writes: Sequence[Write], key: str | None) -> int:
 
 
 def check_text(*texts: str | None) -> None:
-    """Refuse what the chain and the file cannot hold.
+    """Raise for text that the chain and the file cannot hold.
 
     Raises:
-        InvalidNameError: a text has lone surrogates; clean it.
+        InvalidNameError: a text has lone surrogates; sanitize it.
     """
     for text in texts:
         try:
@@ -89,23 +88,23 @@ def check_text(*texts: str | None) -> None:
 
 
 class Batch:
-    """One transaction: what it read, and what it is going to write."""
+    """One transaction: what it has read, and what it will write."""
 
     def __init__(self, tables: Tables, now_us: int) -> None:
         self.tables = tables
         self._streams: dict[str, StreamRow] = {}
         self._position, recorded_us = tables.last()
         if not is_time(recorded_us):
-            # All that is appended from now on would be recorded at it, or later.
+            # A wrong clock now would put all later events at this time or after it.
             raise CorruptEventError("?", 0, self._position, NO_TIME)
-        # The log's time never goes back, even if the machine's does (I14).
+        # The log's time never decreases, even if the machine's does (I14).
         self._recorded_us = max(now_us, recorded_us)
         self._events: list[EventRow] = []
         self._blobs: list[tuple[str, int]] = []
         self._moved: set[StreamRow] = set()
 
     def look_up(self, names: Collection[str]) -> None:
-        """Read these streams at once, which is quicker than one by one."""
+        """Read these streams in one query, which is faster than one by one."""
         self._streams = {stream.name: stream for stream in self.tables.find_all(names)}
 
     def acquire(self, name: str, owner: str, seen_epoch: int) -> int:
@@ -125,9 +124,9 @@ class Batch:
         try:
             self._check(writes, streams)
         except StoreError:
-            # The key comes before epoch and version: who asks again after a
-            # takeover is told what became of it. Looking it up only here, and
-            # where claiming it fails, saves a query on every append.
+            # The key comes before epoch and version: a repeat after a takeover gets the first
+            # result. It is looked up only here and where claiming it fails, which saves a query for
+            # each append.
             first = self._find(writes[0], streams[0], key)
             if first is None:
                 raise
@@ -139,7 +138,7 @@ class Batch:
         return self._take(writes, streams)
 
     def finish(self) -> None:
-        """Write what is left; after it the transaction is ready to commit."""
+        """Write the rest; then the transaction can commit."""
         if self._events:
             self.tables.write(self._events, self._blobs, self._moved)
             self._events, self._blobs, self._moved = [], [], set()
@@ -171,7 +170,7 @@ class Batch:
         return self.tables.claim(stream.id, key, first)
 
     def _find(self, write: Write, stream: StreamRow, key: str | None) -> First | None:
-        """Return where the append is that has this key, or this owner's place."""
+        """Return the append with this key, or at this owner's version."""
         if key is not None:
             return self.tables.find_append(stream.id, key)
         assert write.epoch is not None
@@ -196,7 +195,7 @@ class Batch:
                         raise MissingBlobError(write.stream, blob)
 
     def _base(self, write: Write, stream: StreamRow) -> int:
-        """Return the version that the write goes on from."""
+        """Return the version that the write continues."""
         if write.after is None:
             return stream.version
         if stream.version != NO_STREAM:
@@ -224,7 +223,7 @@ class Batch:
         return Appended(tuple(versions), self._position, self._recorded_us)
 
     def _empty(self, events: Sequence[tuple[str, int]]) -> None:
-        self.finish()  # they, and who else names their blobs, may be waiting in this batch
+        self.finish()  # they, and other references to their blobs, may be waiting in this batch
         for name, version in events:
             self.tables.empty(self._stream(name).id, version)
 
@@ -290,7 +289,7 @@ class Batch:
             self._blobs.extend([(blob, position) for blob in set(blobs)])
 
     def _again(self, writes: Sequence[Write], key: str | None, first: First) -> Appended:
-        """Return what the append of that key returned, if it was this one."""
+        """Return the result of the first append with that key, if its content is the same."""
         self.finish()  # it may be waiting in this batch
         drafts = [(write.stream, draft) for write in writes for draft in write.events]
         events = self.tables.events(first)
@@ -305,8 +304,8 @@ class Batch:
 
 
 def _check_epoch(write: Write, stream: StreamRow) -> None:
-    # I3: who was never acquired takes no epoch, who was takes its owner's only.
-    # An owner that does not say which version it knows is not one.
+    # I3: a stream that was never acquired takes no epoch; another takes its owner's only.
+    # An append without the expected version is not an owner's.
     if stream.epoch == 0:
         allowed = write.epoch is None
     else:
@@ -318,6 +317,6 @@ def _check_epoch(write: Write, stream: StreamRow) -> None:
 def _is_same(event: RecordedEvent, asked: tuple[str, Draft]) -> bool:
     stream, draft = asked
     recorded = (event.stream, event.type, event.schema)
-    # What was emptied cannot be compared any more, and is taken for the same.
+    # Redacted content cannot be compared any more, and counts as equal.
     same = event.payload in (None, draft.payload)
     return same and recorded == (stream, draft.type, draft.schema)

@@ -1,20 +1,19 @@
-"""A file that is open, and whether it still lies where others find it."""
+"""An open file, and whether its path still leads to it."""
 
 import os
 from pathlib import Path
 
 _OPEN = getattr(os, "O_PATH", None)
-"""Opens no content, and closing it lets go of no lock. Linux only."""
+"""Opens no content, and closing it drops no lock. Linux only."""
 
 
 class FileIdentity:
-    """One file of a log, as it was found when it was opened.
+    """One file of a log, as it was when it was opened.
 
-    Where Linux can tell from the open file where it lies, the file itself is
-    not asked: since Linux 6.13 whoever asks for its times has the next write
-    set them anew, and then each fsync costs a commit of the file system's own
-    journal, 0.07 ms. One that *only_grows* is asked for its size; a commit
-    writes to another, the WAL.
+    On Linux, the path of the open file is read instead of its times: since Linux 6.13,
+    reading the times of a file makes its next write update them, and each fsync then
+    costs a journal commit of the file system, 0.07 ms. Only the size is read of a file
+    that *only_grows*; a commit writes to another file, the WAL.
     """
 
     def __init__(self, path: Path, *, only_grows: bool = False) -> None:
@@ -29,10 +28,10 @@ class FileIdentity:
         self._cut = False
 
     def became(self) -> str | None:
-        """Say what became of the file; None while it is what others find.
+        """Return what happened to the file; None if its path still leads to it.
 
         Raises:
-            OSError: nobody can tell.
+            OSError: it cannot be told.
         """
         try:
             if self._look() == self._place:
@@ -42,7 +41,7 @@ class FileIdentity:
         return "was replaced by another file" if self.path.exists() else "was removed"
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
         if self._fd is not None:
             os.close(self._fd)
 
@@ -50,7 +49,7 @@ class FileIdentity:
         if self._size is None:
             return None
         size = self._length()
-        # What it grows to after a cut is not what was in it.
+        # New content after a cut is not the old content.
         self._cut = self._cut or size < self._size
         self._size = size
         return "was cut short" if self._cut else None
@@ -61,6 +60,6 @@ class FileIdentity:
 
     def _look(self) -> str | tuple[int, int]:
         if self._link is not None:
-            return os.readlink(self._link)  # noqa: PTH115 - asked at each commit
+            return os.readlink(self._link)  # noqa: PTH115 - called at each commit
         found = self.path.stat()
         return found.st_dev, found.st_ino

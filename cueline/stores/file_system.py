@@ -1,4 +1,4 @@
-"""What kind of file system a path is on."""
+"""The type of the file system of a path."""
 
 import os
 import re
@@ -37,10 +37,10 @@ _NETWORK = frozenset(
 
 
 def kind_of(path: Path, mounts: str) -> str:
-    """Return the type of the file system that *path* is on, as *mounts* lists them.
+    """Return the type of the file system of *path*, by *mounts*.
 
-    *mounts* is the text of Linux's `/proc/self/mountinfo`; the type is empty
-    where it says nothing about the path.
+    *mounts* is the text of Linux's `/proc/self/mountinfo`; the type is empty if it does
+    not list the path.
     """
     best, kind = -1, ""
     for line in mounts.splitlines():
@@ -53,11 +53,10 @@ def kind_of(path: Path, mounts: str) -> str:
 
 
 def refuse_place(path: Path, mounts: str | None = None) -> None:
-    """Refuse what SQLite takes for more than a path, and where other machines see no locks.
+    """Raise for a path that SQLite interprets, or that is on a network file system.
 
     Raises:
-        LogUnavailableError: it is no file's name, or on a network file system; choose
-            a file on a local disk.
+        LogUnavailableError: choose a file on a local disk.
     """
     if path.parts and (path.parts[0].endswith(":") or path.parts[0].startswith("file:")):
         raise LogUnavailableError(str(path), "it names no file; name a path, or `memory:`")
@@ -74,7 +73,7 @@ def _mounts() -> str:
     try:
         return _MOUNTS.read_text()
     except OSError:
-        return ""  # not Linux: nobody tells
+        return ""  # not Linux: unknown
 
 
 def _unescaped(match: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""Which process holds the log's lock."""
+"""Finds the process that holds the log's lock."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ _WRITE_LOCK = "120"
 
 
 def find_lock_owner(locks: str, inode: int) -> int | None:
-    """Return the process that *locks*, Linux's `/proc/locks`, names as the writer."""
+    """Return the writing process according to *locks*, Linux's `/proc/locks`."""
     for line in locks.splitlines():
         fields = line.split()
         if "WRITE" not in fields:
@@ -20,7 +20,7 @@ def find_lock_owner(locks: str, inode: int) -> int | None:
 
 
 def lock_owner(shared: Path) -> int | None:
-    """Return the process that is writing, where the machine tells."""
+    """Return the process that is writing, if the machine can tell."""
     try:
         return find_lock_owner(_LOCKS.read_text(), shared.stat().st_ino)
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The log in memory: for tests, and for runs that may be lost."""
+"""The log in memory: for tests, and for runs that need no log."""
 
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ class _Stream:
     owner: str | None = None
     parent: "_Stream | None" = None
     base: int = NO_STREAM
-    """The version it goes on from."""
+    """The parent's version at which it begins."""
     events: list[RecordedEvent] = field(default_factory=list)
 
     @property
@@ -48,23 +48,23 @@ class _Stream:
         return self.base + len(self.events)
 
     def line(self, until: int | None) -> "Iterator[tuple[_Stream, int | None]]":
-        """Yield the streams that its events are in, oldest first, and up to which version."""
+        """Yield the streams that hold its events, oldest first, each with its last version."""
         if self.parent is not None:
             yield from self.parent.line(self.base if until is None else min(until, self.base))
         yield self, until
 
 
 class MemoryTables:
-    """What a batch reads and writes, in lists and dicts."""
+    """The tables of a batch, in lists and dicts."""
 
     def __init__(self) -> None:
         self.log_id = uuid4().hex
         self.bell = Notifier()
-        """Rings when the log has grown, or somebody has closed it."""
+        """Notifies when the log has grown or was closed."""
         self.streams: dict[str, _Stream] = {}
         self.log: list[RecordedEvent] = []
         self.blobs: dict[str, tuple[bytes, int]] = {}
-        """By hash: the content, and when it was put."""
+        """By hash: the content and the time when it was stored."""
         self.named: dict[int, list[str]] = {}
         """By the position of an event: the blobs that it names."""
         self._by_id: dict[int, _Stream] = {}
@@ -146,7 +146,7 @@ class MemoryTables:
         self,
         events: Sequence[EventRow],
         blobs: Sequence[tuple[str, int]],
-        moved: Collection[StreamRow],  # noqa: ARG002 - lists know how long they are
+        moved: Collection[StreamRow],  # noqa: ARG002 - lists know their length
     ) -> None:
         """See `Tables.write`."""
         for stream, *fields in events:
@@ -168,12 +168,12 @@ class MemoryTables:
                 self.blobs.pop(blob, None)
 
     def names(self, blob: str) -> bool:
-        """Tell whether an event names the blob."""
+        """Whether an event names the blob."""
         return any(blob in blobs for blobs in self.named.values())
 
 
 class MemoryStore:
-    """A log in this process; it ends with it. Who is given the same tables has the same log."""
+    """A log in this process; it ends with it. Stores with the same tables share a log."""
 
     def __init__(
         self,
@@ -298,7 +298,7 @@ class MemoryStore:
         return []
 
     async def collect_blobs(self, now: datetime) -> int:
-        """Delete the blobs that nothing names and nobody put for a day; return how many."""
+        """Delete blobs without references that are a day old; return their number."""
         await self._batch()
         rested = to_us(now - BLOB_REST)
         gone = [
@@ -316,8 +316,8 @@ class MemoryStore:
         self._bell.ring()
 
     async def _batch(self) -> Batch:
-        # The other stores let the loop's tasks run before they answer; a fake
-        # that does not would hide races.
+        # Other stores let the loop's tasks run before they answer; a fake without that would hide
+        # races.
         await take_turns()
         self._check_open()
         return Batch(self._tables, to_us(self._clock.now()))

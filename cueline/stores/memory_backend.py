@@ -19,7 +19,7 @@ _GONE = "nothing of a log in memory outlives its process, so name a file: `--log
 
 
 class MemoryLog:
-    """What those share who open the same log."""
+    """The data that all stores of one log share."""
 
     def __init__(self) -> None:
         self.tables = MemoryTables()
@@ -70,7 +70,7 @@ class MemoryBackend:
 
     def open_views(self) -> "Views":
         """See `LogBackend.open_views`; they are filled anew each time."""
-        from cueline.projections.views import Views  # noqa: PLC0415 - it takes its time to import
+        from cueline.projections.views import Views  # noqa: PLC0415 - slow to import
 
         return Views(":memory:")
 

@@ -1,7 +1,7 @@
-"""Where processes say that they live: in memory, or in a file beside the log.
+"""Presence boards: in memory, or in a file beside the log.
 
-Nothing here is evidence: the file is not synced, and a damaged one is thrown
-away. Who lives beats again.
+Presence is no evidence: the file is not synced, and a damaged one is discarded.
+Living processes send their heartbeats again.
 """
 
 import os
@@ -22,7 +22,7 @@ from cueline.stores.sqlite_library import sqlite_library
 from cueline.stores.waiting import pause
 
 PATIENCE_SECONDS = 2.0
-"""The time between two beats: who could not beat until then beats again."""
+"""The interval of heartbeats; a failed one is repeated at the next."""
 
 _WAL_PAGES = 8
 _COLUMNS = ", ".join(field.name for field in fields(Presence))
@@ -69,7 +69,7 @@ class MemoryPresence:
 
 
 class SqlitePresence:
-    """A board for every process of one machine."""
+    """A board for all processes of one machine."""
 
     def __init__(self, path: Path, clock: Clock, patience_seconds: float) -> None:
         self._path = path
@@ -86,10 +86,10 @@ class SqlitePresence:
         *,
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> Self:
-        """Open the board at *path*; make it if it is not there.
+        """Open the board at *path*; create it if it is missing.
 
         Raises:
-            LogUnavailableError: its place cannot be written; mend what the message says.
+            LogUnavailableError: it cannot be written; the message says why.
         """
         return cls(Path(path), clock, patience_seconds)
 
@@ -115,7 +115,7 @@ class SqlitePresence:
         return [Presence(**dict(zip(names, row, strict=True))) for row in rows]
 
     async def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._db.close()
 
     async def _write(self, sql: str, values: Sequence[object]) -> None:
@@ -133,20 +133,20 @@ class SqlitePresence:
                 return
 
     def _find_again(self) -> None:
-        """Open the board that others find, where ours was removed or replaced.
+        """Open the file at the path again, if ours was removed or replaced.
 
-        Not where its folder is gone: the log is gone with it, and nothing comes back.
+        Not if its folder is gone: then the log is gone, too.
         """
         try:
             found = identity(self._path)
         except OSError:
-            return  # it cannot be seen now, which says nothing of what is there
+            return  # it cannot be read now, which says nothing about the file
         if (found is None or found != self._identity) and self._path.parent.is_dir():
             self._let_go()
             self._db = self._open()
 
     def _mend(self, error: Exception) -> None:
-        """Begin with an empty board where this one is damaged."""
+        """Start with an empty board if this one is damaged."""
         if not is_broken(error):
             raise self._unavailable(error) from error
         self._let_go()
@@ -157,7 +157,7 @@ class SqlitePresence:
         self._db = self._open()
 
     def _let_go(self) -> None:
-        """Close the file; where no other can be opened now, whoever asks next tries again."""
+        """Close the file; if no other can be opened now, the next call tries again."""
         self._db.close()
         self._identity = None
 
@@ -180,7 +180,7 @@ class SqlitePresence:
         try:
             patiently(db, "PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = OFF")
-            # The WAL begins anew so often that beats need no more room, which a disk may not have.
+            # The WAL restarts so often that heartbeats need no more space, which a full disk lacks.
             db.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
             patiently(db, _SCHEMA)
             db.execute("PRAGMA busy_timeout = 0")
@@ -191,7 +191,7 @@ class SqlitePresence:
         return db
 
     def _set_aside(self) -> None:
-        # Not deleted: somebody may have named the wrong file.
+        # Not deleted: the user may have named the wrong file.
         for suffix in ("", "-wal", "-shm"):
             part = self._path.with_name(self._path.name + suffix)
             with suppress(FileNotFoundError):

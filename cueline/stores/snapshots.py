@@ -1,7 +1,7 @@
-"""Where snapshots of sessions are kept: in memory, or in a file beside the log.
+"""Stores of session snapshots: in memory, or in a file beside the log.
 
-Nothing here is evidence: the file is not synced, and a damaged one is deleted.
-What is deleted from it is overwritten, for it was content.
+Snapshots are no evidence: the file is not synced, and a damaged one is deleted.
+Deleted data is overwritten, because it was content.
 """
 
 import sqlite3
@@ -17,11 +17,11 @@ from cueline.stores.sqlite_file import connect, make_private
 from cueline.stores.sqlite_library import sqlite_library
 
 _PATIENCE_SECONDS = 0.05
-"""How long to wait for another process, where there may as well be no snapshot."""
+"""How long to wait for another process; a missing snapshot is no error."""
 _FORGET_SECONDS = 5.0
 _PRAGMAS = (
     "PRAGMA synchronous = OFF",
-    # With a WAL what was deleted would stay in it.
+    # With a WAL, deleted data would stay in it.
     "PRAGMA journal_mode = TRUNCATE",
     "PRAGMA secure_delete = ON",
 )
@@ -70,7 +70,7 @@ class _Row(NamedTuple):
 
 
 class MemorySnapshots:
-    """For one process."""
+    """Snapshots for one process."""
 
     def __init__(self, every: int = EVERY) -> None:
         self.every = every
@@ -116,10 +116,9 @@ class MemorySnapshots:
 
 
 class SqliteSnapshots:
-    """For every process of one machine.
+    """Snapshots for all processes of one machine.
 
-    A connection lasts as long as what is asked of it: a file that was deleted or replaced
-    is never read on.
+    It opens a connection for each request, so it never reads a deleted or replaced file.
     """
 
     def __init__(self, path: Path, every: int = EVERY) -> None:
@@ -177,7 +176,7 @@ class SqliteSnapshots:
             raise LogUnavailableError(str(self._path), reason_of(error)) from error
 
     def _look(self, look: Callable[[sqlite3.Connection], Answer]) -> Answer | None:
-        """Return what *look* finds; None where the file is not there, locked, or damaged."""
+        """Return what *look* finds; None if the file is missing, locked or damaged."""
         with suppress(OSError, sqlite_library().Error):
             if self._path.exists():
                 return self._open("rw", _PATIENCE_SECONDS, look)
@@ -198,7 +197,7 @@ class SqliteSnapshots:
     def _open(
         self, mode: str, patience: float, work: Callable[[sqlite3.Connection], Answer]
     ) -> Answer | None:
-        """Do *work*; a file that is damaged is deleted, and what was in it is folded again."""
+        """Do *work*; delete a damaged file, whose content is folded again."""
         try:
             with closing(connect(self._path, mode, patience)) as db:
                 for pragma in _PRAGMAS:

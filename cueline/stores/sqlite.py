@@ -1,4 +1,4 @@
-"""The log in a SQLite file: durable, for every process of one machine."""
+"""The log in a SQLite file: durable, for all processes of one machine."""
 
 import asyncio
 import os
@@ -28,21 +28,20 @@ from cueline.stores.sqlite_writer import SqliteWriter
 from cueline.stores.waiting import Notifier, take_turns
 
 POLL_SECONDS = 0.02
-"""How often somebody who follows looks whether another process has appended."""
+"""How often a follower checks whether another process has appended."""
 LARGE_BLOB = 1024 * 1024
-"""From here on a blob is hashed, written and read in a thread, in bytes."""
+"""From this size, a blob is hashed, written and read in a thread, in bytes."""
 RENEWED_US = BLOB_REST // timedelta(microseconds=2)
-"""A blob that was put so lately is not written again to renew its time."""
+"""A blob stored so recently is not written again to renew its time."""
 _LOG = ("the log",)
-"""What blobs belong to, when there is no stream to name."""
+"""The stream name in errors about blobs."""
 
 
 class SqliteStore:
     """A log in one file.
 
-    Any process on the machine may open it and append; each has one writer, and
-    keeps nothing of the file from one transaction to the next. Use a store in
-    one event loop.
+    Any process on the machine may open it and append. Each has one writer, and keeps no
+    data of the file between transactions. Use a store in one event loop.
     """
 
     def __init__(
@@ -78,14 +77,14 @@ class SqliteStore:
         read_only: bool = False,
         snapshots: SnapshotStore = NO_SNAPSHOTS,
     ) -> Self:
-        """Open the log at *path*; make it, unless it *must_exist* or is *read_only*.
+        """Open the log at *path*; create it, unless it *must_exist* or is *read_only*.
 
-        From *snapshots* goes what is folded from events that it empties.
+        Redacting events also deletes the *snapshots* folded from them.
 
         Raises:
             LogUnavailableError: it cannot be used; the message says what to do.
-            LogFormatError: another format wrote it; upgrade what the message names.
-            ConfigError: this machine's SQLite is too old; install what it names.
+            LogFormatError: another format wrote it; the message says what to upgrade.
+            ConfigError: this machine's SQLite is too old; the message says what to install.
         """
         file = LogFile(Path(path))
         now_us = to_us(clock.now())
@@ -96,7 +95,7 @@ class SqliteStore:
 
     @property
     def path(self) -> Path:
-        """Where the log is."""
+        """The path of the log."""
         return self._file.path
 
     async def head(self, stream: str) -> Head:
@@ -117,7 +116,7 @@ class SqliteStore:
     async def append(self, writes: Sequence[Write], key: str | None) -> Appended:
         """See `EventStore.append`."""
         size = check_form(writes, key)
-        # Before, in case we are killed in between; after, in case one was kept in between.
+        # Before, in case we are killed in between; after, in case one was written in between.
         if emptied := emptied_streams(writes):
             await self._snapshots.forget(emptied)
         appended = await self._writes().do(
@@ -227,7 +226,7 @@ class SqliteStore:
         return self._reader.faults()
 
     async def collect_blobs(self, now: datetime) -> int:
-        """Delete the blobs that nothing names and nobody put for a day; return how many."""
+        """Delete blobs without references that are a day old; return their number."""
         rested_us = to_us(now - BLOB_REST)
         return await self._writes().do(_LOG, 0, lambda _, tables: tables.collect_blobs(rested_us))
 
@@ -237,8 +236,8 @@ class SqliteStore:
             self._watch.cancel()
         if self._writer is not None:
             await self._writer.finish()
-        # The last puts the WAL back into the file, if it is not one that only reads;
-        # but not where another process may have written past this one.
+        # The last connection writes the WAL back into the file, unless it only reads; but not if
+        # another process may have written to another file here.
         closing: list[SqliteReader | SqliteWriter | None] = [self._reader, self._writer]
         if self._file.index_became() is not None:
             closing.reverse()
@@ -249,7 +248,7 @@ class SqliteStore:
         self._bell.ring()
 
     def _large_blob(self, blob: str) -> bytes | None:
-        reader = SqliteReader(self._file)  # the other one belongs to the loop's thread
+        reader = SqliteReader(self._file)  # the other connection belongs to the loop's thread
         try:
             return self._blob(reader, blob)
         finally:
@@ -257,7 +256,7 @@ class SqliteStore:
 
     def _blob(self, reader: SqliteReader, blob: str) -> bytes | None:
         content = reader.blob(blob)
-        # What is not what was put is not the blob.
+        # Content with another hash is not the blob.
         return content if content is not None and _hash(content) == blob else None
 
     def _writes(self) -> SqliteWriter:
@@ -285,11 +284,11 @@ class SqliteStore:
             while True:
                 await self._clock.sleep(POLL_SECONDS)
                 self._grew()
-        # Who waits looks again, and is told what is wrong.
+        # Waiters read again, and get the error.
         self._bell.ring()
 
     def _grew(self) -> bool:
-        """Wake all who wait if anybody has committed since the last look."""
+        """Wake all waiters if anybody has committed since the last check."""
         version = self._reader.data_version()
         grew = version != self._seen_version
         if grew:

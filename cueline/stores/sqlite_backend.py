@@ -1,4 +1,4 @@
-"""A log in a SQLite file: what is beside the file is known here and nowhere else."""
+"""A log in a SQLite file, with its files beside it."""
 
 import os
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class SqliteBackend:
         """See `LogBackend.exists`."""
         return self._path.exists()
 
-    def check(self, *, shared: bool = False) -> None:  # noqa: ARG002 - a file always is
+    def check(self, *, shared: bool = False) -> None:  # noqa: ARG002 - a file can always be shared
         """See `LogBackend.check`."""
         refuse_place(self._path)
 
@@ -48,8 +48,8 @@ class SqliteBackend:
 
     def open_presence(self, clock: Clock) -> SqlitePresence:
         """See `LogBackend.open_presence`."""
-        # Not in the log's own file: presence is volatile, and thrown away when damaged. One
-        # by whatever link the log is reached: two would take each other's living for dead.
+        # Not in the log's file: presence is volatile, and discarded if damaged. One board for all
+        # links to the log: with two, living processes would count as dead.
         return SqlitePresence.open(self._beside(".presence"), clock)
 
     def open_snapshots(self) -> SqliteSnapshots:
@@ -58,7 +58,7 @@ class SqliteBackend:
 
     def open_views(self) -> "Views":
         """See `LogBackend.open_views`."""
-        from cueline.projections.views import Views  # noqa: PLC0415 - it takes its time to import
+        from cueline.projections.views import Views  # noqa: PLC0415 - slow to import
 
         return Views(self._path.with_name(f"{self._path.name}-views.db"))
 

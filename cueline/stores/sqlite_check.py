@@ -1,6 +1,6 @@
-"""Checks what the log's file keeps beside the events: heads, epochs and keys.
+"""Checks the log's tables beside the events: heads, epochs and keys.
 
-The chain of hashes covers the events alone, and the next append believes the rest.
+The hash chain covers only the events, and the next append relies on the rest.
 """
 
 import sqlite3
@@ -33,14 +33,14 @@ WHERE e.seq = 0 AND e.epoch = 0 AND e.position NOT IN (SELECT first FROM appends
 
 
 def faults(db: sqlite3.Connection) -> Iterator[CorruptEventError]:
-    """Yield what does not fit, read in one transaction."""
+    """Yield the contradictions, read in one transaction."""
     db.execute("BEGIN")
     try:
         yield from _heads(db)
         for stream, version, position in db.execute(_MISPLACED):
             reason = "no append with a key begins, or ends, where its row says"
             yield CorruptEventError(stream, version or 0, position, reason)
-        # Whoever has no epoch gives a key: without its row the append could be repeated.
+        # An append without an epoch has a key: without its row it could be repeated.
         for stream, version, position in db.execute(_KEYLESS):
             yield CorruptEventError(stream, version, position, "the key of its append is missing")
     finally:

@@ -1,4 +1,4 @@
-"""What an error of SQLite says: whose fault it is, and what the operator is told of it."""
+"""Translates SQLite errors into messages for the operator."""
 
 from typing import Final
 
@@ -23,37 +23,37 @@ _OPERATION = frozenset({8, 10, 13, 14})
 
 
 def code_of(error: Exception) -> int:
-    """Return SQLite's primary result code of *error*, 0 where there is none."""
+    """Return SQLite's primary result code of *error*; 0 without one."""
     return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
 
 
 def is_busy(error: Exception) -> bool:
-    """Tell whether another process holds the lock."""
+    """Whether another process holds the lock."""
     return code_of(error) in _BUSY
 
 
 def is_damage(error: Exception) -> bool:
-    """Tell whether what was read cannot be what was written."""
+    """Whether the data read is not what was written."""
     return not is_busy(error) and code_of(error) not in _OPERATION
 
 
 def is_broken(error: Exception) -> bool:
-    """Tell whether the file is damaged, or no database at all."""
+    """Whether the file is damaged, or is no database."""
     return code_of(error) in _BROKEN
 
 
 def is_full(error: Exception) -> bool:
-    """Tell whether there was no room left."""
+    """Whether the disk is full."""
     return code_of(error) == _FULL
 
 
 def is_unusable(error: Exception) -> bool:
-    """Tell whether the file, and not what was asked of it, is to blame."""
+    """Whether the file is at fault, not the statement."""
     return is_busy(error) or code_of(error) in _REASONS
 
 
 def reason_of(error: Exception) -> str:
-    """Return what the operator is told of SQLite's *error*."""
+    """Return the operator's message for SQLite's *error*."""
     if code_of(error) == _CANNOT_OPEN and (said := open_files.shortage()) is not None:
         return said
     return _REASONS.get(code_of(error), str(error))

@@ -1,4 +1,4 @@
-"""The log's file: whether it can be used, and connections to it."""
+"""The log's file: checks and connections."""
 
 import os
 import sqlite3
@@ -23,27 +23,27 @@ from cueline.stores.sqlite_library import sqlite_library
 from cueline.stores.sqlite_schema import FORMAT, SCHEMA
 
 PATIENCE_SECONDS = 10.0
-"""How long anybody waits for another process's transaction."""
+"""The longest wait for another process's transaction."""
 RETRY_SECONDS = 0.0005
-"""SQLite's own waits grow to 100 ms, and starve whoever is not the busiest."""
+"""SQLite's own waits grow to 100 ms, and starve all but the busiest."""
 
 LOOK_SECONDS = 0.02
-"""How often to see at most whether the index is there; a process takes longer to open a log."""
+"""The shortest interval of checks for the index; opening a log takes longer."""
 
 _READER_PATIENCE_SECONDS = 1.0
 """Readers of a WAL wait only while another process recovers it."""
 _WRITER = (
-    # The mode is kept in the file; asking for it again costs nothing.
+    # The file stores the mode; setting it again costs nothing.
     "PRAGMA journal_mode = WAL",
     # NORMAL loses acknowledged commits in a power cut.
     "PRAGMA synchronous = FULL",
     "PRAGMA fullfsync = ON",
     "PRAGMA foreign_keys = ON",
-    # Without it INSERT OR REPLACE goes past the triggers against deleting.
+    # Without it, INSERT OR REPLACE bypasses the triggers against deleting.
     "PRAGMA recursive_triggers = ON",
     "PRAGMA trusted_schema = OFF",
     "PRAGMA cache_size = -32768",
-    # In pages. As long as the WAL grows, a commit waits also for its file's new length.
+    # In pages. While the WAL grows, a commit also waits for its file's new length.
     "PRAGMA wal_autocheckpoint = 256",
     "PRAGMA journal_size_limit = 67108864",
     "PRAGMA busy_timeout = 0",
@@ -51,7 +51,7 @@ _WRITER = (
 
 
 def connect(path: Path, mode: str, timeout: float) -> sqlite3.Connection:
-    """Return a connection without transactions of its own making."""
+    """Return a connection that starts no transactions by itself."""
     db: sqlite3.Connection = sqlite_library().connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,
@@ -64,26 +64,25 @@ def connect(path: Path, mode: str, timeout: float) -> sqlite3.Connection:
 
 
 def real(path: Path) -> Path:
-    """Return the file that *path* leads to; `Path.resolve` fails where links go in a circle."""
+    """Return the file that *path* leads to; `Path.resolve` fails on a circle of links."""
     return Path(os.path.realpath(path))
 
 
 def make_private(path: Path) -> None:
-    """Make an empty file that its owner alone can read and write, if none is there.
+    """Create an empty file with access for its owner only, if there is none.
 
-    SQLite gives what it puts beside a file the same permissions.
+    SQLite gives the files beside it the same permissions.
     """
-    # Never opened when it is there: to close it would drop every lock that
-    # this process has on it.
+    # An existing file is never opened: closing it would drop all locks that this process has on it.
     with suppress(FileExistsError):
         real(path).touch(0o600, exist_ok=False)
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells the file at *path* from one that takes its place; None where none is.
+    """Return the device and inode of the file at *path*; None without a file.
 
     Raises:
-        OSError: nobody can tell.
+        OSError: it cannot be told.
     """
     try:
         found = path.stat()
@@ -93,7 +92,7 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def patiently(db: sqlite3.Connection, statement: str) -> None:
-    """Run what SQLite refuses at once, instead of waiting, while others are busy."""
+    """Run *statement*, and retry while others are busy, because SQLite fails at once here."""
     deadline = monotonic() + PATIENCE_SECONDS
     while True:
         try:
@@ -107,10 +106,10 @@ def patiently(db: sqlite3.Connection, statement: str) -> None:
 
 
 class LogFile:
-    """The place of a log, and how to connect to it.
+    """The place of a log, and its connections.
 
-    Nothing here opens the file but SQLite: closing a file drops every lock that
-    the process has on it, also those of another connection.
+    Only SQLite opens the file here: closing a file drops every lock that the process
+    has on it, also those of another connection.
     """
 
     def __init__(self, path: Path) -> None:
@@ -123,22 +122,22 @@ class LogFile:
         self._closed = False
 
     def open(self, *, must_exist: bool, read_only: bool, now_us: int) -> str:
-        """Make the log if it is not there, and return its id.
+        """Create the log if it is missing; return its id.
 
         Raises:
             LogUnavailableError: it cannot be used; the message says what to do.
-            LogFormatError: it is of another format, and was left untouched.
+            LogFormatError: it has another format, and is unchanged.
         """
         there = self._is_there()
         if self.path.is_dir():
             raise self.unavailable("it is a folder; name a file in it")
         if there and not self.path.is_file():
-            # SQLite would wait for a writer of a pipe, for ever.
+            # SQLite would wait for ever for a writer of a pipe.
             raise self.unavailable("it is a device or a pipe; name a file")
         if not there and (must_exist or read_only):
             raise self.unavailable("there is no log; name one that exists")
         refuse_place(self.path)
-        # Looking through a reader first leaves a log of another format untouched.
+        # Reading it first leaves a log of another format unchanged.
         log_id = self._look() if there else None
         if log_id is not None:
             return log_id
@@ -147,23 +146,23 @@ class LogFile:
         return self._create(now_us)
 
     def hold(self) -> None:
-        """Remember which files are open by now.
+        """Remember which files are open now.
 
-        SQLite deletes a WAL with the last connection only, one that reads
-        included, so while one is open it stays the same.
+        SQLite deletes a WAL only with the last connection, readers included, so while one is
+        open the WAL stays the same file.
         """
-        # Not the path as it was named: that may be a link, or relative.
+        # Not the given path: that may be a link, or relative.
         files = [real(self.path), self._beside("-wal")]
         for path in files[:1] if self._immutable else files:
             with suppress(OSError):
-                # The file is never made smaller; SQLite cuts its WAL.
+                # The file is never made smaller; SQLite truncates its WAL.
                 self._held.append(FileIdentity(path, only_grows=not self._held))
         if not self._immutable:
             with suppress(OSError):
                 self._index = FileIdentity(self._beside("-shm"))
 
     def let_go(self) -> None:
-        """Have `check` find nothing wrong any more: what is closed is nobody's."""
+        """Stop checking: the files are closed."""
         held = filter(None, (*self._held, self._index))
         self._held, self._index = [], None
         for file in held:
@@ -171,49 +170,48 @@ class LogFile:
         self._closed = True
 
     def check(self) -> None:
-        """See that the file which is open is the one that others find at its path.
+        """Check that the open file is the one at its path.
 
-        SQLite goes on writing to a file that was removed, and all of it is gone
-        when that is closed.
+        SQLite goes on writing to a removed file, and all of it is lost on close.
 
         Raises:
-            LogLostError: it is not; stop.
+            LogLostError: it is another one; stop.
         """
         for file in self._held:
             try:
                 became = file.became()
             except OSError:
-                continue  # it cannot be seen now, which says nothing of what is there
+                continue  # it cannot be read now, which says nothing about the file
             if became is not None:
                 what = file.path.name if file.path.name.endswith("-wal") else "the log"
                 raise LogLostError(str(self.path), f"{what} {became}")
 
     def check_index(self) -> None:
-        """See that others share the index of the WAL, the `-shm`; to be asked before a commit.
+        """Check that others use the same index of the WAL, the `-shm`; call it before a commit.
 
-        Whoever opens a log without one makes another. From then on the two do
-        not see what the other writes, and write over it.
+        A process that opens a log without an index creates another. From then on the two
+        do not see each other's writes, and overwrite them.
 
         Raises:
-            LogIndexLostError: they do not; stop, and write nothing more.
+            LogIndexLostError: they use another; stop, and write nothing more.
             LogLostError: see `check`.
         """
         now = monotonic()
         if now - self._looked_at < LOOK_SECONDS:
             return
         if (became := self.index_became()) is not None:
-            self.check()  # it may be gone with all else
+            self.check()  # it may be gone with the log
             raise LogIndexLostError(str(self.path), f"{self.path.name}-shm {became}")
         self._looked_at = now
 
     def index_became(self) -> str | None:
-        """Say what became of the index; None while it is what others find, or nobody can tell."""
+        """Return what happened to the index; None if it is unchanged or unknown."""
         with suppress(OSError):
             return None if self._index is None else self._index.became()
         return None
 
     def writer(self, *, create: bool = False) -> sqlite3.Connection:
-        """Return a connection that writes, and that never waits for a lock."""
+        """Return a connection for writing that never waits for a lock."""
         try:
             # A log that somebody moved away must not come back empty.
             db = connect(self.path, "rwc" if create else "rw", PATIENCE_SECONDS)
@@ -229,19 +227,19 @@ class LogFile:
         return db
 
     def reader(self) -> sqlite3.Connection:
-        """Return a connection that only reads."""
+        """Return a connection for reading."""
         try:
             return self._reader("ro")
         except LogUnavailableError:
-            # Where nothing may be written SQLite cannot make the files that
-            # readers of a WAL share; they are not needed while there is no WAL.
+            # On a read-only disk SQLite cannot create the files that readers of a WAL share;
+            # without a WAL they are not needed.
             if self._is_there() and not self._has_wal():
                 self._immutable = True
                 return self._reader("ro&immutable=1")
             raise
 
     def error(self, error: Exception) -> StoreError:
-        """Return what the operator is told of SQLite's *error*."""
+        """Return the operator's error for SQLite's *error*."""
         if self._closed:
             return self.unavailable("it was closed")
         try:
@@ -266,7 +264,7 @@ class LogFile:
             raise self.unavailable(f"it cannot be looked at ({error.strerror})") from error
 
     def _beside(self, suffix: str) -> Path:
-        # SQLite puts them beside the file, not beside a link to it.
+        # SQLite creates them beside the file, not beside a link to it.
         return Path(f"{real(self.path)}{suffix}")
 
     def _has_wal(self) -> bool:
@@ -274,7 +272,7 @@ class LogFile:
         return wal.exists() and wal.stat().st_size > 0
 
     def _look(self) -> str | None:
-        """Return the id of the log that is there; None where the file is empty."""
+        """Return the id of the log; None for an empty file."""
         db = self.reader()
         try:
             tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
@@ -296,12 +294,12 @@ class LogFile:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise self.unavailable(f"its folder cannot be made ({error.strerror})") from error
-        with suppress(OSError):  # SQLite finds out, and its error says what to do
+        with suppress(OSError):  # SQLite reports what to do
             make_private(self.path)
         db = self.writer(create=True)
         try:
             patiently(db, "BEGIN IMMEDIATE")
-            # Another process may have been quicker.
+            # Another process may have been faster.
             if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
                 for statement in SCHEMA.strip().split("\n\n"):
                     db.execute(statement)
@@ -318,8 +316,8 @@ class LogFile:
         return str(log_id)
 
     def _try_to_write(self, db: sqlite3.Connection) -> None:
-        # SQLite opens what may not be written for reading, and begins a
-        # transaction on it, without a word; only a change is refused.
+        # SQLite opens a read-only file for reading, and begins a transaction without an error; only
+        # a change fails.
         try:
             db.execute("BEGIN IMMEDIATE")
             db.execute("PRAGMA user_version = 0")

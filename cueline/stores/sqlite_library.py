@@ -1,8 +1,8 @@
-"""The choice of the one SQLite that this process uses.
+"""Chooses the SQLite library of this process.
 
-Versions before 3.51.3 (but for 3.50.7 and 3.44.6 and what follows them in
-their line) can lose committed transactions when two connections write and
-checkpoint at the same instant. The log does not run on those.
+Versions before 3.51.3 (except 3.50.7, 3.44.6 and later ones of these lines) can lose
+committed transactions if two connections write and checkpoint at the same instant.
+cueline refuses them.
 """
 
 import importlib
@@ -21,20 +21,20 @@ _INSTALL = (
 
 
 def is_sound(version: tuple[int, ...]) -> bool:
-    """Tell whether a SQLite of *version* keeps what it committed."""
+    """Whether a SQLite of *version* keeps what it committed."""
     return version >= _MENDED or any(
         version[:2] == mended[:2] and version >= mended for mended in _MENDED_LINES
     )
 
 
 def choose(pysqlite3: ModuleType | None, standard: ModuleType) -> ModuleType:
-    """Return the module to use: *pysqlite3* where it is installed, else the *standard* one.
+    """Return the module to use: *pysqlite3* if it is installed, else the *standard* one.
 
-    An old pysqlite3 is refused rather than passed over: sqlite-utils would use
-    it, and two copies of SQLite in one process drop each other's file locks.
+    An old pysqlite3 is an error: sqlite-utils would use it, and two copies of SQLite in
+    one process drop each other's file locks.
 
     Raises:
-        ConfigError: the one to use is too old; install what the message names.
+        ConfigError: the module is too old; the message says what to install.
     """
     chosen = standard if pysqlite3 is None else pysqlite3
     if not is_sound(chosen.sqlite_version_info):
@@ -47,10 +47,10 @@ def choose(pysqlite3: ModuleType | None, standard: ModuleType) -> ModuleType:
 
 @cache
 def sqlite_library() -> ModuleType:
-    """Return the `sqlite3` module that everything in this process uses.
+    """Return the `sqlite3` module of this process.
 
     Raises:
-        ConfigError: there is none that is new enough; install what it names.
+        ConfigError: none is new enough; the message says what to install.
     """
     try:
         pysqlite3 = importlib.import_module("pysqlite3.dbapi2")

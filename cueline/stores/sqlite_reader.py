@@ -1,4 +1,4 @@
-"""Reading the log's file, a page at a time."""
+"""Reads the log's file, a page at a time."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -15,10 +15,12 @@ from cueline.stores.sqlite_library import sqlite_library
 from cueline.stores.sqlite_tables import EVENT_COLUMNS
 
 PAGE_EVENTS = 256
-"""A page is read on the event loop, in about a millisecond: while the loop is
-busy a thread would wait 5 ms for the interpreter's lock at every row."""
+"""Pages are read on the event loop, in about a millisecond.
+
+In a thread, each row would wait 5 ms for the interpreter's lock while the loop is busy.
+"""
 PAGE_BYTES = 256 * 1024
-"""A page ends with the event that goes over this."""
+"""A page ends with the event that exceeds this."""
 
 _HEAD = "SELECT version, epoch, owner FROM streams WHERE name = ?"
 _HEADS = """
@@ -36,8 +38,8 @@ SELECT s.name, {EVENT_COLUMNS} FROM events e JOIN streams s ON s.id = e.stream
 WHERE e.position > ? AND e.position <= ? %s ORDER BY e.position LIMIT ?
 """  # noqa: S608 - the columns are ours
 _SOME = 32
-"""The bytes are counted after so many events, which is quicker than after each."""
-# What `RecordedEvent._make` does, without counting the columns, which are ours.
+"""The bytes are counted after so many events, which is faster than after each."""
+# Like `RecordedEvent._make`, without counting the columns.
 _recorded: Callable[[Iterable[Any]], RecordedEvent] = partial(tuple.__new__, RecordedEvent)
 _PLACE = "SELECT position FROM events WHERE stream = ? AND version = ?"
 _ROW = "SELECT s.name, e.* FROM events e JOIN streams s ON s.id = e.stream WHERE e.position = ?"
@@ -56,16 +58,16 @@ class Span(NamedTuple):
 
 
 class LogPage(NamedTuple):
-    """Some events of the log, and up to which position that was all of them."""
+    """Some events of the log, complete up to a position."""
 
     events: Sequence[RecordedEvent]
     seen: int
 
 
 class SqliteReader:
-    """One connection that reads; its read transactions end with each page.
+    """One connection for reading; each page is one read transaction.
 
-    One that stayed open would keep the WAL from starting anew, and let it grow.
+    A longer transaction would keep the WAL from restarting, so it would grow.
     """
 
     def __init__(self, file: LogFile) -> None:
@@ -95,7 +97,7 @@ class SqliteReader:
         return int(row[0] or 0) if row else 0
 
     def data_version(self) -> int:
-        """Return a number that changes when anybody else commits.
+        """Return a number that changes when another connection commits.
 
         Raises:
             LogLostError: see `last_position`.
@@ -106,22 +108,22 @@ class SqliteReader:
         return int(row[0]) if row else 0
 
     def blob_size(self, blob: str) -> int:
-        """Return how large the blob is, without reading it; 0 where there is none."""
+        """Return the size of the blob without reading it; 0 if it does not exist."""
         row = self._one(_BLOB_SIZE, blob)
         return int(row[0]) if row else 0
 
     def blob_put_us(self, blob: str) -> int:
-        """Return when the blob was put last, in microseconds since 1970; 0 if it is not there."""
+        """Return when the blob was last stored, in microseconds since 1970; 0 without it."""
         row = self._one(_BLOB_PUT, blob)
         return int(row[0]) if row else 0
 
     def blob(self, blob: str) -> bytes | None:
-        """Return the blob's content; None where there is none."""
+        """Return the blob's content; None if it does not exist."""
         row = self._one(_BLOB, blob)
         return bytes(row[0]) if row else None
 
     def line(self, stream: str, after: int, until: int | None) -> Sequence[Span]:
-        """Return the spans that hold a stream's events, its oldest ancestor's first."""
+        """Return the spans of a stream's events, the oldest ancestor's first."""
         spans: list[Span] = []
         row = self._one(_LINE, stream)
         while row:
@@ -146,7 +148,7 @@ class SqliteReader:
         return events[:whole]
 
     def stream_page_back(self, span: Span) -> Sequence[RecordedEvent]:
-        """Return the last events of *span*, the newest first.
+        """Return the last events of *span*, newest first.
 
         Raises:
             CorruptEventError: the very last is damaged or missing.
@@ -183,14 +185,14 @@ class SqliteReader:
         return LogPage(events, events[-1].position)
 
     def faults(self) -> list[CorruptEventError]:
-        """Return where what is kept beside the events does not fit them."""
+        """Return where the other tables contradict the events."""
         try:
             return list(faults(self._db))
         except sqlite_library().Error as error:
             raise self._file.error(error) from error
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._db.close()
 
     def _one(self, sql: str, *asked: object) -> tuple[Any, ...] | None:
@@ -209,7 +211,7 @@ class SqliteReader:
         damaged: Callable[[], StoreError],
         limit: int = PAGE_EVENTS,
     ) -> tuple[list[RecordedEvent], bool]:
-        """Return a page's events, and whether they are all that was asked for."""
+        """Return a page's events, and whether they are all."""
         events: list[RecordedEvent] = []
         size = 0
         cursor = self._db.cursor()
@@ -225,15 +227,15 @@ class SqliteReader:
                 raise self._file.error(error) from error
             if limit == 1:
                 raise damaged() from error
-            # What is before a damaged row still loads, and Python's SQLite looks
-            # a row ahead: so from here on, one at a time.
+            # Events before a damaged row can still be read, and Python's SQLite reads one row
+            # ahead: so read one at a time from here.
             return self._events(sql, asked, damaged, 1)[0], False
         finally:
             cursor.close()
         return events, True
 
     def _stream_events(self, sql: str, span: Span, first: int) -> list[RecordedEvent]:
-        """Return the events of a page; *first* is the version that it begins with."""
+        """Return the events of a page that begins with version *first*."""
         asked = (span.name, span.stream, span.after, span.until)
         return self._events(sql, asked, lambda: self._broken(span, first, "it is damaged"))[0]
 
@@ -245,7 +247,7 @@ class SqliteReader:
         return CorruptEventError(span.name, version, row[0] if row else 0, reason)
 
     def _damaged(self, after: int, until: int) -> CorruptEventError:
-        """Say which is the first of these positions that cannot be read."""
+        """Return the error of the first unreadable position."""
         for position in range(after + 1, until + 1):
             try:
                 row = self._one(_ROW, position)

@@ -1,4 +1,4 @@
-"""What a batch reads and writes in the log's file."""
+"""The tables of a batch, in the log's file."""
 
 import json
 import sqlite3
@@ -47,7 +47,7 @@ _EMPTY = (
 _UNREFER = "DELETE FROM blob_refs WHERE position = ? RETURNING hash"
 _DROP = "DELETE FROM blobs WHERE hash = ?1 AND ?1 NOT IN (SELECT hash FROM blob_refs)"
 _COLLECT = "DELETE FROM blobs WHERE put_us <= ? AND hash NOT IN (SELECT hash FROM blob_refs)"
-# No text is equal to the number 0, which stands for NULL: see `_bound`.
+# No text equals the number 0, which stands for NULL: see `_bound`.
 _INSERT = """
 INSERT INTO events (
     stream, version, position, type, schema, payload, occurred_us, recorded_us, epoch, actor,
@@ -57,7 +57,7 @@ INSERT INTO events (
 )
 """
 _BYTES = (5, 15, 16, 17)
-"""Of these columns: payload, salt, payload_hash, hash."""
+"""The columns payload, salt, payload_hash, hash."""
 _PERHAPS_NULL = (10, 11, 12)
 """Likewise: attrs, correlation_id, causation_id."""
 EVENT_COLUMNS = """
@@ -75,8 +75,7 @@ WHERE e.position BETWEEN ? AND ? ORDER BY e.position
 class SqliteTables:
     """The log's tables, inside a transaction of one connection.
 
-    It keeps nothing from one transaction to the next: another process may have
-    appended in between.
+    It keeps no data between transactions: another process may have appended.
     """
 
     def __init__(self, db: sqlite3.Connection) -> None:
@@ -170,20 +169,19 @@ class SqliteTables:
         self._ask("PRAGMA secure_delete = OFF")
 
     def put_blob(self, blob: str, content: bytes, put_us: int) -> None:
-        """Keep a blob, or renew its time."""
+        """Store a blob, or renew its time."""
         if self._ask(_RENEW, (put_us, blob)).rowcount == 0:
             self._ask(_PUT, (blob, content, put_us))
 
     def collect_blobs(self, rested_us: int) -> int:
-        """Delete the blobs that nothing names and nobody put since; return how many."""
+        """Delete blobs without references that were stored before then; return their number."""
         return self._ask(_COLLECT, (rested_us,)).rowcount
 
 
 def _bound(event: EventRow) -> list[Any]:
-    """Return *event* in types that Python's driver takes as they are: an insert in 3 us, not 8.
+    """Return *event* in types that Python's driver takes directly: an insert in 3 us, not 8.
 
-    Of all others, `bytes` and `None` among them, it asks first whether somebody
-    has registered an adapter.
+    For other types, also `bytes` and `None`, the driver first looks for an adapter.
     """
     row = list(event)
     for column in _BYTES:

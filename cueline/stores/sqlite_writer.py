@@ -1,8 +1,8 @@
-"""The one task of a process that writes to the log's file.
+"""The only task of a process that writes to the log's file.
 
-Appends queue; whatever queued while the last transaction was being committed
-goes into the next (group commit). There is no delay to gather more: under load
-the commits themselves are the delay.
+Appends queue. All that queued during the last commit goes into the next transaction
+(group commit). There is no delay to gather more: under load the commits themselves
+are the delay.
 """
 
 import asyncio
@@ -28,32 +28,34 @@ from cueline.stores.waiting import pause
 
 GROUP_JOBS = 256
 GROUP_BYTES = 1024 * 1024
-"""A transaction takes at most so much, but always one job."""
+"""The most that one transaction takes; but always one job."""
 SMALL_GROUP = 4
 QUICK_COMMIT_SECONDS = 0.001
-"""A small group is committed on the event loop while commits take less than this:
-handing it to a thread and back costs 0.15 ms."""
+"""A small group is committed on the event loop while commits are faster than this.
+
+Handing it to a thread and back costs 0.15 ms.
+"""
 
 T = TypeVar("T")
 Work = Callable[[Batch, SqliteTables], T]
 
 
 class Job(Struct, eq=False):
-    """Something to do in a transaction, and who waits for it."""
+    """Work for a transaction, and the future of its caller."""
 
     streams: Sequence[str]
-    """What it reads and writes; an unknown outcome is told of the first."""
+    """The streams that it reads and writes; an unknown outcome names the first."""
     size: int
     work: Work[Any]
     done: asyncio.Future[Any]
 
     def succeed(self, result: object) -> None:
-        """Answer, if somebody still waits."""
+        """Set the result, if somebody still waits."""
         if not self.done.done():
             self.done.set_result(result)
 
     def fail(self, error: BaseException) -> None:
-        """Answer with *error*, if somebody still waits."""
+        """Set *error*, if somebody still waits."""
         if not self.done.done():
             self.done.set_exception(error)
 
@@ -62,7 +64,7 @@ Answer = tuple[object, CuelineError | None]
 
 
 class SqliteWriter:
-    """The one connection of a process that writes, and the queue before it."""
+    """The only writing connection of a process, and its queue."""
 
     def __init__(
         self,
@@ -91,8 +93,8 @@ class SqliteWriter:
         The future raises what *work* raised, and nothing was written; or
 
         Raises:
-            LogUnavailableError: nothing was written; mend the disk, ask again.
-            UnknownOutcomeError: it may have been written; ask again, same key.
+            LogUnavailableError: nothing was written; mend the disk, repeat.
+            UnknownOutcomeError: it may have been written; repeat with the same key.
             LogLostError: it was written to a file that nobody else finds; stop.
         """
         if self._closed:
@@ -101,19 +103,19 @@ class SqliteWriter:
         done: asyncio.Future[T] = loop.create_future()
         self._queue.append(Job(streams, size, work, done))
         if self._task is None or self._task.done():
-            # It starts when every task that can run now has run and queued.
+            # It starts when all tasks that can run now have queued their work.
             self._task = loop.create_task(self._write())
         return done
 
     async def finish(self) -> None:
-        """Write what is queued, and take no more."""
+        """Write what is queued, and accept no more."""
         self._closed = True
         if self._task is not None:
             await asyncio.wait([self._task])
         self._thread.shutdown()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._drop()
 
     async def _write(self) -> None:
@@ -144,7 +146,7 @@ class SqliteWriter:
             answers = (
                 await self._in_thread(self._run, db, jobs) if is_large else self._run(db, jobs)
             )
-        except Exception as error:  # noqa: BLE001 - also a bug in one append is that caller's alone
+        except Exception as error:  # noqa: BLE001 - a bug in one append fails its caller only
             self._roll_back()
             await self._divide(jobs, error)
             return
@@ -169,7 +171,7 @@ class SqliteWriter:
         self._committed()
 
     async def _divide(self, jobs: Sequence[Job], error: Exception) -> None:
-        """Give *error* to all if the file is to blame, else to the one that caused it."""
+        """Give *error* to all jobs if the file is at fault, else to the job that caused it."""
         if len(jobs) > 1 and not isinstance(error, StoreError) and not is_unusable(error):
             for job in jobs:
                 await self._transact([job])
@@ -186,12 +188,11 @@ class SqliteWriter:
         deadline = monotonic() + self._patience_seconds
         while True:
             if self._db is None:
-                self._file.check()  # what took its place is not ours to write to
+                self._file.check()  # another file is at the path: it is not ours to write to
                 self._db = self._connect()
             try:
-                # Not plain BEGIN: two writers could both pass the checks, and
-                # the loser would get "database is locked" where it should get
-                # WrongExpectedVersionError.
+                # Not plain BEGIN: two writers could both pass the checks, and one would get
+                # "database is locked" instead of WrongExpectedVersionError.
                 self._db.execute("BEGIN IMMEDIATE")
             except sqlite_library().OperationalError as error:
                 if not is_busy(error) or monotonic() > deadline:
@@ -210,7 +211,7 @@ class SqliteWriter:
             try:
                 answers.append((job.work(batch, tables), None))
             except CuelineError as error:
-                # What a batch refuses has changed nothing: the others go on.
+                # A refused append has changed nothing: the others continue.
                 answers.append((None, error))
         batch.finish()
         return answers
@@ -222,14 +223,14 @@ class SqliteWriter:
             self._timed_commit(db)
 
     def _timed_commit(self, db: sqlite3.Connection) -> None:
-        # An eighth: one commit of 8 ms is enough to leave the loop alone.
+        # An eighth: one commit of 8 ms is enough to move off the loop.
         began = perf_counter()
         db.execute("COMMIT")
         self._mean_seconds += (perf_counter() - began - self._mean_seconds) / 8
 
     def _after_commit(self, job: Job, error: Exception) -> StoreError:
-        # Without room the commit's last page was not written: it did not happen.
-        # After any other error it may come back when the file is next opened.
+        # On a full disk the commit's last page was not written: it did not happen. After any other
+        # error it may reappear when the file is next opened.
         if is_full(error):
             return self._file.error(error)
         return UnknownOutcomeError(job.streams[0], str(error))

@@ -1,4 +1,4 @@
-"""What the rules of a transaction read and write."""
+"""The port of the tables that a transaction reads and writes."""
 
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -15,7 +15,7 @@ class StreamRow(Struct, eq=False):
     """A stream as this transaction sees it."""
 
     id: int
-    """0: it is not there yet."""
+    """0: it does not exist yet."""
     name: str
     version: int
     epoch: int
@@ -23,7 +23,7 @@ class StreamRow(Struct, eq=False):
 
 
 class LastEvent(NamedTuple):
-    """The newest event that a stream itself has."""
+    """The newest event of a stream itself."""
 
     version: int
     position: int
@@ -32,9 +32,9 @@ class LastEvent(NamedTuple):
 
 
 def head_fault(stream: StreamRow, last: LastEvent | None) -> str | None:
-    """Say what of the row of a stream does not fit its *last* event; None when all does.
+    """Return how the row of a stream contradicts its *last* event; None if it does not.
 
-    The chain of hashes covers the events, and the next append believes this row.
+    The hash chain covers the events; the next append relies on this row.
     """
     version, epoch, head = (NO_STREAM, 0, GENESIS) if last is None else (last[0], *last[2:])
     if stream.version != version:
@@ -47,18 +47,18 @@ def head_fault(stream: StreamRow, last: LastEvent | None) -> str | None:
 
 
 class First(NamedTuple):
-    """Where the append that has a key is."""
+    """The place of an append with a key."""
 
     position: int
     length: int
-    """How many events it has."""
+    """The number of its events."""
 
 
 class Tables(Protocol):
-    """What a batch reads and writes, inside one transaction."""
+    """The tables of a batch, inside one transaction."""
 
     def last(self) -> tuple[int, int]:
-        """Return the last event's position and when it was recorded; zeros without one."""
+        """Return the position and time of the last event; zeros without one."""
         ...
 
     def find(self, name: str) -> StreamRow | None:
@@ -66,35 +66,35 @@ class Tables(Protocol):
         ...
 
     def find_all(self, names: Collection[str]) -> Sequence[StreamRow]:
-        """Return those of these streams that are there."""
+        """Return those of these streams that exist."""
         ...
 
     def last_event(self, stream: int) -> LastEvent | None:
-        """Return the newest event of the stream itself, not of what it goes on from."""
+        """Return the newest event of the stream itself, not of its parent."""
         ...
 
     def create(self, name: str) -> int:
-        """Make the stream's row and return its id."""
+        """Create the stream's row and return its id."""
         ...
 
     def own(self, stream: int, epoch: int, owner: str) -> None:
-        """Keep the stream's new epoch and owner."""
+        """Set the stream's epoch and owner."""
         ...
 
     def branch(self, stream: int, parent: int, version: int) -> None:
-        """Keep what the stream goes on from."""
+        """Set the stream's parent and its version there."""
         ...
 
     def claim(self, stream: int, key: str, first: First) -> bool:
-        """Keep the key of an append; False, and nothing kept, where it is there already."""
+        """Store the key of an append; return False if it exists."""
         ...
 
     def find_append(self, stream: int, key: str) -> First | None:
-        """Return where the append of that key is."""
+        """Return the append with that key."""
         ...
 
     def find_owned(self, stream: int, epoch: int, version: int) -> First | None:
-        """Return where the append is that an owner's event of that version begins."""
+        """Return the append of an owner that begins at that version."""
         ...
 
     def events(self, first: First) -> Sequence[RecordedEvent]:
@@ -102,15 +102,15 @@ class Tables(Protocol):
         ...
 
     def hash_at(self, stream: int, version: int) -> bytes:
-        """Return the hash of an event of the stream or of what it goes on from."""
+        """Return the hash of an event of the stream or of its parent."""
         ...
 
     def has_blob(self, blob: str) -> bool:
-        """Tell whether the blob is there."""
+        """Whether the blob exists."""
         ...
 
     def empty(self, stream: int, version: int) -> None:
-        """Empty the payload of an event, and delete the blobs that it alone names."""
+        """Redact the payload of an event, and delete the blobs that only it names."""
         ...
 
     def write(
@@ -119,5 +119,5 @@ class Tables(Protocol):
         blobs: Sequence[tuple[str, int]],
         moved: Collection[StreamRow],
     ) -> None:
-        """Keep events, which blob each position names, and how far streams are."""
+        """Write events, their blob references, and the heads of streams."""
         ...

@@ -1,1 +1,1 @@
-"""What agents may do: the tool contract, files, the shell, and the processes tools run in."""
+"""Tools: the tool contract, file tools, the shell, and worker processes."""

@@ -1,4 +1,4 @@
-"""Whether arguments fit the schema that the model was told."""
+"""Checks arguments against the schema that the model got."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -13,31 +13,31 @@ from cueline.events.agent import ToolSpec
 from cueline.events.sanitize import cut
 
 _VALIDATORS: dict[str, Draft202012Validator] = {}
-"""By the digest of a tool, which stands for its schema."""
+"""By the tool's digest, which covers its schema."""
 _MOST_VALIDATORS = 1000
 _MOST_FAULTS = 5
 _LONGEST_FAULT = 1000
 
 
 def check_arguments(spec: ToolSpec, arguments: Mapping[str, JsonValue]) -> None:
-    """Do nothing if *arguments* fit.
+    """Raise if *arguments* are invalid.
 
     Raises:
-        ToolFailedError: they do not; tell the model, which is shown the schema again.
+        ToolFailedError: they are; the message for the model includes the schema.
     """
     check = _VALIDATORS.get(spec.digest) or _validator(spec)
     try:
         if check.is_valid(arguments):
             return
         faults = list(islice(map(_fault_text, check.iter_errors(arguments)), _MOST_FAULTS))
-    except ValueError as error:  # half a surrogate pair in a name, say
+    except ValueError as error:  # for example, half a surrogate pair in a name
         faults = [f"$: {error}"]
     told = "\n".join([*faults, f"The arguments must fit: {json.dumps(spec.parameters)}"])
     raise ToolFailedError("invalid_arguments", told)
 
 
 def check_call(spec: ToolSpec, arguments: Mapping[str, JsonValue]) -> str | None:
-    """Return what the model is told of arguments that do not fit; None when they do."""
+    """Return the error for the model; None if the arguments are valid."""
     try:
         check_arguments(spec, arguments)
     except ToolFailedError as error:
@@ -46,14 +46,14 @@ def check_call(spec: ToolSpec, arguments: Mapping[str, JsonValue]) -> str | None
 
 
 def _validator(spec: ToolSpec) -> Draft202012Validator:
-    """Return what checks against the schema of *spec*; to make one costs a hundred checks."""
+    """Return the cached validator of *spec*; making one costs a hundred checks."""
     if len(_VALIDATORS) >= _MOST_VALIDATORS:
         _VALIDATORS.clear()
     return _VALIDATORS.setdefault(spec.digest, Draft202012Validator(spec.parameters))
 
 
 def check_value(schema: Mapping[str, Any], value: Any) -> str:
-    """Return why *value* is none of the JSON *schema*; empty if it is one."""
+    """Return why *value* does not match the JSON *schema*; empty if it does."""
     fault = next(Draft202012Validator(dict(schema)).iter_errors(value), None)
     return "" if fault is None else _fault_text(fault)
 
@@ -64,7 +64,7 @@ def _fault_text(fault: ValidationError) -> str:
 
 
 def _reasons(fault: ValidationError) -> Iterator[str]:
-    """Tell what is wrong; of alternatives that all do not fit, what is wrong with each."""
+    """Yield what is wrong; if no alternative matches, what is wrong with each."""
     alternatives = fault.kind.as_dict().get("context")
     if not alternatives:
         yield fault.message

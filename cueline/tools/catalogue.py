@@ -1,4 +1,4 @@
-"""The tools that come with cueline."""
+"""The built-in tools."""
 
 from cueline.errors import ConfigError
 from cueline.suggestion import known_instead
@@ -8,16 +8,16 @@ from cueline.tools.tool import Tool
 
 
 def builtin_tools() -> dict[str, Tool]:
-    """Return them by the names that an agent's file calls them by."""
+    """Return the built-in tools by their names in an agent's file."""
     tools = (read_file, write_file, list_files, search_files, delete_file, run_command)
     return {tool.name: tool for tool in tools}
 
 
 def shipped_tool(name: str, agent: str) -> Tool:
-    """Return the tool that the file of *agent* calls *name*.
+    """Return the tool *name* of the file of *agent*.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is no such tool.
     """
     shipped = builtin_tools()
     if name not in shipped:

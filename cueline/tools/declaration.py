@@ -1,4 +1,4 @@
-"""What is declared of a tool, checked: each thing for itself."""
+"""Checks each part of a tool's declaration."""
 
 import inspect
 import math
@@ -18,10 +18,10 @@ Transient = tuple[type[Exception], ...]
 
 
 def name_of(function: Function, name: str | None) -> str:
-    """Return the name that the model hears.
+    """Return the tool's name for the model.
 
     Raises:
-        ConfigError: providers would not take it.
+        ConfigError: providers would refuse it.
     """
     name = function.__name__ if name is None else name
     if NAME.fullmatch(name) is None:
@@ -33,10 +33,10 @@ def name_of(function: Function, name: str | None) -> str:
 def declaration(
     function: Function, *, read_only: bool, idempotent: bool, reconcile: Function | None
 ) -> Declared:
-    """Return what is declared of doing it twice.
+    """Return the declaration about repeated calls.
 
     Raises:
-        ConfigError: more than one thing, or what cannot be asked with a key.
+        ConfigError: there is more than one, or `reconcile` takes no key.
     """
     if reconcile is not None:
         _check_callable(function, "reconcile is called with a key", reconcile, "key")
@@ -53,7 +53,7 @@ def declaration(
 
 
 def retries_of(function: Function, retry: RetryPolicy | str | None) -> RetryPolicy | None:
-    """Return how the tool is tried again, if it says so itself.
+    """Return the tool's own retry policy, if it has one.
 
     Raises:
         ConfigError: there is no such preset.
@@ -68,10 +68,10 @@ def retries_of(function: Function, retry: RetryPolicy | str | None) -> RetryPoli
 
 
 def exceptions(function: Function, transient: object) -> Transient:
-    """Return what passes, for an `except`.
+    """Return the transient exceptions as a tuple for `except`.
 
     Raises:
-        ConfigError: something in it is no exception.
+        ConfigError: an item is no exception.
     """
     kinds = tuple(transient) if isinstance(transient, tuple | list) else (transient,)
     for kind in kinds:
@@ -84,7 +84,7 @@ def positive(function: Function, seconds: float) -> float:
     """Return *seconds* as a time-out.
 
     Raises:
-        ConfigError: no call could end by it.
+        ConfigError: it is not positive.
     """
     if not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
         reason = f"timeout_seconds is {seconds!r}; it must be a positive number"
@@ -95,10 +95,10 @@ def positive(function: Function, seconds: float) -> float:
 def cost_of(
     function: Function, usd: Decimal | str | Function | None, names: Sequence[str]
 ) -> tuple[Decimal | None, Function | None]:
-    """Return what each call is estimated to cost, or else what estimates that.
+    """Return the estimated cost of each call, or the function that estimates it.
 
     Raises:
-        ConfigError: it is no amount of money, and cannot be called with the tool's arguments.
+        ConfigError: it is no amount, or cannot be called with the tool's arguments.
     """
     if usd is None:
         return None, None
@@ -119,7 +119,7 @@ def _estimator(function: Function, estimator: Function, names: Sequence[str]) ->
 def _check_callable(
     function: Function, said: str, asked: Function, *values: object, **named: object
 ) -> None:
-    # Else it is found out after a crash, or when money is at stake.
+    # Otherwise the error would come after a crash, or when cost is at stake.
     try:
         inspect.signature(asked).bind(*values, **named)
     except TypeError as error:
@@ -127,7 +127,7 @@ def _check_callable(
 
 
 def dollars(usd: object) -> Decimal:
-    """Return *usd* as an amount of money.
+    """Return *usd* as an amount of US dollars.
 
     Raises:
         ValueError: it is none; the message says how to write one.
@@ -142,7 +142,7 @@ def dollars(usd: object) -> Decimal:
 
 
 def check_named(function: Function, names: Sequence[str]) -> None:
-    """Refuse names that are no arguments.
+    """Raise for names that are no arguments.
 
     Raises:
         ConfigError: the function has no such argument.
@@ -154,10 +154,10 @@ def check_named(function: Function, names: Sequence[str]) -> None:
 
 
 def as_words(function: Function, keyword: str, words: Sequence[str]) -> tuple[str, ...]:
-    """Return *words*, of which each is one.
+    """Return *words* as a tuple.
 
     Raises:
-        ConfigError: it is one text, which Python takes for its letters.
+        ConfigError: it is one text, which Python would split into letters.
     """
     if isinstance(words, str):
         raise ConfigError(subject(function), f"{keyword} is {words!r}; say it as in [{words!r}]")

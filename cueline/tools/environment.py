@@ -1,22 +1,22 @@
-"""What a tool may see of its runner's environment."""
+"""The environment variables that tools see."""
 
 import re
 from collections.abc import Collection, Mapping
 
 OURS = re.compile(r"RAY_.*|CUELINE_.*|PYTHONBREAKPOINT|OMP_NUM_THREADS", re.IGNORECASE)
-"""The way into the cluster, and what Ray sets for its own workers."""
+"""Access to the cluster, and variables that Ray sets for its workers."""
 CREDENTIAL = re.compile(
     r"(?!(OLD)?PWD$).*(PASS|PWD|TOKEN|SECRET|KEY|CREDENTIAL).*"
     r"|(.*_)?(PAT|DSN)|(.*_)?(DATABASE|DB|POSTGRES|MYSQL|MONGO|MONGODB|REDIS|AMQP)_UR[IL]",
     re.IGNORECASE,
 )
-"""What the name of a variable looks like that holds a key, or a password in an address."""
+"""Matches names of variables that hold keys, or passwords in addresses."""
 
 
 def scrub_environment(
     environment: Mapping[str, str], secrets: Collection[str] = (), passed: Collection[str] = ()
 ) -> dict[str, str]:
-    """Return *environment* without *secrets* and what no tool sees unless it is *passed* on."""
+    """Return *environment* without *secrets* and credentials, except those *passed* on."""
     return {
         name: value
         for name, value in environment.items()

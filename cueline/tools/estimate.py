@@ -1,4 +1,4 @@
-"""What a call will cost, as the tool itself estimates it."""
+"""Estimates the cost of a call with the tool's own function."""
 
 import asyncio
 import inspect
@@ -21,25 +21,27 @@ from cueline.tools.result import said_by
 ESTIMATE_SECONDS: Final = 5.0
 _LONGEST = 200
 _LOADER: Final = ThreadPoolExecutor(1, "cueline-estimate")
-"""One thread of its own: two could meet a module that is half imported, and where an
-import never ends, nobody waits for it but those who want an estimate."""
+"""One thread: two could meet a half-imported module.
+
+If an import never ends, only estimates wait for it.
+"""
 
 
 async def estimate(
     spec: ToolSpec, arguments: Mapping[str, JsonValue], within: float = ESTIMATE_SECONDS
 ) -> Estimate:
-    """Ask the tool; whatever goes wrong, nobody knows."""
+    """Return the tool's estimate; any error makes the cost unknown."""
     try:
         async with asyncio.timeout(within):
             return Estimate(usd=await isolate_cancellation(_asked(spec, arguments)))
     except (asyncio.CancelledError, GeneratorExit):
         raise
-    except BaseException as error:  # noqa: BLE001 - a bug of the tool's makes the cost unknown
+    except BaseException as error:  # noqa: BLE001 - a bug of the tool makes the cost unknown
         return Estimate(problem=cut(said_by(error), _LONGEST))
 
 
 async def _asked(spec: ToolSpec, arguments: Mapping[str, JsonValue]) -> Decimal:
-    # A thread, because an import may take long, and other sessions live in this loop.
+    # A thread, because an import may take long, and other sessions use this loop.
     tool = await asyncio.get_running_loop().run_in_executor(_LOADER, load_recorded, spec)
     if tool.estimator is None:
         raise ToolImportError(spec.target, "it estimates nothing here")

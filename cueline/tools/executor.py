@@ -1,8 +1,8 @@
-"""Where a runner's tools run: in worker processes, or in its own loop.
+"""Runs a runner's tools: in worker processes, or in its own event loop.
 
-Rules. Sync functions run in warm worker processes, one call at a time each.
-Async functions run in the runner's loop, unless they say otherwise. A call that
-ends in any other way than with an answer takes its worker with it.
+Sync functions run in warm worker processes, one call at a time each. Async functions
+run in the runner's loop, unless they are declared otherwise. A call that ends without
+an answer ends its worker.
 """
 
 import asyncio
@@ -50,9 +50,9 @@ class ProcessToolExecutor:
         """Start nothing yet.
 
         Args:
-            workers: how many calls of sync tools run at once.
+            workers: the number of sync calls at a time.
             memory_limit: the address space of each tool process, in bytes.
-            grace_seconds: from terminating a tool's processes to killing them.
+            grace_seconds: the time from terminating a tool's processes to killing them.
 
         Raises:
             ToolImportError: a file of tools runs an agent when it is imported.
@@ -76,8 +76,8 @@ class ProcessToolExecutor:
         if order.tool.in_loop:
             output = output_of(await self._in_loop(order, in_loop(order)))
             return ToolOutput(output.content, time.perf_counter() - began, output.truncated_from)
-        # A function in the loop checks them itself when it binds them; a worker
-        # is not taken for what cannot run.
+        # A function in the loop checks its arguments when it binds them; a worker is not used for
+        # an invalid call.
         check_arguments(order.tool, order.arguments)
         head, body, seconds = await self._in_worker(order, "run")
         return ToolOutput(body, seconds, head["truncated_from"])
@@ -116,8 +116,8 @@ class ProcessToolExecutor:
         return head, body, seconds
 
     async def _in_loop(self, order: ToolOrder, start: Start) -> object:
-        # A task of its own: a tool that swallows its cancellation is left behind,
-        # and does not keep the runner.
+        # A task of its own: a tool that ignores its cancellation is left behind, and does not block
+        # the runner.
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[None] = loop.create_future()
         task = loop.create_task(call_or_explain(start))
@@ -148,7 +148,7 @@ class ProcessToolExecutor:
 
 
 def in_loop(order: ToolOrder) -> Start:
-    """Return what starts the async tool of *order*.
+    """Return a function that starts the async tool of *order*.
 
     Raises:
         ToolImportError: there is no such tool here.
@@ -174,33 +174,33 @@ def in_loop(order: ToolOrder) -> Start:
 
 
 async def call_or_explain(start: Start) -> object:
-    """Await what *start* returns; whatever goes wrong is told to the model.
+    """Await the tool; every error becomes a message for the model.
 
     Raises:
-        ToolFailedError: it did go wrong.
+        ToolFailedError: it failed.
     """
     try:
         return await cast("Awaitable[object]", start())
     except asyncio.CancelledError as error:
         if (task := asyncio.current_task()) is None or task.cancelling():
             raise
-        raise failure_of(error) from None  # of something that the tool itself waited for
+        raise failure_of(error) from None  # of something that the tool itself awaited
     except GeneratorExit:
-        raise  # the loop is gone, and nobody is told any more
-    except BaseException as error:  # noqa: BLE001 - tools are other people's code
-        # An exit asked for by a tool must not end the runner's loop, and a call
-        # that ends with no failure of ours would pass for one that never began.
+        raise  # the loop is gone, and nobody waits any more
+    except BaseException as error:  # noqa: BLE001 - tools are foreign code
+        # A tool's `SystemExit` must not end the runner's loop, and without an error of ours the
+        # call would count as never begun.
         raise failure_of(error) from None
 
 
 def wake(waiting: asyncio.Future[None]) -> None:
-    """Wake who waits, unless somebody did."""
+    """Wake the waiter, if it is not awake yet."""
     if not waiting.done():
         waiting.set_result(None)
 
 
 def request_for(order: ToolOrder, verb: str) -> Head:
-    """Return what the worker has to know of *order*."""
+    """Return the worker's request for *order*."""
     folder = folder_for(order)
     return {
         "verb": verb,
@@ -215,19 +215,19 @@ def request_for(order: ToolOrder, verb: str) -> Head:
 
 
 def folder_for(order: ToolOrder) -> Path | None:
-    """Return the workspace, if the tool says that it needs it."""
+    """Return the workspace if the tool declares that it needs it."""
     if order.workspace is None or not order.tool.needs_workspace:
         return None
     return Path(order.workspace.path)
 
 
 def refuse(head: Head) -> None:
-    """Do nothing if the worker answered with an outcome.
+    """Raise if the worker's answer is an error.
 
     Raises:
-        ToolFailedError: the tool did not do what it was asked.
+        ToolFailedError: the tool failed.
         ToolImportError: there is no such tool.
-        ToolChangedError: it is another than was recorded.
+        ToolChangedError: it is not the recorded tool.
     """
     match head:
         case {"kind": "changed", "subject": subject, "reason": reason}:
@@ -239,13 +239,13 @@ def refuse(head: Head) -> None:
 
 
 def timeout_failure(order: ToolOrder) -> ToolFailedError:
-    """Return what the model is told of a call that took too long."""
+    """Return the error for the model of a call that took too long."""
     reason = f"did not end within {order.tool.timeout_seconds:g} s and was killed"
     return ToolFailedError("timeout", f"{order.tool.name} {reason}; it may have had effects")
 
 
 def killed_failure(order: ToolOrder, code: int | None) -> ToolFailedError:
-    """Return what the model is told of a call whose process ended under it."""
+    """Return the error for the model of a call whose process ended."""
     match code:
         case None:
             how = "was stopped together with its runner"

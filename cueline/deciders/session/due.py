@@ -130,9 +130,7 @@ def due(state: SessionState) -> list[Effect]:
     if state.status not in LIVE:
         return []
     owed: list[Effect] = []
-    if (
-        state.account.bills or state.hold or state.stop
-    ):  # otherwise the session is not poisoned, and there is none
+    if state.account.bills or state.hold or state.stop:  # a poisoned session has one of these
         owed += [CloseReservation(bill) for bill in due_closings(state)]
         if state.poisoned:
             return owed

@@ -1,4 +1,4 @@
-"""What a session may use, what its calls cost, and its children."""
+"""Facts about a session's limits, the cost of its calls, and its children."""
 
 from decimal import Decimal
 from typing import ClassVar, Literal
@@ -7,21 +7,21 @@ from cueline.events.fact import Fact
 
 
 class ReservationClosed(Fact):
-    """The ledger has closed what it held for a model call."""
+    """The ledger has settled or released the reservation of a model call."""
 
     type: Literal["ReservationClosed"] = "ReservationClosed"
     effect: str
     attempt: int
     outcome: Literal["settled", "estimated", "released"]
-    """Settled at what was reported, or at all that was reserved; or never started."""
+    """Settled at the reported cost, or at the whole reservation; or released."""
     tokens: int = 0
     usd: Decimal = Decimal(0)
     shares: dict[str, float] = {}
-    """Of each limit on the way to the root, the share that is spent: the fullest of each name."""
+    """For each limit, the largest spent share on the path to the root."""
 
 
 class LimitRaised(Fact):
-    """Limits of the session are higher from here on; what is None is as before."""
+    """Limits of the session are raised from here on; None keeps a limit."""
 
     type: Literal["LimitRaised"] = "LimitRaised"
     max_tokens: int | None = None
@@ -32,19 +32,19 @@ class LimitRaised(Fact):
 
 
 class LimitWarned(Fact):
-    """A limit is nearly used up; said once for each limit and share of it."""
+    """A limit is nearly used up; recorded once for each limit and share."""
 
     type: Literal["LimitWarned"] = "LimitWarned"
     FACETS: ClassVar[tuple[str, ...]] = ("limit",)
     limit: str
     """Its name in `Limits`."""
     share: float
-    """0.8: people are told; 0.9: the agent is told, too."""
+    """0.8: people are warned; 0.9: the agent, too."""
     used: float
     of: float
-    """Of tokens and money 1: `used` is the share of the fullest limit on the way to the root."""
+    """For tokens and cost 1: `used` is the largest spent share on the path to the root."""
     note: str = ""
-    """What the next model call is told."""
+    """The text for the next model call."""
 
 
 class ChildSpawned(Fact):
@@ -56,7 +56,7 @@ class ChildSpawned(Fact):
 
 
 class ChildSettled(Fact):
-    """A child of the session has ended, and this is what it spent."""
+    """A child of the session has ended; this is what it spent."""
 
     type: Literal["ChildSettled"] = "ChildSettled"
     child: str

@@ -1,4 +1,4 @@
-"""The life of a tool call."""
+"""Facts of a tool call."""
 
 from decimal import Decimal
 from typing import ClassVar, Literal
@@ -10,7 +10,7 @@ from cueline.events.fact import Fact
 
 
 class ToolStarted(Fact):
-    """A runner is told to run a call; nothing is known of the outcome yet."""
+    """A runner is told to run a call; its outcome is not known yet."""
 
     type: Literal["ToolStarted"] = "ToolStarted"
     FACETS: ClassVar[tuple[str, ...]] = ("tool",)
@@ -18,37 +18,37 @@ class ToolStarted(Fact):
     attempt: int
     tool: str
     runner: str
-    """The only incarnation that may be sent the call."""
+    """The only incarnation that may get the call."""
     epoch: int
     rule: str
-    """Which rule, or whose grant, allows it."""
+    """The rule or grant that allows it."""
     usd: Decimal | None = None
-    """What the call is estimated to cost."""
+    """The estimated cost of the call."""
     notify: bool = False
-    """People are told of it."""
+    """People are notified of it."""
 
 
 class ToolReturned(Fact):
-    """The tool answered."""
+    """The tool returned."""
 
     type: Literal["ToolReturned"] = "ToolReturned"
     effect: str
     attempt: int
     output: str
-    """What the model is told; capped."""
+    """The text for the model; capped."""
     whole: str | None = None
-    """The blob with the whole output, or its beginning, when `output` was capped."""
+    """The blob with the whole output, or its start, if `output` was capped."""
     size: int | None = None
-    """Of the whole output in bytes, when `output` was capped."""
+    """The size of the whole output in bytes, if `output` was capped."""
     kept: int | None = None
-    """So many of its first bytes are in the blob; None: all."""
+    """The number of bytes in the blob; None: all."""
     cleaned: bool = False
-    """Something was taken out: secrets, or bytes that cannot be kept."""
+    """Something was removed: secrets, or bytes that cannot be recorded."""
     seconds: float = 0.0
 
 
 class ToolFailed(Fact):
-    """An attempt failed; with `retry_at` it is tried again, without it is over."""
+    """An attempt failed; with `retry_at` it is retried, without it the call is over."""
 
     type: Literal["ToolFailed"] = "ToolFailed"
     FACETS: ClassVar[tuple[str, ...]] = ("kind",)
@@ -58,27 +58,27 @@ class ToolFailed(Fact):
     message: str
     failed_at: AwareDatetime | None = None
     retry_after: float | None = None
-    """What the tool asked for, in seconds."""
+    """The wait that the tool asked for, in seconds."""
     retry_at: AwareDatetime | None = None
     cleaned: bool = False
     seconds: float = 0.0
     degraded: bool = False
-    """The tool is not critical: the work goes on without it, and its result is partial."""
+    """The tool is not critical: the work continues without it, and the result is partial."""
     held: bool = False
-    """The call never began; it is tried again once a person resumes the session."""
+    """The call never began; it is retried once a person resumes the session."""
 
 
 class ToolSkipped(Fact):
-    """The call is over without having been run."""
+    """The call is over and did not run."""
 
     type: Literal["ToolSkipped"] = "ToolSkipped"
     effect: str
     reason: str
-    """What the model is told."""
+    """The text for the model."""
     rule: str = ""
-    """Which rule denies it, when one does."""
+    """The rule that denies it, if one does."""
     degraded: bool = False
-    """The tool is not critical: the work goes on without it, and its result is partial."""
+    """The tool is not critical: the work continues without it, and the result is partial."""
 
 
 class ToolInDoubt(Fact):
@@ -88,26 +88,26 @@ class ToolInDoubt(Fact):
     effect: str
     attempt: int
     cause: Cause
-    """How it is known that nobody will report the outcome."""
+    """The evidence that nobody will report the outcome."""
 
 
 class ToolReconciled(Fact):
-    """It was found out, or decided, what became of a call in doubt."""
+    """The resolution of a call in doubt."""
 
     type: Literal["ToolReconciled"] = "ToolReconciled"
     effect: str
     outcome: Literal["happened", "did_not_happen", "run_again", "unknown"]
-    """`did_not_happen` is the word of the tool, `run_again` that of a person."""
+    """`did_not_happen` is the tool's finding, `run_again` a person's decision."""
     by: str
     """`tool`, `policy`, `steer`, or the person."""
     output: str = ""
-    """What the model is told; empty when the call is run again."""
+    """The text for the model; empty if the call runs again."""
     degraded: bool = False
     """The tool is not critical: nobody is asked, and the result is partial."""
 
 
 class OutcomeCameLate(Fact):
-    """An outcome arrived that nobody waits for any more; it changes nothing."""
+    """An outcome came that nobody needs any more; it changes nothing."""
 
     type: Literal["OutcomeCameLate"] = "OutcomeCameLate"
     effect: str

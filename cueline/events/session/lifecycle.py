@@ -1,4 +1,4 @@
-"""How a session begins, rests, goes on and ends."""
+"""Facts of the start, wait, continuation and end of a session."""
 
 from decimal import Decimal
 from operator import not_
@@ -15,15 +15,15 @@ from cueline.events.message import Cost
 WaitKind = Literal[
     "operator", "budget", "approval", "child", "sandbox", "runner", "breaker", "retry"
 ]
-"""Why a session waits, the strongest first."""
+"""Why a session waits, strongest first."""
 StopCode = Literal["asked", "call_denied"]
 """Why a session was ended: a person asked for it, or denied a call."""
 WakeCode = Literal["deadline", "message", "replay", "runner", "breaker", "work"]
-"""What has a session go on."""
+"""What makes a session continue."""
 
 
 class SessionStarted(Fact):
-    """The first owner took the session up; stands for version 1 of its inbox."""
+    """The first owner activated the session; stands for version 1 of its inbox."""
 
     type: Literal["SessionStarted"] = "SessionStarted"
     agent: AgentSpec
@@ -32,22 +32,22 @@ class SessionStarted(Fact):
     attached: bool
     labels: dict[str, str] = {}
     asked_by: str = ""
-    """The person who wanted it, where that is known."""
+    """The person who started it, if known."""
     epoch: int
     at: AwareDatetime | None = None
-    """When; the wall clock of its limits counts from it."""
+    """The start time; wall time counts from it."""
     parent: str | None = None
-    """The session that it is a child of."""
+    """The parent session."""
     root: str | None = None
     """The topmost session of its tree; None for one without a parent."""
     depth: int = 0
-    """How many sessions are above it."""
+    """The number of its ancestors."""
     allowances: tuple[Allowance, ...] = ()
-    """The limits of those above it, the nearest first."""
+    """The limits of its ancestors, nearest first."""
 
 
 class SessionForked(Fact):
-    """A new session goes on from another's past; nothing in flight crosses it.
+    """A new session continues another's past; nothing in flight crosses.
 
     Stands for version 1 of the new session's inbox.
     """
@@ -67,7 +67,7 @@ class SessionForked(Fact):
 
 
 class SessionWaiting(Fact):
-    """Nothing is in hand; the session rests."""
+    """Nothing is left to do now; the session waits."""
 
     type: Literal["SessionWaiting"] = "SessionWaiting"
     kind: WaitKind
@@ -75,13 +75,13 @@ class SessionWaiting(Fact):
     deadline_at: AwareDatetime | None = None
     effects: tuple[str, ...] = ()
     exhausted: bool = False
-    """Of `budget`: what was spent leaves no room, and only a raise makes some."""
+    """For `budget`: only a raised limit helps."""
     reserved: bool = False
-    """Of `breaker`: room may be held for the model call already; it is released."""
+    """For `breaker`: a reservation for the model call is released."""
 
 
 class SessionContinued(Fact):
-    """The session goes on."""
+    """The session continues."""
 
     type: Literal["SessionContinued"] = "SessionContinued"
     by: WakeCode
@@ -89,29 +89,29 @@ class SessionContinued(Fact):
 
 
 class SessionIdle(Fact):
-    """The turn is over, and the session stays open for more messages."""
+    """The turn is over; the session stays open for messages."""
 
     type: Literal["SessionIdle"] = "SessionIdle"
     result: str = ""
     partial: bool = False
-    """A tool that is not critical failed on the way, since the session was idle last."""
+    """A tool that is not critical failed since the last idle time."""
     turns: int = 0
-    """Answers of the model since the session began; the sums below are of the same time."""
+    """The model's replies since the session began; tokens and usd count from then, too."""
     tokens: int = 0
     usd: Decimal = Decimal(0)
 
 
 class LostAttempt(Part):
-    """An attempt that was in flight when its host died."""
+    """An attempt that was running when its host died."""
 
     effect: str
     attempt: int
     cost: Cost | None = Field(default=None, exclude_if=not_)
-    """The most that a model call may have cost, where no ledger was asked."""
+    """The highest possible cost of a model call, if no ledger was asked."""
 
 
 class SessionTakenOver(Fact):
-    """A new owner goes on after the former one died in the middle."""
+    """A new owner continues after the former one died."""
 
     type: Literal["SessionTakenOver"] = "SessionTakenOver"
     epoch: int
@@ -133,13 +133,13 @@ class SessionCompleted(Fact):
 
 
 class SessionFailed(Fact):
-    """The session cannot go on; final (I6)."""
+    """The session cannot continue; final (I6)."""
 
     type: Literal["SessionFailed"] = "SessionFailed"
     kind: str
-    """Which kind of failure; `approval_expired`: nobody decided in time."""
+    """The error code; `approval_expired`: nobody decided in time."""
     message: str = ""
-    """The words of the vendor or of an exception."""
+    """The text of the vendor or of an exception."""
     approval: str = ""
     """Of `approval_expired`."""
     recoverable: bool = False
@@ -152,4 +152,4 @@ class SessionStopped(Fact):
     by: str
     code: StopCode = "asked"
     reason: str = ""
-    """The words of the person: why they ended it, or denied the call."""
+    """The person's reason for ending it or for denying the call."""

@@ -1,4 +1,4 @@
-"""What a session made of the messages of its inbox."""
+"""Facts about the messages of a session's inbox."""
 
 from typing import Literal
 
@@ -16,7 +16,7 @@ class MessageReceived(Fact):
     type: Literal["MessageReceived"] = "MessageReceived"
     inbox_version: int
     recorded_at: AwareDatetime
-    """When the log recorded the message: that is when it counts."""
+    """When the log recorded the message; it counts from then."""
     message: InboxMessage
     gate_answer: GateAnswer | None = None
 

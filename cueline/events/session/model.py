@@ -1,4 +1,4 @@
-"""The life of a model call."""
+"""Facts of a model call."""
 
 from typing import ClassVar, Literal
 
@@ -11,34 +11,34 @@ from cueline.events.session.judgement import Judgement
 
 
 class ModelRequested(Fact):
-    """A turn, or one more attempt at it, begins; the prompt is a fold up to here."""
+    """A turn, or another attempt at it, begins; the prompt is the fold up to here."""
 
     type: Literal["ModelRequested"] = "ModelRequested"
     effect: str
     """`<turn>.m`."""
     attempt: int
     messages: tuple[int, ...] = ()
-    """Inbox versions of the messages that this call tells the model first."""
+    """Inbox versions of the messages that this request includes."""
     digest: str
-    """Of the whole prompt, chained message by message."""
+    """The digest of the whole prompt, chained by message."""
     prefix_digest: str
-    """Of the part that the previous request already had; empty when another model is asked."""
+    """The digest of the part that the previous request had; empty for another model."""
     fallback: int = 0
-    """Which of the agent's models is asked: 0 its own, n its n-th fallback."""
+    """The model to call: 0 is the agent's own, n its n-th fallback."""
 
 
 class ModelStarted(Fact):
-    """The call goes out now; without an outcome it is a lost attempt."""
+    """The call starts now; without an outcome it is a lost attempt."""
 
     type: Literal["ModelStarted"] = "ModelStarted"
     effect: str
     attempt: int
     grant: str | None = None
-    """The ledger's grant, when a limit of money or tokens applies."""
+    """The ledger's reservation, if a limit of cost or tokens applies."""
 
 
 class ModelReplied(Fact):
-    """The model answered; the calls in it are thereby requested, `<turn>.<index>`."""
+    """The model replied; the reply requests its calls, `<turn>.<index>`."""
 
     type: Literal["ModelReplied"] = "ModelReplied"
     FACETS: ClassVar[tuple[str, ...]] = ("model",)
@@ -50,12 +50,12 @@ class ModelReplied(Fact):
     usage: Usage = Usage()
     cost: Cost | None = None
     model: str = ""
-    """The model that answered, as the provider names it."""
+    """The model that answered, by the provider's name."""
     seconds: float = 0.0
     estimates: dict[str, Estimate] = Field(default_factory=dict)  # a copy of `{}` takes 3 us
-    """By effect: of the calls whose tools estimate what each will cost."""
+    """By effect: the estimated costs of calls whose tools estimate each call."""
     judged: dict[str, Judgement] = Field(default_factory=dict)
-    """By effect: what the rules said of each call when it was requested."""
+    """By effect: the judgement of each call at its request."""
 
 
 def calls_of(replied: ModelReplied) -> dict[str, ToolCall]:
@@ -65,7 +65,7 @@ def calls_of(replied: ModelReplied) -> dict[str, ToolCall]:
 
 
 class ModelFailed(Fact):
-    """An attempt brought no answer."""
+    """An attempt brought no reply."""
 
     type: Literal["ModelFailed"] = "ModelFailed"
     FACETS: ClassVar[tuple[str, ...]] = ("kind",)
@@ -76,23 +76,23 @@ class ModelFailed(Fact):
     failed_at: AwareDatetime | None = None
     """None for an attempt that was lost with its host."""
     retry_after: float | None = None
-    """What the provider asked for, in seconds."""
+    """The wait that the provider asked for, in seconds."""
     retry_at: AwareDatetime | None = None
-    """None: it is not tried again for its own sake."""
+    """None: this model call is not retried."""
     usage: Usage | None = None
-    """None: nobody knows what it used."""
+    """None: the usage is unknown."""
     cost: Cost | None = None
-    """Of that; an estimate where nobody knows and no ledger was asked."""
+    """The cost of the usage; an estimate if both usage and reservation are unknown."""
     seconds: float = 0.0
 
 
 class PromptPrefixChanged(Fact):
-    """The next request's beginning differs from what the last one sent."""
+    """The next request begins differently from the last."""
 
     type: Literal["PromptPrefixChanged"] = "PromptPrefixChanged"
     before: str
-    """Provider and model that the last request went to."""
+    """Provider and model of the last request."""
     after: str
-    """Provider and model that the next one goes to."""
+    """Provider and model of the next request."""
     cause: Cause | None = None
-    """Why the one before is not asked; None: its turn is over."""
+    """Why the model before is not called; None: its turn is over."""

@@ -1,4 +1,4 @@
-"""What people were asked, and what they answered."""
+"""Facts about questions to people, and their answers."""
 
 from decimal import Decimal
 from typing import Literal
@@ -12,34 +12,34 @@ from cueline.events.refusal import Refusal
 from cueline.events.session.judgement import Judgement
 
 TellCode = Literal["told", "call_over", "question_over", "hook_failed"]
-"""Whether a hook told people, and why not."""
+"""Whether a hook notified people, and why not."""
 Verdict = Literal["granted", "denied", "expired", "superseded"]
 
 
 class GateAnswer(Part):
-    """What the approval gate made of a decision."""
+    """The approval gate's answer to a decision."""
 
     approval: str
     verdict: Verdict | None
-    """None while it takes more votes."""
+    """None while more votes are needed."""
     by: str = ""
     note: str = ""
     edit: dict[str, JsonValue] | None = None
-    """The arguments with which it may run, when they were changed."""
+    """The arguments to run, if they were edited."""
     digest: str = ""
-    """Of what runs then."""
+    """The digest of the edited call."""
     usd: Decimal | None = None
-    """What it is estimated to cost then, where the tool estimates each call."""
+    """The estimated cost of the edited call, if the tool estimates each call."""
     always: tuple[str, ...] | None = None
-    """Where the tool may be used for the rest of the session."""
+    """The scope of a grant for the rest of the session."""
     valid_until: AwareDatetime | None = None
-    """Until when a grant counts that was read after its deadline."""
+    """The expiry of a grant that was read after its deadline."""
     told: str = ""
-    """What the agent is told of the answer."""
+    """The note for the agent."""
     resolution: Resolution | None = None
-    """Of a call in doubt."""
+    """For a call in doubt."""
     result: str = ""
-    """What the call gave, where somebody says that it happened."""
+    """The result of the call, for `happened`."""
     refusal: Refusal | None = None
     """Why this decision does not count; None: it does."""
 
@@ -54,17 +54,17 @@ class ApprovalRequested(Fact):
     deadline_at: AwareDatetime
     question: Literal["may_it_run", "did_it_happen"] = "may_it_run"
     rule: str = ""
-    """Which rules ask."""
+    """The rules that ask."""
     usd: Decimal | None = None
     votes: int = 1
     auto_at: AwareDatetime | None = None
-    """When it is granted if nobody has denied it."""
+    """When it is granted automatically, unless denied before."""
     people_only: bool = False
     """It is never granted automatically."""
     escalated: bool = False
-    """Others are asked, for nobody answered in time."""
+    """It was escalated, because nobody answered in time."""
     seen: str = ""
-    """Digest of the difference that was shown; with another one it is asked again (I9)."""
+    """The digest of the shown diff; after a change a person is asked again (I9)."""
 
 
 class ApprovalResolved(Fact):
@@ -76,33 +76,33 @@ class ApprovalResolved(Fact):
     by: str
     note: str = ""
     edit: dict[str, JsonValue] | None = None
-    """The arguments with which the call runs, when they were changed."""
+    """The arguments to run, if they were edited."""
     digest: str = ""
-    """Of what runs then."""
+    """The digest of the edited call."""
     usd: Decimal | None = None
-    """What it is estimated to cost then, where the tool estimates each call."""
+    """The estimated cost of the edited call, if the tool estimates each call."""
     always: tuple[str, ...] | None = None
-    """Where the tool may be used for the rest of the session."""
+    """The scope of a grant for the rest of the session."""
     valid_until: AwareDatetime | None = None
-    """Until when a grant counts that was read after its deadline; None: until that (I9)."""
+    """The expiry of a grant that was read after its deadline; None: the deadline (I9)."""
     resolution: Resolution | None = None
-    """Of a call in doubt: `happened`, `run_again`, which is a new grant, or `do_not_run`."""
+    """For a call in doubt: `happened`, `run_again`, which is a new grant, or `do_not_run`."""
     result: str = ""
-    """What the call gave, where somebody says that it happened."""
+    """The result of the call, for `happened`."""
     judged: Judgement | None = None
-    """What the rules said of the call as it was edited."""
+    """The judgement of the edited call."""
 
 
 class PeopleNotified(Fact):
-    """A hook of the policy was run, so that people learn of a call."""
+    """A hook of the policy ran, to notify people of a call."""
 
     type: Literal["PeopleNotified"] = "PeopleNotified"
     effect: str
     approval: str = ""
-    """The question, where it is about one."""
+    """The approval, if it is about one."""
     hook: int
     """Its place among the policy's hooks."""
     code: TellCode = "told"
     problem: str = ""
-    """Of `hook_failed`: the words of the hook; it is not tried again."""
+    """For `hook_failed`: the hook's error text; it is not retried."""
     at: AwareDatetime
