@@ -1,1 +1,1 @@
-"""Who thinks: the vendors' models, and one that answers from a file."""
+"""Model providers: the vendors' models, and one that answers from a file."""

@@ -1,4 +1,4 @@
-"""The model of an agent, by the name of its provider."""
+"""Creates the model of an agent by the name of its provider."""
 
 import hmac
 from collections.abc import Callable, Iterator, Mapping
@@ -16,33 +16,33 @@ ANTHROPIC = "anthropic"
 
 
 class NamesModels(Protocol):
-    """An agent, as its author writes it or as it is recorded, or the settings."""
+    """An agent or settings with a model."""
 
     @property
     def provider(self) -> str | None:
-        """Who has its model."""
+        """The provider's name."""
         ...
 
     @property
     def model(self) -> str | None:
-        """The provider's name for it."""
+        """The provider's name for the model."""
         ...
 
     @property
     def fallback(self) -> tuple[Fallback, ...]:
-        """Its other models."""
+        """The other models."""
         ...
 
 
 def known_providers() -> tuple[str, ...]:
-    """Return the names an agent may give as its provider."""
+    """Return the names of all providers."""
     return (ANTHROPIC, SCRIPTED)
 
 
 def model_factory(environ: Mapping[str, str], pause: Pause) -> ModelFactory:
     """Return a factory whose models share connections, one for each key and address.
 
-    A client of its own takes 30 ms and megabytes; a host has thousands of sessions.
+    A client takes 30 ms and megabytes; a host has thousands of sessions.
     """
     shared: dict[AnthropicAccount, AnthropicModel] = {}
 
@@ -61,12 +61,12 @@ def model_factory(environ: Mapping[str, str], pause: Pause) -> ModelFactory:
 
 
 def check_agent(agent: AgentSpec, environ: Mapping[str, str]) -> None:
-    """Check *agent*, and whoever it falls back to, before anything of it is recorded.
+    """Check *agent* and its fallbacks before anything is recorded.
 
-    Whether the vendor has the model shows only when it is asked.
+    Whether the vendor has the model shows only at the first call.
 
     Raises:
-        ConfigError: mend the setting, file or variable it names.
+        ConfigError: correct the setting, file or variable that it names.
     """
     make = model_factory(environ, never)
     for asking in each_model(agent):
@@ -74,10 +74,10 @@ def check_agent(agent: AgentSpec, environ: Mapping[str, str]) -> None:
 
 
 def check_recorded_agent(agent: AgentSpec, environ: Mapping[str, str]) -> None:
-    """Check that a session can go on here: one of the agent's models will do.
+    """Check that at least one of a recorded agent's models can be used here.
 
     Raises:
-        ConfigError: none will; mend what it names, which its own model lacks.
+        ConfigError: none can; it names what the agent's own model lacks.
     """
     make = model_factory(environ, never)
     lacking: list[ConfigError] = []
@@ -92,7 +92,7 @@ def check_recorded_agent(agent: AgentSpec, environ: Mapping[str, str]) -> None:
 
 
 def retirements(agent: NamesModels) -> Iterator[str]:
-    """Say of each of the models of *agent* that its vendor ends when that will be."""
+    """Yield a text for each model of *agent* that its vendor retires."""
     asking: list[NamesModels | Fallback] = [agent, *agent.fallback]
     named = dict.fromkeys((each.provider, each.model) for each in asking)
     for provider, model in named:
@@ -101,14 +101,14 @@ def retirements(agent: NamesModels) -> Iterator[str]:
 
 
 async def never(_seconds: float) -> None:
-    """Stand in for a clock where no model is asked."""
+    """Stand in for a clock where no model is called."""
 
 
 def account_names(environ: Mapping[str, str], *, salt: str) -> Callable[[AgentSpec], str]:
-    """Return what names whose key an agent uses: the same for the same key and address.
+    """Return a function that names an agent's provider account: the same for equal key and address.
 
-    It is a short digest, salted by the log: nobody learns a key from it, nor
-    that two logs use the same one.
+    The name is a short digest, salted by the log: it reveals no key, nor that two logs use
+    the same one.
     """
 
     def name(agent: AgentSpec) -> str:
@@ -117,7 +117,7 @@ def account_names(environ: Mapping[str, str], *, salt: str) -> Callable[[AgentSp
         try:
             account = account_of(agent, environ)
         except ConfigError:
-            return ""  # the first call says so, and is recorded as having failed
+            return ""  # the first call fails with this, and is recorded
         told = f"{account.base_url}\n{account.key.get_secret_value()}".encode()
         return hmac.new(salt.encode(), told, "sha256").hexdigest()[:8]
 

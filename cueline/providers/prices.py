@@ -1,7 +1,7 @@
-"""What a model call costs, and what it may cost at most.
+"""Prices of model calls: the actual cost, and the highest possible one.
 
-A price list of one's own goes before the dated one of `genai-prices`; each
-cost names the list it was made with. Money is exact: decimals, never floats.
+Your own price list goes before the dated one of `genai-prices`; each cost names its
+list. Amounts are exact decimals, never floats.
 """
 
 import hashlib
@@ -17,21 +17,21 @@ from cueline.events.message import Cost, Usage, canonical_json
 
 SCRIPTED: Final = "scripted"
 ANY: Final = "*"
-"""The entry for models whose price nobody knows: `on_unknown_price = "assume"`."""
+"""The entry for models without a known price: `on_unknown_price = "assume"`."""
 UNSEEN_TOKENS: Final = 1024
-"""What a vendor may add to a prompt of its own: to tell the model how tools are called."""
+"""Tokens that a vendor may add to a prompt, to explain tools to the model."""
 MARGIN: Final = 10
-"""One part in so many is added to a vendor's own count."""
+"""This fraction of a vendor's count is added to it."""
 _MILLION: Final = Decimal(1_000_000)
 _FREE: Final = Decimal(0)
 _NOTHING: Final = Cost(usd=_FREE, prices=SCRIPTED)
 
 
 def cost_of(agent: AgentSpec, model: str, usage: Usage) -> Cost | None:
-    """Return what *usage* costs when *model* answered *agent*; None where no price is known.
+    """Return the cost of *usage* when *model* answered *agent*; None without a known price.
 
-    A vendor may answer as a dated name of the model that was asked for; where
-    only one of the two has a price, that is it.
+    The answering model may have a dated name; if only one of the two names has a price,
+    that is used.
     """
     names = dict.fromkeys((model or agent.model, agent.model))
     if (own := _own(agent, *names)) is not None:
@@ -50,16 +50,16 @@ def cost_of(agent: AgentSpec, model: str, usage: Usage) -> Cost | None:
 def bound(
     agent: AgentSpec, prompt_bytes: int, counted: int | None = None
 ) -> tuple[int, Decimal | None]:
-    """Return how many tokens, and how much money, a call of *agent* takes at most.
+    """Return the most tokens and US dollars that a call of *agent* takes.
 
-    A token is at least one byte; where the vendor *counted* fewer, it is so
-    many and a margin. Every token of the prompt may be written to the cache
-    and every tier may apply. None where no price is known.
+    A token is at least one byte; with a vendor's count, that and a margin are used. Every
+    token of the prompt may be written to the cache, and every tier may apply. The cost is
+    None without a known price.
     """
     told = [t.model_dump_json(include={"name", "description", "parameters"}) for t in agent.tools]
     if agent.parameters and agent.provider != SCRIPTED:
-        told.append(json.dumps(agent.parameters))  # a schema for the answer is read, too
-    # Half a letter has three bytes, as what is recorded in its place.
+        told.append(json.dumps(agent.parameters))  # a schema for the answer is part of the prompt
+    # Half a character takes three bytes, as does its replacement in the log.
     instructions = agent.instructions.encode(errors="surrogatepass")
     said = prompt_bytes + len(instructions) + sum(len(t.encode()) for t in told)
     if counted is not None:
@@ -75,10 +75,10 @@ def bound(
 
 
 def check_room(agent: AgentSpec) -> None:
-    """Check that one call fits into the limits of tokens and money.
+    """Check that one call fits the limits of tokens and cost.
 
     Raises:
-        ConfigError: raise the limit, or have a call take less.
+        ConfigError: raise the limit, or make a call smaller.
     """
     tokens, usd = bound(agent, 0)
     most = agent.limits
@@ -94,10 +94,10 @@ def check_room(agent: AgentSpec) -> None:
 
 
 def check_prices(agent: AgentSpec, *, money_limited: bool) -> None:
-    """Check that a price is known where one is needed, and that no entry is for nothing.
+    """Check that a needed price is known, and that each price entry is used.
 
     Raises:
-        ConfigError: mend, or add, the entry it names.
+        ConfigError: correct or add the entry that it names.
     """
     for name in agent.prices:
         if name != ANY and not all(name.partition("/")):
@@ -118,7 +118,7 @@ def check_prices(agent: AgentSpec, *, money_limited: bool) -> None:
 
 
 def _own(agent: AgentSpec, *models: str) -> Price | None:
-    """Return the price of the first of *models* that has one of its own, else that of any."""
+    """Return the first of the agent's own prices for *models*, else its own assumed price."""
     listed = (agent.prices.get(f"{agent.provider}/{name}") for name in (*models, ANY))
     return next((price for price in listed if price is not None), None)
 
@@ -142,7 +142,7 @@ def _digest(price: Price) -> str:
 def _listed_cost(provider: str, model: str, usage: Usage) -> Cost | None:
     import genai_prices  # noqa: PLC0415 - its table takes a while, and few commands need it
 
-    # Theirs counts what came from the cache, ours does not.
+    # Theirs includes tokens from the cache, ours does not.
     counts = genai_prices.Usage(
         input_tokens=usage.sent,
         output_tokens=usage.output,
@@ -157,7 +157,7 @@ def _listed_cost(provider: str, model: str, usage: Usage) -> Cost | None:
 
 
 def _dearest(agent: AgentSpec, sent: int) -> tuple[Decimal, Decimal] | None:
-    """Return the dearest rates for a prompt of up to *sent* tokens, and for the answer."""
+    """Return the highest rates for a prompt of up to *sent* tokens, and for the answer."""
     own = _own(agent, agent.model)
     if own is None and agent.provider == SCRIPTED:
         return _FREE, _FREE
@@ -174,7 +174,7 @@ def _dearest(agent: AgentSpec, sent: int) -> tuple[Decimal, Decimal] | None:
 
 @lru_cache(maxsize=64)
 def _listed(provider: str, model: str) -> Any:
-    """Return the price of a model in the dated list, None if it is not there."""
+    """Return the price of a model in the dated list; None if it is not there."""
     import genai_prices  # noqa: PLC0415 - as above
 
     try:

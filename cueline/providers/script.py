@@ -1,4 +1,4 @@
-"""What a scripted model says, as a TOML file tells it."""
+"""Reads the replies of a scripted model from TOML."""
 
 import json
 import tomllib
@@ -50,7 +50,7 @@ BYTES_A_TOKEN: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedFailure:
-    """How a model call fails."""
+    """A failing model call."""
 
     kind: str
     message: str
@@ -59,11 +59,11 @@ class ScriptedFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedReply:
-    """What the model does at one turn."""
+    """The model's reply at one turn."""
 
     reply: ModelReply
     usage_known: bool
-    """Whether the file says what was used; else only `usage.output` is there, an estimate."""
+    """Whether the file gives the usage; otherwise only `usage.output` is estimated."""
     delay_seconds: float
     failure: ScriptedFailure | None
 
@@ -76,10 +76,10 @@ class Script:
     replies: Mapping[tuple[int, int | None], ScriptedReply]
 
     def reply_for(self, turn: int, attempt: int) -> ScriptedReply:
-        """Return what is said then; a reply for this very attempt goes first.
+        """Return the reply; one for this very attempt goes first.
 
         Raises:
-            ProviderRefusedError: the file has no such reply; make it longer.
+            ProviderRefusedError: the file has no such reply; add it.
         """
         found = self.replies.get((turn, attempt)) or self.replies.get((turn, None))
         if found is None:
@@ -88,13 +88,13 @@ class Script:
         return found
 
 
-# A host asks for the same text once for each of its sessions.
+# A host reads the same text for each of its sessions.
 @lru_cache(maxsize=64)
 def read_script(text: str, name: str = "script") -> Script:
-    """Read *text*; *name* is what its errors call it.
+    """Read *text*; *name* is its name in errors.
 
     Raises:
-        ConfigError: mend the key it names.
+        ConfigError: correct the key that it names.
     """
     try:
         tables = tomllib.loads(text)
@@ -118,7 +118,7 @@ def read_script(text: str, name: str = "script") -> Script:
 
 @dataclass(frozen=True, slots=True)
 class ReplyReader:
-    """Reads one `[[reply]]`, and says where a mistake is."""
+    """Reads one `[[reply]]`, and locates errors in it."""
 
     name: str
     where: str
@@ -138,7 +138,7 @@ class ReplyReader:
         return turn, attempt
 
     def read(self, table: Mapping[str, Any], turn: int) -> ScriptedReply:
-        """Return what happens at *turn*."""
+        """Return the reply at *turn*."""
         failure = self.failure(table)
         if failure is None and not table.keys() & {"text", "thinking", "calls"}:
             self.fail("says nothing; give it text, thinking, calls, fail or cut")
@@ -162,7 +162,7 @@ class ReplyReader:
         )
 
     def failure(self, table: Mapping[str, Any]) -> ScriptedFailure | None:
-        """Return how the call fails, if it does."""
+        """Return the failure of the call, if it fails."""
         if table.get("cut"):
             if "fail" in table:
                 self.fail("is cut and fails; choose one")
@@ -180,7 +180,7 @@ class ReplyReader:
         return ScriptedFailure(**{"message": f"the script says {kind}", **fields})
 
     def call(self, table: object, default_id: str, index: int) -> ToolCall:
-        """Return one call of a tool."""
+        """Return one tool call."""
         where = f"{self.where} calls[{index}]"
         fields = check(table, CALL, self.name, where)
         if "name" not in fields:
@@ -196,17 +196,17 @@ class ReplyReader:
             raise ConfigError(self.name, f"{where} arguments are nested too deep") from error
 
     def usage(self, table: Mapping[str, Any]) -> Usage | None:
-        """Return what the file says was used, if it does."""
+        """Return the usage in the file, if it gives one."""
         if "usage" not in table:
             return None
         return Usage(**check(table["usage"], USAGE, self.name, f"{self.where} usage"))
 
 
 def check(table: object, keys: Keys, name: str, where: str) -> dict[str, Any]:
-    """Return *table* if its keys and the types of their values are known.
+    """Return *table* if its keys and types are valid.
 
     Raises:
-        ConfigError: mend the key it names.
+        ConfigError: correct the key that it names.
     """
     if not isinstance(table, dict):
         raise ConfigError(name, f"{where} is {as_written(table)}, not a table")
@@ -218,32 +218,32 @@ def check(table: object, keys: Keys, name: str, where: str) -> dict[str, Any]:
         if type(value) not in keys[key]:
             wanted = "a number" if keys[key] is NUMBER else _WORDS[keys[key][0]]
             raise ConfigError(name, f"{where} {key} is {as_written(value)}, not {wanted}")
-        # "Not at least" instead of "less than": nan is neither.
+        # "Not at least" instead of "less than", because of nan.
         if isinstance(value, (int, float)) and not 0 <= value < inf:
             raise ConfigError(name, f"{where} {key} is {value!r}, not a number from 0 up")
     return table
 
 
 def as_written(value: object) -> str:
-    """Return a value about as the file has it."""
+    """Return a value as TOML writes it."""
     return json.dumps(value, default=str, ensure_ascii=False)
 
 
 def content_of(table: Mapping[str, Any]) -> tuple[Block, ...]:
-    """Return what is said, thoughts first."""
+    """Return the content, thoughts first."""
     thinking = [ThinkingBlock(text=table["thinking"])] if table.get("thinking") else []
     text = [TextBlock(text=table["text"])] if table.get("text") else []
     return (*thinking, *text)
 
 
 def size_of(content: Iterable[Block], calls: Iterable[ToolCall]) -> int:
-    """Return how many bytes a reply has: words, thoughts, and calls as JSON."""
-    # Not the size of their records, which grow with every new field.
+    """Return the size of a reply in bytes: texts, thoughts, and calls as JSON."""
+    # Not the size of their records, which grows with every new field.
     said = [block.text for block in content if not isinstance(block, OpaqueBlock)]
     asked = [call.name + (call.malformed or json.dumps(call.arguments)) for call in calls]
     return len("".join((*said, *asked)).encode())
 
 
 def tokens(size: int) -> int:
-    """Estimate how many tokens *size* bytes are; the same for ever."""
+    """Estimate the tokens of *size* bytes; this never changes."""
     return -(-size // BYTES_A_TOKEN)

@@ -15,14 +15,14 @@ from cueline.providers.script import Script, ScriptedFailure, read_script, token
 from cueline.text_input import read_to_end
 
 Pause = Callable[[float], Awaitable[None]]
-"""Waits for so many seconds, by whichever clock there is."""
+"""Waits for so many seconds, by the clock in use."""
 
 
 class ScriptedModel:
-    """Says what its script says at this turn and attempt, and keeps no count of its own.
+    """Replies by the turn and attempt of the request; it keeps no state.
 
-    So it goes on in the right place after a crash, and one instance serves any
-    number of sessions.
+    So it continues at the right place after a crash, and one instance serves any number of
+    sessions.
     """
 
     def __init__(self, script: Script, pause: Pause) -> None:
@@ -53,15 +53,15 @@ def error_of(failure: ScriptedFailure) -> ProviderUnavailableError | ProviderRef
 
 
 def input_tokens(request: ModelRequest) -> int:
-    """Estimate what was sent: a token for every four bytes of instructions and messages."""
+    """Estimate the input: one token for four bytes of instructions and messages."""
     return tokens(len(request.agent.instructions.encode()) + sum(map(len, request.messages)))
 
 
 def script_of(agent: AgentSpec) -> Script:
-    """Return the script of *agent*: its parameter `script`, or else the file `model` names.
+    """Return the script of *agent*: its parameter `script`, or else the file `model`.
 
     Raises:
-        ConfigError: mend the file, or the key it names.
+        ConfigError: correct the file, or the key that it names.
     """
     text = record_script(agent.parameters, Path(agent.model))["script"]
     return read_script(text, agent.model)
@@ -70,11 +70,11 @@ def script_of(agent: AgentSpec) -> Script:
 def record_script(parameters: Mapping[str, Any], model: Path) -> dict[str, Any]:
     """Return *parameters* with the text of the file *model* in `script`.
 
-    To be called before the agent is recorded: a resumed session must not
-    depend on a file that was moved or edited since.
+    Call it before the agent is recorded: a resumed session must not depend on a file that
+    may have changed.
 
     Raises:
-        ConfigError: mend the file, or the key it names.
+        ConfigError: correct the file, or the key that it names.
     """
     text = parameters["script"] if "script" in parameters else text_of(model)
     if not isinstance(text, str):
@@ -84,10 +84,10 @@ def record_script(parameters: Mapping[str, Any], model: Path) -> dict[str, Any]:
 
 
 def text_of(path: Path) -> str:
-    """Return what *path* holds.
+    """Return the text of the file at *path*.
 
     Raises:
-        ConfigError: name a text file that is there.
+        ConfigError: name an existing text file.
     """
     try:
         with path.open(encoding="utf-8") as file:

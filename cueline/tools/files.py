@@ -1,4 +1,4 @@
-"""Tools for the files of the workspace, and for no others."""
+"""Tools for the files of the workspace only."""
 
 import json
 import os
@@ -145,14 +145,14 @@ def delete_file(path: Inside, *, context: ToolContext) -> str:
 
 
 def is_binary(file: BinaryIO) -> bool:
-    """Say whether there is a NUL near the beginning."""
+    """Whether there is a NUL near the start."""
     binary = b"\0" in file.read(PEEK)
     file.seek(0)
     return binary
 
 
 def take(file: BinaryIO, start: int, count: int) -> tuple[list[bytes], str]:
-    """Return *count* lines from line *start*, and what to say if that is not all."""
+    """Return *count* lines from line *start*, and a note if there are more."""
     taken: list[bytes] = []
     room = READ_LIMIT
     number = 0
@@ -171,7 +171,7 @@ def take(file: BinaryIO, start: int, count: int) -> tuple[list[bytes], str]:
 
 
 def lines_of(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Tell the lines of *file* with their numbers; a very long line comes in parts."""
+    """Yield the lines of *file* with their numbers; a very long line comes in parts."""
     number = 1
     while chunk := file.readline(READ_LIMIT + 1):
         yield number, chunk
@@ -179,7 +179,7 @@ def lines_of(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def replace(parent: int, name: str, path: str, data: bytes) -> None:
-    """Put *data* under *name* in one step, on disk before it is seen."""
+    """Write *data* under *name* atomically, on disk before it is visible."""
     refuse_link(parent, name, path)
     kind = kind_of(parent, name)
     if kind not in {None, stat.S_IFREG}:
@@ -197,7 +197,7 @@ def replace(parent: int, name: str, path: str, data: bytes) -> None:
 
 
 def write(parent: int, name: str, data: bytes, *, mode: int | None) -> None:
-    """Write a new file, down to the disk."""
+    """Write a new file, synced to disk."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(name, flags, 0o666, dir_fd=parent), "wb") as file:
         if mode is not None:
@@ -215,7 +215,7 @@ def mode_of(parent: int, name: str) -> int | None:
 
 
 def line_for(entry: Entry) -> str:
-    """Return how a listing shows *entry*."""
+    """Return a listing's line for *entry*."""
     name = on_one_line(entry.path)
     if entry.kind == stat.S_IFDIR:
         return f"{name}/"
@@ -230,7 +230,7 @@ def on_one_line(path: str) -> str:
 
 
 def entries_at(context: ToolContext, path: str) -> Iterator[Entry]:
-    """Tell the regular files at *path*, which is a folder or one of them."""
+    """Yield the regular files at *path*, a folder or a file."""
     names = names_in(path)
     if names:
         with parent_of(context.workspace, path) as (parent, name):
@@ -243,7 +243,7 @@ def entries_at(context: ToolContext, path: str) -> Iterator[Entry]:
 
 
 def search(entry: Entry, wanted: re.Pattern[str], most: int) -> list[str] | None:
-    """Return the lines of *entry* that match, or None if it is not searched."""
+    """Return the matching lines of *entry*; None if it is not searched."""
     try:
         descriptor = open_file(entry.parent, entry.name, entry.path)
     except (PathEscapeError, ToolFailedError):

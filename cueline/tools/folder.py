@@ -1,7 +1,7 @@
-"""A folder that nothing is reached outside of.
+"""Access to a folder that never leaves it.
 
-Each component of a path is opened from the descriptor of the one before it, and
-no link is followed: what is swapped in between two looks is refused, too.
+Each component of a path is opened from the descriptor of the one before, and links are
+not followed; so a component swapped between two checks is refused, too.
 """
 
 import errno
@@ -16,7 +16,7 @@ from cueline.errors import PathEscapeError, ToolFailedError
 from cueline.tools.log_reach import LOG_FOLDER, names_log_folder
 
 ENTER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Without O_NONBLOCK, opening a FIFO waits for somebody to write to it.
+# Without O_NONBLOCK, opening a FIFO waits for a writer.
 LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 DEPTH = 64
 SKIPPED = {".git", LOG_FOLDER}
@@ -24,22 +24,22 @@ SKIPPED = {".git", LOG_FOLDER}
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Something in a folder, while that is open."""
+    """An entry of a folder, valid while the folder is open."""
 
     path: str
     parent: int
     name: str
     kind: int
-    """The type bits of its mode; a link is a link, wherever it leads."""
+    """The type bits of its mode; a link counts as a link."""
     size: int
 
 
 @contextmanager
 def parent_of(root: Path, path: str, *, create: bool = False) -> Iterator[tuple[int, str]]:
-    """Open the folder that *path* is in; give its descriptor, and the last name.
+    """Open the folder of *path*; yield its descriptor, and the last name.
 
     Raises:
-        PathEscapeError: *path* leads, or might lead, out of *root*.
+        PathEscapeError: *path* leads, or may lead, out of *root*.
         ToolFailedError: it cannot be opened.
     """
     *folders, name = names_in(path) or [""]
@@ -84,7 +84,7 @@ def names_in(path: str) -> list[str]:
 
 @contextmanager
 def open_folder(root: Path, names: list[str], path: str, *, create: bool = False) -> Iterator[int]:
-    """Go from *root* through *names*, and hold the last folder open."""
+    """Open the folders from *root* through *names*; keep the last one open for the block."""
     try:
         folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
@@ -127,7 +127,7 @@ def open_file(parent: int, name: str, path: str) -> int:
 
 @contextmanager
 def refusals(parent: int, name: str, path: str) -> Iterator[None]:
-    """Tell what the system refuses in words that a model can act on."""
+    """Turn system errors into errors that a model can act on."""
     try:
         yield
     except OSError as error:
@@ -137,7 +137,7 @@ def refusals(parent: int, name: str, path: str) -> Iterator[None]:
 
 
 def refuse_link(parent: int, name: str, path: str) -> None:
-    """Do nothing unless *name* is a link.
+    """Raise if *name* is a link.
 
     Raises:
         PathEscapeError: it is one.
@@ -147,7 +147,7 @@ def refuse_link(parent: int, name: str, path: str) -> None:
 
 
 def kind_of(parent: int, name: str) -> int | None:
-    """Return the type bits of *name*, if it is there."""
+    """Return the type bits of *name*, if it exists."""
     try:
         return stat.S_IFMT(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
     except OSError:
@@ -155,11 +155,11 @@ def kind_of(parent: int, name: str) -> int | None:
 
 
 def walk(folder: int, prefix: str = "", *, depth: int = DEPTH) -> Iterator[Entry]:
-    """Tell what is in *folder*, in order, down to *depth* folders below it."""
+    """Yield the entries of *folder*, in order, down to *depth* folders below it."""
     with os.scandir(folder) as entries:
         found = sorted(entries, key=lambda entry: entry.name)
     for entry in found:
-        with suppress(OSError):  # it is gone, or its folder may be listed and no more
+        with suppress(OSError):  # it is gone, or it may be listed only
             status = entry.stat(follow_symlinks=False)
             kind = stat.S_IFMT(status.st_mode)
             path = f"{prefix}{entry.name}"
@@ -169,7 +169,7 @@ def walk(folder: int, prefix: str = "", *, depth: int = DEPTH) -> Iterator[Entry
 
 
 def below(parent: int, name: str, path: str, *, depth: int) -> Iterator[Entry]:
-    """Tell what is in the folder *name*; what may not be entered is empty."""
+    """Yield the entries of the folder *name*; one without access is empty."""
     try:
         inner = enter(parent, name, path)
     except (PathEscapeError, ToolFailedError):
@@ -181,7 +181,7 @@ def below(parent: int, name: str, path: str, *, depth: int) -> Iterator[Entry]:
 
 
 def word_for(kind: int) -> str:
-    """Return what a person calls the type *kind*."""
+    """Return the word for the type *kind*."""
     words = {
         stat.S_IFDIR: "folder",
         stat.S_IFLNK: "symbolic link",
@@ -192,5 +192,5 @@ def word_for(kind: int) -> str:
 
 
 def failure(path: str, reason: str) -> ToolFailedError:
-    """Return what the model is told of *path*."""
+    """Return the error for the model about *path*."""
     return ToolFailedError("tool_error", f"{path}: {reason}")

@@ -1,4 +1,4 @@
-"""How a runner and its worker talk: a JSON head and raw bytes, over pipes."""
+"""The protocol of a runner and its worker: a JSON head and raw bytes, over pipes."""
 
 import json
 import os
@@ -7,21 +7,21 @@ from collections.abc import Mapping
 from typing import Any
 
 SIZES = struct.Struct(">IQ")
-"""The sizes of head and body, which come first."""
+"""The sizes of head and body, at the start."""
 CHUNK = 1 << 20
 
 Head = dict[str, Any]
 
 
 def pack(head: Mapping[str, object], body: bytes = b"") -> list[bytes]:
-    """Return a frame in parts, to be sent one after the other."""
+    """Return a frame in parts, to be sent in order."""
     encoded = json.dumps(head).encode()
     start = SIZES.pack(len(encoded), len(body)) + encoded
     return [start, body] if body else [start]
 
 
 def send(target: int, head: Mapping[str, object], body: bytes = b"") -> None:
-    """Write a frame, and wait until all of it is written."""
+    """Write a whole frame."""
     for part in pack(head, body):
         view = memoryview(part)
         while view:
@@ -29,7 +29,7 @@ def send(target: int, head: Mapping[str, object], body: bytes = b"") -> None:
 
 
 def receive(source: int) -> Head | None:
-    """Wait for a frame without a body and return its head, or None when nobody writes any more."""
+    """Read a frame without a body and return its head; None at the end of the stream."""
     sizes = read(source, SIZES.size)
     if sizes is None:
         return None
@@ -42,7 +42,7 @@ def receive(source: int) -> Head | None:
 
 
 def read(source: int, size: int) -> bytes | None:
-    """Wait for *size* bytes; None when they do not come."""
+    """Read *size* bytes; None if the stream ends before."""
     buffer = bytearray()
     while len(buffer) < size:
         chunk = os.read(source, min(size - len(buffer), CHUNK))

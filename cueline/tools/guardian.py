@@ -1,11 +1,11 @@
-"""The process above a worker, which leaves nothing of it behind.
+"""The parent process of a worker; it kills everything that the worker started.
 
-Run as a file of its own, by a runner that may die at any moment and in any way.
-Orphans below it become its children (it is a subreaper), so that also a daemon
-in a session of its own is found. When the runner lets go of the control pipe,
-by closing it or by dying, and when the worker ends, everything below is killed.
+It runs as a file of its own, started by a runner that may die at any moment. Orphans
+below it become its children (it is a subreaper), so it also finds a daemon in its own
+session. When the runner closes the control pipe or dies, or when the worker ends, it
+kills all processes below it.
 
-It imports little: the worker is forked from it, and both have to start quickly.
+It imports little: the worker is forked from it, and both have to start fast.
 """
 
 import contextlib
@@ -27,10 +27,10 @@ IMPATIENT, PATIENT = 0.02, 1.0
 
 
 def main() -> None:
-    """Leave the runner's children, and guard a worker."""
+    """Detach from the runner, and guard a worker."""
     config = json.loads(sys.argv[1])
-    # Ray kills the children of a worker of its own that exits, and would kill the
-    # guardian before it has done anything. An orphan is nobody's child.
+    # Ray kills the children of its workers on exit, and would kill the guardian before it has done
+    # its work. An orphan is nobody's child.
     if os.fork():
         os._exit(0)
     if LINUX:
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def guard(worker: int, control: int, signals: int) -> int | None:
-    """Wait for the worker's end and return its status, or for the runner's: None."""
+    """Wait for the worker's end and return its status; None if the runner ended first."""
     poll = select.poll()
     poll.register(control, select.POLLIN)
     poll.register(signals, select.POLLIN)
@@ -71,17 +71,17 @@ def guard(worker: int, control: int, signals: int) -> int | None:
 
 
 def sweep(signals: int, seconds: float = float("inf")) -> None:
-    """Kill whatever is below, until nothing is, or after *seconds* only what cannot be killed."""
+    """Kill all processes below, until there are none; after *seconds* give up on the rest."""
     pause = IMPATIENT
     deadline = time.monotonic() + seconds
     poll = select.poll()
     poll.register(signals, select.POLLIN)
     while time.monotonic() < deadline:
-        # A look at all processes is not one moment: one that was just born can be
-        # missed. So look again, until the system says that there are no children.
+        # Listing processes is not atomic: a new one can be missed. So repeat until the system says
+        # that there are no children.
         try:
             while reap():
-                pass  # as long as any has ended: then there may be none
+                pass  # as long as any has ended: there may be none left
         except ChildProcessError:
             return
         kill_below(signal.SIGKILL)
@@ -136,7 +136,7 @@ def parents_by_linux() -> dict[int, int]:
 
 
 def parents_by_ps() -> dict[int, int]:
-    """Return the parent of each process; elsewhere than on Linux, orphans are lost to it."""
+    """Return the parent of each process; only on Linux does this find orphans."""
     listing = subprocess.run(
         ["/bin/ps", "-A", "-o", "pid=,ppid="], stdout=subprocess.PIPE, check=False
     )
@@ -145,7 +145,7 @@ def parents_by_ps() -> dict[int, int]:
 
 
 def watch_children() -> int:
-    """Return a descriptor that can be read when a child has ended."""
+    """Return a descriptor that becomes readable when a child ends."""
     source, target = os.pipe()
     os.set_blocking(source, False)
     os.set_blocking(target, False)
@@ -155,7 +155,7 @@ def watch_children() -> int:
 
 
 def become_worker(config: dict[str, Any], guardian: int) -> NoReturn:
-    """Be what tools run in: of a clean state, whatever the runner's is."""
+    """Become the worker, with a clean process state."""
     code = 1
     try:
         if LINUX:
@@ -176,12 +176,12 @@ def become_worker(config: dict[str, Any], guardian: int) -> NoReturn:
 
 
 def serve(config: dict[str, Any]) -> int:
-    """Serve the runner; tell it why, if that cannot even begin."""
+    """Serve the runner; report an error at the start to it."""
     try:
         limit(config["memory_limit"])
         sys.path[:] = config["path"]
         from cueline.tools import worker  # noqa: PLC0415 - the guardian stays small
-    except Exception as error:  # noqa: BLE001 - path and limit are somebody else's
+    except Exception as error:  # noqa: BLE001 - path and limit come from outside
         told = json.dumps({"kind": "broken", "reason": f"{type(error).__name__}: {error}"}).encode()
         os.write(config["replies"], len(told).to_bytes(4) + bytes(8) + told)
         return 1
@@ -190,7 +190,7 @@ def serve(config: dict[str, Any]) -> int:
 
 
 def silence() -> None:
-    """Let nothing that a tool prints reach the runner's terminal or its logs."""
+    """Keep the output of tools off the runner's terminal and logs."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nothing, descriptor)
@@ -207,13 +207,13 @@ def reset() -> None:
         signal.signal(number, signal.SIG_DFL)
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, 0)
-    # When memory runs out, the system is to choose the tool and not its guardian.
+    # When memory runs out, the system should choose the tool, not its guardian.
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123 - as above
         file.write("1000")
 
 
 def limit(memory: int | None) -> None:
-    """Let the worker, and each process below it, have at most *memory* bytes."""
+    """Limit the memory of the worker, and of each process below it, to *memory* bytes."""
     if memory is not None:
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 

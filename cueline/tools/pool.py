@@ -10,7 +10,7 @@ from cueline.tools.worker_process import WorkerProcess
 
 
 class WorkerPool:
-    """At most *size* workers, each started when it is first needed."""
+    """At most *size* workers; each starts when it is first needed."""
 
     def __init__(self, size: int, memory_limit: int | None, grace_seconds: float) -> None:
         self._size = size
@@ -26,12 +26,12 @@ class WorkerPool:
     async def worker(
         self, secrets: Collection[str], passed: Collection[str]
     ) -> AsyncIterator[WorkerProcess]:
-        """Lend a worker that was started without *secrets*, and with just what is *passed* on.
+        """Lend a worker that sees no *secrets*, except variables *passed* on.
 
-        One that has not answered is stopped.
+        A worker that has not answered is stopped.
 
         Raises:
-            ToolFailedError: there is none to be had; no tool has run.
+            ToolFailedError: no worker starts; no tool has run.
         """
         async with self._slots:
             shown = frozenset(passed).intersection(os.environ)
@@ -53,7 +53,7 @@ class WorkerPool:
         self._starting += 1
         try:
             if len(self._workers) + self._starting > self._size:
-                # Whoever comes here has a slot, so that one of the others is idle.
+                # The caller has a slot, so one of the others is idle.
                 other = self._idle[0]
                 self._forget(other)
                 await other.stop(0)
@@ -91,7 +91,7 @@ class WorkerPool:
             raise ToolFailedError("killed", "the runner is closing; the tool did not run")
 
     async def close(self) -> None:
-        """Kill every worker, also those that are lent."""
+        """Kill all workers, also lent ones."""
         self._closed = True
         for worker in self._workers:
             worker.let_go()

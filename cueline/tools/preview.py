@@ -1,4 +1,4 @@
-"""What a call would change, as far as it can be seen before it runs."""
+"""Previews what a call would change."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ from cueline.tools.log_reach import REACHES_LOG, within
 
 LARGEST = 1_000_000
 PAIRS = 5000**2
-"""Of a line before and one after: the time grows with them, and all of the host waits."""
+"""The most lines compared, before plus after: comparing blocks the host."""
 LINES = 400
 _FILE_TOOLS = "cueline.tools.files:"
 
@@ -28,10 +28,10 @@ def preview(
     arguments: Mapping[str, JsonValue],
     workspace: Workspace | None,
 ) -> str:
-    """Return the difference that a call would make to a file; empty where it cannot be seen.
+    """Return the diff that a call would make to a file; empty if it is unknown.
 
-    Only a tool that declares what it writes is looked at, and only where the
-    workspace is on this machine. A tool that may reach the *files* of *log* there is said to.
+    It works for tools that declare what they write, if the workspace is on this machine. A
+    tool that may reach the *files* of *log* gets a warning.
     """
     if workspace is None or workspace.machine != machine_name():
         return ""
@@ -53,10 +53,10 @@ def _change(tool: ToolSpec, arguments: Mapping[str, JsonValue], workspace: Works
 
 
 def _content(root: Path, path: str) -> str | None:
-    """Return the text at *path*, empty where there is none yet; None where it is no text."""
+    """Return the text at *path*; empty if there is no file; None if it is not text."""
     try:
         if not (root / path).parent.exists():
-            return ""  # the folders come with the file
+            return ""  # the folders are created with the file
         with parent_of(root, path) as (parent, name):
             if kind_of(parent, name) is None:
                 return ""

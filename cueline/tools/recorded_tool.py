@@ -1,4 +1,4 @@
-"""Tools as they were recorded, and what they are now: a call may mean another thing to them."""
+"""Compares recorded tools with the present ones: a call may have another meaning now."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -8,7 +8,7 @@ from cueline.events.agent import ToolSpec
 from cueline.tools.tool import Tool, load
 
 _KEPT = ("declared", "version", "in_loop")
-"""What has to be as it was recorded, beside the parameters."""
+"""The fields that must be as recorded, beside the parameters."""
 _APART = {"properties", "required"}
 
 
@@ -16,8 +16,8 @@ def load_recorded(spec: ToolSpec) -> Tool:
     """Return the tool that was recorded as *spec*.
 
     Raises:
-        ToolChangedError: a call that was asked for with *spec* may mean another thing to it.
-        ToolImportError: there is none.
+        ToolChangedError: a call requested with *spec* may have another meaning.
+        ToolImportError: there is no such tool.
     """
     found = load(spec.target)
     if found.name != spec.name:
@@ -29,11 +29,11 @@ def load_recorded(spec: ToolSpec) -> Tool:
 
 
 def check_unchanged(name: str, tools: Iterable[ToolSpec], accept_with: str) -> None:
-    """Do nothing if *tools* of the agent *name* are as they were recorded.
+    """Raise if *tools* of the agent *name* are not as they were recorded.
 
     Raises:
-        ToolChangedError: some are not; the message says in what, and what *accept_with* is for.
-        ToolImportError: one is not there.
+        ToolChangedError: some have changed; the message says how, and what *accept_with* does.
+        ToolImportError: a tool is missing.
     """
     changed = []
     for spec in tools:
@@ -47,12 +47,12 @@ def check_unchanged(name: str, tools: Iterable[ToolSpec], accept_with: str) -> N
 
 
 def changed_since(tools: Iterable[ToolSpec]) -> tuple[ToolSpec, ...]:
-    """Return those of *tools* that are another now, as they are now.
+    """Return the changed ones of *tools*, as they are now.
 
-    What the agent said of them for itself stays.
+    The agent's own settings for them stay.
 
     Raises:
-        ToolImportError: one is not there.
+        ToolImportError: a tool is missing.
     """
     return tuple(_now(spec) for spec in tools if _changes(spec, load(spec.target)))
 
@@ -63,9 +63,9 @@ def _now(spec: ToolSpec) -> ToolSpec:
 
 
 def _changes(spec: ToolSpec, found: Tool) -> list[str]:
-    """Say in what the tool *found* differs from *spec*.
+    """Return how the tool *found* differs from *spec*.
 
-    A parameter that was added with a default is no change: what fitted before fits still.
+    A new parameter with a default is no change: earlier arguments are still valid.
     """
     told = [
         f"{what} is {here!r}, and was {recorded!r}"
@@ -98,7 +98,7 @@ def _rest(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(schema: Any) -> Any:
-    """Return *schema* without what it tells the model alone: a parameter may be called so, too."""
+    """Return *schema* without its texts for the model; a parameter may have such a name, too."""
     match schema:
         case dict():
             return {

@@ -1,4 +1,4 @@
-"""What a tool's function takes, told as JSON Schema."""
+"""The JSON Schema of a tool function's arguments."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -29,14 +29,14 @@ class Signature:
     names: tuple[str, ...]
     model: type[BaseModel]
     injected: str | None
-    """The parameter that the runner fills, and the model never hears of."""
+    """The parameter that the runner fills; the model does not see it."""
 
     @classmethod
     def of(cls, function: Callable[..., object], context: type) -> "Signature":
         """Read the signature of *function*; a parameter of the type *context* is injected.
 
         Raises:
-            ConfigError: the function's parameters cannot be told to a model.
+            ConfigError: a parameter has no JSON form.
         """
         hints = hints_of(function)
         description, texts = read_docstring(inspect.getdoc(function) or "")
@@ -51,10 +51,10 @@ class Signature:
         return schema_of(self.model)
 
     def bind(self, arguments: Mapping[str, JsonValue]) -> dict[str, object]:
-        """Return *arguments* as the function's own types.
+        """Return *arguments* in the function's own types.
 
         Raises:
-            ToolFailedError: they do not fit; tell the model.
+            ToolFailedError: they are invalid; tell the model.
         """
         try:
             values = self.model.model_validate(arguments)
@@ -66,24 +66,24 @@ class Signature:
 
 @cache
 def schema_of(model: type[BaseModel]) -> dict[str, JsonValue]:
-    """Return the JSON Schema of *model*; to make it is half of what a start costs."""
+    """Return the cached JSON Schema of *model*; making them takes half of a start."""
     schema = model.model_json_schema(schema_generator=WithoutTitles)
     return {key: value for key, value in schema.items() if key != "title"}
 
 
 class WithoutTitles(GenerateJsonSchema):
-    """Leaves out the titles, which say no more to a model than the names do."""
+    """Omits the titles, which repeat the names."""
 
-    def field_title_should_be_set(self, schema: CoreSchema | Any) -> bool:  # noqa: ARG002 - pydantic calls it so
+    def field_title_should_be_set(self, schema: CoreSchema | Any) -> bool:  # noqa: ARG002 - pydantic's signature
         """See `GenerateJsonSchema.field_title_should_be_set`."""
         return False
 
 
 def hints_of(function: Callable[..., object]) -> dict[str, Any]:
-    """Return the annotations of *function*, also those that were written as strings.
+    """Return the annotations of *function*, also those written as strings.
 
     Raises:
-        ConfigError: one names what is not there.
+        ConfigError: one has an unknown name.
     """
     try:
         return get_type_hints(function, include_extras=True)
@@ -100,7 +100,7 @@ def field(
     """Return *parameter* as a field of a pydantic model.
 
     Raises:
-        ConfigError: it has no name or no type that a model could be told.
+        ConfigError: it has no name, or no type with a JSON form.
     """
     name = parameter.name
     if parameter.kind not in NAMED:
@@ -125,14 +125,14 @@ def model(
     """
     # An argument may be called `schema` or `json`, which a model's field may not.
     names = {f"argument_{i}": name for i, name in enumerate(fields)}
-    # It is asked also for the keys of a TypedDict or a dataclass among the arguments.
+    # It is also called for the keys of a TypedDict or a dataclass among the arguments.
     config = ConfigDict(extra="forbid", alias_generator=lambda name: names.get(name, name))
     definitions: dict[str, Any] = {field: fields[name] for field, name in names.items()}
     try:
         made: type[BaseModel] = create_model("Arguments", __config__=config, **definitions)
         made.model_json_schema()
     except PydanticUserError as error:
-        # Not what to set in its `model_config`: that is ours.
+        # Without pydantic's hint to set `model_config`, which tools do not have.
         reason = error.message.splitlines()[0].partition(". Set ")[0]
         raise ConfigError(subject(function), reason) from None
     except SchemaError as error:  # a pattern, above all
@@ -142,9 +142,9 @@ def model(
 
 
 def read_docstring(docstring: str) -> tuple[str, dict[str, str]]:
-    """Return the description, and what a Google-style `Args:` section says of each.
+    """Return the description, and the texts of a Google-style `Args:` section by parameter.
 
-    A docstring whose sections have another form is a description as it stands.
+    A docstring in another style is all description.
     """
     try:
         read = GOOGLE.parse(docstring)
@@ -155,10 +155,10 @@ def read_docstring(docstring: str) -> tuple[str, dict[str, str]]:
 
 
 def subject(function: Callable[..., object]) -> str:
-    """Name *function* in an error."""
+    """Return the name of *function* for an error."""
     return f"tool {getattr(function, '__name__', function)}"
 
 
 def at(location: tuple[int | str, ...]) -> str:
-    """Return where in the arguments a fault is."""
+    """Return the place of an error in the arguments."""
     return ".".join(map(str, location)) or "arguments"

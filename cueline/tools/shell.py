@@ -24,14 +24,14 @@ from cueline.tools.result import SHORTAGES, signal_name
 from cueline.tools.tool import OUTPUT_LIMIT, TIMEOUT_SECONDS, Output, ToolContext, tool
 
 CHUNK = 1 << 20
-"""All that a pipe can be made to hold: one look takes everything that was printed."""
+"""The most that a pipe can hold: one read takes all output."""
 TOLD = 10_000
-# A little less than the tool's own, so that what was printed can still be told.
+# A little less than the tool's own, so that the output can still be returned.
 LONGEST = TIMEOUT_SECONDS - 10
 UNHEARD = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 OPEN_FILES = "/proc/self/fd" if LINUX else "/dev/fd"
 KILL_SECONDS = 3.0
-"""What is not gone by then, as another user's process, is left to the worker's guardian."""
+"""Processes that survive this, as another user's, are left to the worker's guardian."""
 
 
 @tool(sensitive=True, needs_workspace=True)
@@ -60,18 +60,18 @@ def run_command(
 
 @dataclass(slots=True)
 class Printed:
-    """What a command has printed so far."""
+    """The output of a command so far."""
 
     kept: bytearray = field(default_factory=bytearray)
     size: int = 0
 
     def add(self, chunk: bytes) -> None:
-        """Keep *chunk*, if there is room; count it anyway."""
+        """Keep *chunk* if there is room; count it in any case."""
         self.kept += chunk[: OUTPUT_LIMIT - len(self.kept)]
         self.size += len(chunk)
 
     def output(self, status: str) -> Output:
-        """Return the whole, with *status* as its last line."""
+        """Return the output, with *status* as its last line."""
         cut = self.size > len(self.kept)
         if cut:
             self.kept += CUT.encode()
@@ -83,25 +83,25 @@ class Printed:
         return Output(bytes(self.kept), self.size if cut else None)
 
     def tail(self) -> str:
-        """Return the end of it, for a model that has to find out what happened."""
+        """Return the end of the output, for a model that has to find out what happened."""
         if not self.kept:
             return "It printed nothing."
         last = self.kept[-TOLD:].decode(errors="replace")
-        # What it had not printed yet is cut off as well.
+        # A secret may be cut at this end, too.
         return f"The last it printed:\n{CUT if len(self.kept) > TOLD else ''}{last}{CUT}"
 
 
 @contextmanager
 def start_shell(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run *command*; it and all that it started are killed in the end."""
+    """Run *command* for the block; then kill it and all that it started."""
     shell = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
     with not_started_on_shortage():
         control, holding = os.pipe()
-    # Not before there is somebody to wait for; and the guardian below hears none at all.
+    # Not before somebody waits for it; and the guardian ignores it.
     signal.pthread_sigmask(signal.SIG_BLOCK, UNHEARD)
     try:
         with not_started_on_shortage():
-            process = subprocess.Popen(  # noqa: S603 - to run what the model asks for is the purpose
+            process = subprocess.Popen(  # noqa: S603 - running the model's command is the purpose
                 [shell, "-c", command],
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
@@ -119,8 +119,8 @@ def start_shell(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]
         signal.pthread_sigmask(signal.SIG_UNBLOCK, UNHEARD)
         yield process
     except SystemExit:
-        # The worker was told to terminate, and so was the command: let it end in
-        # its own way. The guardian kills both when their time is up.
+        # Worker and command were told to terminate: let the command end by itself. The guardian
+        # kills both when their time is up.
         process.wait()
         raise
     finally:
@@ -132,7 +132,7 @@ def start_shell(command: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]
 
 @contextmanager
 def not_started_on_shortage() -> Iterator[None]:
-    """Say that nothing began where the system has no room for what is started in here."""
+    """Raise that nothing was started if the system lacks resources for the block."""
     try:
         yield
     except (OSError, subprocess.SubprocessError) as error:  # or `guarded` could not fork
@@ -142,10 +142,10 @@ def not_started_on_shortage() -> Iterator[None]:
 
 
 def become_guarded(control: int) -> None:
-    """Become the command, below a guardian that stays behind; see `tools.guardian`.
+    """Become the command, below a guardian process; see `tools.guardian`.
 
-    The worker's own would adopt what leaves the command's session, and would
-    let it live as long as the worker does.
+    The worker's own guardian would let processes that leave the command's session live as
+    long as the worker.
     """
     if LINUX:
         prctl(SET_CHILD_SUBREAPER, 1)
@@ -153,13 +153,13 @@ def become_guarded(control: int) -> None:
     if command:
         stand_by(command, control)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, UNHEARD)
-    os.setpgid(0, 0)  # what it does to its group is not done to its guardian
+    os.setpgid(0, 0)  # signals to its process group do not reach its guardian
 
 
 def stand_by(command: int, control: int) -> NoReturn:
-    """Wait for the end of *command*, or of *control*; kill what is left, and end likewise."""
+    """Wait for the end of *command* or *control*; kill the rest, and exit with its status."""
     try:
-        # All else is the command's and the worker's, who wait for its end.
+        # Command and worker hold the other descriptors, and wait for their end.
         close_all_but(control)
         signals = watch_children()
         signal.raise_signal(signal.SIGCHLD)  # it may have ended before
@@ -167,7 +167,7 @@ def stand_by(command: int, control: int) -> NoReturn:
         sweep(signals, KILL_SECONDS)
         if code is not None and code < 0:
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            with suppress(OSError):  # SIGKILL has no other meaning
+            with suppress(OSError):  # SIGKILL cannot be handled
                 signal.signal(-code, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {-code})
             os.kill(os.getpid(), -code)
@@ -177,17 +177,17 @@ def stand_by(command: int, control: int) -> NoReturn:
 
 
 def close_all_but(kept: int) -> None:
-    """Close what is open, and not all that could be: that may be a billion, one by one."""
-    for name in os.listdir(OPEN_FILES):  # noqa: PTH208 - only the names, and quickly
+    """Close the open descriptors, not all possible ones, which may be a billion."""
+    for name in os.listdir(OPEN_FILES):  # noqa: PTH208 - only the names, and fast
         if (descriptor := int(name)) != kept:
-            os.closerange(descriptor, descriptor + 1)  # the folder's own is closed already
+            os.closerange(descriptor, descriptor + 1)  # the listing's own is closed already
 
 
 def follow(process: subprocess.Popen[bytes], printed: Printed, deadline: float) -> bool:
-    """Collect what *process* prints until it ends; say whether that was in time.
+    """Collect the output of *process* until it ends; return whether that was in time.
 
-    The end of the process is waited for, not the end of its output: that is
-    held open by whatever it leaves in the background.
+    It waits for the process, not for the end of its output, which background processes
+    hold open.
     """
     assert process.stdout is not None
     ended, ending = os.pipe()
@@ -212,7 +212,7 @@ def announce(process: subprocess.Popen[bytes], ending: int) -> None:
 
 
 def drain(source: int, printed: Printed) -> bool:
-    """Take what is there now; say whether there may be more."""
+    """Read what is there now; return whether there may be more."""
     try:
         chunk = os.read(source, CHUNK)
     except BlockingIOError:

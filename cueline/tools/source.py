@@ -1,4 +1,4 @@
-"""What the source of a tool says of it, read without running it."""
+"""Reads a tool's name from its source without running it."""
 
 import ast
 from collections.abc import Sequence
@@ -7,9 +7,9 @@ from pathlib import Path
 
 
 def name_in_source(target: str) -> str | None:
-    """Return what the tool at *target* is called, by its source; None where that does not say it.
+    """Return the name of the tool at *target* by its source; None if that does not tell.
 
-    No code runs, not even that of a package which the tool's module is in.
+    No code runs, not even that of the module's package.
     """
     address, _, name = target.rpartition(":")
     file = Path(address) if address.endswith(".py") else _file_of(address)
@@ -33,7 +33,7 @@ def _declared_name(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str | No
 
 
 def _file_of(module: str) -> Path | None:
-    """Return the file of an installed module, which an import would run."""
+    """Return the file of an installed module without importing it."""
     places: Sequence[str] | None = None
     parts = module.split(".")
     for number in range(len(parts)):

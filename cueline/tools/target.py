@@ -1,4 +1,4 @@
-"""Where a tool is found again: `module:name`, or `path.py:name`."""
+"""The address of a tool: `module:name`, or `path.py:name`."""
 
 import hashlib
 import importlib
@@ -11,7 +11,7 @@ from cueline.errors import CuelineError, ToolImportError
 
 FILE_MODULE = "cueline_file_"
 LOADING: set[str] = set()
-"""The files whose top level runs now, because a tool in them was asked for."""
+"""Files whose top level is running, because a tool in them was requested."""
 
 
 def locate(tool: object, module_name: str) -> str:
@@ -31,7 +31,7 @@ def locate(tool: object, module_name: str) -> str:
 
 
 def address(module: ModuleType, name: str) -> str:
-    """Return what *module* is called in a process that did not start it.
+    """Return the address of *module* for other processes.
 
     Raises:
         ToolImportError: it is a notebook or a prompt.
@@ -50,10 +50,10 @@ def address(module: ModuleType, name: str) -> str:
 
 
 def fetch(target: str) -> object:
-    """Return what *target* names; a file is run once a process.
+    """Return the object at *target*; a file is run once in a process.
 
     Raises:
-        ToolImportError: there is no such thing; make it importable.
+        ToolImportError: it does not exist; make it importable.
     """
     address, _, name = target.rpartition(":")
     if not address or not name:
@@ -62,13 +62,13 @@ def fetch(target: str) -> object:
         raise ToolImportError(target, "there is no such file")
     try:
         module = from_file(address) if address.endswith(".py") else importlib.import_module(address)
-    except CuelineError as error:  # what is wrong with a tool in it, in words of ours
+    except CuelineError as error:  # cueline's own error about a tool in it
         raise ToolImportError(target, str(error)) from error
-    except ModuleNotFoundError as error:  # it lay beside the program that ran first
+    except ModuleNotFoundError as error:  # it was beside the program that ran first
         raise ToolImportError(
             target, f"{error}; install it, or name its folder in PYTHONPATH"
         ) from error
-    except (Exception, SystemExit) as error:  # the module is somebody else's code
+    except (Exception, SystemExit) as error:  # the module is foreign code
         raise ToolImportError(target, f"{type(error).__name__}: {error}") from error
     if not hasattr(module, name):
         raise ToolImportError(target, f"{address} has no `{name}`")
@@ -77,7 +77,7 @@ def fetch(target: str) -> object:
 
 
 def from_file(address: str) -> ModuleType:
-    """Return the module of a file; a script that runs already is not run again."""
+    """Return the module of a file; a running script is not run again."""
     path = Path(address).resolve(strict=True)
     main = sys.modules["__main__"]
     if main.__spec__ is None and Path(getattr(main, "__file__", None) or "/").resolve() == path:

@@ -1,8 +1,8 @@
-"""The tool contract: a typed function, and what is declared of it.
+"""The tool contract: a typed function with declarations.
 
-What is declared decides what happens to a call whose outcome was lost in a
-crash: `read_only` and `idempotent` calls are run again, `reconcile` is asked,
-and a call of which nothing is declared is never repeated on its own (I5).
+The declaration decides about a call whose outcome was lost in a crash: `read_only` and
+`idempotent` calls run again, `reconcile` is asked, and any other call is never repeated
+automatically (I5).
 """
 
 import hashlib
@@ -43,7 +43,7 @@ class ToolContext(Struct, frozen=True, kw_only=True):
     """The call that a tool's function serves; injected into a parameter of this type."""
 
     session: str
-    """Its stream, by which `Runtime.session` finds it."""
+    """The session's stream, by which `Runtime.session` finds it."""
     effect: str
     attempt: int
     key: str
@@ -52,10 +52,10 @@ class ToolContext(Struct, frozen=True, kw_only=True):
 
     @property
     def workspace(self) -> Path:
-        """Where the agent's files are.
+        """The folder with the agent's files.
 
         Raises:
-            ToolFailedError: the tool is not declared as needing it.
+            ToolFailedError: the tool does not declare `needs_workspace`.
         """
         if self.folder is None:
             reason = "there is no workspace here: declare the tool with `needs_workspace=True`"
@@ -64,7 +64,7 @@ class ToolContext(Struct, frozen=True, kw_only=True):
 
 
 class Output(Struct, frozen=True):
-    """What a tool returns that had to leave something out."""
+    """The output of a tool that had to leave something out."""
 
     content: bytes
     truncated_from: int | None = None
@@ -73,7 +73,7 @@ class Output(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tool:
-    """A function that a model may ask for."""
+    """A function that a model may call."""
 
     name: str
     function: Function
@@ -92,19 +92,19 @@ class Tool:
     tags: tuple[str, ...] = ()
     cost_usd: Decimal | None = None
     estimator: Function | None = None
-    """What estimates the cost of each call, from its arguments."""
+    """Estimates the cost of each call from its arguments."""
     paths: tuple[str, ...] = ()
     writes: tuple[str, str] | None = None
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        """Call the function, as if it were not a tool."""
+        """Call the plain function."""
         return self.function(*args, **kwargs)
 
     def run(self, arguments: Mapping[str, JsonValue], context: ToolContext) -> object:
-        """Call the function; an async one returns what is to be awaited.
+        """Call the function; an async one returns an awaitable.
 
         Raises:
-            ToolFailedError: the arguments do not fit; tell the model.
+            ToolFailedError: the arguments are invalid; tell the model.
         """
         bound = self.signature.bind(arguments)
         if self.signature.injected is not None:
@@ -190,45 +190,44 @@ def tool(
 ) -> Tool | Callable[[Function], Tool]:
     """Make a tool of a typed function at the top level of a module.
 
-    The model is told the docstring, and of each parameter its type and what an
-    `Args:` section or `Annotated[..., Field(description=...)]` says. A parameter
-    of the type `ToolContext` is filled by the runner.
+    The model gets the docstring, and for each parameter its type and the text of an
+    `Args:` section or of `Annotated[..., Field(description=...)]`. The runner fills a
+    parameter of the type `ToolContext`.
 
-    A sync function runs in a worker process, which is killed at the time-out
-    with everything that it started. An async function runs in the runner's own
-    loop, where it is cancelled: there it sees the runner's environment, and must
-    neither block nor start processes.
+    A sync function runs in a worker process, which is killed at the time-out with all that
+    it started. An async function runs in the runner's own loop, where it is cancelled;
+    there it sees the runner's environment, and must neither block nor start processes.
 
     Args:
-        function: what is decorated.
-        name: what the model calls it, when that is not the function's name.
-        read_only: it changes nothing, so it may be run again anywhere.
-        idempotent: twice with one idempotency key is the same as once.
-        reconcile: `fn(key)` says what became of a call: "happened",
-            "did_not_happen" or "unknown", or that and the output as a pair.
-        sensitive: a person has to allow each call.
-        timeout_seconds: how long a call may take.
-        version: change it when the same arguments come to mean another thing.
+        function: the decorated function.
+        name: the name for the model, if it is not the function's name.
+        read_only: it changes nothing, so it may run again anywhere.
+        idempotent: two calls with one idempotency key have the effect of one.
+        reconcile: `fn(key)` returns the outcome of a call: "happened",
+            "did_not_happen" or "unknown", or a pair of that and the output.
+        sensitive: each call needs an approval.
+        timeout_seconds: the time limit of a call.
+        version: change it when the same arguments get another meaning.
         in_loop: False makes an async function run in a worker process.
-        needs_workspace: calls go where the agent's files are.
-        critical: False if the work is worth something without it: a failure
-            then makes the result partial.
-        retry: how a call that may be repeated is tried again, when that is not
-            what the agent says; the name of a preset will do.
-        breaker: when its failures keep everybody from calling it for a while.
-        transient: the exceptions that pass: what raised one is tried again, if
-            it may be repeated. Or raise a `ToolFailedError` of a kind that passes.
-        tags: words that rules of approval go by; `phase:NAME` ends the phase NAME.
-        cost_usd: what a call is estimated to cost, for rules of approval: an
-            amount, or a function that is called with the call's arguments. It
-            runs in the host of the session, must not block, and may be async;
-            where it fails, or takes 5 s, a person is asked.
-        paths: the arguments that name files, for rules of approval.
-        writes: the arguments that name a file and what is written there as a
-            whole: whoever is asked sees the difference.
+        needs_workspace: calls run where the agent's files are.
+        critical: False if the work has value without it: a failure then makes
+            the result partial.
+        retry: the retry policy of repeatable calls, or the name of a preset;
+            by default the agent's.
+        breaker: the circuit breaker that stops all calls after failures.
+        transient: exceptions after which a repeatable call is retried. Or raise
+            a `ToolFailedError` of a transient kind.
+        tags: tags for approval rules; `phase:NAME` ends the phase NAME.
+        cost_usd: the estimated cost of a call, for approval rules: an amount, or
+            a function of the call's arguments. It runs in the session's host,
+            must not block, and may be async; if it fails or takes 5 s, a
+            person is asked.
+        paths: the arguments that name files, for approval rules.
+        writes: the arguments that name a file and its new content, so that a
+            question shows the diff.
 
     Raises:
-        ConfigError: the declaration contradicts itself, or cannot be told to a model.
+        ConfigError: the declaration contradicts itself, or has no JSON form.
     """
 
     def make(function: Function) -> Tool:
@@ -272,7 +271,7 @@ def tool(
 
 @lru_cache(maxsize=1000)
 def load(target: str) -> Tool:
-    """Return the tool that *target* names.
+    """Return the tool at *target*.
 
     Raises:
         ToolImportError: there is none; make it importable.

@@ -1,4 +1,4 @@
-"""The process in which tools run, one call at a time."""
+"""The process that runs tools, one call at a time."""
 
 import asyncio
 import inspect
@@ -21,37 +21,37 @@ TERMINATED = 128 + signal.SIGTERM
 
 
 def serve(requests: int, replies: int) -> None:
-    """Answer each request, until the runner is gone."""
+    """Answer each request until the runner is gone."""
     here = os.getpid()
     home = os.open(".", getattr(os, "O_PATH", os.O_RDONLY))
     send(replies, {"kind": "ready"})
     while (request := receive(requests)) is not None:
-        # Each time: a tool may have had them mean something else. Where children
-        # that end are ignored, nobody learns how they did.
+        # Each time: a tool may have changed them. Where ended children are ignored, nobody gets
+        # their status.
         signal.signal(signal.SIGTERM, terminate)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         head, body = answer(request, here)
         if os.getpid() != here:
-            return  # a fork of the tool's, which does not answer for it
-        # The next call may be another session's, whose relative paths are meant from here.
+            return  # a fork made by the tool, which must not answer for it
+        # The next call may be another session's, whose relative paths begin here.
         os.fchdir(home)
         send(replies, head, body)
 
 
 def terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
-    """Let the tool clean up behind itself; what it does not do in time is lost."""
+    """Let the tool clean up; what it does not finish in time is lost."""
     # A tool that catches this, too, is killed a little later.
     signal.signal(signal.SIGTERM, leave)
     raise SystemExit(TERMINATED)
 
 
 def leave(_signal: int, _frame: FrameType | None) -> NoReturn:
-    """End without delay."""
+    """Exit at once."""
     os._exit(TERMINATED)
 
 
 def answer(request: Head, here: int) -> tuple[Head, bytes]:
-    """Do what *request* asks for; whatever goes wrong is an answer of the process *here*."""
+    """Answer *request*; every error becomes an answer of the process *here*."""
     try:
         return perform(request)
     except ToolImportError as error:
@@ -84,7 +84,7 @@ def perform(request: Head) -> tuple[Head, bytes]:
     try:
         output = output_of(await_if_needed(tool.run(request["arguments"], context)))
     except Exception as error:
-        # Of any other tool it may be about a command that it ran after something else (I5).
+        # For another tool, the error may be of a command that it ran after an effect (I5).
         if isinstance(error, ToolFailedError) and error.kind == NOT_STARTED and tool is run_command:
             return _failed(error), b""
         if is_transient(error, tool.transient):
@@ -94,10 +94,10 @@ def perform(request: Head) -> tuple[Head, bytes]:
 
 
 def reconcile(tool: Tool, key: str) -> object:
-    """Ask the tool what became of the call with *key*.
+    """Ask the tool for the outcome of the call with *key*.
 
     Raises:
-        ToolFailedError: it has nothing to ask.
+        ToolFailedError: it has no `reconcile`.
     """
     if tool.reconcile is None:
         raise ToolFailedError("tool_error", f"{tool.name} declares no reconcile")
@@ -105,7 +105,7 @@ def reconcile(tool: Tool, key: str) -> object:
 
 
 def context_of(request: Head) -> ToolContext:
-    """Return the context that *request* describes."""
+    """Return the context in *request*."""
     folder = request["folder"]
     return ToolContext(
         session=request["session"],
@@ -117,9 +117,9 @@ def context_of(request: Head) -> ToolContext:
 
 
 def await_if_needed(value: Any) -> object:
-    """Return *value*, or what it comes to when it is awaited, or gone through."""
+    """Return *value*, or the result of awaiting or iterating it."""
     if inspect.isgenerator(value):
-        return list(value)  # here, where what it raises is the tool's failure
+        return list(value)  # here, where its errors are the tool's failure
     if not inspect.isawaitable(value):
         return value
 

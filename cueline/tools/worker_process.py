@@ -34,12 +34,12 @@ class WorkerProcess:
     ) -> None:
         """Start both. This takes some milliseconds; see `start`."""
         self.without = without
-        """The names that were kept from it beside those that no tool sees."""
+        """Variables hidden from it, beside those that no tool sees."""
         self.passed = passed
-        """The names that it sees because they were passed on to it."""
+        """Variables that it sees because they were passed on."""
         self._asked = False
         self.gone = asyncio.Event()
-        """Set when nothing of it is left to be closed."""
+        """Set when all its descriptors are closed."""
         theirs, ours = pipes()
         self._control, self._requests, self._replies, self._status = ours
         try:
@@ -56,7 +56,7 @@ class WorkerProcess:
     async def start(
         without: frozenset[str], passed: frozenset[str], memory_limit: int | None
     ) -> "WorkerProcess":
-        """Start a worker, and wait until it can be asked.
+        """Start a worker, and wait until it is ready.
 
         Raises:
             ToolFailedError: it does not start; no tool has run.
@@ -85,12 +85,12 @@ class WorkerProcess:
         return worker
 
     def fault(self, reply: tuple[Head, bytes] | None) -> str:
-        """Return why the worker did not get ready."""
+        """Return why the worker did not start."""
         return str(reply[0].get("reason")) if reply else self._fault or "it died"
 
     @property
     def idle(self) -> bool:
-        """Whether it is alive, has answered what it was asked, and says no more."""
+        """Whether it lives, has answered its request, and sends nothing more."""
         if self._asked or self._control < 0:
             return False
         try:
@@ -100,7 +100,7 @@ class WorkerProcess:
         return False
 
     async def exchange(self, request: Mapping[str, object]) -> tuple[Head, bytes] | None:
-        """Send *request* and return the reply; None when the worker died over it."""
+        """Send *request* and return the reply; None if the worker died of it."""
         self._asked = True
         try:
             for part in pack(request):
@@ -121,7 +121,7 @@ class WorkerProcess:
                 await writable(self._requests)
 
     async def receive(self) -> tuple[Head, bytes] | None:
-        """Return the next frame, or None when there will be no more, or it is none."""
+        """Return the next frame; None at the end, or for an invalid frame."""
         buffer = bytearray()
         head_size, size = 0, SIZES.size
         while len(buffer) < size:
@@ -138,9 +138,9 @@ class WorkerProcess:
         return parse(buffer, SIZES.size + head_size, size)
 
     async def stop(self, grace_seconds: float) -> int | None:
-        """Terminate all its processes, kill what is left, and return how the worker ended.
+        """Terminate all its processes, kill the rest, and return how the worker ended.
 
-        None if it did not end before it was killed.
+        None if it was killed.
         """
         try:
             if self._control >= 0:
@@ -158,7 +158,7 @@ class WorkerProcess:
     async def ended(self) -> int | None:
         """Wait until nothing of it is left, and return how the worker ended."""
         try:
-            # What the system itself cannot kill is not waited for.
+            # What the system cannot kill is not waited for.
             async with asyncio.timeout(DEATH_SECONDS):
                 told = await self._told()
         except TimeoutError:
@@ -178,13 +178,13 @@ class WorkerProcess:
             told += chunk
 
     def let_go(self) -> None:
-        """Have everything killed, without waiting for it."""
+        """Kill everything without waiting."""
         if self._control >= 0:
             os.close(self._control)
             self._control = -1
 
     def kill(self) -> None:
-        """Let go, and hear no more of it."""
+        """Kill everything, and close."""
         self.let_go()
         if not self.gone.is_set():
             for descriptor in (self._requests, self._replies, self._status):
@@ -211,9 +211,9 @@ def pipes() -> tuple[list[int], list[int]]:
 
 
 def launch(theirs: list[int], environment: Mapping[str, str], memory_limit: int | None) -> str:
-    """Start a guardian, which starts a worker; return what it complained of.
+    """Start a guardian, which starts a worker; return its error text.
 
-    Never a fork of this process: it may be a worker of Ray, full of threads.
+    Not a fork of this process, which may be a Ray worker with many threads.
     """
     control, requests, replies, status = theirs
     config = {
@@ -224,8 +224,8 @@ def launch(theirs: list[int], environment: Mapping[str, str], memory_limit: int 
         "memory_limit": memory_limit,
         "path": [str(Path(entry).absolute()) for entry in sys.path],
     }
-    # Run as a file, for `-m` would import the package, and the guardian is small;
-    # `-P` keeps the folder of that file from hiding other people's modules.
+    # Run as a file, because `-m` would import the package; `-P` keeps the folder of that file from
+    # hiding other modules.
     done = subprocess.run(  # noqa: S603 - our own file
         [sys.executable, "-P", guardian.__file__, json.dumps(config)],
         env=environment,
@@ -247,7 +247,7 @@ def discard(starting: asyncio.Future[WorkerProcess]) -> None:
 
 
 def parse(buffer: bytearray, body: int, end: int) -> tuple[Head, bytes] | None:
-    """Return head and body of a frame, or None when a tool wrote over it."""
+    """Return head and body of a frame; None if a tool wrote over it."""
     try:
         head = json.loads(buffer[SIZES.size : body])
     except ValueError:
@@ -256,7 +256,7 @@ def parse(buffer: bytearray, body: int, end: int) -> tuple[Head, bytes] | None:
 
 
 async def readable(descriptor: int) -> None:
-    """Wait until *descriptor* can be read, or ended."""
+    """Wait until *descriptor* is readable, or at its end."""
     loop = asyncio.get_running_loop()
     ready = loop.create_future()
     loop.add_reader(descriptor, notice, ready)
@@ -267,7 +267,7 @@ async def readable(descriptor: int) -> None:
 
 
 async def writable(descriptor: int) -> None:
-    """Wait until *descriptor* can be written, or broke."""
+    """Wait until *descriptor* is writable, or broken."""
     loop = asyncio.get_running_loop()
     ready = loop.create_future()
     loop.add_writer(descriptor, notice, ready)

@@ -1,1 +1,1 @@
-"""Anthropic's models; only `connection` and `reply` load the SDK, which takes its time."""
+"""Anthropic's models; only `connection` and `reply` import the SDK, which is slow."""

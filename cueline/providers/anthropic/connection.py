@@ -1,4 +1,4 @@
-"""The way to Anthropic: the SDK, and what its errors mean."""
+"""Calls Anthropic through its SDK, and translates its errors."""
 
 import asyncio
 import json
@@ -33,10 +33,10 @@ T = TypeVar("T")
 
 CONNECT_SECONDS: Final = 10.0
 REST_SECONDS: Final = 2.0
-"""So long is waited for what a gateway may tell after a whole reply, such as the use."""
+"""Wait for data that a gateway may send after a whole reply, for example the usage."""
 NOT_FOUND: Final = 404
 
-# In the middle of a stream the SDK lets through what its HTTP and JSON parts raise.
+# In the middle of a stream, the SDK lets errors of its HTTP and JSON parts through.
 FAILURES: Final = (
     APIError,
     httpx2.HTTPError,
@@ -49,17 +49,17 @@ _UNCONNECTED: Final = (httpx2.ConnectError, httpx2.ConnectTimeout)
 
 
 class Connection:
-    """A client of one account, for any number of calls at once."""
+    """A client of one account, for any number of calls at a time."""
 
     def __init__(self, account: AnthropicAccount) -> None:
         self._client = AsyncAnthropic(
             api_key=account.key.get_secret_value(),
             base_url=account.base_url,
             default_headers=account.headers,
-            # Retries are ours: they are recorded, and outlive this process.
+            # cueline retries: its retries are recorded, and outlive this process.
             max_retries=0,
-            # On its way to another host a request loses its Authorization, but
-            # neither x-api-key nor the conversation.
+            # On a redirect to another host, a request loses its Authorization, but neither x-api-
+            # key nor the conversation.
             http_client=DefaultAsyncHttpxClient(follow_redirects=False),
         )
         self._redactor = Redactor([account.key])
@@ -70,8 +70,8 @@ class Connection:
         """Return the whole reply to *body*.
 
         Raises:
-            ProviderUnavailableError: wait, try again.
-            ProviderRefusedError: do not try this request again.
+            ProviderUnavailableError: wait and try again.
+            ProviderRefusedError: do not repeat this request.
         """
         reply = StreamedReply()
         try:
@@ -82,10 +82,10 @@ class Connection:
             raise with_usage(fault, reply.used) from fault.__cause__
 
     async def count(self, body: Json, patience: Patience) -> int:
-        """Return how many tokens the prompt of *body* has, as the API counts.
+        """Return the API's token count of the prompt of *body*.
 
         Raises:
-            ProviderUnavailableError: no count came, or not in time.
+            ProviderUnavailableError: there was no answer in time.
             ProviderRefusedError: this prompt is not counted.
         """
         return await self._asked(self._count(body, patience), body["model"], patience)
@@ -93,14 +93,14 @@ class Connection:
     async def _asked(
         self, asking: Coroutine[object, object, T], model: str, patience: Patience
     ) -> T:
-        """Return what *asking* the API brings, or raise what its failure means."""
+        """Return the API's answer, or raise the error for its failure."""
         self._calls += 1
         try:
             async with asyncio.timeout(patience.total):
                 return await asking
         except FAILURES as error:
             fault = translation(error, model, patience)
-            # An answer may repeat what it was asked, the key included.
+            # An answer may repeat its request, with the key.
             told = f"{fault} {error}"
             hidden = told.replace(CUT, "") != self._redactor.redact_parts(told)
             fault = redact_fault(self._redactor, fault) if hidden else fault
@@ -133,7 +133,7 @@ class Connection:
             return operator.index(answer.input_tokens)
 
     async def retire(self) -> None:
-        """Let go of the connections as soon as no call needs them."""
+        """Close the connections as soon as no call needs them."""
         self._retired = True
         await self._close_if_done()
 
@@ -149,7 +149,7 @@ def _timeout(patience: Patience) -> Timeout:
 async def collect_reply(
     stream: AsyncStream[RawMessageStreamEvent], reply: StreamedReply
 ) -> ModelReply:
-    """Return the reply that *stream* brings, put together in *reply*.
+    """Return the reply of *stream*, collected in *reply*.
 
     Raises:
         ProviderUnavailableError: it is not a whole reply.
@@ -163,7 +163,7 @@ async def collect_reply(
                     reply.add(event)
                 rest.reschedule(now() + REST_SECONDS if reply.ended else None)
     except (*FAILURES, ProviderUnavailableError):
-        # What goes wrong after its end takes nothing from a reply that is paid for.
+        # An error after its end does not invalidate a reply that is paid for.
         if not reply.ended:
             raise
     with check_piece():
@@ -172,10 +172,9 @@ async def collect_reply(
 
 @contextmanager
 def check_piece() -> Iterator[None]:
-    """Refuse a piece of a reply that has not the shape it should.
+    """Raise for a malformed piece of a reply.
 
-    The SDK checks no shapes: what is missing or of the wrong kind shows where
-    it is used.
+    The SDK does not validate: a missing or wrong value shows when it is used.
 
     Raises:
         ProviderUnavailableError: try again.
@@ -188,9 +187,9 @@ def check_piece() -> Iterator[None]:
 
 
 def translation(error: Exception, model: str, patience: Patience) -> Fault:
-    """Return what *error* means to us."""
+    """Return the error that *error* means."""
     cause = error.__cause__ or error
-    # What never got there is known to have used nothing.
+    # A request that did not arrive has used no tokens.
     used: dict[str, int] | None = {} if isinstance(cause, _UNCONNECTED) else None
     match error:
         case APIStatusError():
@@ -214,7 +213,7 @@ def translation(error: Exception, model: str, patience: Patience) -> Fault:
 
 
 def redact_fault(redactor: Redactor, fault: Fault) -> Fault:
-    """Return *fault* with the key, and any part of it, taken out of its message."""
+    """Return *fault* without the key, or parts of it, in its message."""
     message = redactor.redact_parts(fault.message)
     if isinstance(fault, ProviderRefusedError):
         return ProviderRefusedError(fault.kind, message)

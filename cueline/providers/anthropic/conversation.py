@@ -1,11 +1,9 @@
-"""A conversation in Anthropic's form, made from neutral messages.
+"""Converts neutral messages into Anthropic's form.
 
-The API takes back what was said, but not all that a model may say: an id that
-came twice, letters that no id or name has, an answer that ends in a thought. It
-refuses a conversation with one of these in it, and so would every later request
-of the session be refused; they are written otherwise here, and the log keeps
-what came. Each message becomes the same blocks whatever comes after it, so
-that a prompt begins as the one before.
+The API refuses some of what a model may say: a repeated id, characters that no id or
+name may have, an answer that ends in a thought. One such message would fail every later
+request of the session. So they are changed here, and the log keeps the original. Each
+message gives the same blocks whatever follows it, so a prompt's prefix stays the same.
 """
 
 import json
@@ -30,24 +28,24 @@ Json = dict[str, Any]
 
 CALL: Final = "tool_use"
 PLACE: Final = OpaqueBlock(provider=PROVIDER, data={"type": CALL})
-"""Stands in an answer where its next call was: thoughts keep their places among calls."""
+"""Marks the place of a call in an answer: thoughts keep their places among calls."""
 
 THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
-# A text of nothing but blanks is refused by the API, an empty result is not.
+# The API refuses a text of blanks only, but not an empty result.
 BLANK: Final = "(empty)"
 UNKNOWN_LETTER: Final = re.compile(r"[^a-zA-Z0-9_-]")
 LONGEST_NAME: Final = 64
 
 
 class CallIds:
-    """The ids of calls as they are sent: no two alike."""
+    """The ids of calls as they are sent, all different."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
         self._unanswered: defaultdict[str, deque[str]] = defaultdict(deque)
 
     def sent_for(self, call_id: str) -> str:
-        """Return the id by which a call is sent that came with *call_id*."""
+        """Return the id to send for a call that came with *call_id*."""
         sent = UNKNOWN_LETTER.sub("_", call_id) or "call"
         while sent in self._taken:
             sent = f"{sent}-{len(self._taken)}"
@@ -56,12 +54,12 @@ class CallIds:
         return sent
 
     def answered(self, call_id: str) -> str:
-        """Return the id by which the result of such a call is sent: of several, in their order."""
+        """Return the id to send with the result of such a call; of several, in order."""
         return self._unanswered[call_id].popleft()
 
 
 def conversation(messages: Iterable[bytes]) -> list[Json]:
-    """Return the messages in Anthropic's form, roles in turn."""
+    """Return the messages in Anthropic's form, with alternating roles."""
     turns: list[Json] = []
     for role, blocks in messages_of(messages):
         if turns and turns[-1]["role"] == role:
@@ -70,7 +68,7 @@ def conversation(messages: Iterable[bytes]) -> list[Json]:
             turns.append({"role": role, "content": blocks})
     for turn in turns:
         if turn["role"] == "user":
-            # The API wants the results first; a sort keeps the order within each kind.
+            # The API wants results first; a stable sort keeps the order within each kind.
             turn["content"].sort(key=lambda block: block["type"] != "tool_result")
     return turns
 
@@ -91,7 +89,7 @@ def messages_of(messages: Iterable[bytes]) -> Iterator[tuple[str, list[Json]]]:
 
 
 def answer_blocks(message: AssistantMessage, ids: CallIds) -> list[Json]:
-    """Return what the model said and asked for; calls without a place are at the end."""
+    """Return the blocks of an answer; calls without a place are at the end."""
     calls = deque(call_block(call, ids) for call in message.calls)
     blocks = [
         calls.popleft() if block["type"] == CALL else block
@@ -104,7 +102,7 @@ def answer_blocks(message: AssistantMessage, ids: CallIds) -> list[Json]:
 
 
 def content_blocks(content: Sequence[Block]) -> Iterator[Json]:
-    """Yield the blocks that Anthropic takes back: not another provider's thoughts."""
+    """Yield the blocks that Anthropic accepts: not another provider's thoughts."""
     for block in content:
         match block:
             case TextBlock(text=text) if text.strip():
@@ -118,13 +116,13 @@ def content_blocks(content: Sequence[Block]) -> Iterator[Json]:
 
 
 def call_block(call: ToolCall, ids: CallIds) -> Json:
-    """Return what the model asked of a tool."""
+    """Return the block of a tool call."""
     name = UNKNOWN_LETTER.sub("_", call.name)[:LONGEST_NAME] or "_"
     return {"type": CALL, "id": ids.sent_for(call.id), "name": name, "input": call.arguments}
 
 
 def result_block(message: ToolMessage, ids: CallIds) -> Json:
-    """Return what became of one call."""
+    """Return the block of a call's result."""
     return {
         "type": "tool_result",
         "tool_use_id": ids.answered(message.call),

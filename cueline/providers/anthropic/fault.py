@@ -1,4 +1,4 @@
-"""What a failed call means: wait and try again, or do not."""
+"""Translates API errors into transient and permanent errors."""
 
 import math
 import re
@@ -25,27 +25,26 @@ BY_TYPE: Final = {
     "request_too_large": "context_too_long",
     "timeout_error": "timeout",
 }
-"""Decides for 400, and for an error in the middle of a stream, whose status is 200.
+"""Used for 400, and for an error within a stream, whose status is 200.
 
-Any other status goes first: whoever stands between us and Anthropic has one,
-if not always a type.
+Otherwise the status decides: gateways always have one, but not always a type.
 """
 
 UNTYPED: Final = {200: "malformed_reply", 400: "invalid_request"}
-"""The same two, when their body is not Anthropic's."""
+"""For 400 and 200 with a body that is not Anthropic's."""
 
 TOO_LONG: Final = re.compile("prompt is too long|exceed context limit", re.IGNORECASE)
-"""A 400 of Anthropic's whose prompt does not fit has no type of its own, only these words."""
+"""Anthropic's 400 for a prompt that is too long has no type of its own, only these words."""
 
 LONGEST_MESSAGE: Final = 500
 
 
 def fault_of(status: int, error_type: object, message: str, headers: Mapping[str, str]) -> Fault:
-    """Return what an error of the API means.
+    """Return the error for an error of the API.
 
     Its message, which may change, only tells a prompt that is too long from a wrong request.
     """
-    # The SDK hands on whatever the JSON had in this place.
+    # The SDK passes on any JSON value in this place.
     known_type = error_type if isinstance(error_type, str) and error_type else None
     kind = kind_of(status, known_type)
     if kind == "invalid_request" and TOO_LONG.search(message):
@@ -57,28 +56,28 @@ def fault_of(status: int, error_type: object, message: str, headers: Mapping[str
 
 
 def code_of(body: object) -> str | None:
-    """Return the code of a gateway's error, where it says more than its type."""
+    """Return the code of a gateway's error, which is more specific than its type."""
     error = body.get("error") if isinstance(body, Mapping) else None
     code = error.get("code") if isinstance(error, Mapping) else None
     return code if isinstance(code, str) and code in BY_TYPE else None
 
 
 def with_usage(fault: Fault, used: dict[str, int]) -> Fault:
-    """Return *fault* with what the attempt used all the same."""
+    """Return *fault* with the usage of the failed attempt."""
     if isinstance(fault, ProviderRefusedError):
         return ProviderRefusedError(fault.kind, fault.message, used)
     return ProviderUnavailableError(fault.kind, fault.message, fault.retry_after, used)
 
 
 def kind_of(status: int, error_type: str | None) -> str:
-    """Return the kind of an error; one that nobody knows is permanent."""
+    """Return the error code; an unknown error is permanent."""
     if error_type is None:
         return BY_STATUS.get(status) or UNTYPED.get(status, "unknown")
     return BY_STATUS.get(status) or BY_TYPE.get(error_type, "unknown")
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return for how many seconds the API asks to be left alone, if it does."""
+    """Return the wait that the API asks for, in seconds, if any."""
     if "retry-after-ms" in headers:
         return seconds(headers["retry-after-ms"], a_second=1000)
     asked = headers.get("retry-after")
@@ -88,7 +87,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def seconds(text: str, a_second: int = 1) -> float | None:
-    """Return a number of seconds, or None for what is not one."""
+    """Return a number of seconds; None if it is not one."""
     try:
         value = float(text) / a_second
     except ValueError:

@@ -1,4 +1,4 @@
-"""A model of Anthropic's."""
+"""Anthropic's models behind the `Model` port."""
 
 import asyncio
 import re
@@ -29,20 +29,20 @@ VENDOR: Final = VENDORS["anthropic"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnthropicAccount:
-    """Where to ask, and by whose key."""
+    """An address and a key."""
 
     base_url: str
     key: SecretStr
 
     @property
     def headers(self) -> dict[str, str]:
-        """What is sent beside the SDK's own headers."""
+        """The headers beside the SDK's own."""
         # The SDK sends the key as a bearer token only; gateways look for x-api-key.
         return {} if self.base_url == VENDOR else {"x-api-key": self.key.get_secret_value()}
 
 
 class AnthropicModel:
-    """Asks Anthropic, or whoever speaks its protocol; one instance serves many sessions."""
+    """Calls Anthropic, or a server with its protocol; one instance serves many sessions."""
 
     def __init__(self, account: AnthropicAccount) -> None:
         self._account = account
@@ -72,31 +72,31 @@ class AnthropicModel:
     async def _connected(self) -> "Connection":
         async with self._opening:
             if self._connection is None:
-                # A thread, because it takes two seconds the first time, and
-                # other sessions live in this loop.
+                # A thread, because the first time takes two seconds, and other sessions use this
+                # loop.
                 self._connection = await asyncio.to_thread(connect, self._account)
             return self._connection
 
 
 def connect(account: AnthropicAccount) -> "Connection":
-    """Load the SDK and make its client."""
+    """Import the SDK and create its client."""
     from cueline.providers.anthropic.connection import Connection  # noqa: PLC0415 - see _connected
 
     return Connection(account)
 
 
 def end_of(model: str) -> str | None:
-    """Return the day on which the vendor ends *model*, in words; None if its SDK knows none."""
+    """Return the day on which the vendor retires *model*, as text; None if the SDK knows none."""
     from anthropic.resources.messages import DEPRECATED_MODELS  # noqa: PLC0415 - see _connected
 
     return DEPRECATED_MODELS.get(model)
 
 
 def account_of(agent: AgentSpec, environ: Mapping[str, str]) -> AnthropicAccount:
-    """Return where *agent* asks and by whose key, and check what it cannot run without.
+    """Return address and key of *agent*.
 
     Raises:
-        ConfigError: set the variable, or mend the setting, that it names.
+        ConfigError: set the variable, or correct the setting, that it names.
     """
     check_parameters(agent)
     base_url = agent.base_url or environ.get(URL_VARIABLE) or VENDOR
@@ -112,7 +112,7 @@ def account_of(agent: AgentSpec, environ: Mapping[str, str]) -> AnthropicAccount
     if not key:
         fix = "put the key there, or name another variable as the agent's key_variable"
         raise ConfigError(variable, f"is not set; {fix}")
-    # Sent as a header; what a header cannot hold would be quoted in an error.
+    # Sent as a header; characters that a header cannot hold would be quoted in an error.
     if re.fullmatch(r"[!-~]+", key.get_secret_value()) is None:
         raise ConfigError(variable, "holds characters that no key has; set it again")
     return AnthropicAccount(base_url=base_url.rstrip("/"), key=key)

@@ -1,4 +1,4 @@
-"""A streamed reply, put together."""
+"""Collects a streamed reply."""
 
 import json
 from collections.abc import Iterator
@@ -32,12 +32,12 @@ class StreamedBlock:
 
     start: dict[str, Any]
     text: str = ""
-    """Words, thoughts or JSON, by the block's type."""
+    """Text, thoughts or JSON, by the block's type."""
     signature: str = ""
     whole: bool = False
 
     def add(self, delta: RawContentBlockDelta) -> None:
-        """Take in the next piece."""
+        """Add the next piece."""
         match delta.type:
             case "text_delta":
                 self.text += delta.text
@@ -47,11 +47,11 @@ class StreamedBlock:
                 self.signature += delta.signature
             case "input_json_delta":
                 self.text += delta.partial_json
-            case _:  # citations: the words stand without them
+            case _:  # citations: the text is complete without them
                 pass
 
     def content(self) -> Block:
-        """Return what the block says."""
+        """Return the block's content."""
         match self.start["type"]:
             case "tool_use":
                 return PLACE
@@ -66,7 +66,7 @@ class StreamedBlock:
                 return OpaqueBlock(provider=PROVIDER, data={**self.start, **asked})
 
     def call(self) -> ToolCall:
-        """Return what the block asks a tool to do."""
+        """Return the block's tool call."""
         return tool_call(self.start["id"], self.start["name"], self.text, self.start.get("input"))
 
 
@@ -81,13 +81,13 @@ class StreamedReply:
     counts: dict[str, int] = field(default_factory=dict)
     blocks: list[StreamedBlock] = field(default_factory=list)
     latest: dict[int, StreamedBlock] = field(default_factory=dict)
-    """By its index, which a gateway may give to one block after the other."""
+    """By index; a gateway may use one index for several blocks in turn."""
 
     def add(self, event: RawMessageStreamEvent) -> None:
-        """Take in the next piece; an unknown kind of it is nothing to us."""
+        """Add the next piece; ignore unknown kinds."""
         match event.type:
             case "message_start":
-                # A gateway that asked once more tells the new reply from its beginning.
+                # A gateway that retried sends the new reply from its start.
                 self.blocks.clear()
                 self.stop_reason = self.stop_details = None
                 self.ended = False
@@ -102,7 +102,7 @@ class StreamedReply:
             case "content_block_stop":
                 self.latest[event.index].whole = True
             case "message_delta":
-                # What was said stands: a gateway may tell the use once more, alone.
+                # The content stays: a gateway may send the usage once more, alone.
                 self.stop_reason = event.delta.stop_reason or self.stop_reason
                 self.stop_details = event.delta.stop_details or self.stop_details
                 self.count(event.usage)
@@ -110,7 +110,7 @@ class StreamedReply:
                 self.ended = True
 
     def count(self, usage: object) -> None:
-        """Take in how much was used so far; what a message leaves out still stands."""
+        """Update the usage; a value missing in a message stays."""
         for ours, theirs in COUNTED.items():
             value = getattr(usage, theirs, None)
             if value is not None:
@@ -118,7 +118,7 @@ class StreamedReply:
 
     @property
     def used(self) -> dict[str, int] | None:
-        """What it used, if that is told by its end; before, nobody knows what it comes to."""
+        """The final usage, if it was sent; None before the end."""
         if self.stop_reason is None or not self.counts:
             return None
         try:
@@ -130,7 +130,7 @@ class StreamedReply:
         """Return the reply.
 
         Raises:
-            ProviderUnavailableError: half of it is missing; try again.
+            ProviderUnavailableError: a part is missing; try again.
             ProviderRefusedError: the model declined.
         """
         if self.stop_reason == "refusal":
@@ -151,22 +151,21 @@ class StreamedReply:
         )
 
     def calls(self) -> Iterator[ToolCall]:
-        """Yield what the model asks of tools; one that was cut off is not run."""
+        """Yield the tool calls; one that was cut off does not run."""
         for block in self.blocks:
             if block.start["type"] == "tool_use":
                 call = block.call()
                 last = block is self.blocks[-1] and self.stop_reason == CUT
-                # Nothing at all, where there was no room for more, are no arguments either.
+                # Without room for more, missing arguments are cut off, too.
                 cut = last and (call.malformed is not None or not call.arguments)
                 half = {"malformed": block.text, "problem": CUT_CALL}
                 yield call.model_copy(update=half) if cut else call
 
 
 def tool_call(call_id: str, name: str, text: str, default: Any = None) -> ToolCall:
-    """Return the call whose arguments came as *text*; no text means *default*.
+    """Return the call with the arguments in *text*; no text means *default*.
 
-    The SDK would make `{}` of arguments that are not JSON, and the tool would
-    run without them.
+    The SDK would turn invalid JSON into `{}`, and the tool would run without arguments.
     """
     try:
         arguments = json.loads(text) if text.strip() else default or {}

@@ -1,4 +1,4 @@
-"""What Anthropic is asked, made from neutral messages."""
+"""Builds Anthropic's requests from neutral messages."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from cueline.providers.anthropic.conversation import Json, conversation
 TOTAL_SECONDS: Final = 600.0
 CHUNK_SECONDS: Final = 60.0
 COUNT_SECONDS: Final = 2.0
-"""A count is worth no longer wait: without one, the bytes are counted."""
+"""The longest wait for a token count; without one, the bytes are counted."""
 SECONDS: Final = {"timeout_seconds": TOTAL_SECONDS, "chunk_timeout_seconds": CHUNK_SECONDS}
-"""The parameters that are ours: they say how long to wait, and are not sent."""
+"""cueline's own parameters: they limit the wait, and are not sent."""
 _TIME: Final = TypeAdapter[float](Annotated[Time, Field(gt=0)])
 
 ELSEWHERE: Final = {
@@ -41,7 +41,7 @@ COUNTED: Final = frozenset(
         "tools",
     }
 )
-"""What the counting endpoint takes; it refuses a body with anything else in it."""
+"""The fields of the counting endpoint, which refuses all others."""
 WEIGHTLESS: Final = frozenset(
     {
         "inference_geo",
@@ -54,7 +54,7 @@ WEIGHTLESS: Final = frozenset(
         "top_p",
     }
 )
-"""What adds nothing to the prompt."""
+"""Fields that add nothing to the prompt."""
 
 CACHED: Final = {"cache_control": {"type": "ephemeral"}}
 
@@ -65,19 +65,19 @@ class Patience:
 
     total: float = TOTAL_SECONDS
     chunk: float = CHUNK_SECONDS
-    """Between two pieces of it."""
+    """Between two pieces of the reply."""
 
     @property
     def of_a_count(self) -> "Patience":
-        """How long the count of a prompt may take."""
+        """How long counting a prompt may take."""
         return Patience(total=min(self.total, COUNT_SECONDS), chunk=min(self.chunk, COUNT_SECONDS))
 
 
 def check_parameters(agent: AgentSpec) -> None:
-    """Check those parameters of *agent* that are not passed on as they are.
+    """Check the parameters of *agent* that are not passed on unchanged.
 
     Raises:
-        ConfigError: move, or mend, the parameter it names.
+        ConfigError: move or correct the parameter that it names.
     """
     for name, instead in ELSEWHERE.items():
         if name in agent.parameters:
@@ -91,13 +91,13 @@ def check_parameters(agent: AgentSpec) -> None:
 
 
 def patience_of(agent: AgentSpec) -> Patience:
-    """Return how long to wait for a reply to *agent*, whose parameters were checked."""
+    """Return the time limits of a reply; the parameters were checked."""
     total, chunk = (agent.parameters.get(name, SECONDS[name]) for name in SECONDS)
     return Patience(total=_TIME.validate_python(total), chunk=_TIME.validate_python(chunk))
 
 
 def request_body(agent: AgentSpec, messages: Iterable[bytes]) -> Json:
-    """Return the JSON that asks for the next reply, as a stream."""
+    """Return the JSON of a request for the next reply, as a stream."""
     body: Json = {
         "model": agent.model,
         "max_tokens": agent.limits.max_output_tokens,
@@ -116,9 +116,9 @@ def request_body(agent: AgentSpec, messages: Iterable[bytes]) -> Json:
 
 
 def count_body(body: Json) -> Json | None:
-    """Return the JSON that asks how long the prompt of *body* is.
+    """Return the JSON of a request to count the prompt of *body*.
 
-    None where a part of it cannot be counted: nobody knows what that one adds.
+    Returns None if a part of it cannot be counted.
     """
     if not body.keys() <= COUNTED | WEIGHTLESS:
         return None
@@ -126,11 +126,10 @@ def count_body(body: Json) -> Json | None:
 
 
 def mark_for_cache(body: Json) -> None:
-    """Tell the API up to where it shall keep what it read for the next request.
+    """Mark how much of the prompt the API should cache for the next request.
 
-    The last message is marked for the next turn, and the one of the turn before
-    because the API looks back from a mark over 20 blocks only, and a turn may
-    have more calls than that.
+    The last message is marked for the next turn. The one of the turn before is marked
+    because the API looks back over 20 blocks only, and a turn may have more calls.
     """
     users = [message for message in body["messages"] if message["role"] == "user"]
     prefix = body.get("system") or body.get("tools")
