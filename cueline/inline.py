@@ -68,7 +68,7 @@ class LocalHostDirectory:
         self._host = host
 
     async def hosts(self) -> dict[str, HostPort]:
-        """See `Fleet.hosts`."""
+        """See `HostDirectory.hosts`."""
         return {self._host.incarnation: self._host}
 
 

@@ -21,7 +21,7 @@ import pytest
 from llmock.scenarios import Fail, Match, StreamFault
 
 from cueline import Agent, open_runtime
-from cueline.actors.breaker_registry import Breakers
+from cueline.actors.breaker_registry import BreakerRegistry
 from cueline.deciders.breaker import admission
 from cueline.deciders.session import Status
 from cueline.events.agent import BreakerPolicy, RetryPolicy
@@ -93,13 +93,13 @@ def agents(*, retry=RETRY, accounts=1, **breaker):
 def learned(monkeypatch):
     """What the host learns of breakers: when, of which, and its state."""
     known = []
-    learn = Breakers._learn
+    learn = BreakerRegistry._learn
 
     def learn_and_tell(self, stream, read):
         learn(self, stream, read)
         known.append((self._clock.now(), stream, self._known[stream].state))
 
-    monkeypatch.setattr(Breakers, "_learn", learn_and_tell)
+    monkeypatch.setattr(BreakerRegistry, "_learn", learn_and_tell)
     return known
 
 

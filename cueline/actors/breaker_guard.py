@@ -6,7 +6,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from cueline.actors.agent_cache import LoadedAgent
-from cueline.actors.breaker_registry import BreakerGuard, Breakers
+from cueline.actors.breaker_registry import BreakerRegistry, BreakerTarget
 from cueline.deciders.session import SessionState
 from cueline.deciders.session.due import CallModel, Effect, RecoverTool, ReserveBudget, RunTool
 from cueline.events.agent import answering
@@ -21,36 +21,36 @@ from cueline.events.session import (
 )
 from cueline.events.stream import tenant_of
 
-_NONE: Mapping[str, BreakerGuard] = MappingProxyType({})
+_NONE: Mapping[str, BreakerTarget] = MappingProxyType({})
 
 
 class AcquireProbe(Struct, frozen=True):
     """Request to acquire the probe of a breaker for an effect."""
 
     effect: str
-    guard: BreakerGuard
+    target: BreakerTarget
     early: bool = False
     """Whether the probe may start before its time, because a person resumed the session."""
 
 
-class BreakerGuards:
+class BreakerGuard:
     """Asks the breakers before each call, and reports each outcome to them."""
 
     __slots__ = ("_breakers", "_loaded_agent", "_own", "_stream", "_tenant", "_tools")
 
-    def __init__(self, breakers: Breakers, stream: str, loaded_agent: LoadedAgent) -> None:
+    def __init__(self, breakers: BreakerRegistry, stream: str, loaded_agent: LoadedAgent) -> None:
         self._breakers = breakers
         self._stream = stream
         self._loaded_agent = loaded_agent
         self._tenant = tenant_of(stream)
         self._own = breakers.of_model(self._tenant, loaded_agent.agent)
         """The breaker of the agent's own model, looked up once because every turn asks it."""
-        guards = (
+        targets = (
             (tool.name, breakers.of_tool(self._tenant, tool)) for tool in loaded_agent.agent.tools
         )
-        self._tools = {name: guard for name, guard in guards if guard is not None} or _NONE
+        self._tools = {name: target for name, target in targets if target is not None} or _NONE
 
-    async def know(self) -> None:
+    async def read(self) -> None:
         """Read every breaker that a call of the session may meet."""
         await self._breakers.know(self._all())
 
@@ -58,52 +58,52 @@ class BreakerGuards:
         self, effect: CallModel | ReserveBudget | RunTool, state: SessionState
     ) -> SessionWaiting | AcquireProbe | None:
         """Return a wait or a probe to do instead of *effect*; None if the effect may start."""
-        guard = self.before(effect, state)
-        if guard is None:
+        target = self.target_of(effect, state)
+        if target is None:
             return None
         early = _is_early(effect, state)
-        admission = self._breakers.admission(guard, self._key(effect.effect), early=early)
+        admission = self._breakers.admission(target, self._key(effect.effect), early=early)
         if admission.answer == "go":
             return None
         if admission.answer == "probe":
-            return AcquireProbe(effect.effect, guard, early)
+            return AcquireProbe(effect.effect, target, early)
         assert admission.code is not None, "a wait has a cause"
         return SessionWaiting(
             kind="breaker",
-            cause=Cause(code=admission.code, dependency=guard.shown, failure=admission.kind),
+            cause=Cause(code=admission.code, dependency=target.shown, failure=admission.kind),
             deadline_at=admission.until,
             effects=(effect.effect,),
         )
 
-    def let_go(self, state: SessionState) -> bool:
+    def may_retry(self, state: SessionState) -> bool:
         """Whether an effect that a breaker blocked may start now."""
         if not state.blocked_by_breaker:
             return False
         return any(
-            self._breakers.admission(guard, self._key(effect)).answer != "wait"
-            for effect, guard in self._kept_back(state)
+            self._breakers.admission(target, self._key(effect)).answer != "wait"
+            for effect, target in self._kept_back(state)
         )
 
     async def probe(self, asked: AcquireProbe) -> Sequence[SessionEvent]:
         """Try to acquire the probe. It records nothing; `blocked_effects` sees the result."""
-        await self._breakers.probe(asked.guard, self._key(asked.effect), early=asked.early)
+        await self._breakers.probe(asked.target, self._key(asked.effect), early=asked.early)
         return ()
 
-    async def hear(self, guard: BreakerGuard, outcome: SessionEvent) -> None:
+    async def record_outcome(self, target: BreakerTarget, outcome: SessionEvent) -> None:
         """Report the outcome of a call to its breakers."""
         match outcome:
             case ModelReplied(effect=name) | ToolReturned(effect=name):
-                await self._breakers.record_success(guard, self._key(name))
+                await self._breakers.record_success(target, self._key(name))
             case ModelFailed(effect=name) | ToolFailed(effect=name):
                 kind, seconds = outcome.kind, outcome.retry_after
                 await self._breakers.record_failure(
-                    guard, self._key(name), kind, retry_after=seconds
+                    target, self._key(name), kind, retry_after=seconds
                 )
             case _:
                 pass
 
-    def before(self, effect: Effect, state: SessionState) -> BreakerGuard | None:
-        """Return the guard of *effect*, if it has one."""
+    def target_of(self, effect: Effect, state: SessionState) -> BreakerTarget | None:
+        """Return the target of *effect*, if it has one."""
         match effect:
             case CallModel(fallback=fallback) | ReserveBudget(fallback=fallback):
                 return self._model(fallback)
@@ -112,32 +112,32 @@ class BreakerGuards:
             case _:
                 return None
 
-    def _all(self) -> Iterator[BreakerGuard]:
+    def _all(self) -> Iterator[BreakerTarget]:
         for fallback in range(len(self._loaded_agent.agent.fallback) + 1):
             yield self._model(fallback)
         yield from self._tools.values()
 
-    def _asking(self, state: SessionState) -> Iterator[tuple[str, BreakerGuard]]:
+    def _asking(self, state: SessionState) -> Iterator[tuple[str, BreakerTarget]]:
         model = state.turn.model
         if model is not None:
             yield model.effect, self._model(model.fallback)
         for call in state.open_calls:
-            if (guard := self._tool(call.effect, state)) is not None:
-                yield call.effect, guard
+            if (target := self._tool(call.effect, state)) is not None:
+                yield call.effect, target
 
-    def _kept_back(self, state: SessionState) -> Iterator[tuple[str, BreakerGuard]]:
+    def _kept_back(self, state: SessionState) -> Iterator[tuple[str, BreakerTarget]]:
         model = state.turn.model
         kept = {call.effect for call in state.open_calls if call.blocked_by_breaker}
         if model is not None and model.blocked_by_breaker:
             kept.add(model.effect)
-        return ((effect, guard) for effect, guard in self._asking(state) if effect in kept)
+        return ((effect, target) for effect, target in self._asking(state) if effect in kept)
 
-    def _model(self, fallback: int) -> BreakerGuard:
+    def _model(self, fallback: int) -> BreakerTarget:
         if fallback == 0:
             return self._own
         return self._breakers.of_model(self._tenant, answering(self._loaded_agent.agent, fallback))
 
-    def _tool(self, effect: str, state: SessionState) -> BreakerGuard | None:
+    def _tool(self, effect: str, state: SessionState) -> BreakerTarget | None:
         call = state.call(effect)
         return None if call is None else self._tools.get(call.tool)
 

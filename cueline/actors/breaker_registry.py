@@ -47,7 +47,7 @@ LONGEST_NAME = 48
 _OTHER = re.compile(r"[^a-z0-9]{2,}|[^a-z0-9.]")
 
 
-class BreakerGuard(Struct, frozen=True):
+class BreakerTarget(Struct, frozen=True):
     """The breakers in front of a call, and their settings."""
 
     dependency: str
@@ -75,7 +75,7 @@ class _Known(Struct, frozen=True):
 _UNKNOWN = _Known()
 
 
-class Breakers:
+class BreakerRegistry:
     """The circuit breakers that the calls of one host meet."""
 
     def __init__(
@@ -93,38 +93,38 @@ class Breakers:
         self._account = account
         self._report = report
         self._known: dict[str, _Known] = {}
-        self._guards: dict[tuple[str, ...], BreakerGuard] = {}
+        self._targets: dict[tuple[str, ...], BreakerTarget] = {}
         self._numbers = count(1)
         self._reading = asyncio.Lock()
 
-    def of_model(self, tenant: str, agent: AgentSpec) -> BreakerGuard:
-        """Return the guard of the agent's model."""
+    def of_model(self, tenant: str, agent: AgentSpec) -> BreakerTarget:
+        """Return what stands before calls of the agent's model."""
         where = (agent.base_url or "", agent.key_variable or "")
         key = (tenant, agent.provider, agent.model, *where)
-        guard = self._guards.get(key)
-        if guard is None:
+        target = self._targets.get(key)
+        if target is None:
             owner = f"{plain(agent.provider)}.{self._account(agent)}".rstrip(".")
-            guard = self._guards[key] = BreakerGuard(
+            target = self._targets[key] = BreakerTarget(
                 stream_name("breaker", f"{owner}.{plain(agent.model)}", tenant),
                 stream_name("breaker", owner, tenant),
                 f"{agent.provider} {agent.model.rpartition('/')[2]}",
                 agent.breaker,
             )
         # Two agents that share a model may have different settings.
-        same = guard.policy is agent.breaker or guard.policy == agent.breaker
-        return guard if same else replace(guard, policy=agent.breaker)
+        same = target.policy is agent.breaker or target.policy == agent.breaker
+        return target if same else replace(target, policy=agent.breaker)
 
-    def of_tool(self, tenant: str, tool: ToolSpec) -> BreakerGuard | None:
-        """Return the guard of a tool; None if the tool asks for no breaker."""
+    def of_tool(self, tenant: str, tool: ToolSpec) -> BreakerTarget | None:
+        """Return the target of a tool; None if the tool asks for no breaker."""
         if tool.breaker is None:
             return None
         target = sha256(tool.target.encode()).hexdigest()[:8]
         name = stream_name("breaker", f"tool.{target}.{plain(tool.name)}", tenant)
-        return BreakerGuard(name, None, f"tool {tool.name}", tool.breaker)
+        return BreakerTarget(name, None, f"tool {tool.name}", tool.breaker)
 
-    async def know(self, guards: Iterable[BreakerGuard]) -> None:
-        """Read those breakers of *guards* that were not read yet; wait if a read is running."""
-        for stream in dict.fromkeys(stream for guard in guards for stream in guard.streams):
+    async def know(self, targets: Iterable[BreakerTarget]) -> None:
+        """Read those breakers of *targets* that were not read yet; wait if a read is running."""
+        for stream in dict.fromkeys(stream for target in targets for stream in target.streams):
             if stream not in self._known:
                 async with self._reading:
                     if stream not in self._known:
@@ -135,38 +135,38 @@ class Breakers:
         for stream in list(self._known):
             await self._read(stream)
 
-    def admission(self, guard: BreakerGuard, key: str, *, early: bool = False) -> Admission:
+    def admission(self, target: BreakerTarget, key: str, *, early: bool = False) -> Admission:
         """Return whether the call *key* may start now, by the breakers as known here."""
         now = self._clock.now()
-        for stream in guard.streams:
+        for stream in target.streams:
             state = self._known.get(stream, _UNKNOWN).state
-            admitted = admission(state, key, now, guard.policy, early=early)
+            admitted = admission(state, key, now, target.policy, early=early)
             if admitted.answer != "go":
                 return admitted
         return admitted
 
-    async def probe(self, guard: BreakerGuard, key: str, *, early: bool = False) -> None:
+    async def probe(self, target: BreakerTarget, key: str, *, early: bool = False) -> None:
         """Try to acquire the probe for the call *key*; `admission` then says whose it is."""
-        await self._record(guard.dependency, Probe(key, self._clock.now(), early))
+        await self._record(target.dependency, Probe(key, self._clock.now(), early))
 
-    async def record_success(self, guard: BreakerGuard, key: str) -> None:
+    async def record_success(self, target: BreakerTarget, key: str) -> None:
         """Record that the call *key* succeeded."""
-        known = self._known.get(guard.dependency, _UNKNOWN)
+        known = self._known.get(target.dependency, _UNKNOWN)
         if known.state.phase == "closed":
-            self._known[guard.dependency] = replace(known, successes=known.successes + 1)
+            self._known[target.dependency] = replace(known, successes=known.successes + 1)
         else:
-            await self._record(guard.dependency, Succeed(key, self._clock.now()))
+            await self._record(target.dependency, Succeed(key, self._clock.now()))
 
     async def record_failure(
-        self, guard: BreakerGuard, key: str, kind: str, *, retry_after: float | None = None
+        self, target: BreakerTarget, key: str, kind: str, *, retry_after: float | None = None
     ) -> None:
         """Record that the call *key* failed; *retry_after* also blocks the account."""
         now = self._clock.now()
         if retry_after:
-            await self._record(guard.streams[0], Hold(now, retry_after, kind))
-        successes = self._known.get(guard.dependency, _UNKNOWN).successes
-        failed = Fail(key, kind, now, guard.policy, successes, retry_after)
-        await self._record(guard.dependency, failed)
+            await self._record(target.streams[0], Hold(now, retry_after, kind))
+        successes = self._known.get(target.dependency, _UNKNOWN).successes
+        failed = Fail(key, kind, now, target.policy, successes, retry_after)
+        await self._record(target.dependency, failed)
 
     async def _record(self, stream: str, command: BreakerCommand) -> None:
         while True:

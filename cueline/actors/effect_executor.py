@@ -8,7 +8,7 @@ from functools import partial
 from cueline.actors.agent_cache import LoadedAgent
 from cueline.actors.approval_client import ApprovalClient, Circumstances, doubt_of
 from cueline.actors.approval_gate import ApprovalName
-from cueline.actors.breaker_guard import AcquireProbe, BreakerGuards
+from cueline.actors.breaker_guard import AcquireProbe, BreakerGuard
 from cueline.actors.budget_client import BudgetClient
 from cueline.actors.entity import RETRY_SECONDS, Entity
 from cueline.actors.fold import fold
@@ -59,7 +59,7 @@ class EffectExecutor:
         "_asker",
         "_clock",
         "_entity",
-        "_guards",
+        "_guard",
         "_loaded_agent",
         "_model",
         "_pause",
@@ -74,14 +74,14 @@ class EffectExecutor:
         entity: Entity,
         loaded_agent: LoadedAgent,
         parts: HostDependencies,
-        guards: BreakerGuards,
+        guard: BreakerGuard,
         slots: SlotHolder,
     ) -> None:
         self._entity = entity
         self._slots = slots
         self._loaded_agent = loaded_agent
         self._run_hook = parts.tell
-        self._guards = guards
+        self._guard = guard
         self._clock = parts.clock
         self._model = ModelCaller(entity.stream, loaded_agent, parts)
         self._tools = ToolCaller(loaded_agent, parts)
@@ -146,7 +146,7 @@ class EffectExecutor:
                 await self._tools.cancel(self.name(effect.effect, effect.attempt))
                 return []
             case AcquireProbe():
-                return await self._guards.probe(effect)
+                return await self._guard.probe(effect)
 
     async def _ask_model(self, effect: CallModel) -> SessionEvent:
         state, messages = self._entity.state, self._entity.prompt.messages
@@ -180,10 +180,10 @@ class EffectExecutor:
 
     async def _heard(self, effect: Effect, outcome: SessionEvent) -> Facts:
         """Report *outcome* to the breakers; return it even if that fails."""
-        guard = self._guards.before(effect, self._entity.state)
-        if guard is not None:
+        target = self._guard.target_of(effect, self._entity.state)
+        if target is not None:
             with suppress(asyncio.CancelledError, CuelineError):
-                await self._guards.hear(guard, outcome)
+                await self._guard.record_outcome(target, outcome)
         return [outcome]
 
     async def _notify_people(self, effect: NotifyPeople) -> PeopleNotified:

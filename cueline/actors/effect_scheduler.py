@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from cueline.actors.agent_cache import LoadedAgent
 from cueline.actors.approval_client import seen_digest
-from cueline.actors.breaker_guard import AcquireProbe, BreakerGuards
+from cueline.actors.breaker_guard import AcquireProbe, BreakerGuard
 from cueline.actors.entity import Entity, PendingAppend
 from cueline.actors.host_dependencies import RUNNER_SECONDS, HostDependencies
 from cueline.actors.in_flight import InFlightEffects
@@ -31,7 +31,7 @@ _STARTS = ("ModelStarted", "ToolStarted")
 class EffectScheduler:
     """Finds the effects of one session that can start, and the facts of their starts."""
 
-    __slots__ = ("_entity", "_guards", "_in_flight", "_loaded_agent", "_parts", "_slots")
+    __slots__ = ("_entity", "_guard", "_in_flight", "_loaded_agent", "_parts", "_slots")
 
     def __init__(
         self,
@@ -39,14 +39,14 @@ class EffectScheduler:
         loaded_agent: LoadedAgent,
         parts: HostDependencies,
         *,
-        guards: BreakerGuards,
+        guard: BreakerGuard,
         in_flight: InFlightEffects,
         slots: SlotHolder,
     ) -> None:
         self._entity = entity
         self._loaded_agent = loaded_agent
         self._parts = parts
-        self._guards = guards
+        self._guard = guard
         self._in_flight = in_flight
         self._slots = slots
 
@@ -74,7 +74,7 @@ class EffectScheduler:
         if model is None:
             return True
         call = CallModel(granted.effect, granted.attempt, model.fallback)
-        return self._guards.blocked_effects(call, state) is None
+        return self._guard.blocked_effects(call, state) is None
 
     def _let_out(
         self, steps: PendingAppend
@@ -90,7 +90,7 @@ class EffectScheduler:
             for effect in due(steps.state):
                 if not isinstance(effect, _STARTABLE) or self._in_flight.has(effect):
                     continue
-                match self._guards.blocked_effects(effect, steps.state):
+                match self._guard.blocked_effects(effect, steps.state):
                     case None:
                         out.append(effect)
                     case AcquireProbe() as probe:

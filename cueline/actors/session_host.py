@@ -7,7 +7,7 @@ from typing import Protocol
 
 from cueline.actors.agent_cache import AgentCache
 from cueline.actors.background_task import Trouble, safe_callback
-from cueline.actors.breaker_registry import Breakers
+from cueline.actors.breaker_registry import BreakerRegistry
 from cueline.actors.entity import Entity
 from cueline.actors.host_dependencies import HostDependencies
 from cueline.actors.session_loop import SessionLoop
@@ -66,7 +66,7 @@ class SessionHost:
         self._parts = parts
         self._journal = parts.journal(None)
         self._agent_cache = AgentCache(parts.journal, parts.redactor, parts.models)
-        self._breakers = Breakers(
+        self._breakers = BreakerRegistry(
             incarnation, self._journal, parts.clock, account=parts.account, report=told
         )
         self._alarm = Timers(parts.clock)

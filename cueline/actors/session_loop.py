@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from cueline.actors.activation import first_event, recover
 from cueline.actors.agent_cache import AgentCache, LoadedAgent
-from cueline.actors.breaker_guard import AcquireProbe, BreakerGuards
-from cueline.actors.breaker_registry import Breakers
+from cueline.actors.breaker_guard import AcquireProbe, BreakerGuard
+from cueline.actors.breaker_registry import BreakerRegistry
 from cueline.actors.cancellation_timers import CancellationTimers
 from cueline.actors.effect_executor import EffectExecutor
 from cueline.actors.effect_scheduler import EffectScheduler
@@ -46,7 +46,7 @@ class _Executors(NamedTuple):
     """The objects that exist once the agent is known."""
 
     loaded_agent: LoadedAgent
-    guards: BreakerGuards
+    guard: BreakerGuard
     effect_executor: EffectExecutor
     effect_scheduler: EffectScheduler
 
@@ -74,7 +74,7 @@ class SessionLoop:
         parts: HostDependencies,
         *,
         agent_cache: AgentCache,
-        breakers: Breakers,
+        breakers: BreakerRegistry,
         alarm: Timers,
         slots: SlotTable,
     ) -> None:
@@ -191,18 +191,18 @@ class SessionLoop:
         loaded_agent = self._agent_cache.take(agent)
         entity = self._entity
         entity.share(loaded_agent)
-        guards = BreakerGuards(self._breakers, entity.stream, loaded_agent)
-        effect_executor = EffectExecutor(entity, loaded_agent, self._parts, guards, self._slots)
+        guard = BreakerGuard(self._breakers, entity.stream, loaded_agent)
+        effect_executor = EffectExecutor(entity, loaded_agent, self._parts, guard, self._slots)
         effect_scheduler = EffectScheduler(
             entity,
             loaded_agent,
             self._parts,
-            guards=guards,
+            guard=guard,
             in_flight=self._in_flight,
             slots=self._slots,
         )
-        self._executors = _Executors(loaded_agent, guards, effect_executor, effect_scheduler)
-        await guards.know()
+        self._executors = _Executors(loaded_agent, guard, effect_executor, effect_scheduler)
+        await guard.read()
         return loaded_agent
 
     async def _news(self, brought: Sequence[SessionEvent] = ()) -> list[SessionEvent]:
@@ -219,7 +219,7 @@ class SessionLoop:
 
     def _let_go(self) -> list[SessionEvent]:
         """Return the end of a wait for a breaker, if the breaker admits calls again."""
-        if not self._known().guards.let_go(self._entity.state):
+        if not self._known().guard.may_retry(self._entity.state):
             return []
         return [SessionContinued(by="breaker", at=self._clock.now())]
 

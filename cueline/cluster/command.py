@@ -11,8 +11,8 @@ from cueline.actors.presence import machine_name
 from cueline.clock import SystemClock
 from cueline.cluster.cluster_context import ActorFactory, ClusterContext
 from cueline.cluster.connection import Connection
+from cueline.cluster.control_loops import ControlLoops
 from cueline.cluster.runner_directory import living_nodes
-from cueline.cluster.supervisor import Supervisor
 from cueline.cluster.worker import Worker
 from cueline.errors import ClusterError
 from cueline.events.store import EventStore, PresenceBoard
@@ -23,12 +23,12 @@ class Command:
 
     is_dedicated = True
 
-    def __init__(self, supervisor: Supervisor) -> None:
-        self._supervisor = supervisor
+    def __init__(self, loops: ControlLoops) -> None:
+        self._loops = loops
 
     async def place(self, streams: Collection[str]) -> None:
         """Assign sessions to a host; active ones read their inbox."""
-        await self._supervisor.place(streams)
+        await self._loops.place(streams)
 
     def has(self, incarnation: str | None) -> bool:
         """Whether this is one of the command's hosts."""
@@ -39,7 +39,7 @@ class Command:
 
     def members(self) -> Sequence[Worker]:
         """Return the hosts and runners of the command."""
-        return self._supervisor.fleet.members()
+        return self._loops.fleet.members()
 
 
 @asynccontextmanager
@@ -69,21 +69,21 @@ async def command(
         detached=False,
         parts=parts,
     )
-    supervisor = Supervisor(site, store, board, scope=scope, on_trouble=on_trouble)
+    loops = ControlLoops(site, store, board, scope=scope, on_trouble=on_trouble)
     try:
         # Concurrently: each is a process that has to start.
-        starting = asyncio.create_task(supervisor.start(hosts, runners))
+        starting = asyncio.create_task(loops.start(hosts, runners))
         try:
-            await supervisor.fleet.open_log()
+            await loops.fleet.open_log()
             await starting
         finally:
             starting.cancel()
         with background_task(_watch_ray(site, scope, on_trouble)):
-            yield Command(supervisor)
-        await supervisor.drain(0.0)
+            yield Command(loops)
+        await loops.drain(0.0)
     finally:
-        await shielded(supervisor.close())
-        supervisor.fleet.close_log()
+        await shielded(loops.close())
+        loops.fleet.close_log()
 
 
 async def _watch_ray(site: ClusterContext, scope: Collection[str], on_trouble: Trouble) -> None:

@@ -19,11 +19,11 @@ from cueline.actors.recovery_filter import RecoveryFilter, find_orphans
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, call
 from cueline.cluster.cluster_context import ClusterContext
+from cueline.cluster.control_loops import ControlLoops
 from cueline.cluster.dispatcher_lease import DispatcherLease, acquire_lease
 from cueline.cluster.log_writer import open_log, start_writer
 from cueline.cluster.notification_buffer import NotificationBuffer
 from cueline.cluster.remote_store import RemoteStore
-from cueline.cluster.supervisor import Supervisor
 from cueline.cluster.worker import Role, Worker, WorkerEvent
 from cueline.errors import ClusterError, CuelineError, FencedError
 from cueline.events.dispatcher import (
@@ -63,7 +63,7 @@ class Started:
 
 
 class DispatcherActor:
-    """Holds a `Supervisor`, and owns the log's dispatcher stream."""
+    """Holds a `ControlLoops`, and owns the log's dispatcher stream."""
 
     def __init__(self, site: ClusterContext, wanted: Wanted, keeper: Presence) -> None:
         self._site = site
@@ -71,7 +71,7 @@ class DispatcherActor:
         self._keeper = keeper
         self._store = RemoteStore(site)
         self._starting: asyncio.Task[Started] | None = None
-        self._supervisor: Supervisor | None = None
+        self._loops: ControlLoops | None = None
         self._facts: asyncio.Queue[DispatcherEvent] = asyncio.Queue()
         self._unwritten: list[DispatcherEvent] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -91,7 +91,7 @@ class DispatcherActor:
             return False
         if ended(ours) is None:
             raise acquire_lease(ours)
-        if self._supervisor is not None:
+        if self._loops is not None:
             await self._charge.leave()
         return True
 
@@ -113,9 +113,9 @@ class DispatcherActor:
         """Drain within *seconds*, stop the fleet, and record the stop."""
         for task in self._tasks:
             task.cancel()
-        if self._supervisor is not None:
-            await self._supervisor.drain(seconds)
-            await self._supervisor.close()
+        if self._loops is not None:
+            await self._loops.drain(seconds)
+            await self._loops.close()
             now = SystemClock().now()
             stopped = DispatcherStopped(incarnation=self.presence.incarnation, at=now)
             with suppress(CuelineError):
@@ -152,7 +152,7 @@ class DispatcherActor:
 
     async def _supervise(self, scope: RecoveryFilter | None) -> None:
         """Start a fleet, and supervise *scope* with it; None is all."""
-        self._supervisor = Supervisor(
+        self._loops = ControlLoops(
             self._site,
             self._store,
             self._store,
@@ -162,10 +162,10 @@ class DispatcherActor:
             on_news=self._hear_of,
         )
         adopted = await self._adopted()
-        await self._supervisor.start(self._wanted.hosts, self._wanted.runners, adopted)
+        await self._loops.start(self._wanted.hosts, self._wanted.runners, adopted)
         steps: dict[str, Step] = {"recording the fleet": self._write}
         if scope is not None:
-            place = self._supervisor.place
+            place = self._loops.place
             steps["following what was left alone"] = partial(scope.follow, self._store, place)
         self._tasks += start_loops(steps, clock=SystemClock(), on_trouble=self._trouble)
 

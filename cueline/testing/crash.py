@@ -233,7 +233,7 @@ class World:
         (self._following,) = start_loops(follow, clock=clock, on_trouble=self._hear)
 
     async def hosts(self) -> dict[str, HostPort]:
-        """See `Fleet.hosts`."""
+        """See `HostDirectory.hosts`."""
         return {self.name: self.host}
 
     def _hear(self, what: str, error: CuelineError) -> None:

@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cueline.actors.breaker_registry import Breakers
+from cueline.actors.breaker_registry import BreakerRegistry
 from cueline.events.codec import Codec
 from cueline.events.journal import Journal
 from cueline.stores.waiting import take_turns
@@ -34,7 +34,7 @@ class Slow:
 def hosts_on(outside, how_many, turns):
     store = Slow(outside.store, iter(turns))
     return [
-        Breakers(
+        BreakerRegistry(
             f"h{n}",
             Journal(store, Codec(), outside.clock.now),
             outside.clock,

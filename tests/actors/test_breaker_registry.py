@@ -2,7 +2,7 @@
 
 import pytest
 
-from cueline.actors.breaker_registry import Breakers, plain
+from cueline.actors.breaker_registry import BreakerRegistry, plain
 from cueline.actors.entity import RETRY_SECONDS
 from cueline.errors import LogUnavailableError, ProviderRefusedError, ProviderUnavailableError
 from cueline.events.agent import BreakerPolicy
@@ -289,7 +289,7 @@ def account(agent):
 
 def of_models(*agents):
     """Return what stands before the model of each of *agents*, where accounts go by their key."""
-    breakers = Breakers("h", None, None, account=account, report=None)
+    breakers = BreakerRegistry("h", None, None, account=account, report=None)
     return [breakers.of_model("default", agent) for agent in agents]
 
 

@@ -14,13 +14,12 @@ from cueline.actors.host_dependencies import RUNNER_SECONDS
 from cueline.actors.presence import presence_of
 from cueline.clock import SystemClock
 from cueline.cluster import command as commands
-from cueline.cluster import fleet as fleets
-from cueline.cluster import supervisor as supervisors
+from cueline.cluster import control_loops, fleet_supervisor
 from cueline.cluster import worker as members
 from cueline.cluster.command import _watch_ray
 from cueline.cluster.connection import Connection
-from cueline.cluster.fleet import Fleet
-from cueline.cluster.supervisor import Supervisor
+from cueline.cluster.control_loops import ControlLoops
+from cueline.cluster.fleet_supervisor import FleetSupervisor
 from cueline.cluster.worker import Worker, WorkerEvent
 from cueline.stores.presence import MemoryPresence
 from cueline.testing.clock import FakeClock
@@ -57,9 +56,9 @@ def there(monkeypatch):
         return {"here"}
 
     monkeypatch.setattr(members, "living_nodes", nodes)
-    monkeypatch.setattr(fleets, "living_nodes", nodes)
-    monkeypatch.setattr(fleets, "START_SECONDS", 0.0)
-    monkeypatch.setattr(fleets, "_AGAIN_SECONDS", 0.02)
+    monkeypatch.setattr(fleet_supervisor, "living_nodes", nodes)
+    monkeypatch.setattr(fleet_supervisor, "START_SECONDS", 0.0)
+    monkeypatch.setattr(fleet_supervisor, "_AGAIN_SECONDS", 0.02)
     monkeypatch.setattr(members, "_LOOK_SECONDS", 0.02)
     monkeypatch.setattr(members, "_ANSWER_SECONDS", 0.02)
     monkeypatch.setattr(ray, "kill", lambda actor: setattr(actor, "killed", True))
@@ -75,7 +74,7 @@ async def fleet(there):
         return there.made[-1]
 
     site = SimpleNamespace(node="here", machine="m", named=str, create=create)
-    fleet = Fleet(site, there.board, epoch=1, on_trouble=print, on_news=there.news.append)
+    fleet = FleetSupervisor(site, there.board, epoch=1, on_trouble=print, on_news=there.news.append)
     yield fleet
     await fleet.close()
 
@@ -90,7 +89,7 @@ async def quiet(there, role, answer):
 async def test_a_lost_member_is_replaced_beside_the_log_while_ray_does_not_answer():
     # 000-068: there is no Ray here at all, and asking for its nodes fails.
     site = SimpleNamespace(node="here")
-    fleet = Fleet(site, None, epoch=1, on_trouble=print, on_news=print)
+    fleet = FleetSupervisor(site, None, epoch=1, on_trouble=print, on_news=print)
 
     assert "here" == await fleet._node_for("a node that is gone")
 
@@ -185,10 +184,10 @@ async def test_one_more_than_are_wanted_is_not_replaced(fleet, there):
 async def test_what_waits_for_a_runner_is_tried_again_when_there_is_a_host_to_do_so(there):
     # The news of the runner may come while the only host is being replaced.
     placed = []
-    supervisor = waited_for(there, placed)
+    loops = waited_for(there, placed)
     for role, what in [("runner", "back"), ("runner", "lost"), ("host", "joined")]:
-        supervisor._hear_of(WorkerEvent(what, await quiet(there, role, NEVER)))
-        await supervisor._look()
+        loops._hear_of(WorkerEvent(what, await quiet(there, role, NEVER)))
+        await loops._look()
 
     assert ["waits for a runner"] * 2 == placed
 
@@ -196,14 +195,14 @@ async def test_what_waits_for_a_runner_is_tried_again_when_there_is_a_host_to_do
 async def test_what_waits_for_a_runner_is_tried_again_without_any_news(there, monkeypatch):
     # I14: a host may have failed to reach one that answers the fleet.
     placed = []
-    supervisor = waited_for(there, placed)
-    supervisor._look_now.set()
-    await supervisor._look()
+    loops = waited_for(there, placed)
+    loops._look_now.set()
+    await loops._look()
     before = list(placed)
 
-    monkeypatch.setattr(supervisors, "UNREACHED_SECONDS", 0.0)
-    supervisor._look_now.set()
-    await supervisor._look()
+    monkeypatch.setattr(control_loops, "UNREACHED_SECONDS", 0.0)
+    loops._look_now.set()
+    await loops._look()
 
     assert ([], ["waits for a runner"]) == (before, placed)
 
@@ -213,12 +212,12 @@ async def test_a_host_is_told_again_which_runners_there_are(there, monkeypatch):
     heard, answered = [], Actor("understood").know.remote()
     host = await quiet(there, "host", NEVER)
     host.handle.know = SimpleNamespace(remote=lambda *told: heard.append(told) or answered)
-    supervisor = waited_for(there, [])
-    supervisor.fleet._join(host)
+    loops = waited_for(there, [])
+    loops.fleet._join(host)
 
-    monkeypatch.setattr(supervisors, "UNREACHED_SECONDS", 0.0)
-    supervisor._look_now.set()
-    await supervisor._look()
+    monkeypatch.setattr(control_loops, "UNREACHED_SECONDS", 0.0)
+    loops._look_now.set()
+    await loops._look()
     await await_until(lambda: heard)
 
     assert [(0, [], {})] == heard
@@ -258,7 +257,7 @@ async def test_who_waits_for_what_was_started_since_is_told_when_ray_has_ended(t
 
     fleet = SimpleNamespace(open_log=nothing, close_log=lambda: None)
     idle = SimpleNamespace(start=nothing, drain=nothing, close=nothing, fleet=fleet)
-    monkeypatch.setattr(commands, "Supervisor", lambda *_, **__: idle)
+    monkeypatch.setattr(commands, "ControlLoops", lambda *_, **__: idle)
     monkeypatch.setattr(commands, "living_nodes", members.living_nodes)
     monkeypatch.setattr(commands, "TICK_SECONDS", 0.0)
     gone = Connection("127.0.0.1:1", "a node that has ended", ours=True)
@@ -272,20 +271,20 @@ async def test_who_waits_for_what_was_started_since_is_told_when_ray_has_ended(t
     assert "session-default/7f3a" == told[0]
 
 
-async def test_what_a_supervisor_opened_is_closed_with_it(there):
+async def test_what_control_loops_opened_is_closed_with_them(there):
     # A program may open one runtime after another.
     closed = []
     index = SimpleNamespace(close=lambda: closed.append("the read model"))
     site = SimpleNamespace(parts=SimpleNamespace(index=lambda _: index), node="here")
-    supervisor = Supervisor(site, None, there.board, scope=None, on_trouble=print)
+    loops = ControlLoops(site, None, there.board, scope=None, on_trouble=print)
 
-    await supervisor.close()
+    await loops.close()
 
     assert ["the read model"] == closed
 
 
 def waited_for(there, placed):
-    """Return a supervisor with a session that waits, and whose hosts take what is *placed*."""
+    """Return a loops with a session that waits, and whose hosts take what is *placed*."""
 
     class Index:
         async def due(self, now):
@@ -302,9 +301,9 @@ def waited_for(there, placed):
         placed.extend(streams)
 
     site = SimpleNamespace(parts=SimpleNamespace(index=lambda _: Index()), node="here")
-    supervisor = Supervisor(site, None, there.board, scope=None, on_trouble=print)
-    supervisor._dispatcher.place = place
-    return supervisor
+    loops = ControlLoops(site, None, there.board, scope=None, on_trouble=print)
+    loops._dispatcher.place = place
+    return loops
 
 
 async def told_before_and_after_the_end(fleet, there, lost):

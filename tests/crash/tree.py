@@ -216,7 +216,7 @@ class Tree:
         return World(self.place, life, runner=runner, scope=(), name=f"p{next(self.numbers)}")
 
     async def hosts(self):
-        """See `Fleet.hosts`."""
+        """See `HostDirectory.hosts`."""
         return {world.name: world.host for world in self.worlds}
 
     async def run(self):

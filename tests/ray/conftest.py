@@ -133,7 +133,7 @@ class World:
 
     @property
     def fleet(self):
-        return self.place._supervisor.fleet
+        return self.place._loops.fleet
 
     async def presence(self, role):
         """Return who lives in that role, once it is known here: its work may come first."""

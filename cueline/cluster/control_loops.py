@@ -8,7 +8,7 @@ from cueline.actors.background_task import Trouble, start_loops
 from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher
 from cueline.clock import SystemClock
 from cueline.cluster.cluster_context import ClusterContext
-from cueline.cluster.fleet import Fleet
+from cueline.cluster.fleet_supervisor import FleetSupervisor
 from cueline.cluster.worker import Worker, WorkerEvent
 from cueline.events.store import EventStore, PresenceBoard
 
@@ -16,7 +16,7 @@ UNREACHED_SECONDS = 15.0
 """Interval of retries for sessions that wait for a runner: a host may have missed a runner."""
 
 
-class Supervisor:
+class ControlLoops:
     """A dispatcher with its fleet; its loops never end by themselves."""
 
     def __init__(
@@ -38,7 +38,9 @@ class Supervisor:
         """Whether sessions that wait for a runner have to be retried."""
         self._tried_at = monotonic()
         self._tasks: list[asyncio.Task[None]] = []
-        self.fleet = Fleet(site, board, epoch=epoch, on_trouble=on_trouble, on_news=self._hear_of)
+        self.fleet = FleetSupervisor(
+            site, board, epoch=epoch, on_trouble=on_trouble, on_news=self._hear_of
+        )
         self._scope = scope
         self._index = site.parts.index(store)
         self._dispatcher = Dispatcher(

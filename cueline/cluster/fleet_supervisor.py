@@ -32,8 +32,8 @@ _AGAIN_SECONDS = 0.2
 _REMEMBERED = 1000
 
 
-class Fleet:
-    """Keeps a number of hosts and runners alive. See also `dispatcher.HostDirectory`."""
+class FleetSupervisor:
+    """Keeps a number of hosts and runners alive. See also `HostDirectory`."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Fleet:
         self._clock = SystemClock()
         self._members: dict[str, Worker] = {}
         self._gone: dict[str, str] = {}
-        self._astray: list[Worker] = []
+        self._unreachable: list[Worker] = []
         """Lost, and may still live: a frozen runner may finish what it began."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._writer: Handle = None
@@ -72,7 +72,7 @@ class Fleet:
             ClusterError: none starts.
         """
         nodes = await self._nodes()
-        self._astray += [member for member in adopted if member.silent.is_set()]
+        self._unreachable += [member for member in adopted if member.silent.is_set()]
         wanted_of: dict[Role, int] = {"host": hosts, "runner": runners}
         for role, wanted in wanted_of.items():
             there = [m for m in adopted if m.role == role and not m.silent.is_set()]
@@ -84,7 +84,7 @@ class Fleet:
         await self._ready
 
     async def hosts(self) -> dict[str, HostPort]:
-        """See `dispatcher.Fleet`."""
+        """See `HostDirectory`."""
         return {
             member.incarnation: RemoteHost(member.handle, self._epoch)
             for member in self._members.values()
@@ -104,15 +104,15 @@ class Fleet:
         present = await self._board.all()
         now = self._clock.now()
         unheard = []
-        for member in (*self._members.values(), *self._astray):
+        for member in (*self._members.values(), *self._unreachable):
             presence = find(present, member.incarnation)
             if member.presence is not None and presence and death_of(presence, now):
                 unheard.append(member)
         await asyncio.gather(*(member.ask() for member in unheard))
-        looks = (self._look_for(m, find(present, m.incarnation), now) for m in self._astray)
+        looks = (self._check_lost(m, find(present, m.incarnation), now) for m in self._unreachable)
         await asyncio.gather(*looks)
 
-    async def _look_for(self, member: Worker, presence: Presence | None, now: datetime) -> None:
+    async def _check_lost(self, member: Worker, presence: Presence | None, now: datetime) -> None:
         """Find out whether a lost *member* answers again, or has ended.
 
         A runner's calls wait for one of both; a host's sessions run elsewhere already.
@@ -130,10 +130,10 @@ class Fleet:
             over = (await member.is_over() or removal(presence)) if lost else ended(presence)
             back = lost and over is None and death_of(presence, now) is None
         if member.role == "host" and (over or back):
-            self._astray.remove(member)
+            self._unreachable.remove(member)
             await self._end(member)
         elif over is not None:
-            self._astray.remove(member)
+            self._unreachable.remove(member)
             await self._mark_dead(member, over)
         elif back:
             member.silent.clear()
@@ -169,7 +169,7 @@ class Fleet:
         """Stop everything that was started here."""
         for task in self._tasks:
             task.cancel()
-        members, self._members = [*self._members.values(), *self._astray], {}
+        members, self._members = [*self._members.values(), *self._unreachable], {}
         await asyncio.gather(*(self._end(member) for member in members))
 
     def close_log(self) -> None:
@@ -203,25 +203,25 @@ class Fleet:
         brief = 0
         while True:
             began = time.monotonic()
-            evidence = await self._live(member)
+            evidence = await self._run_until_lost(member)
             del self._members[member.incarnation]
             brief = brief + 1 if time.monotonic() - began < REST_SECONDS else 0
             lost = member
             if brief > 1:
-                await self._lose(lost, evidence)
+                await self._report_lost(lost, evidence)
                 await self._clock.sleep(REST_SECONDS)
                 member = self._create(role, await self._node_for(node))
             else:
                 # Named before its process is up: hosts that learn of the loss also learn of the
                 # replacement, and need not record a wait.
                 member = self._create(role, await self._node_for(node))
-                await self._lose(lost, evidence)
+                await self._report_lost(lost, evidence)
 
     async def _use_up(self, member: Worker) -> None:
         """Keep one worker beyond the wanted number while it lives."""
-        evidence = await self._live(self._join(member))
+        evidence = await self._run_until_lost(self._join(member))
         del self._members[member.incarnation]
-        await self._lose(member, evidence)
+        await self._report_lost(member, evidence)
 
     def _create(self, role: Role, node: str) -> Worker:
         incarnation = f"{role}-{uuid4().hex[:12]}"
@@ -234,7 +234,7 @@ class Fleet:
         self._members[member.incarnation] = member
         return member
 
-    async def _live(self, member: Worker) -> str:
+    async def _run_until_lost(self, member: Worker) -> str:
         """Start *member*, and return the evidence once it is lost."""
         try:
             arguments = [self._runner_infos()] if member.role == "host" else []
@@ -254,11 +254,11 @@ class Fleet:
             self._ready.set_result(None)
         await self._notify_hosts()
         self._on_news(WorkerEvent("joined", member))
-        return await self._watch(member)
+        return await self._watch_until_lost(member)
 
-    async def _watch(self, member: Worker) -> str:
+    async def _watch_until_lost(self, member: Worker) -> str:
         silence = asyncio.create_task(member.silent.wait())
-        watching = asyncio.create_task(self._hang(member))
+        watching = asyncio.create_task(self._watch_process(member))
         try:
             await asyncio.wait({silence, watching}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -268,7 +268,7 @@ class Fleet:
             return watching.result()
         return "it is silent"
 
-    async def _hang(self, member: Worker) -> str:
+    async def _watch_process(self, member: Worker) -> str:
         """Keep one call waiting in *member*: it fails within milliseconds of the worker's death."""
         while True:
             try:
@@ -284,14 +284,14 @@ class Fleet:
                     return evidence
                 await self._clock.sleep(_AGAIN_SECONDS)
 
-    async def _lose(self, member: Worker, evidence: str) -> None:
+    async def _report_lost(self, member: Worker, evidence: str) -> None:
         """Tell the others that *member* accepts nothing more, and the evidence of its end."""
         over = await member.is_over()
         if over is not None:
             await self._mark_dead(member, over)
             return
         # Ray ends an actor without handles.
-        self._astray.append(member)
+        self._unreachable.append(member)
         await self._notify_hosts()
         self._on_news(WorkerEvent("lost", member, evidence))
 
@@ -307,9 +307,9 @@ class Fleet:
 
     def _runner_infos(self) -> list[RunnerInfo]:
         """Return the runners that answer; lost and leaving ones accept nothing more."""
-        there = [*self._members.values(), *self._astray]
+        there = [*self._members.values(), *self._unreachable]
         runners = [m for m in there if m.role == "runner" and not m.silent.is_set()]
-        return [m.runner_info(self.site, lost=m in self._astray) for m in runners]
+        return [m.runner_info(self.site, lost=m in self._unreachable) for m in runners]
 
     async def _notify_hosts(self) -> None:
         cards, gone = self._runner_infos(), dict(self._gone)
