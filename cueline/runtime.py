@@ -7,13 +7,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from cueline.actors.background_task import Trouble, trouble_message
+from cueline.actors.background_task import Trouble
 from cueline.actors.slot import SLOTS, Slots
 from cueline.client.client import Client
 from cueline.config.config_file import DEFAULT_LOG
 from cueline.environment import user_name
 from cueline.errors import ConfigError, CuelineError
 from cueline.events.log_url import LogName, LogUrl
+from cueline.events.stream import trouble_message
 from cueline.host_wiring import KnownPlacement
 from cueline.inline import inline
 from cueline.stores.backend import backend_of

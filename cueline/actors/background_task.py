@@ -7,19 +7,11 @@ from contextlib import contextmanager, suppress
 from cueline.actors.cancellation import isolate_cancellation
 from cueline.clock import Clock
 from cueline.errors import CuelineError
-from cueline.events.stream import shown
 
 AGAIN_SECONDS = 0.5
 Step = Callable[[], Awaitable[None]]
 Trouble = Callable[[str, CuelineError], None]
 """Called with what failed and with the error."""
-
-
-def trouble_message(what: str, trouble: CuelineError) -> str:
-    """Return the error's text, preceded by the name of what failed unless the text has it."""
-    text = str(trouble)
-    named = tuple(f"{name}{mark}" for name in (what, shown(what)) for mark in ":@")
-    return text if text.startswith(named) else f"{what}: {text}"
 
 
 def safe_callback(tell: Trouble) -> Trouble:

@@ -1,43 +1,39 @@
-"""What is asked at the prompt, made from facts, and the decision that an answer is."""
+"""What is asked at the prompt, and the decision that an answer is."""
 
 from dataclasses import replace
-from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
-from cueline.client.decide import permissions_of, tool_of
+from cueline.client.decide import Decision, tool_of
+from cueline.client.question import PersonalQuestion
 from cueline.console.edit import edit_arguments
 from cueline.console.prompt import Answered
 from cueline.console.question import Question
-from cueline.deciders.approval import ApprovalState
-from cueline.deciders.policy import always_scope
-from cueline.deciders.session import SessionState
-from cueline.environment import user_name
 from cueline.event_text import RESOLUTIONS
 from cueline.events.agent import AgentSpec
-from cueline.events.inbox import DecisionGiven
 from cueline.events.message import ToolCall
 from cueline.events.sanitize import Redactor
 from cueline.events.session import ApprovalRequested
-from cueline.events.stream import shown
 from cueline.preflight import judge_edit
 
 
-def question_of(fact: ApprovalRequested, called: ToolCall | None, state: SessionState) -> Question:
+def question_of(
+    session: str, fact: ApprovalRequested, called: ToolCall | None, here: PersonalQuestion
+) -> Question:
     """Return what a person is asked about a call."""
-    call = state.call(fact.effect)
     return Question(
         approval=fact.approval,
-        digest=fact.digest,
-        session=shown(state.stream),
+        session=session,
         tool=called.name if called else fact.effect,
         arguments=called.arguments if called else {},
         deadline_at=fact.deadline_at,
         resolutions=RESOLUTIONS if fact.question == "did_it_happen" else {},
         votes=fact.votes,
         rule=fact.rule,
-        cost=_cost(fact.usd, call.judged.unpriced if call is not None else ""),
+        cost=_cost(fact.usd, here.unpriced),
         auto_at=fact.auto_at,
+        preview=here.preview,
+        barred=here.barred,
+        fixed=here.fixed,
     )
 
 
@@ -45,15 +41,6 @@ def _cost(usd: Decimal | None, unpriced: str) -> str:
     if unpriced:
         return f"of unknown cost ({unpriced})"
     return f"about ${usd}" if usd is not None else ""
-
-
-def refresh_question(question: Question, approval: ApprovalState, now: datetime) -> Question:
-    """Return *question* with what only its approval tells: the change, and who may allow it."""
-    if approval.opened is None:
-        return question
-    say = permissions_of(user_name(), approval, now)
-    preview = approval.opened.preview
-    return replace(question, preview=preview, barred=say.barred, fixed=say.fixed)
 
 
 async def question_with_edit(
@@ -71,20 +58,16 @@ async def question_with_edit(
     return replace(question, arguments=arguments, cost=cost, preview="", edited=True)
 
 
-def decision_of(answered: Answered, agent: AgentSpec) -> DecisionGiven:
-    """Return the decision as it goes into the inbox."""
+def decision_of(answered: Answered) -> Decision:
+    """Return the decision that an answer is."""
     question = answered.question
-    arguments: Any = dict(question.arguments)
-    tool = tool_of(agent, question.tool) if answered.always else None
-    return DecisionGiven(
-        approval=question.approval,
-        digest=question.digest,
+    edited = question.edited and answered.verdict == "grant"
+    return Decision(
         verdict=answered.verdict,
-        by=user_name(),
         note=answered.note,
-        edit=arguments if question.edited and answered.verdict == "grant" else None,
-        always=None if tool is None else always_scope(tool, arguments),
-        channel="prompt",
+        edit=dict(question.arguments) if edited else None,
+        always=() if answered.always else None,
         resolution=answered.resolution,
         result=answered.result,
+        channel="prompt",
     )

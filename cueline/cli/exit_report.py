@@ -7,16 +7,15 @@ from typing import Any
 import typer
 
 from cueline.cli.failure import Exit
-from cueline.cli.resolution import ASKED, answer_lines, doubts_document
+from cueline.cli.resolution import ASKED, answer_lines, answers
 from cueline.cli.terminal_view import TerminalView
 from cueline.cli.up_lookup import command, is_up, resume_command
 from cueline.client.document import document
+from cueline.client.session_view import OpenQuestion, SessionView
 from cueline.console.line import Line
 from cueline.console.screen import Screen
 from cueline.console.summary import summary
 from cueline.console.text import date_time, json_of, one_line
-from cueline.deciders.session import SessionState, Status
-from cueline.deciders.session.turn import CallApproval
 from cueline.event_text import cause_text, wait_text
 from cueline.events.log_url import LogUrl
 from cueline.events.stream import shown
@@ -30,25 +29,21 @@ _OPTIONS = {
 _WIDTH = 400
 
 
-def exit_of_state(state: SessionState) -> Exit:
+_EXITS = {
+    "completed": Exit.DONE,
+    "idle": Exit.DONE,
+    "failed": Exit.FAILED,
+    "stopped": Exit.FAILED,
+}
+
+
+def exit_of_status(status: str) -> Exit:
     """Return the exit code that says how a session stands."""
-    match state.status:
-        case Status.COMPLETED | Status.IDLE:
-            return Exit.DONE
-        case Status.FAILED | Status.STOPPED:
-            return Exit.FAILED
-        case _:
-            return Exit.WAITING
-
-
-def shown_status(state: SessionState) -> str:
-    """Return the status as lists show it: who waits for a person to go on is `paused`."""
-    paused = state.waiting is not None and state.waiting.is_pause
-    return "paused" if paused else str(state.status)
+    return _EXITS.get(status, Exit.WAITING)
 
 
 def report(
-    watch: TerminalView,
+    terminal: TerminalView,
     screen: Screen,
     log: LogUrl,
     *,
@@ -57,24 +52,23 @@ def report(
     indent: int | None = 2,
 ) -> Exit:
     """Say how the session was left, and return the exit code."""
-    state, id = watch.state, shown(watch.state.stream)  # noqa: A001 - the word of the log
+    session = terminal.session
     if as_json:
-        typer.echo(json_of(_document(watch, id, log), indent=indent))
-        return exit_of_state(state)
-    screen.show([Line("dim", ""), *summary(id, shown_status(state), watch.telling.tally)])
-    resume = resume_command(log, id)
+        typer.echo(json_of(_document(terminal, log), indent=indent))
+        return exit_of_status(session.status)
+    screen.show([Line("dim", ""), *summary(session.id, session.status, terminal.telling.tally)])
+    resume = resume_command(log, session.id)
     left = ["left while something was in flight; go on with", f"  {resume}"]
-    if watch.gave_way:
-        watching = command(log, "tail", "-f", id)
+    if terminal.gave_way:
+        watching = command(log, "tail", "-f", session.id)
         left = ["another process drives it now; watch it with", f"  {watching}"]
-    lines = next_step(state, id, log, resume) if rested else left
+    lines = next_step(session, log, resume) if rested else left
     screen.show(Line("note", line) for line in lines)
-    return exit_of_state(state)
+    return exit_of_status(session.status)
 
 
 def next_step(
-    state: SessionState,
-    id: str,  # noqa: A002 - the word of the log
+    session: SessionView,
     log: LogUrl,
     resume: str,
     *,
@@ -89,37 +83,33 @@ def next_step(
     nobody's word any more, nor do those whose time is over *now*.
     """
     resume = f"  {resume}"
-    if state.status is Status.IDLE:
-        return ["say more, and go on, with", f"  {command(log, 'send', id, 'TEXT')}", resume]
-    if state.waiting is None:
+    waiting, asked = session.waiting, session.questions
+    if session.status == "idle":
+        send = command(log, "send", session.id, "TEXT")
+        return ["say more, and go on, with", f"  {send}", resume]
+    if waiting is None:
         return []
-    if state.questions and state.waiting.kind == "approval":
+    if asked and waiting.kind == "approval":
         then = [] if owned or is_up(log) else [resume]
-        return _decide(_asked(state, decided), log, then, now or datetime.now(UTC))
+        asked = tuple(each for each in asked if each.id not in decided)
+        return _decide(asked, log, then, now or datetime.now(UTC))
     # Whatever no person has to end, ends by itself, where somebody drives it.
-    by_itself = shown_status(state) != "paused"
-    wait = state.waiting
-    why = one_line(wait_text(wait.kind, wait.cause, paused=not by_itself), _WIDTH)
-    if (more := _more(state, id, log)) is not None:
+    by_itself = session.status != "paused"
+    why = one_line(wait_text(waiting.kind, waiting.cause, paused=not by_itself), _WIDTH)
+    if (more := _more(session, log)) is not None:
         return [f"{why}; raise the limit, and it goes on", more, resume]
     if by_itself and (owned or is_up(log)):
         return [f"{why}; it goes on by itself"]
     on = "go on with"
-    if _too_long(state):
+    if session.too_long:
         on = "go on from an earlier version with"
-        resume = f"  {command(log, 'fork', id, '--at', 'VERSION')}"
+        resume = f"  {command(log, 'fork', session.id, '--at', 'VERSION')}"
     return [f"{why}; {on}", resume]
 
 
-def _too_long(state: SessionState) -> bool:
-    """Whether the model had no room for the conversation: to ask it again is in vain."""
-    model = state.turn.model
-    if model is None or model.phase != "given_up" or model.error is None:
-        return False
-    return model.error.failure == "context_too_long"
-
-
-def _decide(asked: list[CallApproval], log: LogUrl, then: list[str], now: datetime) -> list[str]:
+def _decide(
+    asked: Collection[OpenQuestion], log: LogUrl, then: list[str], now: datetime
+) -> list[str]:
     """Ask a person for what can still be answered."""
     left = [each for each in asked if each.deadline_at >= now]
     if not left:
@@ -135,41 +125,36 @@ def _decide(asked: list[CallApproval], log: LogUrl, then: list[str], now: dateti
     return [told, *(line for each in left for line in _answers(each, log)), *then]
 
 
-def _answers(asked: CallApproval, log: LogUrl) -> list[str]:
+def _answers(asked: OpenQuestion, log: LogUrl) -> list[str]:
     if asked.question == "did_it_happen":
         return [f"{asked.id}: {ASKED}", *answer_lines(log, asked.id)]
     return [f"  {command(log, 'approve', asked.id)}"]
 
 
-def _asked(state: SessionState, decided: Collection[str] = ()) -> list[CallApproval]:
-    """Return what people are asked, but for what is *decided*."""
-    asked = [state.call_of_approval(each) for each in state.questions if each not in decided]
-    return [call.approval for call in asked if call and call.approval]
-
-
-def _more(state: SessionState, id: str, log: LogUrl) -> str | None:  # noqa: A002 - the word of the log
+def _more(session: SessionView, log: LogUrl) -> str | None:
     """Return the command that raises the limit which holds the session, if one does."""
-    wait = state.waiting
+    wait = session.waiting
     if wait is None or wait.raisable not in _OPTIONS:
         return None
-    whose = shown(wait.cause.whose) if wait.cause.whose else id
+    whose = shown(wait.cause.whose) if wait.cause.whose else session.id
     return f"  {command(log, 'budget', 'raise', whose, *_OPTIONS[wait.raisable])}"
 
 
-def _document(watch: TerminalView, id: str, log: LogUrl) -> dict[str, Any]:  # noqa: A002 - the word of the log
-    state, tally = watch.state, watch.telling.tally
-    waiting = state.waiting
+def _document(terminal: TerminalView, log: LogUrl) -> dict[str, Any]:
+    session, tally = terminal.session, terminal.telling.tally
+    waiting, asked = session.waiting, session.questions
+    doubts = [each.id for each in asked if each.question == "did_it_happen"]
     # Under a pause a breaker may be due, or a retry; the pause goes on.
     ends_at = waiting.deadline_at if waiting and not waiting.is_pause else None
     if waiting and waiting.kind == "approval":
         # Its own may be sooner: then a reminder is due, or a warning.
-        ends_at = min((each.closes_at for each in _asked(state)), default=None)
+        ends_at = min((each.closes_at for each in asked), default=None)
     return {
-        "id": id,
-        "status": shown_status(state),
-        "result": watch.result,
+        "id": session.id,
+        "status": session.status,
+        "result": terminal.result,
         "partial": tally.partial,
-        "error": watch.error,
+        "error": terminal.error,
         "waiting": None
         if waiting is None
         else {
@@ -179,12 +164,12 @@ def _document(watch: TerminalView, id: str, log: LogUrl) -> dict[str, Any]:  # n
             "deadline_at": document(ends_at),
             "limit": waiting.raisable or None,
             "whose": shown(waiting.cause.whose) if waiting.cause.whose else None,
-            "approvals": state.questions,
-            "in_doubt": doubts_document(state, log),
+            "approvals": [each.id for each in asked],
+            "in_doubt": [{"approval": each, "answers": answers(log, each)} for each in doubts],
         },
         "turns": tally.turns,
         "tool_calls": tally.tool_calls,
         "tokens": tally.usage.model_dump(),
         "cost": str(tally.cost),
-        "version": watch.version,
+        "version": terminal.version,
     }

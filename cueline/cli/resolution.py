@@ -1,13 +1,7 @@
 """The answers to the question about a call in doubt, as commands with their consequences."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
-
 from cueline.cli.up_lookup import command
 from cueline.events.log_url import LogUrl
-
-if TYPE_CHECKING:
-    from cueline.deciders.session import SessionState
 
 _WORDS = {
     "happened": ("approve", "--happened"),
@@ -46,15 +40,3 @@ def answer_lines(log: LogUrl, approval: str) -> list[str]:
         f"  {each['command']:{width}}  # {each['then']}{more.get(each['resolution'], '')}"
         for each in said
     ]
-
-
-def doubts_document(state: "SessionState", log: LogUrl) -> list[dict[str, Any]]:
-    """Return the open questions about calls in doubt, each with its answers."""
-    return [{"approval": each, "answers": answers(log, each)} for each in _doubts(state)]
-
-
-def _doubts(state: "SessionState") -> Iterator[str]:
-    for call in state.open_calls:
-        asked = call.approval
-        if asked is not None and call.asking and asked.question == "did_it_happen":
-            yield asked.id

@@ -8,20 +8,21 @@ from functools import partial
 
 import typer
 
-from cueline.actors.background_task import background_task
 from cueline.cli.failure import Exit
 from cueline.cli.run_options import RunOptions
 from cueline.cli.signals import Interrupts
-from cueline.cli.terminal_view import Facts, TerminalView
+from cueline.cli.terminal_view import TerminalView
 from cueline.cli.up_lookup import other_version, resume_command
 from cueline.client.client import Client
+from cueline.client.export import event_document
 from cueline.client.session import Session
-from cueline.client.watch import until_taken_over, until_up_is_over
 from cueline.console.line import Line
 from cueline.console.progress import progress
 from cueline.console.screen import Screen
+from cueline.console.text import json_of
 from cueline.errors import ClusterError, CorruptEventError
-from cueline.events.store import NO_STREAM
+from cueline.events.session import SessionEvent
+from cueline.events.store import NO_STREAM, RecordedEvent
 from cueline.events.stream import shown
 from cueline.runtime import Runtime, runtime_on
 from cueline.wiring import OpenLog
@@ -29,41 +30,6 @@ from cueline.wiring import OpenLog
 Record = Callable[[Client], Awaitable[Session]]
 """Puts into the log what somebody wishes of a session, and has it driven."""
 _NOTHING = "left before anything was recorded"
-
-
-@asynccontextmanager
-async def running(
-    log: OpenLog, stream: str, where: RunOptions, watch: TerminalView
-) -> AsyncIterator[Runtime]:
-    """Start what drives *stream*: here, or on Ray.
-
-    Raises:
-        ClusterError: Ray is not usable; the message says what to do.
-    """
-    # The cluster that is named is for where no `up` has the log.
-    address = None if where.place == "up" else where.address
-    long = where.takes_long
-    say = partial(watch.screen.show, [Line("dim", long)] if long else [])
-    with progress(long, plain=not (long and watch.screen.live), instead=say) as started:
-        async with runtime_on(log, on=where.on, address=address, on_trouble=watch.stuck) as runtime:
-            started()
-            with background_task(_leave_in_time(runtime, stream, watch)):
-                yield runtime
-
-
-async def _leave_in_time(runtime: Runtime, stream: str, watch: TerminalView) -> None:
-    """Leave where it is waited in vain."""
-    if runtime.place == "up":
-        await leave_with_up(runtime.log, stream, watch)
-    elif runtime.place == "inline":
-        await until_taken_over(runtime.log, lambda: watch.state, runtime.context.has)
-        watch.give_way()
-
-
-async def leave_with_up(log: OpenLog, stream: str, watch: TerminalView) -> None:
-    """Leave when the `cueline up` has gone, or set *stream* aside: nobody drives it any more."""
-    typer.echo(f"{shown(stream)}: {await until_up_is_over(log, stream)}", err=True)
-    watch.leave()
 
 
 class StartRecorder:
@@ -89,14 +55,13 @@ class StartRecorder:
 
 
 async def drive(
-    log: OpenLog,
+    client: Client,
     stream: str,
-    where: RunOptions,
+    options: RunOptions,
     record: Record,
     *,
     screen: Screen,
     show_past: bool,
-    facts: Facts | None = None,
 ) -> tuple[TerminalView, bool]:
     """Drive *stream* until it rests, and return what was seen, and whether it rested.
 
@@ -105,62 +70,85 @@ async def drive(
         CuelineError: it cannot be driven, or not be read.
         Exit: Ctrl-C came before anything was recorded.
     """
-    watch = TerminalView(log, stream, screen, attended=where.attended, facts=facts)
+    log = client.log.with_settings(options.context.settings)
+    facts = _print_fact if options.json_stream else None
+    terminal = TerminalView(client, stream, screen, attended=options.attended, facts=facts)
     beginning = StartRecorder(record)
     loop = asyncio.get_running_loop()
 
     def pause() -> None:
         beginning.left = True
         if beginning.recorded:
-            loop.call_soon_threadsafe(watch.pause)
+            loop.call_soon_threadsafe(terminal.pause)
 
     def leave() -> str:
-        watch.let_go()
-        way = resume_command(where.log, shown(stream))
+        terminal.let_go()
+        way = resume_command(options.log, shown(stream))
         left = f"left at once; what was recorded stays, and goes on with\n  {way}"
         return left if beginning.recorded else _NOTHING
 
     # Of another process, that is; closing the window of who only watches ends nothing.
-    goes_on = where.place == "up"
-    signals = Interrupts(pause, leave, goes_on=goes_on)
-    with _notice_start(beginning, where, stream), signals:
-        await watch.catch_up(show=show_past)
-        warning = None if where.place == "inline" else other_version(where.log)
+    signals = Interrupts(pause, leave, goes_on=options.place == "up")
+    with _notice_start(beginning, options, stream), signals:
+        await terminal.catch_up(show=show_past)
+        warning = None if options.place == "inline" else other_version(options.log)
         screen.show([] if warning is None else [Line("note", warning)])
-        async with running(log, stream, where, watch) as runtime:
+        async with _running(log, options, terminal) as runtime:
             await beginning.record(runtime)
             if beginning.left:
-                watch.pause()
-            rested = await watch.until_it_rests()
+                terminal.pause()
+            rested = await terminal.until_it_rests()
         if rested and log.backend.writer_place != "process":
-            await _check_kept(log, watch)
-    return watch, rested
+            await _check_kept(log, stream, terminal.version)
+    return terminal, rested
 
 
-async def _check_kept(log: OpenLog, watch: TerminalView) -> None:
+@asynccontextmanager
+async def _running(
+    log: OpenLog, options: RunOptions, terminal: TerminalView
+) -> AsyncIterator[Runtime]:
+    """Start what drives sessions, and have *terminal* follow its session through it."""
+    # The cluster that is named is for where no `up` has the log.
+    address = None if options.place == "up" else options.address
+    long, screen = options.takes_long, terminal.screen
+    say = partial(screen.show, [Line("dim", long)] if long else [])
+    with progress(long, plain=not (long and screen.live), instead=say) as started:
+        async with runtime_on(
+            log, on=options.on, address=address, on_trouble=terminal.stuck
+        ) as runtime:
+            started()
+            terminal.attach(runtime)
+            yield runtime
+
+
+def _print_fact(recorded: RecordedEvent, fact: SessionEvent) -> None:
+    typer.echo(json_of(event_document(recorded, fact)))
+
+
+async def _check_kept(log: OpenLog, stream: str, seen: int) -> None:
     """See that the log's file holds what was shown: the connections that wrote it keep pages.
 
     Raises:
         StoreError: it does not; the message says why.
     """
-    stream, version = watch.state.stream, NO_STREAM
+    version = NO_STREAM
     store = log.backend.open(log.clock, read_only=True)
     try:
         async for recorded, _ in replace(log, store=store).journal().read(stream):
             version = recorded.version
     finally:
         await store.close()
-    if version < watch.version:
+    if version < seen:
         reason = "it was recorded, and is not in the log's file"
         raise CorruptEventError(stream, version + 1, 0, reason)
 
 
 @contextmanager
-def _notice_start(beginning: StartRecorder, where: RunOptions, stream: str) -> Iterator[None]:
+def _notice_start(beginning: StartRecorder, options: RunOptions, stream: str) -> Iterator[None]:
     try:
         yield
     except ClusterError:
-        way = resume_command(where.log, shown(stream))
+        way = resume_command(options.log, shown(stream))
         recorded = f"it is recorded; once Ray can be used, `{way}` goes on"
         nothing = "nothing was recorded; without --ray and --address it needs no Ray"
         typer.echo(recorded if beginning.recorded else nothing, err=True)

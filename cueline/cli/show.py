@@ -166,7 +166,7 @@ def _course(log: LogUrl, history: "History", standing: "LimitStatus", way: str) 
             return [f"driven by process {driver.pid} on {driver.machine}"]
         return [f"driven by {standing.silence or 'nobody'}; go on with", f"  {way}"]
     owned = driver is not None
-    return next_step(state, history.id, log, way, owned=owned, decided=standing.decided)
+    return next_step(history.view, log, way, owned=owned, decided=standing.decided)
 
 
 def _damaged(log: LogUrl, history: "History") -> list[str]:

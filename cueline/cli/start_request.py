@@ -12,15 +12,12 @@ from cueline.cli.run_options import RunOptions
 from cueline.cli.session_run import Record, drive
 from cueline.cli.up_lookup import command, note_detached, resume_command
 from cueline.client.client import Client, open_client
-from cueline.client.export import event_document
 from cueline.client.start import StartRequest, check_id_is_free, start_request
 from cueline.config.config_source import Flags, from_flags
 from cueline.config.settings import APPROVAL_SECONDS, Settings
 from cueline.console.screen import Screen
-from cueline.console.text import json_of
 from cueline.errors import ConfigError
-from cueline.events.session import SessionEvent
-from cueline.events.store import NO_STREAM, RecordedEvent
+from cueline.events.store import NO_STREAM
 from cueline.events.stream import shown, sibling
 from cueline.preflight import check_answerable, check_log_is_out_of_reach
 from cueline.wiring import OpenLog
@@ -116,19 +113,12 @@ async def carry_on(
         assert session.receipt is not None, "what was recorded just now has a receipt"
         return note_detached(options.log, session.receipt, as_json=options.as_json)
     screen = Screen(quiet=options.as_json, plain=options.plain)
-    log = client.log.with_settings(options.context.settings)
     try:
-        watch, rested = await drive(
-            log,
-            stream,
-            options,
-            record,
-            screen=screen,
-            show_past=show_past,
-            facts=_print_fact if options.json_stream else None,
+        terminal, rested = await drive(
+            client, stream, options, record, screen=screen, show_past=show_past
         )
         return report(
-            watch,
+            terminal,
             screen,
             options.log,
             rested=rested,
@@ -137,12 +127,8 @@ async def carry_on(
         )
     except OSError as error:
         if is_of_output(error):
-            await _warn_of_open_work(log, stream, options)
+            await _warn_of_open_work(client.log, stream, options)
         raise
-
-
-def _print_fact(recorded: RecordedEvent, fact: SessionEvent) -> None:
-    typer.echo(json_of(event_document(recorded, fact)))
 
 
 async def _warn_of_open_work(log: OpenLog, stream: str, options: RunOptions) -> None:

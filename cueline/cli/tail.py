@@ -58,7 +58,7 @@ def tail(
 
 
 async def _tail(log: LogUrl, name: str, last: int, show: "Show", *, follow: bool) -> Exit:
-    from cueline.cli.exit_report import exit_of_state
+    from cueline.cli.exit_report import exit_of_status
 
     async with open_log.reader(log) as reader:
         history = await reader.history(name, last=last)
@@ -69,7 +69,7 @@ async def _tail(log: LogUrl, name: str, last: int, show: "Show", *, follow: bool
         async with aclosing(reader.follow(history, partial(_say_left, log, history.id))) as coming:
             async for recorded, fact in coming:
                 show(recorded, fact)
-        return exit_of_state(history.state)
+        return exit_of_status(history.view.status)
 
 
 def _say_left(log: LogUrl, id: str, why: str) -> None:  # noqa: A002 - the word of the log

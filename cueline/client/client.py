@@ -8,9 +8,8 @@ from typing import Unpack
 
 from cueline.actors.breaker_reset import reset_breaker
 from cueline.actors.fold import SessionCache
-from cueline.actors.session_watcher import RuntimeContext
 from cueline.agent import Agent
-from cueline.client.context import NoRuntimeContext
+from cueline.client.context import NoRuntimeContext, RuntimeContext
 from cueline.client.decide import Decision, GrantDetails, decide, question_of
 from cueline.client.fork import ForkRequest, ForkWanted, fork_request
 from cueline.client.message import NewLimits, pause, raise_limits, send

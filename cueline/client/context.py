@@ -1,12 +1,51 @@
-"""What a client without a place of its own knows of the sessions of its log."""
+"""What a client knows of who drives the sessions of its log."""
 
 from collections.abc import Coroutine
 from dataclasses import dataclass
+from typing import Protocol
 
 from cueline.environment import user_name
 from cueline.errors import CuelineError
 from cueline.up_record import recovers
 from cueline.wiring import OpenLog
+
+
+class RuntimeContext(Protocol):
+    """What the process knows about the sessions that it drives, and about their owners."""
+
+    @property
+    def user(self) -> str:
+        """The name of the user of this process."""
+        ...
+
+    @property
+    def drives(self) -> bool:
+        """Whether it drives sessions itself while it runs."""
+        ...
+
+    def trouble(self, stream: str) -> CuelineError | None:
+        """Return why the session cannot be driven here; None if it can."""
+        ...
+
+    def tries_again(self, stream: str) -> None:
+        """Let the hosts retry the session, because it gets a message."""
+        ...
+
+    def takes_up(self, stream: str) -> bool:
+        """Whether this process or a running `cueline up` will activate the session for certain."""
+        ...
+
+    def has(self, incarnation: str | None) -> bool:
+        """Whether the incarnation is one of its own hosts."""
+        ...
+
+    def settled(self, stream: str) -> Coroutine[object, object, None] | None:
+        """Return a coroutine that waits until a local host has stopped driving, if one drives."""
+        ...
+
+    async def take_up(self, stream: str, parent: str | None = None) -> None:
+        """Drive the session from now on; a *parent* driven here learns of it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

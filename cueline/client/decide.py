@@ -5,24 +5,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from msgspec.structs import replace
-
-from cueline.actors.fold import fold
 from cueline.client.current import current_session
 from cueline.client.message import post
+from cueline.client.question import approval_of, read_on, refused_text
 from cueline.client.receipt import DecisionReceipt, reader_of, where
 from cueline.client.value import make_value
-from cueline.deciders.approval import APPROVAL, ApprovalState, Vote, refusal, vote_of
+from cueline.deciders.approval import ApprovalState, vote_of
 from cueline.deciders.policy import always_scope as as_now
-from cueline.errors import ConfigError, InvalidNameError, NotPendingError, RejectedError
-from cueline.event_text import refusal_text
+from cueline.errors import ConfigError, NotPendingError, RejectedError
 from cueline.events.agent import AgentSpec, ToolSpec
 from cueline.events.approval import ApprovalOpened
 from cueline.events.inbox import DecisionGiven, Resolution
 from cueline.events.journal import Journal
 from cueline.events.session import ApprovalRequested
-from cueline.events.store import RecordedEvent, from_us
-from cueline.events.stream import shown, sibling, stream_name, tenant_of
+from cueline.events.stream import shown, sibling, tenant_of
 
 if TYPE_CHECKING:
     from cueline.client.client import Client
@@ -58,42 +54,6 @@ class GrantDetails(TypedDict, total=False):
     resolution: Literal["happened", "run_again"] | None
     result: str
     channel: str
-
-
-@dataclass(frozen=True, slots=True)
-class Permissions:
-    """What a person can say of a question."""
-
-    barred: str
-    """Why they may not allow it; empty where they may."""
-    fixed: str
-    """Why they can only allow it as it is, and only this once; empty where they can do more."""
-
-
-def permissions_of(person: str, state: ApprovalState, now: datetime) -> Permissions:
-    """Return what *person* could say now, by the rules that will judge it."""
-    opened = state.opened
-    assert opened is not None, "only what was opened is asked"
-    happened: Resolution | None = "happened" if opened.question == "did_it_happen" else None
-    plain = Vote("grant", opened.digest, person, "", "", now, resolution=happened)
-    more = replace(plain, always=())
-    return Permissions(barred=_refused(state, plain), fixed=_refused(state, more))
-
-
-def _refused(state: ApprovalState, vote: Vote) -> str:
-    refused = refusal(state, vote)
-    return "" if refused is None else refusal_text(refused)
-
-
-async def approval_of(journal: Journal, name: str) -> ApprovalState:
-    """Fold the approval that *name* stands for; one that does not exist was never opened."""
-    state = APPROVAL.initial_state
-    tenant, slash, rest = name.rpartition("/")
-    try:
-        stream = stream_name("approval", rest, tenant) if slash else stream_name("approval", name)
-    except InvalidNameError:
-        return state
-    return (await fold(journal, stream, APPROVAL, state))[0]
 
 
 async def question_of(client: "Client", name: str) -> ApprovalOpened:
@@ -220,7 +180,7 @@ async def _checked(
     agent: AgentSpec,
 ) -> DecisionGiven:
     """Return *given* as it is meant, where the gate will take it."""
-    if why := _refused(state, vote_of(given, "", client.log.clock.now())):
+    if why := refused_text(state, vote_of(given, "", client.log.clock.now())):
         raise RejectedError(given.approval, why)
     tool = tool_of(agent, opened.tool)
     if given.always and not tool.paths:
@@ -237,13 +197,6 @@ async def _checked(
 def tool_of(agent: AgentSpec, name: str) -> ToolSpec:
     """Return the tool of that name."""
     return next(tool for tool in agent.tools if tool.name == name)
-
-
-def read_on(state: ApprovalState, recorded: RecordedEvent, said: DecisionGiven) -> ApprovalState:
-    """Return what the gate makes of its approval when *said* is handed over to it."""
-    message = f"{recorded.stream}@{recorded.version}"
-    vote: Vote = vote_of(said, message, from_us(recorded.recorded_us))
-    return APPROVAL.replay(APPROVAL.decide(vote, state), state)
 
 
 async def was_given(  # noqa: PLR0917

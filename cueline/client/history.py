@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from cueline.actors.session_reader import Past, SessionReader
 from cueline.actors.stream_end import last_of
+from cueline.client.session_view import SessionView
 from cueline.deciders.session import SessionState
 from cueline.errors import CorruptEventError, CuelineError, RejectedError, UnknownEventTypeError
 from cueline.events.journal import Journal
@@ -50,6 +51,11 @@ class History:
         return self.followed.state
 
     @property
+    def view(self) -> SessionView:
+        """How the session stands at that version."""
+        return SessionView(self.state)
+
+    @property
     def turn(self) -> str:
         """The number of the last turn; the state's own counts from where it was read."""
         asked = (
@@ -62,8 +68,7 @@ class History:
         """The status as lists show it; `damaged` if the session cannot be read to its end."""
         if self.damage is not None:
             return "damaged"
-        paused = self.state.waiting is not None and self.state.waiting.is_pause
-        return "paused" if paused else str(self.state.status)
+        return self.view.status
 
 
 async def read_history(

@@ -1,7 +1,7 @@
 """What is said to a session through its inbox: it counts even when nothing is running."""
 
 from decimal import Decimal
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from cueline.client.current import CurrentSession, current_session
 from cueline.client.receipt import PauseReceipt, Receipt, reader_of, where
@@ -31,13 +31,16 @@ class NewLimits(TypedDict, total=False):
 async def send(
     client: "Client", stream: str, text: str, lane: Lane, *, key: str | None = None
 ) -> Receipt:
-    """Say *text* to the agent of a session; with a *key*, once. Raises what `tell` raises."""
+    """Say *text* to the agent of a session; with a *key*, once.
+
+    Raises what `send_message` raises.
+    """
     message = make_value(MessageSent, lane=lane, text=text)
     return await send_message(client, stream, message, key=None if key is None else f"send.{key}")
 
 
 async def raise_limits(client: "Client", stream: str, limits: NewLimits) -> Receipt:
-    """Let a session have more. Raises what `tell` raises."""
+    """Let a session have more. Raises what `send_message` raises."""
     return await send_message(client, stream, make_value(RaiseAsked, **limits))
 
 
@@ -66,9 +69,11 @@ async def send_message(
     )
 
 
-async def pause(client: "Client", stream: str) -> PauseReceipt:
-    """Ask a session to pause; once is enough. Raises what `tell` raises."""
-    now, message = await current_session(client.cache, stream), PauseAsked()
+async def pause(
+    client: "Client", stream: str, why: Literal["asked", "signal"] = "asked"
+) -> PauseReceipt:
+    """Ask a session to pause; once is enough. Raises what `send_message` raises."""
+    now, message = await current_session(client.cache, stream), PauseAsked(why=why)
     now.check_takes(message)
     at = None if now.held else await post(client, now, message)
     if at is not None:

@@ -7,13 +7,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 from cueline.actors.session_reader import SessionReader
-from cueline.actors.session_watcher import SessionWatcher, Told
 from cueline.client.decide import Decision, decide
 from cueline.client.message import NewLimits, pause, raise_limits, send, send_message
 from cueline.client.output import Output, read_output
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
+from cueline.client.session_watcher import SessionWatcher
 from cueline.client.stop import stop
-from cueline.deciders.session import Status, session_of
+from cueline.deciders.session import SessionState, Status
 from cueline.deciders.session.limit_state import Used
 from cueline.event_text import cause_text, end_text
 from cueline.events.inbox import (
@@ -218,12 +218,12 @@ class Session:
                 which the other waits for: leave the runtime, and the call ends with it.
             CuelineError: it cannot be driven here; the message says why.
         """
-        async with aclosing(self._waiter().until_it_rests()) as happening:
-            async for version, fact, _ in happening:
-                if version > after:
-                    yield VersionedEvent(version, fact)
+        async with aclosing(self.watch().until_it_rests()) as happening:
+            async for recorded, fact in happening:
+                if recorded.version > after:
+                    yield VersionedEvent(recorded.version, fact)
 
-    async def follow(self) -> AsyncIterator[Told]:
+    async def follow(self) -> AsyncIterator[tuple[int, SessionEvent, SessionState]]:
         """Follow version, fact and state for ever, from the start, whoever drives it.
 
         Raises:
@@ -231,9 +231,10 @@ class Session:
             SessionOwnedError: it was taken over from here in the middle of a call,
                 which the other waits for: leave the runtime, and the call ends with it.
         """
-        async with aclosing(self._waiter().follow()) as happening:
-            async for told in happening:
-                yield told
+        watcher = self.watch()
+        async with aclosing(watcher.follow()) as happening:
+            async for recorded, fact in happening:
+                yield recorded.version, fact, watcher.reader.state
 
     async def result(self) -> Result:
         """Wait until nothing more happens by itself, and return how the session stands.
@@ -245,17 +246,19 @@ class Session:
                 which the other waits for: leave the runtime, and the call ends with it.
             CuelineError: it cannot be driven here; the message says why.
         """
-        if (last := await self._waiter().wait_for_answer()) is not None:
+        watcher = self.watch()
+        if (last := await watcher.wait_for_answer()) is not None:
             status = Status.COMPLETED if isinstance(last, SessionCompleted) else Status.IDLE
             used = Used(last.turns, last.tokens, last.usd)
             return self._read_output(Result(status, last.result, last.partial), used)
-        text, lacks, state = "", False, session_of(self.stream)
-        async with aclosing(self._waiter().until_it_rests()) as happening:
-            async for _, fact, state in happening:  # noqa: B007 - the last one counts
+        text, lacks, watcher = "", False, self.watch()
+        async with aclosing(watcher.until_it_rests()) as happening:
+            async for _, fact in happening:
                 if isinstance(fact, SessionCompleted | SessionIdle):
                     text, lacks = fact.result, fact.partial
                 elif isinstance(fact, SessionFailed):
                     text = end_text(fact)
+        state = watcher.reader.state
         if state.waiting is not None:
             text = cause_text(state.waiting.cause)
         return self._read_output(Result(state.status, text, lacks), state.used)
@@ -268,9 +271,8 @@ class Session:
         output, problem = read_output(result.text, self.output)
         return replace(result, output=output, problem=problem)
 
-    def _waiter(self) -> SessionWatcher:
+    def watch(self, reader: SessionReader | None = None) -> SessionWatcher:
+        """Return what follows it, from the start or from where *reader* has come."""
         log = self._client.log
-        session_reader = SessionReader(self.stream, log.journal())
-        return SessionWatcher(
-            session_reader, log.notifier, log.board, log.clock, self._client.context
-        )
+        reader = reader or SessionReader(self.stream, log.journal())
+        return SessionWatcher(reader, log.notifier, log.board, log.clock, self._client.context)

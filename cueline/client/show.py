@@ -5,15 +5,14 @@ from decimal import Decimal
 
 from cueline.actors.inbox import Unread, asked_agent, unread_of
 from cueline.actors.session_owner import owner_of, silent_owner
-from cueline.client.decide import approval_of, read_on
 from cueline.client.history import History
 from cueline.client.pending import PendingRow, rows_of_session
+from cueline.client.question import approval_of, is_decided
 from cueline.client.reading import Notice, is_far_behind, print_notice, read_models
 from cueline.client.sessions import SessionRow, rows_of
 from cueline.client.tally import Tally
-from cueline.deciders.approval import ApprovalState
 from cueline.errors import UnknownSessionError
-from cueline.events.inbox import DecisionGiven, RaiseAsked, StopAsked
+from cueline.events.inbox import RaiseAsked, StopAsked
 from cueline.events.message import Usage
 from cueline.events.sanitize import sanitize
 from cueline.events.store import Presence
@@ -148,14 +147,6 @@ async def sums_of(
         inherited=inherited if told.inherited_turns else None,
     )
     return tally, number, cost
-
-
-def is_decided(name: str, approval: ApprovalState, unread: Unread) -> bool:
-    """Whether *approval* has a verdict when *unread* is read."""
-    for recorded, said in unread:
-        if isinstance(said, DecisionGiven) and said.approval == name:
-            approval = read_on(approval, recorded, said)
-    return approval.verdict is not None
 
 
 async def _decided(log: OpenLog, history: History, unread: Unread) -> set[str]:

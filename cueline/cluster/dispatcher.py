@@ -13,7 +13,7 @@ from functools import partial
 
 import ray
 
-from cueline.actors.background_task import Step, start_loops, trouble_message
+from cueline.actors.background_task import Step, start_loops
 from cueline.actors.presence import BEAT_SECONDS, ended, find, presence_of
 from cueline.actors.recovery_filter import RecoveryFilter, find_orphans
 from cueline.clock import SystemClock
@@ -35,6 +35,7 @@ from cueline.events.dispatcher import (
     RunnerRemoved,
 )
 from cueline.events.store import Presence
+from cueline.events.stream import trouble_message
 
 ADOPT_SECONDS = 5.0
 """A living actor answers within this; another counts as lost, and may still live."""

@@ -35,7 +35,6 @@ class Question:
     """One approval that waits for this person."""
 
     approval: str
-    digest: str
     session: str
     """As a user calls it."""
     tool: str

@@ -7,7 +7,7 @@ checked on entry.
 
 import re
 
-from cueline.errors import InvalidNameError
+from cueline.errors import CuelineError, InvalidNameError
 
 DEFAULT_TENANT = "default"
 _TENANT = re.compile(r"[a-z0-9_]{1,40}")
@@ -92,3 +92,10 @@ def effect_of(approval: str) -> str:
     """Return the effect that an approval, `<session>.<turn>.<index>.<n>`, is about."""
     _, turn, index, _ = approval.rsplit(".", 3)
     return f"{turn}.{index}"
+
+
+def trouble_message(what: str, trouble: CuelineError) -> str:
+    """Return the error's text, preceded by the name of what failed unless the text has it."""
+    text = str(trouble)
+    named = tuple(f"{name}{mark}" for name in (what, shown(what)) for mark in ":@")
+    return text if text.startswith(named) else f"{what}: {text}"

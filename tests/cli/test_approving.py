@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from cueline.client.decide import approval_of, was_given
+from cueline.client.decide import was_given
+from cueline.client.question import approval_of
 from cueline.errors import NotPendingError
 from cueline.events.inbox import DecisionGiven
 from cueline.wiring import open_log

@@ -6,6 +6,7 @@ import pytest
 
 from cueline.cli.exit_report import next_step
 from cueline.cli.option import DEFAULT_LOG
+from cueline.client.session_view import SessionView
 from cueline.console.text import date_time
 from cueline.events.cause import Cause
 from cueline.events.session import SessionWaiting
@@ -26,14 +27,14 @@ def told(log=DEFAULT_LOG, **waits):
     spent = SessionWaiting(kind="budget", cause=cause, exhausted=True)
     return [
         line.strip()
-        for line in next_step(asked().when(spent).state, "one", log, "cueline resume one")
+        for line in next_step(SessionView(asked().when(spent).state), log, "cueline resume one")
     ]
 
 
 @pytest.mark.parametrize(
     ("limit", "whose", "raised"),
     [
-        ("max_cost", "", "one --max-cost USD"),
+        ("max_cost", "", "1 --max-cost USD"),
         ("max_tokens", "session-default/root", "root --max-tokens N"),
         ("max_cost", "session-team/root", "team/root --max-cost USD"),
     ],
@@ -49,7 +50,7 @@ def test_a_session_without_room_is_told_whose_limit_to_raise(limit, whose, raise
 def test_the_command_that_raises_a_limit_can_be_typed_with_a_log_of_another_name():
     _, more, _ = told(Path("other.db"), limit="max_cost")
 
-    assert "cueline budget raise one --max-cost USD --log other.db" == more
+    assert "cueline budget raise 1 --max-cost USD --log other.db" == more
 
 
 def test_where_the_limit_was_not_recorded_no_command_is_guessed():
@@ -64,7 +65,7 @@ def asked_for(seconds, **how):
         kind="approval", cause=Cause(code="approval_pending"), deadline_at=later(60)
     )
     past = given(*up_to_reply("delete"), question("1.0", "1.1.0.1"), waiting)
-    lines = next_step(past.state, "one", DEFAULT_LOG, "resume", now=later(seconds), **how)
+    lines = next_step(SessionView(past.state), DEFAULT_LOG, "resume", now=later(seconds), **how)
     return [line.strip() for line in lines]
 
 
@@ -80,7 +81,7 @@ def test_of_several_questions_the_one_that_ends_first_says_until_when():
     both = sooner, question("1.1", "1.1.1.1")
     past = given(*up_to_reply("delete", "delete"), *both, waiting)
 
-    why, *_ = next_step(past.state, "one", DEFAULT_LOG, "resume", now=later(100))
+    why, *_ = next_step(SessionView(past.state), DEFAULT_LOG, "resume", now=later(100))
 
     assert f"(until {date_time(later(200))})" in why
 
@@ -96,7 +97,7 @@ def test_what_is_granted_by_itself_can_be_denied_until_somebody_drives_it():
     waiting = SessionWaiting(kind="approval", cause=Cause(code="approval_pending"))
     state = given(*up_to_reply("delete"), vetoed, waiting).state
 
-    why, *ways = next_step(state, "one", DEFAULT_LOG, "resume", now=later(11))
+    why, *ways = next_step(SessionView(state), DEFAULT_LOG, "resume", now=later(11))
 
     assert "a person has to decide (until it goes on): approve, or deny likewise" in why
     assert ["cueline approve 1.1.0.1", "resume"] == [way.strip() for way in ways]
@@ -112,7 +113,7 @@ def test_what_was_decided_goes_on_by_itself_where_somebody_drives_it():
 def test_a_conversation_that_is_too_long_goes_on_as_a_fork_of_its_past():
     past = given().when(started(), asking(), failing("context_too_long"))
 
-    why, fork = next_step(past.state, "one", DEFAULT_LOG, "cueline resume one")
+    why, fork = next_step(SessionView(past.state), DEFAULT_LOG, "cueline resume one")
 
     assert "paused: error: context_too_long: no; go on from an earlier version with" == why
-    assert "  cueline fork one --at VERSION" == fork
+    assert "  cueline fork 1 --at VERSION" == fork

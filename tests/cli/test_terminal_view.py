@@ -1,6 +1,7 @@
 """What a command that shows a session does while the session is in trouble."""
 
 import asyncio
+import re
 from dataclasses import replace
 
 import pytest
@@ -11,11 +12,14 @@ from cueline.actors.presence import presence_of
 from cueline.actors.session_owner import set_aside_owner
 from cueline.cli.approval_prompt import question_of, question_with_edit
 from cueline.cli.failure import Exit
-from cueline.cli.session_run import StartRecorder, leave_with_up
+from cueline.cli.session_run import StartRecorder
 from cueline.cli.terminal_view import TerminalView
+from cueline.client.client import Client
+from cueline.client.context import NoRuntimeContext
+from cueline.client.question import PersonalQuestion
 from cueline.console.screen import Screen
 from cueline.deciders.session import SESSION
-from cueline.errors import ClusterError, LogUnavailableError
+from cueline.errors import ClusterError, CuelineError, LogUnavailableError
 from cueline.events.agent import Policy
 from cueline.events.inbox import DecisionGiven, MessageSent
 from cueline.events.message import Estimate, ToolCall
@@ -33,15 +37,18 @@ from tests.session_example import (
     question,
     saying,
     started,
-    up_to_reply,
 )
 
 ONE = "session-default/one"
 
 
+def client_of(log):
+    return Client(log, NoRuntimeContext(log))
+
+
 async def test_trouble_that_may_pass_is_told_once_and_waited_for(finished, capsys):
     async with open_log(finished.log) as log:
-        watch = TerminalView(log, ONE, Screen(quiet=True), attended=False)
+        watch = TerminalView(client_of(log), ONE, Screen(quiet=True), attended=False)
         await watch.catch_up(show=False)
         for _ in range(2):
             watch.stuck(ONE, LogUnavailableError("log.db", "the disk is full"))
@@ -55,7 +62,7 @@ async def test_trouble_that_may_pass_is_told_once_and_waited_for(finished, capsy
 # A host that cannot be started, a breaker that cannot be read: else it waits without a word.
 async def test_lasting_trouble_of_what_the_session_needs_is_told_and_ends_nothing(finished, capsys):
     async with open_log(finished.log) as log:
-        watch = TerminalView(log, ONE, Screen(quiet=True), attended=False)
+        watch = TerminalView(client_of(log), ONE, Screen(quiet=True), attended=False)
         await watch.catch_up(show=False)
         watch.stuck("watching the fleet", ClusterError("host-1", "it did not start"))
 
@@ -67,7 +74,7 @@ async def test_lasting_trouble_of_what_the_session_needs_is_told_and_ends_nothin
 
 async def test_what_a_warning_repeats_moves_no_cursor(finished, capsys):
     async with open_log(finished.log) as log:
-        watch = TerminalView(log, ONE, Screen(quiet=True), attended=False)
+        watch = TerminalView(client_of(log), ONE, Screen(quiet=True), attended=False)
 
         watch.stuck(ONE, LogUnavailableError("log.db", "\x1b[2Jfull \u202etxt"))
 
@@ -92,9 +99,9 @@ async def test_who_leaves_while_ray_starts_has_recorded_nothing():
 async def test_a_session_that_has_ended_is_watched_until_its_inbox_is_read(finished):
     async with open_log(finished.log) as log:
         await post(log.journal(), ONE, MessageSent(lane="note", text="And another thing"))
-        watch = TerminalView(log, ONE, Screen(quiet=True), attended=False)
+        watch = TerminalView(client_of(log), ONE, Screen(quiet=True), attended=False)
         await watch.catch_up(show=False)
-        assert not await watch._rests()
+        assert await watch._stays()
         async with inline(log, scope={ONE}, on_trouble=watch.stuck) as here:
             await here.place([ONE])
             assert await watch.until_it_rests()
@@ -112,31 +119,32 @@ def test_who_is_asked_at_the_prompt_is_told_why_nobody_knows_the_cost():
     )
     asked = question("1.0", "1.1.0.1").model_copy(update={"rule": "cost"})
 
-    assert "of unknown cost (no list)" == question_of(asked, None, past.state).cost
+    called = past.state.call("1.0")
+    here = PersonalQuestion(unpriced=called.judged.unpriced)
+
+    assert "of unknown cost (no list)" == question_of("one", asked, None, here).cost
 
 
 # I9: what is shown is what runs.
 async def test_a_call_that_was_changed_at_the_prompt_shows_no_difference_of_another():
-    past = given().when(*up_to_reply("delete"))
     call = ToolCall(id="c", name="delete", arguments={"path": "a"})
-    asked = question_of(question("1.0", "1.1.0.1"), call, past.state)
+    here = PersonalQuestion(preview="--- a/a")
+    asked = question_of("one", question("1.0", "1.1.0.1"), call, here)
 
-    edited = await question_with_edit(
-        replace(asked, preview="--- a/a"), "path=b", AGENT, Redactor()
-    )
+    edited = await question_with_edit(asked, "path=b", AGENT, Redactor())
 
     assert ({"path": "b"}, "", True) == (edited.arguments, edited.preview, edited.edited)
 
 
 async def asks_at_the_prompt(log, *heard):
     """Return whether a person at a terminal is asked who resumes, and has *heard* these facts."""
-    watch = TerminalView(log, ONE, Screen(quiet=True), attended=True)
+    watch = TerminalView(client_of(log), ONE, Screen(quiet=True), attended=True)
     await watch.catch_up(show=False)
-    (asked,) = watch._questions.values()
+    (asked,) = watch._asked.values()
     await watch._ask_as_it_stands(asked)
     recorded = [each async for each in log.store.read(ONE)][-1]
     for fact in heard:
-        watch._followed.state = SESSION.evolve(watch.state, fact)
+        watch._watcher.reader.state = SESSION.evolve(watch._watcher.reader.state, fact)
         watch._take(recorded, fact, show=True)
         await asyncio.gather(*watch._tasks)
     return bool(watch._prompts._waiting)
@@ -198,48 +206,54 @@ async def test_what_goes_wrong_beside_the_watching_is_not_kept_quiet(asking):
         raise ZeroDivisionError
 
     async with open_log(asking.log) as log:
-        watch = TerminalView(log, "session-default/nobody", Screen(quiet=True), attended=False)
+        await post(log.journal(), ONE, MessageSent(lane="note", text="And?"))
+        watch = TerminalView(client_of(log), ONE, Screen(quiet=True), attended=False)
         watch._soon(ask())
 
         with pytest.raises(ZeroDivisionError):
             await watch.until_it_rests()
 
 
+async def leave(log):
+    """Return whether a session that has something to read rested, or was left."""
+    await post(log.journal(), ONE, MessageSent(lane="note", text="And?"))
+    watch = TerminalView(client_of(log), ONE, Screen(quiet=True), attended=False)
+    leaving = asyncio.create_task(watch.until_it_rests())
+    await log.clock.run_until(leaving.done, within=30)
+    return leaving.result()
+
+
 # It was told of, where `up` says what goes wrong.
-async def test_what_an_up_has_set_aside_is_not_watched_for_ever(finished, capsys):
+async def test_what_an_up_has_set_aside_is_not_watched_for_ever(asking, capsys):
     up = UpRecord(address="a:1", namespace="n", version="1", keeper=presence_of("up"))
-    up.write(finished.log)
-    async with open_log(finished.log) as opened:
+    up.write(asking.log)
+    async with open_log(asking.log) as opened:
         log = replace(opened, clock=FakeClock())
         await log.store.acquire(ONE, set_aside_owner("host-1"), (await log.store.head(ONE)).epoch)
-        watch = TerminalView(log, ONE, Screen(quiet=True), attended=False)
-        leaving = asyncio.create_task(leave_with_up(log, ONE, watch))
-        await log.clock.run_until(leaving.done, within=20)
+
+        assert not await leave(log)
 
     assert "one: nobody drives it now (host-1 has set it aside)\n" == capsys.readouterr().err
-    assert watch._leaving.is_set()
 
 
-async def test_who_watches_is_told_that_the_up_has_ended(finished, capsys):
-    async with open_log(finished.log) as log:
-        watch = TerminalView(log, ONE, Screen(quiet=True), attended=False)
-        await leave_with_up(log, ONE, watch)
+async def test_who_watches_is_told_that_the_up_has_ended(asking, capsys):
+    async with open_log(asking.log) as opened:
+        assert not await leave(replace(opened, clock=FakeClock()))
 
-    assert "one: the `cueline up` of this log has ended\n" == capsys.readouterr().err
-    assert watch._leaving.is_set()
+    assert re.fullmatch(r"one: nobody drives it now \(.* has left it\)\n", capsys.readouterr().err)
 
 
 async def test_an_answer_that_cannot_be_given_is_not_kept_quiet(asking):
     """Else they would wait for a question that they have answered."""
     async with open_log(asking.log) as log:
-        watch = TerminalView(log, ONE, Screen(quiet=True), attended=True)
+        watch = TerminalView(client_of(log), ONE, Screen(quiet=True), attended=True)
         await watch.catch_up(show=False)
-        (asked,) = watch._questions.values()
-        # As of a reply that was emptied since: nobody knows any more what it called.
-        watch._prompts.ask(replace(asked, tool="1.0"))
-        watch._prompts.enter("a")
+        (asked,) = watch._asked.values()
+        await watch._ask_as_it_stands(asked)
+        await log.store.close()
+        watch._prompts.enter("y")
         (giving,) = watch._tasks
         await asyncio.wait([giving])
 
-        with pytest.raises(RuntimeError):
-            await watch._trouble
+        with pytest.raises(CuelineError):
+            await watch._over

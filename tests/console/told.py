@@ -30,7 +30,6 @@ def told(telling, *facts):
 def question(approval="one.1.0.1", *, happened=False, **arguments):
     return Question(
         approval=approval,
-        digest="d",
         session="one",
         tool="delete_file",
         arguments=arguments or {"path": "packages/core/src/important.ts"},

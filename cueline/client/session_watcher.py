@@ -1,20 +1,20 @@
 """Watches a session: yields its events, and raises if nothing more will come."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
-from typing import Protocol
 
 from cueline.actors.inbox import check_asked_for
 from cueline.actors.session_owner import LOOK_SECONDS, OrphanDetector, has_wake_time, next_owner
 from cueline.actors.session_reader import SessionReader
 from cueline.actors.stream_end import BUSY, LastFact, can_resume, has_read_all, last_fact
 from cueline.actors.stream_notifier import StreamNotifier
+from cueline.client.context import RuntimeContext
+from cueline.client.session_view import SessionView
 from cueline.clock import Clock
-from cueline.deciders.session import SessionState, rests
+from cueline.deciders.session import rests
 from cueline.errors import (
-    CuelineError,
     LogUnavailableError,
     SessionOwnedError,
     SessionUndrivenError,
@@ -25,48 +25,10 @@ from cueline.events.stream import shown
 
 Check = Callable[[], Awaitable[bool | None]]
 """Raises if nothing more will come; True ends the wait."""
-Told = tuple[int, SessionEvent, SessionState]
-"""A version, its fact, and the state after it."""
+Told = tuple[RecordedEvent, SessionEvent]
+"""An event, and its fact."""
 Heard = Sequence[RecordedEvent]
 """The newest events of a session, as the notifier has read them."""
-
-
-class RuntimeContext(Protocol):
-    """What the process knows about the sessions that it drives, and about their owners."""
-
-    @property
-    def user(self) -> str:
-        """The name of the user of this process."""
-        ...
-
-    @property
-    def drives(self) -> bool:
-        """Whether it drives sessions itself while it runs."""
-        ...
-
-    def trouble(self, stream: str) -> CuelineError | None:
-        """Return why the session cannot be driven here; None if it can."""
-        ...
-
-    def tries_again(self, stream: str) -> None:
-        """Let the hosts retry the session, because it gets a message."""
-        ...
-
-    def takes_up(self, stream: str) -> bool:
-        """Whether this process or a running `cueline up` will activate the session for certain."""
-        ...
-
-    def has(self, incarnation: str | None) -> bool:
-        """Whether the incarnation is one of its own hosts."""
-        ...
-
-    def settled(self, stream: str) -> Coroutine[object, object, None] | None:
-        """Return a coroutine that waits until a local host has stopped driving, if one drives."""
-        ...
-
-    async def take_up(self, stream: str, parent: str | None = None) -> None:
-        """Drive the session from now on; a *parent* driven here learns of it."""
-        ...
 
 
 class SessionWatcher:
@@ -80,7 +42,8 @@ class SessionWatcher:
         clock: Clock,
         home: RuntimeContext,
     ) -> None:
-        self._followed = session_reader
+        self.reader = session_reader
+        """The session as far as it was read."""
         self._journal = session_reader.journal
         self._notifier = notifier
         self._store = session_reader.store
@@ -92,8 +55,23 @@ class SessionWatcher:
             session_reader.stream, self._store, board, clock, taken_up=taken_up
         )
 
-    async def until_it_rests(self) -> AsyncGenerator[Told]:
+    @property
+    def view(self) -> SessionView:
+        """How the session stands, as far as it was read."""
+        return SessionView(self.reader.state)
+
+    async def read(self) -> AsyncIterator[Told]:
+        """Yield the past events."""
+        async for told in follow_facts(self.reader):
+            yield told
+
+    async def until_it_rests(
+        self, stays: Callable[[], Awaitable[bool]] | None = None
+    ) -> AsyncGenerator[Told]:
         """Yield past and new events until the session waits or ends.
+
+        Args:
+            stays: whether to wait on for new events though the session waits or has ended.
 
         Raises:
             UnknownSessionError: the session was never started.
@@ -101,14 +79,14 @@ class SessionWatcher:
             SessionOwnedError: another process took it over during a call of this one.
             CuelineError: it cannot be driven here; the message says why.
         """
-        session_reader = self._followed
+        session_reader = self.reader
         await check_asked_for(self._store, session_reader.stream)
-        async for told in follow_facts(session_reader):
+        async for told in self.read():
             yield told
-        if not await self._rests():
+        if not await self.rests():
             await self._check()
         async with aclosing(self._notifier.changes(session_reader.stream)) as growing:
-            while not await self._rests():
+            while not await self.rests() or (stays is not None and await stays()):
                 heard = await self._look_until(asyncio.ensure_future(anext(growing)), self._check)
                 async for told in follow_facts(session_reader, heard):
                     yield told
@@ -120,7 +98,7 @@ class SessionWatcher:
             UnknownSessionError: the session was never started.
             SessionOwnedError: another process took it over during a call of this one.
         """
-        session_reader = self._followed
+        session_reader = self.reader
         await check_asked_for(self._store, session_reader.stream)
         async with aclosing(self._notifier.changes(session_reader.stream)) as growing:
             while True:
@@ -136,7 +114,7 @@ class SessionWatcher:
         raises the same. No more than the end of its stream is read while a host in this process
         has it, or it goes on elsewhere; where nothing happens for a while, its last turn, too.
         """
-        journal, stream = self._journal, self._followed.stream
+        journal, stream = self._journal, self.reader.stream
         await check_asked_for(self._store, stream)
         last = await self._wait_for_own_host()
         async with aclosing(self._notifier.changes(stream, but=BUSY)) as growing:
@@ -149,7 +127,7 @@ class SessionWatcher:
 
     async def _wait_for_own_host(self) -> LastFact:
         """Wait while a host in this process drives the session; return the last fact."""
-        stream = self._followed.stream
+        stream = self.reader.stream
         while can_resume(last := await last_fact(self._journal, stream)):
             owner = (await self._store.head(stream)).owner
             if owner is not None and not self._home.has(owner):
@@ -186,41 +164,43 @@ class SessionWatcher:
     async def _check_others(self) -> bool:
         """Whether the session waits; raises what `_check` raises."""
         with suppress(LogUnavailableError):  # read again
-            await self._followed.read_last_turn()
-        if await self._rests():
+            await self.reader.read_last_turn()
+        if await self.rests():
             return True
         await self._check()
         return False
 
     async def _check(self) -> None:
         """Raise if nobody drives the session, or nobody will."""
-        stream, state = self._followed.stream, self._followed.state
+        stream, state = self.reader.stream, self.reader.state
         if (trouble := self._home.trouble(stream)) is not None:
             raise trouble
         await self._check_taken()
         with suppress(LogUnavailableError):  # read again
-            idle = has_wake_time(state, self._clock.now()) and not await self._followed.unread()
+            now = self._clock.now()
+            idle = rests(state, now) or has_wake_time(state, now)
+            idle = idle and not await self.reader.unread()
             if (why := await self._orphan_detector.orphan_reason(idle=idle)) is not None:
                 raise SessionUndrivenError(shown(stream), why)
 
     async def _check_taken(self) -> None:
         """Raise if another process took the session over and waits for a call of this one."""
-        state, now = self._followed.state, self._clock.now()
+        state, now = self.reader.state, self._clock.now()
         with suppress(LogUnavailableError):  # read again
             taker = await next_owner(state, self._store, self._board, now, self._home.has)
             if taker is not None:
                 raise SessionOwnedError(shown(state.stream), taker.machine, taker.pid)
 
-    async def _rests(self) -> bool:
+    async def rests(self) -> bool:
         """Whether only a person can make the session go on, or nobody."""
-        state = self._followed.state
+        state = self.reader.state
         if not rests(state, self._clock.now()):
             return False
-        return state.finished or not await self._followed.unread()
+        return state.finished or not await self.reader.unread()
 
 
 async def follow_facts(session_reader: SessionReader, heard: Heard = ()) -> AsyncIterator[Told]:
     """Yield the events that are not redacted."""
     async for recorded, fact in session_reader.read(heard=heard):
         if fact is not None:
-            yield recorded.version, fact, session_reader.state
+            yield recorded, fact

@@ -7,7 +7,7 @@ from cueline.events.codec import Codec
 from cueline.events.journal import Journal
 from cueline.testing.fakes import asks_for, says
 from tests.actors.session_harness import SessionHarness, Valve, living
-from tests.actors.waiting import Waiting
+from tests.client.waiting import Waiting
 
 
 class CountingStore:
@@ -50,8 +50,8 @@ class SlowWaiting(Waiting):
     async def _wait(self, waiter):
         self.ready = asyncio.Event()
         self.ready.set()
-        async for version, fact, _ in waiter.until_it_rests():
-            assert version == len(self.told) + 1
+        async for recorded, fact in waiter.until_it_rests():
+            assert recorded.version == len(self.told) + 1
             self.told.append(fact.type)
             await self.ready.wait()
 

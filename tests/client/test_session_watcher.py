@@ -17,7 +17,7 @@ from cueline.events.inbox import MessageSent
 from cueline.events.journal import Journal
 from cueline.testing.fakes import asks_for, says
 from tests.actors.session_harness import SESSION, SessionHarness, Valve, in_a_call, living
-from tests.actors.waiting import CountingCodec, Home, Waiting, WaitingForAnswer, both
+from tests.client.waiting import CountingCodec, Home, Waiting, WaitingForAnswer, both
 
 
 async def test_what_has_ended_is_told_whole_and_not_waited_for():

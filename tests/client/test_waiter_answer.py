@@ -9,7 +9,7 @@ from cueline.events.journal import FactWrite, Journal
 from cueline.events.session import ModelStarted
 from cueline.testing.fakes import asks_for, says
 from tests.actors.session_harness import SESSION, SessionHarness, Valve
-from tests.actors.waiting import CountingCodec, Home, WaitingForAnswer
+from tests.client.waiting import CountingCodec, Home, WaitingForAnswer
 
 
 # I1: what others read and fold is not read a second time.

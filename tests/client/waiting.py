@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from cueline.actors.session_reader import SessionReader
-from cueline.actors.session_watcher import SessionWatcher
 from cueline.actors.stream_notifier import StreamNotifier
+from cueline.client.session_watcher import SessionWatcher
 from cueline.events.codec import Codec
 from tests.actors.session_harness import SESSION
 
@@ -53,10 +53,10 @@ class Waiting:
         self.task = asyncio.create_task(self._wait(waiter))
 
     async def _wait(self, waiter):
-        async for version, fact, state in getattr(waiter, self._way)():
-            assert version == len(self.told) + 1
+        async for recorded, fact in getattr(waiter, self._way)():
+            assert recorded.version == len(self.told) + 1
             self.told.append(fact.type)
-            self.state = state
+            self.state = waiter.reader.state
 
     async def end(self):
         return await asyncio.wait_for(self.task, 0)

@@ -1,0 +1,87 @@
+"""The questions of a session: how each stands, and what a person may say of it."""
+
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from cueline.actors.fold import fold
+from cueline.actors.inbox import Unread, unread_of
+from cueline.deciders.approval import APPROVAL, ApprovalState, Vote, refusal, vote_of
+from cueline.deciders.session import SessionState
+from cueline.environment import user_name
+from cueline.errors import InvalidNameError
+from cueline.event_text import refusal_text
+from cueline.events.inbox import DecisionGiven, Resolution
+from cueline.events.journal import Journal
+from cueline.events.session import ApprovalRequested
+from cueline.events.store import RecordedEvent, from_us
+from cueline.events.stream import stream_name, tenant_of
+from cueline.wiring import OpenLog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonalQuestion:
+    """What only the log tells of a question, and what the person here may say of it."""
+
+    preview: str = ""
+    """What the call would change, as a unified diff."""
+    unpriced: str = ""
+    """Why nobody knows what the call will cost, though its tool should."""
+    barred: str = ""
+    """Why this person may not allow it; empty where they may."""
+    fixed: str = ""
+    """Why they can only allow it as it is, and only this once; empty where they can do more."""
+
+
+async def personal_question(
+    log: OpenLog, state: SessionState, asked: ApprovalRequested
+) -> PersonalQuestion | None:
+    """Return how *asked* stands for the person here; None where it is decided already."""
+    journal, now, person = log.journal(), log.clock.now(), user_name()
+    approval = await approval_of(journal, f"{tenant_of(state.stream)}/{asked.approval}")
+    if is_decided(asked.approval, approval, await unread_of(journal, state)):
+        return None
+    call = state.call(asked.effect)
+    unpriced = "" if call is None else call.judged.unpriced
+    if (opened := approval.opened) is None:
+        return PersonalQuestion(unpriced=unpriced)
+    happened: Resolution | None = "happened" if opened.question == "did_it_happen" else None
+    plain = Vote("grant", opened.digest, person, "", "", now, resolution=happened)
+    return PersonalQuestion(
+        preview=opened.preview,
+        unpriced=unpriced,
+        barred=refused_text(approval, plain),
+        fixed=refused_text(approval, replace(plain, always=())),
+    )
+
+
+def refused_text(state: ApprovalState, vote: Vote) -> str:
+    """Return why the gate would refuse *vote*; empty where it would take it."""
+    refused = refusal(state, vote)
+    return "" if refused is None else refusal_text(refused)
+
+
+async def approval_of(journal: Journal, name: str) -> ApprovalState:
+    """Fold the approval that *name* stands for; one that does not exist was never opened."""
+    state = APPROVAL.initial_state
+    tenant, slash, rest = name.rpartition("/")
+    try:
+        stream = stream_name("approval", rest, tenant) if slash else stream_name("approval", name)
+    except InvalidNameError:
+        return state
+    return (await fold(journal, stream, APPROVAL, state))[0]
+
+
+def is_decided(name: str, approval: ApprovalState, unread: Unread) -> bool:
+    """Whether *approval* has a verdict when *unread* is read."""
+    for recorded, said in unread:
+        if isinstance(said, DecisionGiven) and said.approval == name:
+            approval = read_on(approval, recorded, said)
+    return approval.verdict is not None
+
+
+def read_on(state: ApprovalState, recorded: RecordedEvent, said: DecisionGiven) -> ApprovalState:
+    """Return what the gate makes of its approval when *said* is handed over to it."""
+    message = f"{recorded.stream}@{recorded.version}"
+    vote: Vote = vote_of(said, message, from_us(recorded.recorded_us))
+    return APPROVAL.replay(APPROVAL.decide(vote, state), state)

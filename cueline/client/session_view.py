@@ -1,0 +1,73 @@
+"""How a session stands, for somebody who shows it and knows none of the rules."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from cueline.deciders.session import SessionState
+from cueline.deciders.session.state import Wait
+from cueline.events.agent import AgentSpec
+from cueline.events.stream import shown
+
+
+@dataclass(frozen=True, slots=True)
+class OpenQuestion:
+    """A question that waits for a person's word."""
+
+    id: str
+    question: Literal["may_it_run", "did_it_happen"]
+    deadline_at: datetime
+    closes_at: datetime
+    """When the time alone decides it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """How a session stands at one version."""
+
+    state: SessionState
+
+    @property
+    def id(self) -> str:
+        """What a user calls it."""
+        return shown(self.state.stream)
+
+    @property
+    def status(self) -> str:
+        """The status as lists show it: one that waits for a person to go on is `paused`."""
+        paused = self.waiting is not None and self.waiting.is_pause
+        return "paused" if paused else str(self.state.status)
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has ended."""
+        return self.state.finished
+
+    @property
+    def agent(self) -> AgentSpec | None:
+        """Its agent; None until it has begun."""
+        return None if self.state.setup is None else self.state.agent
+
+    @property
+    def open(self) -> bool:
+        """Whether it takes further messages after its goal."""
+        return self.state.setup is not None and self.state.setup.open and not self.finished
+
+    @property
+    def waiting(self) -> Wait | None:
+        """Why and until when it waits."""
+        return self.state.waiting
+
+    @property
+    def questions(self) -> tuple[OpenQuestion, ...]:
+        """The questions that wait for a person's word."""
+        asked = [call.approval for call in self.state.open_calls if call.approval and call.asking]
+        return tuple(OpenQuestion(e.id, e.question, e.deadline_at, e.closes_at) for e in asked)
+
+    @property
+    def too_long(self) -> bool:
+        """Whether the model had no room for the conversation: to ask it again is in vain."""
+        model = self.state.turn.model
+        if model is None or model.phase != "given_up" or model.error is None:
+            return False
+        return model.error.failure == "context_too_long"
