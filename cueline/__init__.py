@@ -1,7 +1,7 @@
 """A runtime for LLM agents: event-sourced actors on Ray.
 
-The names below are the package; everything else may move. They are imported
-when they are first used, so that `cueline --help` is quick.
+The names below are public; everything else may change. They are imported on first use,
+so `cueline --help` is fast.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Where a provider's key is sent: to its vendor, to this machine, or where a person allowed."""
+"""Addresses to which a provider's key may be sent: its vendor, this machine, allowed ones."""
 
 import re
 from collections.abc import Collection
@@ -7,20 +7,20 @@ from typing import Final, Protocol
 from cueline.errors import ConfigError
 
 VENDORS: Final = {"anthropic": "https://api.anthropic.com"}
-"""The address of each provider's own vendor."""
-# No user and password in it: the address is recorded.
+"""The address of each provider's vendor."""
+# Without user and password, because the address is recorded.
 URL: Final = re.compile(r"(https?)://([\w.-]+|\[[\da-fA-F:]+\])(:\d+)?(/[^\s?#]*)?")
 _LOOPBACK: Final = re.compile(r"localhost|127(\.\d{1,3}){3}|\[::1\]")
 
 
 def is_of_this_machine(url: str) -> bool:
-    """Whether what is sent to *url* does not leave this machine."""
+    """Whether requests to *url* stay on this machine."""
     matched = URL.fullmatch(url)
     return matched is not None and _LOOPBACK.fullmatch(matched[2]) is not None
 
 
 def is_readable_on_the_way(url: str) -> bool:
-    """Whether others on the network can read what is sent to *url*."""
+    """Whether others on the network can read requests to *url*."""
     return not url.startswith("https://") and not is_of_this_machine(url)
 
 
@@ -29,25 +29,25 @@ class SendsKey(Protocol):
 
     @property
     def provider(self) -> str:
-        """Who has it."""
+        """The provider's name."""
         ...
 
     @property
     def base_url(self) -> str | None:
-        """Where it is asked; None at its provider's usual address."""
+        """The address; None for the provider's usual one."""
         ...
 
     @property
     def key_variable(self) -> str | None:
-        """The variable that holds the key; None for the provider's usual one."""
+        """The variable with the key; None for the provider's usual one."""
         ...
 
 
 def check_allowed(asking: SendsKey, allowed: Collection[str], *, file: str) -> None:
-    """Refuse to send a key where a *file* says, unless a person *allowed* the address.
+    """Raise if a *file* sends a key to an address that a person has not *allowed*.
 
     Raises:
-        ConfigError: allow it, or mend the file.
+        ConfigError: allow the address, or correct the file.
     """
     url = asking.base_url
     known = {each.rstrip("/") for each in (*allowed, VENDORS.get(asking.provider, ""))}

@@ -1,4 +1,4 @@
-"""An agent as its author writes it: a Python object or a TOML file."""
+"""An agent, written as a Python object or a TOML file."""
 
 import os
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ _NAMES = TypeAdapter(tuple[str, ...])
 
 
 def _made_tool(given: object) -> object:
-    """Refuse what is neither a tool nor the name of one."""
+    """Refuse a value that is neither a tool nor the name of one."""
     if isinstance(given, Tool | str):
         return given
     why = "it is neither a tool nor the name of one"
@@ -55,7 +55,7 @@ def _made_tool(given: object) -> object:
 
 
 class ToolSettings(BaseModel):
-    """What one agent says of a tool otherwise than the tool itself."""
+    """One agent's settings for a tool, instead of the tool's own."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -65,14 +65,13 @@ class ToolSettings(BaseModel):
 
 
 class Agent(BaseModel):
-    """Who works: a model, instructions, tools, and the limits of what it may do.
+    """An agent: a model, instructions, tools, and limits.
 
-    `tools` are `Tool`s made by `@tool`, names of shipped tools, or
-    `module:name`. `workspace` is the folder of its files. `secrets` names
-    environment variables whose values are never recorded (I11), `environment`
-    those that tools see though they look like credentials. All fields are keys
-    of the agent file, and mean what they mean there. A value that one cannot
-    have is pydantic's `ValidationError`.
+    `tools` are `Tool`s made by `@tool`, names of built-in tools, or `module:name`.
+    `workspace` is the folder of its files. `secrets` names environment variables whose
+    values are never recorded (I11), `environment` those that tools see although they look
+    like credentials. Each field is a key of the agent file with the same meaning. An
+    invalid value raises pydantic's `ValidationError`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
@@ -102,7 +101,7 @@ class Agent(BaseModel):
     def from_file(path: str | os.PathLike[str], *, allow_base_urls: Sequence[str] = ()) -> "Agent":
         """Read an agent file; relative paths in it are relative to the file.
 
-        It may have a key sent to the provider's vendor, to this machine, and to *allow_base_urls*.
+        Keys are sent only to the provider's vendor, this machine, and *allow_base_urls*.
 
         Raises:
             ConfigError: the file is missing or wrong; the message names the key.
@@ -113,11 +112,11 @@ class Agent(BaseModel):
         return read.agent
 
     def spec(self) -> AgentSpec:
-        """Return what is recorded when a session starts: everything that decides how it runs.
+        """Return the recorded form of the agent: everything that decides how it runs.
 
         Raises:
-            ConfigError: a tool is not known, or cannot be recorded; or two have one name; or the
-                policy cannot mean what it says.
+            ConfigError: a tool is unknown, or cannot be recorded; two have one name; or the policy
+                contradicts itself.
             ToolImportError: a tool cannot be imported where it will run.
         """
         specs = self.tool_specs()
@@ -149,10 +148,10 @@ class Agent(BaseModel):
         )
 
     def tool_specs(self) -> tuple[ToolSpec, ...]:
-        """Return the tools as they are recorded.
+        """Return the recorded form of the tools.
 
         Raises:
-            ConfigError: a tool is not known, or cannot be recorded; or two have one name.
+            ConfigError: a tool is unknown, or cannot be recorded; or two have one name.
             ToolImportError: a tool cannot be imported where it will run.
         """
         tools = [self._tool(tool) for tool in self.tools]
@@ -163,10 +162,10 @@ class Agent(BaseModel):
         return tuple(self._as_set(_recorded(tool)) for tool in tools)
 
     def tool_names(self) -> dict[str, str | None]:
-        """Return what each tool of a file is called; no code runs for it, so some are not known.
+        """Return the name of each tool without running its code; None if it is unknown.
 
         Raises:
-            ConfigError: a tool is not known.
+            ConfigError: a tool is unknown.
         """
         return {
             tool: name_in_source(tool) if ":" in tool else shipped_tool(tool, self.name).name
@@ -176,7 +175,7 @@ class Agent(BaseModel):
 
     @property
     def whole_policy(self) -> Policy:
-        """The policy, with a limit of money also about costs where it does not say (C14)."""
+        """The policy; with a limit of cost, it also has a rule about costs by default (C14)."""
         if self.limits.max_cost is None or "approval" in self.policy.model_fields_set:
             return self.policy
         return self.policy.model_copy(update={"approval": (*self.policy.approval, "cost")})
@@ -194,7 +193,7 @@ class Agent(BaseModel):
             )
 
     def _as_set(self, tool: ToolSpec) -> ToolSpec:
-        """Return a tool as this agent has it."""
+        """Return a tool with this agent's settings."""
         settings = self.tool_settings.get(tool.name, ToolSettings())
         return tool.model_copy(
             update={
@@ -206,22 +205,22 @@ class Agent(BaseModel):
 
 
 SHARED = Agent.model_fields.keys() & Settings.model_fields.keys()
-"""What an agent file and the settings can both say."""
+"""The keys of both agent files and settings."""
 
 
 class AgentRead(NamedTuple):
-    """An agent file, read together with the settings around it."""
+    """An agent file, merged with the settings."""
 
     agent: Agent
     effective: EffectiveSettings
     own: ConfigSource
-    """What holds because the file itself says it."""
+    """The values that come from the file itself."""
 
     def check_addresses(self, path: Path) -> None:
-        """Refuse a file that has a key sent where no person said that it may go.
+        """Raise if the file sends a key to an address that nobody has allowed.
 
         Raises:
-            ConfigError: allow the address, or mend the file.
+            ConfigError: allow the address, or correct the file.
         """
         asking: list[Agent | Fallback] = [self.agent] if "base_url" in self.own else []
         asking += self.agent.fallback if "fallback" in self.own else ()
@@ -232,7 +231,7 @@ class AgentRead(NamedTuple):
 def read_agent(
     path: Path, *, over: Sequence[ConfigSource] = (), under: Sequence[ConfigSource] = ()
 ) -> AgentRead:
-    """Read an agent file between the settings that go before it and those that come after.
+    """Read an agent file between the sources before it (*over*) and after it (*under*).
 
     Raises:
         ConfigError: the file or a setting is missing or wrong; the message names the key.
@@ -247,10 +246,10 @@ def agent_in(
     over: Sequence[ConfigSource] = (),
     under: Sequence[ConfigSource] = (),
 ) -> AgentRead:
-    """Return the agent that the *table* of a file tells, as `read_agent` does.
+    """Return the agent in the *table* of a file, as `read_agent` does.
 
     Raises:
-        ConfigError: a key of it, or a setting, is wrong; the message names it.
+        ConfigError: a key or a setting is wrong; the message names it.
     """
     folder = path.resolve().parent
     if isinstance(table.get("workspace"), str):
@@ -277,10 +276,10 @@ def agent_in(
 
 
 def _recorded(tool: Tool) -> ToolSpec:
-    """Return *tool* as it is recorded.
+    """Return the recorded form of *tool*.
 
     Raises:
-        ConfigError: something is declared of it that it cannot have.
+        ConfigError: its declaration is invalid.
         ToolImportError: it cannot be imported where it will run.
     """
     try:
@@ -291,7 +290,7 @@ def _recorded(tool: Tool) -> ToolSpec:
 
 
 def _find_script(asks: object, folder: Path) -> None:
-    """Have a scripted model's path be relative to the agent's file."""
+    """Make the path of a scripted model relative to the agent's file."""
     if not isinstance(asks, dict) or asks.get("provider") != "scripted":
         return
     script = asks.get("model")

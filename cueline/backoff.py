@@ -1,4 +1,4 @@
-"""Retries for a function of one's own, on the schedule that effects have."""
+"""Retries for your own function, with the waits that effects have."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
@@ -21,20 +21,19 @@ async def retry_with_backoff(
     transient: Sequence[type[Exception]] = (),
     clock: Clock | None = None,
 ) -> T:
-    """Return what *func* returns, and call it again while its failure passes.
+    """Call *func*, and again after transient failures; return its result.
 
-    A failure passes by its type: a `ToolFailedError` or `ProviderUnavailableError`
-    of a kind that does, or one of *transient*. It is to be used where doing it
-    twice is harmless; inside a session a tool is declared instead, and its
-    retries are in the log.
+    A failure is transient by its type: a `ToolFailedError` or `ProviderUnavailableError` of a
+    transient kind, or one of *transient*. Use it only for repeatable calls. Inside a session,
+    declare a tool's retries instead: these are in the log.
 
     Raises:
-        Exception: the last failure, when it does not pass or there were enough.
+        Exception: the last failure, if it is permanent or the retries are used up.
     """
     policy, clock = policy or RetryPolicy(), clock or SystemClock()
     passing = tuple(transient)
     worth_a_look: _Kinds = (ToolFailedError, ProviderUnavailableError, *passing)
-    key = uuid4().hex  # so that a thousand callers do not come back at once
+    key = uuid4().hex  # so that a thousand callers do not return at once
     failures, since = 0, None
     while True:
         try:
@@ -45,7 +44,7 @@ async def retry_with_backoff(
             failures += 1
             again = None
             if isinstance(error, passing) or getattr(error, "kind", "") in TRANSIENT:
-                asked = getattr(error, "retry_after", None)  # other libraries say so, too
+                asked = getattr(error, "retry_after", None)  # as other libraries do
                 again = retry_at(
                     policy,
                     key=key,

@@ -1,4 +1,4 @@
-"""The one place where time comes in."""
+"""The clock: the only source of time."""
 
 import asyncio
 import time
@@ -7,10 +7,10 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time and waits; tests hand in one that they move themselves."""
+    """Tells the time and waits; tests use one that they move themselves."""
 
     def now(self) -> datetime:
-        """Return the present moment, in UTC."""
+        """Return the current time in UTC."""
         ...
 
     async def sleep(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""The environment of this process, which holds secrets, and whose process it is."""
+"""The environment of this process, which holds secrets, and its user."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -6,7 +6,7 @@ from getpass import getuser
 
 
 class Environment(Mapping[str, str]):
-    """The variables, which are looked up and never shown: no `repr` tells a value (I11)."""
+    """The variables for lookup only: no `repr` shows a value (I11)."""
 
     __slots__ = ()
 
@@ -15,11 +15,11 @@ class Environment(Mapping[str, str]):
         return os.environ[name]
 
     def __iter__(self) -> Iterator[str]:
-        """Name the variables that are set."""
+        """Iterate over the names of set variables."""
         return iter(os.environ)
 
     def __len__(self) -> int:
-        """Count them."""
+        """Return the number of set variables."""
         return len(os.environ)
 
     def __repr__(self) -> str:
@@ -30,7 +30,7 @@ HERE = Environment()
 
 
 def user_name() -> str:
-    """Return the name of the person whose process this is, as this machine knows it."""
+    """Return the name of this process's user, by this machine."""
     try:
         return getuser()
     except (OSError, KeyError):

@@ -21,7 +21,7 @@ RESOLUTIONS: Mapping[Resolution, str] = {
     "run_again": "it runs again, even if it took effect before",
     "do_not_run": "it does not run again; the agent is told that the outcome is unknown",
 }
-"""What follows from each answer to the question about a call in doubt."""
+"""The effect of each answer to the question about a call in doubt."""
 
 _WAITS: Mapping[WaitKind, str] = {
     "operator": "a person",
@@ -35,7 +35,7 @@ _WAITS: Mapping[WaitKind, str] = {
 
 
 def cause_text(cause: Cause) -> str:  # noqa: C901, PLR0911, PLR0912 - one case for each code
-    """Return why a session waits, or is held."""
+    """Return why a session waits or is paused."""
     match cause.code:
         case "asked":
             return "on request"
@@ -79,7 +79,7 @@ def cause_text(cause: Cause) -> str:  # noqa: C901, PLR0911, PLR0912 - one case 
 
 
 def wait_text(kind: WaitKind, cause: Cause, *, paused: bool, until: str = "") -> str:
-    """Return for what a session waits, *until* when, and why; or that it is *paused*."""
+    """Return the description of a wait: kind, end and cause, or that it is *paused*."""
     why = cause_text(cause)
     if paused:
         return f"paused {why}" if cause.code in ("asked", "signal") else f"paused: {why}"
@@ -89,7 +89,7 @@ def wait_text(kind: WaitKind, cause: Cause, *, paused: bool, until: str = "") ->
 
 
 def prefix_text(changed: PromptPrefixChanged) -> str:
-    """Return which model is asked instead of which, and why."""
+    """Return which model replaces which, and why."""
     why = "" if changed.cause is None else f": {cause_text(changed.cause)}"
     return f"{changed.after} is asked instead of {changed.before}{why}"
 
@@ -113,7 +113,7 @@ def stop_text(reason: str) -> str:
 
 
 def refusal_text(refusal: Refusal) -> str:  # noqa: C901, PLR0911, PLR0912 - one case for each code
-    """Return why a message was refused, or would be."""
+    """Return why a message is refused."""
     by, people = refusal.by, counted(refusal.votes, "person", "people")
     match refusal.code:
         case "session_ended":
@@ -172,12 +172,12 @@ def rationale_text(opened: ApprovalOpened) -> str:
 
 
 def doubt_text(cause: Cause) -> str:
-    """Return how it is known that nobody will report the outcome of a call."""
+    """Return the evidence that nobody will report the outcome of a call."""
     return cause.message or cause_text(cause)
 
 
 def untold_text(told: PeopleNotified) -> str:
-    """Return why a hook told nobody."""
+    """Return why a hook notified nobody."""
     match told.code:
         case "told":
             return ""

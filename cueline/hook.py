@@ -1,4 +1,4 @@
-"""Reaches people: runs a command, or calls a URL, with what there is to tell."""
+"""Notifies people: runs a command, or calls a URL, with JSON."""
 
 import asyncio
 import os
@@ -12,15 +12,15 @@ from cueline.errors import ConfigError, CuelineError
 from cueline.events.agent import Hook, url_variable
 
 SECONDS = 10.0
-"""How long a hook may take: whoever waits for a person holds nothing (I12)."""
+"""The time limit of a hook."""
 
 
 async def run_hook(
     hook: Hook, news: bytes, environ: Mapping[str, str], *, hidden: Collection[str]
 ) -> str | None:
-    """Run *hook* with *news*, and return why nobody was reached; None when somebody was.
+    """Run *hook* with *news*; return the error, or None if it succeeded.
 
-    A command sees the environment without the variables that are *hidden*.
+    A command sees the environment without the *hidden* variables.
     """
     visible = {name: value for name, value in environ.items() if name not in hidden}
     try:
@@ -35,10 +35,10 @@ async def run_hook(
 
 
 def _url_of(hook: Hook, environ: Mapping[str, str]) -> str:
-    """Return where *hook* calls.
+    """Return the URL of *hook*.
 
     Raises:
-        ConfigError: the variable that says so is not set here.
+        ConfigError: the variable with the URL is not set here.
     """
     name = url_variable(hook)
     if name is None:
@@ -49,7 +49,7 @@ def _url_of(hook: Hook, environ: Mapping[str, str]) -> str:
 
 
 async def _run(command: tuple[str, ...], news: bytes, environ: Mapping[str, str]) -> str | None:
-    with TemporaryFile() as told:  # not a pipe: whoever does not read it breaks nothing
+    with TemporaryFile() as told:  # not a pipe: nobody has to read it
         told.write(news)
         told.seek(0)
         process = await asyncio.create_subprocess_exec(
@@ -58,7 +58,7 @@ async def _run(command: tuple[str, ...], news: bytes, environ: Mapping[str, str]
             stdout=DEVNULL,
             stderr=DEVNULL,
             env=dict(environ),
-            start_new_session=True,  # what it starts is killed with it; Ctrl-C is not meant for it
+            start_new_session=True,  # what it starts is killed with it; Ctrl-C does not reach it
         )
     try:
         await process.wait()
@@ -76,10 +76,12 @@ async def _call(url: str, news: bytes) -> str | None:
     async with httpx2.AsyncClient(timeout=SECONDS) as client:
         heads = {"Content-Type": "application/json"}
         try:
-            # Its head says that it was heard; what comes after that may have no end.
+            # The status is the answer; the body may have no end.
             async with client.stream("POST", url, content=news, headers=heads) as answer:
                 return None if answer.is_success else f"it answered {answer.status_code}"
         except httpx2.HTTPError as error:
             return f"{type(error).__name__}: {error}"
         except httpx2.InvalidURL:
-            return "InvalidURL: it cannot be called"  # the error names a part, perhaps secret (I11)
+            return (
+                "InvalidURL: it cannot be called"  # the cause quotes the URL, perhaps secret (I11)
+            )

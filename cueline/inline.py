@@ -1,4 +1,4 @@
-"""All actors in one process: what drives sessions where there is no cluster."""
+"""All actors in one process, for sessions without a cluster."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Coroutine
@@ -21,14 +21,14 @@ from cueline.wiring import OpenLog
 
 
 class LocalRunnerDirectory:
-    """The directory of an inline run: its own runner, and what the machine says of others."""
+    """The runners of an inline process: its own, and others by the machine's evidence."""
 
     def __init__(self, runner: Runner, presence: Presence, board: PresenceBoard) -> None:
         self._runner = runner
         self._presence = presence
         self._board = board
         self.out_of_reach: set[str] = set()
-        """Those that were asked after and live: frozen, or of another process."""
+        """Those that were asked for and live: frozen, or of another process."""
 
     def choose(
         self, tool: ToolSpec, workspace: Workspace | None, full: Collection[str] = ()
@@ -57,12 +57,12 @@ class LocalRunnerDirectory:
         return over
 
     async def ended(self) -> set[str]:
-        """Return those that were out of reach, and have ended since."""
+        """Return those that were unreachable and have ended since."""
         return {each for each in tuple(self.out_of_reach) if await self.gone(each) is not None}
 
 
 class LocalHostDirectory:
-    """The fleet of an inline run."""
+    """The hosts of an inline process."""
 
     def __init__(self, host: SessionHost) -> None:
         self._host = host
@@ -110,9 +110,9 @@ class Inline:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Say that this process lives, and begin to look for work."""
+        """Register this process, and look for work."""
         await self.log.board.beat(self.presence)
-        # In this order: a look that began before the log was followed has to be repeated.
+        # In this order: a look before following begins would have to be repeated.
         steps = {"following the log": self.dispatcher.follow, "looking for work": self._look}
         self._tasks = [
             asyncio.create_task(beat_always(self.log.board, self.presence, self.log.clock)),
@@ -132,7 +132,7 @@ class Inline:
         return self.host.settled(stream) if self.host.drives(stream) else None
 
     async def close(self) -> None:
-        """Let go of everything; what was in flight is found again by its key."""
+        """Stop at once; the next owner recovers running effects by their keys."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -144,7 +144,7 @@ class Inline:
     async def _look(self) -> None:
         await self.dispatcher.tick()
         if ended := await self._runners.ended():
-            # They would wait until a deadline that is far.
+            # They would wait until a late deadline.
             await self.dispatcher.wake("runner")
             self._runners.out_of_reach -= ended
         await self.log.clock.sleep(TICK_SECONDS)
@@ -169,9 +169,9 @@ async def inline(
 
 
 async def drive_to_end(log: OpenLog, stream: str) -> None:
-    """Drive *stream*, which was asked to stop and which nobody drives, until it has ended.
+    """Drive the stopping session *stream*, which nobody drives, until it has ended.
 
-    Nothing starts in it any more, so that needs no key, tool, secret or workspace.
+    Nothing starts in it any more, so no key, tool, secret or workspace is needed.
 
     Raises:
         CuelineError: it cannot be driven; the message says why.

@@ -1,4 +1,4 @@
-"""The event loop that commands run in: see ADR 0016."""
+"""The event loop of commands: see ADR 0016."""
 
 import asyncio
 import gc
@@ -9,19 +9,19 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _YOUNG = 10_000
-"""So many new objects before the collector looks at them, instead of 700."""
+"""New objects between two runs of the garbage collector, instead of 700."""
 _SWITCH_SECONDS = 0.0005
-"""So long one thread of Python may keep another waiting, instead of 5 ms."""
+"""The longest turn of one Python thread while another waits, instead of 5 ms."""
 
 
 def run(work: Coroutine[object, object, T]) -> T:
-    """Do *work* in a loop of its own, uvloop's where there is one.
+    """Run *work* in a new event loop, uvloop's if it is installed.
 
-    Facts and states are trees: what they leave is freed without the collector,
-    and to look for circles among them at every 700th is a tenth of a turn.
-    Each call of SQLite lets another thread of Python in, and then waits for its turn.
+    Facts and states are trees, freed without the collector; its search for cycles after
+    every 700 objects takes a tenth of a turn. Each SQLite call lets another thread run, and
+    then waits for its turn.
     """
-    gc.freeze()  # what was imported stays anyway
+    gc.freeze()  # imported modules stay in memory anyway
     gc.set_threshold(_YOUNG)
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:

@@ -1,6 +1,6 @@
-"""Where the parts are put together on Ray; `inline` does it in one process.
+"""Wires the parts on Ray; `inline` does it in one process.
 
-What is handed to the actors is pickled: names and paths, never an open file.
+The arguments of actors are pickled: names and paths, never an open file.
 """
 
 import os
@@ -34,10 +34,10 @@ from cueline.up_record import UpRecord, find_up
 from cueline.wiring import OpenLog, open_log
 
 ANSWER_SECONDS = 15.0
-"""How long a dispatcher that is being restarted may take."""
+"""How long a dispatcher may take to restart."""
 POLL_SECONDS = 0.05
 ORPHAN_SECONDS = 10.0
-"""What a `cueline up` that was killed takes along has ended by then."""
+"""After this time, what ends with a killed `cueline up` has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class LogActorFactory:
     slots: Slots
     """Of each runner."""
     hosts: int = 1
-    """How many share them."""
+    """The number of hosts that share them."""
 
     def log(self) -> tuple[EventStore, PresenceBoard, str]:
         """See `cluster.cluster_context.ActorFactory`."""
@@ -137,12 +137,12 @@ async def on_ray(
     if record is not None:
         yield await attach_to_up(log, record, address)
         return
-    # First of all: Ray reads the environment when it is imported.
-    from cueline.cluster.connection import connect_ray  # noqa: PLC0415 - as said
+    # First: Ray reads the environment on import.
+    from cueline.cluster.connection import connect_ray  # noqa: PLC0415 - see above
 
     parts = actor_factory_of(log)
     namespace = namespace_of(parts.log_id)
-    # A variable that is set to nothing is not set.
+    # An empty variable counts as not set.
     with connect_ray(address or os.environ.get("RAY_ADDRESS") or None, namespace) as connection:
         from cueline.cluster.command import command  # noqa: PLC0415 - it imports Ray
 
@@ -161,14 +161,14 @@ async def on_ray(
 
 
 class AttachedRuntime:
-    """A running `cueline up`. It sees by itself what is put into an inbox."""
+    """A running `cueline up`. It notices new inbox messages by itself."""
 
     is_dedicated = False
 
     async def place(self, streams: Collection[str]) -> None:
         """See `wiring.Place`."""
 
-    def has(self, incarnation: str | None) -> bool:  # noqa: ARG002 - all that it has are theirs
+    def has(self, incarnation: str | None) -> bool:  # noqa: ARG002 - all hosts are its own
         """See `wiring.KnownPlacement`."""
         return False
 
@@ -177,7 +177,7 @@ class AttachedRuntime:
 
 
 async def attach_to_up(log: OpenLog, record: UpRecord, address: str | None) -> AttachedRuntime:
-    """Return the `cueline up` of *record*, once its dispatcher is seen to live.
+    """Return the `cueline up` of *record*, if its dispatcher answers.
 
     Raises:
         ClusterError: it does not answer, or another cluster was named.
@@ -202,7 +202,7 @@ def namespace_of(log_id: str) -> str:
 
 
 def actor_factory_of(log: OpenLog) -> LogActorFactory:
-    """Return what makes the actors of *log*.
+    """Return the factory of the actors of *log*.
 
     Raises:
         LogUnavailableError: no other process can write to it.
@@ -222,15 +222,15 @@ async def run_up(
     recover: bool,
     settings: Settings,
 ) -> AsyncIterator["UpProcess"]:
-    """Keep a log's actors running until this ends, then take them down.
+    """Run a log's actors until the block ends, then take them down.
 
     Raises:
         ClusterError: the cluster cannot be used, or another `cueline up` has the log; the
             message says what to do.
         LogUnavailableError: the log cannot be used here or there.
     """
-    # First of all: Ray reads the environment when it is imported.
-    from cueline.cluster.connection import connect_ray  # noqa: PLC0415 - as said
+    # First: Ray reads the environment on import.
+    from cueline.cluster.connection import connect_ray  # noqa: PLC0415 - see above
 
     async with open_log(log_name) as log:
         parts = replace(actor_factory_of(log.with_settings(settings)), hosts=hosts)
@@ -251,8 +251,8 @@ async def run_up(
             )
             unready = replace(record, ready=False)
             try:
-                # From now on there is something to be taken down, whoever kills us.
-                # What an earlier note tells of may be as well.
+                # From now on there are actors to take down, even if we are killed. The same holds
+                # for those of an earlier record.
                 if UpRecord.read(log.url) is None:
                     unready.write(log.url)
                 started = await actors.start(wanted)
@@ -273,25 +273,25 @@ class UpProcess:
 
     record: UpRecord
     found: int
-    """So many sessions were running, and nobody drove them."""
+    """The number of running sessions that nobody drove."""
     watch: Callable[[], Awaitable[list[str]]]
-    """Returns what went wrong since the last time; raises `ClusterError` when it is over."""
+    """Returns the errors since the last call; raises `ClusterError` at the end."""
     look: Callable[[], Awaitable[int]]
-    """Looks at the log; raises `LogLostError` when its file is not there any more."""
+    """Checks the log; raises `LogLostError` if its file is gone."""
 
 
 async def end_left_behind(log: OpenLog, record: UpRecord) -> None:
-    """Take down what a `cueline up` that was killed left on a cluster that was not its own.
+    """Take down what a killed `cueline up` left on a shared cluster.
 
     Raises:
-        ClusterError: what is left lives, and the cluster cannot be reached.
+        ClusterError: some of it lives, and the cluster cannot be reached.
     """
     deadline = log.clock.now() + timedelta(seconds=ORPHAN_SECONDS)
     while any(each.role == "dispatcher" for each in await living(log.board, log.clock.now())):
         try:
             _end_actors(record)
         except ClusterError:
-            # A cluster of its own is about to end with it.
+            # A cluster of its own ends with it.
             if log.clock.now() > deadline:
                 raise
             await log.clock.sleep(POLL_SECONDS)

@@ -1,13 +1,13 @@
-"""Whether more files may be opened, and what to say where they may not."""
+"""Detects that no more files can be opened, and says what to do."""
 
 import errno
 import os
 import resource
 
 SPARE = 4
-"""SQLite opens so many for one log; where fewer are left, that is what it fails of."""
+"""SQLite opens so many files for one log; with fewer left, it fails."""
 USUAL = 1024
-"""So many are enough for most; who has fewer is told to allow these."""
+"""A sufficient limit; with a lower one, the message advises this."""
 _ALL_OPEN = (
     "no more files can be opened: all processes of this machine together have as many "
     "as it allows; end what holds them, then try again"
@@ -19,7 +19,7 @@ _NO_MORE = (
 
 
 def shortage_of(error: BaseException | None) -> str | None:
-    """Return what to say where *error*, or what led to it, is that no more files may be open."""
+    """Return what to do if *error* or its cause is the limit of open files; else None."""
     while error is not None:
         if isinstance(error, OSError) and (said := _said_of(error)) is not None:
             return said
@@ -28,7 +28,7 @@ def shortage_of(error: BaseException | None) -> str | None:
 
 
 def shortage() -> str | None:
-    """Return what to say where hardly any file may be opened now.
+    """Return what to do if hardly any file can be opened now; else None.
 
     SQLite does not say why it could not open one.
     """
@@ -45,7 +45,7 @@ def shortage() -> str | None:
 
 def _said_of(error: OSError) -> str | None:
     if error.errno == errno.ENFILE:
-        return _ALL_OPEN  # whatever this process may have
+        return _ALL_OPEN  # even if this process may open more
     if error.errno != errno.EMFILE:
         return None
     limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -53,6 +53,6 @@ def _said_of(error: OSError) -> str | None:
     if limit == most:
         return f"{said}, {_NO_MORE}"
     advised = max(USUAL, 2 * limit)
-    # A hard limit is as much as a shell may allow itself.
+    # A shell can raise its limit up to the hard limit only.
     advised = advised if most == resource.RLIM_INFINITY else min(advised, most)
     return f"{said}; allow more with `ulimit -n {advised}`, then try again"

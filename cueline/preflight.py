@@ -1,4 +1,4 @@
-"""Checks what a session needs, before anything of it is recorded."""
+"""Checks what a session needs before anything is recorded."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -21,10 +21,10 @@ _Asks = TypeVar("_Asks", AgentSpec, Fallback)
 
 
 async def judge_edit(agent: AgentSpec, tool: ToolSpec, arguments: Arguments) -> Judgement:
-    """Judge a call of *tool* with other *arguments*, also as to what they will cost.
+    """Judge a call of *tool* with edited *arguments*, with their estimated cost.
 
     Raises:
-        ConfigError: they do not fit the tool, or a rule denies them.
+        ConfigError: they are invalid, or a rule denies them.
     """
     from cueline.tools.arguments import check_call
     from cueline.tools.estimate import estimate
@@ -41,13 +41,13 @@ async def judge_edit(agent: AgentSpec, tool: ToolSpec, arguments: Arguments) -> 
 def agent_to_record(
     agent: Agent, environ: Mapping[str, str] = HERE, *, waived: Collection[str] = ()
 ) -> AgentSpec:
-    """Return *agent* as it will be recorded, checked before anything is.
+    """Return the recorded form of *agent*, after all checks.
 
-    A scripted agent's script goes along, so that resuming needs no file. Secrets
-    that are *waived* need not be known here.
+    It includes a scripted agent's script, so resuming needs no file. *waived* secrets need
+    not be known here.
 
     Raises:
-        ConfigError: mend the setting, file or variable it names.
+        ConfigError: correct the setting, file or variable that it names.
         ToolImportError: make the tool importable where it will run.
     """
     from cueline.providers.factory import check_agent
@@ -62,10 +62,10 @@ def agent_to_record(
 
 
 def _check_workspace(spec: AgentSpec) -> None:
-    """Refuse an agent whose tools have no folder to work in.
+    """Raise for an agent whose tools need a workspace and have none.
 
     Raises:
-        ConfigError: name or make the folder.
+        ConfigError: name or create the folder.
     """
     needing = [tool.name for tool in spec.tools if tool.needs_workspace]
     if spec.workspace is None:
@@ -81,27 +81,27 @@ def _check_workspace(spec: AgentSpec) -> None:
 
 
 def _check_folder(place: Workspace) -> None:
-    """Refuse a workspace that is not there: each call that needs it would fail.
+    """Raise for a workspace that does not exist: each call in it would fail.
 
     Raises:
-        ConfigError: make the folder, or bring it back.
+        ConfigError: create the folder, or restore it.
     """
     if place.machine == machine_name() and not Path(place.path).is_dir():
         raise ConfigError(place.path, "the workspace is not a folder; make it first")
 
 
 class LogFiles(NamedTuple):
-    """Whether there is a log, and the files that it is in."""
+    """Whether the log exists, and its files."""
 
     exists: bool
     files: Sequence[Path]
 
 
 def check_log(log: LogName, *, shared: bool = False) -> LogFiles:
-    """Return what there is of *log*; nothing is opened or made.
+    """Return the files of *log*; nothing is opened or created.
 
     Raises:
-        ConfigError: no log is known by such a URL.
+        ConfigError: the URL's scheme is unknown.
         LogUnavailableError: it can be no log, or none that processes *share*; name another.
     """
     from cueline.stores.backend import backend_of
@@ -112,10 +112,10 @@ def check_log(log: LogName, *, shared: bool = False) -> LogFiles:
 
 
 def sqlite_version() -> str:
-    """Return the version of the SQLite that logs use, and the module that has it.
+    """Return the version and module of the SQLite that logs use.
 
     Raises:
-        ConfigError: it is too old; install what the message names.
+        ConfigError: it is too old; the message says what to install.
     """
     from cueline.stores.sqlite_library import sqlite_library
 
@@ -124,7 +124,7 @@ def sqlite_version() -> str:
 
 
 def check_log_is_out_of_reach(agent: AgentSpec, log: LogName) -> None:
-    """Refuse a workspace in which the file tools reach the *log* itself.
+    """Raise for a workspace in which the file tools reach the *log*.
 
     Raises:
         ConfigError: the message says where to put the log.
@@ -144,9 +144,9 @@ def check_log_is_out_of_reach(agent: AgentSpec, log: LogName) -> None:
 
 
 def check_answerable(agent: AgentSpec, log: LogName, *, attended: bool) -> None:
-    """Refuse an agent that would ask where nobody could ever answer (D36).
+    """Raise for an agent whose questions nobody could answer (D36).
 
-    Whoever can open the *log* from another shell can answer.
+    Anybody who can open the *log* from another shell can answer.
 
     Raises:
         ConfigError: the message says how somebody could.
@@ -171,14 +171,14 @@ def check_resumed(
     accept_changed_tools: bool,
     accept_with: str,
 ) -> tuple[ToolSpec, ...]:
-    """Refuse to go on with an agent that cannot run here (any more), on *log*.
+    """Raise if a recorded agent cannot go on here, on *log*.
 
-    Secrets that are *waived* need not be known here. Returns the tools that have
-    changed, as they are now, if that is accepted; *accept_with* is how a person does that.
+    *waived* secrets need not be known here. Returns the changed tools, as they are now, if
+    that is accepted; *accept_with* says how a person accepts.
 
     Raises:
-        ConfigError: mend the setting, folder or variable that it names.
-        ToolChangedError: accept the tools that have changed, or put them back.
+        ConfigError: correct the setting, folder or variable that it names.
+        ToolChangedError: accept the changed tools, or restore them.
         ToolImportError: make the tool importable again.
     """
     from cueline.providers.factory import check_recorded_agent
@@ -196,10 +196,10 @@ def check_resumed(
 
 
 def check_limits(spec: AgentSpec, allowances: Sequence[Allowance]) -> None:
-    """Check that the limits of *spec*, and those of the sessions above it, can be kept.
+    """Check that the limits of *spec* and of its ancestors can be kept.
 
     Raises:
-        ConfigError: mend the limit or the price that it names.
+        ConfigError: correct the limit or the price that it names.
     """
     from cueline.providers.prices import check_prices, check_room
 
@@ -217,5 +217,5 @@ def _with_script(asks: _Asks) -> _Asks:
         return asks
     script = Path(asks.model)
     parameters = record_script(asks.parameters, script)
-    # The text is kept; where it once lay tells nobody anything.
+    # The text is kept; its former path means nothing elsewhere.
     return asks.model_copy(update={"parameters": parameters, "model": script.name})

@@ -1,4 +1,4 @@
-"""Which secrets of an agent are known here: only what is known can be kept out of the log (I11)."""
+"""The secrets of an agent that are known here; only these can be kept out of the log (I11)."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Protocol
@@ -16,21 +16,21 @@ ALWAYS_SECRET: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "RAY_AUTH_T
 
 
 class KeepsSecrets(Protocol):
-    """An agent, as its author writes it or as it is recorded."""
+    """An agent, as written or as recorded."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Names of environment variables."""
+        """The names of environment variables."""
         ...
 
     @property
     def environment(self) -> tuple[str, ...]:
-        """Names of those that its tools see."""
+        """The variables that its tools see."""
         ...
 
     @property
     def key_variable(self) -> str | None:
-        """The variable that holds its provider's key."""
+        """The variable with its provider's key."""
         ...
 
     @property
@@ -40,12 +40,12 @@ class KeepsSecrets(Protocol):
 
     @property
     def policy(self) -> Policy:
-        """How people are reached."""
+        """Its approval policy, with hooks."""
         ...
 
 
 def secret_names(agent: KeepsSecrets | None) -> set[str]:
-    """Return the variables whose values are told to nobody: the agent's and every provider's."""
+    """Return the variables whose values are hidden: the agent's and every provider's."""
     if agent is None:
         return set(ALWAYS_SECRET)
     keys = (agent.key_variable, *(other.key_variable for other in agent.fallback))
@@ -60,17 +60,17 @@ def secret_values(names: Iterable[str], environ: Mapping[str, str]) -> list[Secr
 
 
 def redactor_of(agent: KeepsSecrets | None) -> Redactor:
-    """Return what takes the secrets of *agent* out, as far as they are known here."""
+    """Return a redactor of the agent's secrets, as far as they are known here."""
     return Redactor(secret_values(secret_names(agent), HERE))
 
 
 def check_secrets(
     agent: AgentSpec, waived: Collection[str], environ: Mapping[str, str] = HERE
 ) -> None:
-    """Refuse an agent of which a secret is not known here, unless a person *waived* it.
+    """Raise if a secret of the agent is unknown here and no person *waived* it.
 
     Raises:
-        ConfigError: set the variable that it names, or say that the session goes on without it.
+        ConfigError: set the variable that it names, or continue without it.
     """
     for name in agent.secrets:
         if name in waived:
@@ -91,7 +91,7 @@ def check_secrets(
 
 
 def waiver(agent: AgentSpec, names: Collection[str], by: str) -> SecretsWaived | None:
-    """Return what is recorded when *by* lets a session go on without the values of *names*.
+    """Return the message that waives the secrets *names*; None without any.
 
     Raises:
         ConfigError: one of them is no secret of the agent.

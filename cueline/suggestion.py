@@ -1,4 +1,4 @@
-"""Suggestions for a misspelt word: the known word that is spelt most like it."""
+"""Suggests the known word that is spelled most like an unknown one."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -7,9 +7,9 @@ from difflib import get_close_matches
 def closest(
     word: str, candidates: Iterable[str], *, most: int = 1, cutoff: float = 0.6
 ) -> list[str]:
-    """Return at most *most* of *candidates* that are spelt like *word*, the closest first.
+    """Return at most *most* of *candidates* that are spelled like *word*, the closest first.
 
-    Case does not count. *cutoff* is the similarity that is needed, from 0 to 1.
+    Case does not count. *cutoff* is the required similarity, from 0 to 1.
     """
     by_spelling = {each.casefold(): each for each in candidates}
     near = get_close_matches(word.casefold(), by_spelling, n=most, cutoff=cutoff)
@@ -19,9 +19,9 @@ def closest(
 def known_instead(
     word: str, candidates: Iterable[str], known: str = "known are", *, meant: str | None = None
 ) -> str:
-    """Return the end of a message that refuses *word*: a suggestion, and all that is known.
+    """Return the end of an error about *word*: a suggestion, and all known words.
 
-    *known* introduces the list. *meant* is the suggestion, where the caller knows a better one.
+    *known* introduces the list. *meant* is a better suggestion, if the caller has one.
     """
     words = list(candidates)
     guess = meant or next(iter(closest(word, words)), None)

@@ -1,18 +1,18 @@
-"""Text from outside, read to its end: that of a file or a pipe is near, a device has none."""
+"""Reads text from a file or a pipe; refuses a device, which has no end."""
 
 from typing import Final, TextIO
 
 from cueline.errors import ConfigError
 
 LONGEST: Final = 100 * 1024 * 1024
-"""In characters; no agent, goal or script is as long."""
+"""In characters; agents, goals and scripts are shorter."""
 
 
 def read_to_end(source: TextIO, name: str) -> str:
     """Return the text of *source*.
 
     Raises:
-        ConfigError: its end does not come; the message says of what, by its *name*.
+        ConfigError: it is too long; the message has its *name*.
         OSError: it cannot be read.
         UnicodeDecodeError: it is no text.
     """

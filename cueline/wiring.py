@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenLog:
-    """An open log and what belongs beside it."""
+    """An open log and the data beside it."""
 
     backend: "LogBackend"
     store: EventStore
@@ -40,7 +40,7 @@ class OpenLog:
     board: PresenceBoard
     clock: Clock
     grace_seconds: float = GRACE_SECONDS
-    """What is in flight may finish for so long, after a signal or a stop."""
+    """Time that running effects have to finish after a signal or a stop."""
     slots: Slots = SLOTS
     """Of each runner."""
     snapshots: SnapshotStore = NO_SNAPSHOTS
@@ -48,27 +48,27 @@ class OpenLog:
 
     @property
     def id(self) -> str:
-        """The log's own, which no other has."""
+        """The log's unique id."""
         return self.store.log_id
 
     @property
     def url(self) -> LogUrl:
-        """What it is called."""
+        """The log's URL."""
         return self.backend.url
 
     def with_settings(self, settings: "Settings") -> "OpenLog":
-        """Return it with what *settings* say of grace and slots."""
+        """Return a copy with the grace period and slots of *settings*."""
         slots = Slots(settings.runner.slots, settings.runner.workers)
         return replace(self, grace_seconds=settings.grace_seconds, slots=slots)
 
     def redactor(self, agent: "AgentSpec | None") -> "Redactor":
-        """Return what takes the secrets of *agent* out."""
+        """Return a redactor of the agent's secrets."""
         from cueline.secret import redactor_of
 
         return redactor_of(agent)
 
     def journal(self, agent: "AgentSpec | None" = None) -> "Journal":
-        """Return the log in facts, cleaned of the secrets of *agent*."""
+        """Return a journal without the secrets of *agent*."""
         from cueline.events.codec import Codec
         from cueline.events.journal import Journal
 
@@ -76,7 +76,7 @@ class OpenLog:
 
     async def ask_start(
         self,
-        id: str,  # noqa: A002 - the word of the log
+        id: str,  # noqa: A002 - the field's name in the log
         asked: "StartAsked",
         *,
         by: str = "user",
@@ -128,16 +128,16 @@ async def open_log(
     read_only: bool = False,
     notice: Callable[[str], None] | None = None,
 ) -> AsyncIterator[OpenLog]:
-    """Open the log of that URL, or at that path.
+    """Open the log at that URL or path.
 
     Args:
         log: its URL or path.
-        must_exist: do not make one; to read, one that is not there is an empty log.
-        read_only: nothing is written to it.
-        notice: told if nobody can say which processes live; without it that is an error.
+        must_exist: do not create it; for reading, a missing one is an empty log.
+        read_only: write nothing to it.
+        notice: called if presence is unavailable; without it that is an error.
 
     Raises:
-        ConfigError: no log is known by such a URL.
+        ConfigError: the URL's scheme is unknown.
         LogUnavailableError: it cannot be used; the message says what to do.
         LogFormatError: another format wrote it.
     """
@@ -169,7 +169,7 @@ async def open_log(
 def _open_presence(
     backend: "LogBackend", clock: Clock, notice: Callable[[str], None] | None
 ) -> PresenceBoard:
-    """Open the board of who lives; with a *notice* an empty one if that cannot be used."""
+    """Open the presence board; with a *notice*, use an empty one if that fails."""
     from cueline.stores import MemoryPresence
 
     try:

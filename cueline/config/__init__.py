@@ -1,6 +1,6 @@
-"""What is set from outside: flags, the environment, `cueline.toml`; read once, by the command line.
+"""The settings: from flags, the environment and `cueline.toml`, read once by the command line.
 
-A value comes from the first layer that names it: a flag, the environment, the
-agent's file, `cueline.toml`; else it is the default. A layer is flat, keyed as
-TOML does (`limits.max_turns`), and each of its values says where it came from.
+A value comes from the first source that has it: a flag, the environment, the agent's
+file, `cueline.toml`, the default. A source is flat, with keys as in TOML
+(`limits.max_turns`), and each value has its origin.
 """

@@ -1,4 +1,4 @@
-"""Where settings are found; without reading them, which takes longer than a list does."""
+"""Finds settings without reading them, which takes longer than a list of sessions does."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,17 +11,17 @@ LOG = "CUELINE_LOG"
 DEFAULT_LOG = LogUrl.of(".cueline/log.db")
 CONFIG = "CUELINE_CONFIG"
 ELSEWHERE = (CONFIG, "CUELINE_MACHINE")
-"""Variables that are no settings: where the file is, and what this machine is called."""
+"""Variables that are no settings: the file's path, and this machine's name."""
 
 
 def find_file(folder: Path) -> Path | None:
-    """Return the `cueline.toml` of *folder*, or of the nearest folder around it."""
+    """Return the `cueline.toml` of *folder*, or of the nearest folder above."""
     here = folder.absolute()
     return next((p for each in (here, *here.parents) if (p := each / FILE).is_file()), None)
 
 
 def set_in(environ: Mapping[str, str]) -> list[str]:
-    """Return the variables of ours that say something; an empty one does not."""
+    """Return cueline's variables that are set and not empty."""
     return sorted(
         name
         for name, text in environ.items()

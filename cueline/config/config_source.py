@@ -1,4 +1,4 @@
-"""What one source gives: a TOML table, the environment, the flags of a command."""
+"""Reads one source of settings: a TOML table, the environment, or a command's flags."""
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -21,27 +21,27 @@ T = TypeVar("T")
 
 
 class SourcedValue(NamedTuple):
-    """A value, and who gave it."""
+    """A value and its origin."""
 
     value: Any
     source: str
 
 
 ConfigSource = Mapping[str, SourcedValue]
-"""What one source gives, by key."""
+"""The values of one source, by key."""
 
 
 PRESET = "CUELINE_RETRY"
-"""The variable that names a preset of retries."""
+"""The variable that names a retry preset."""
 Flags = Mapping[str, tuple[str, object]]
-"""For each key its flag, and what was typed; None for nothing."""
+"""By key: the flag, and what was typed; None if it was not given."""
 
 
 def from_flags(flags: Flags) -> ConfigSource:
-    """Return what flags give.
+    """Return the settings of flags.
 
     Raises:
-        ConfigError: one has a value that it cannot have.
+        ConfigError: a value is invalid.
     """
     layer = {}
     for key, (flag, value) in flags.items():
@@ -53,10 +53,10 @@ def from_flags(flags: Flags) -> ConfigSource:
 
 
 def from_environment(environ: Mapping[str, str]) -> ConfigSource:
-    """Return what the environment gives; an empty variable gives nothing.
+    """Return the settings of the environment; an empty variable counts as not set.
 
     Raises:
-        ConfigError: a variable of ours is unknown, or has a value that it cannot have.
+        ConfigError: a variable of cueline is unknown, or its value is invalid.
     """
     known = {leaf.variable: leaf for leaf in leaves().values() if leaf.variable}
     layer = _preset(environ)
@@ -73,7 +73,7 @@ def from_environment(environ: Mapping[str, str]) -> ConfigSource:
 
 
 def _preset(environ: Mapping[str, str]) -> dict[str, SourcedValue]:
-    """Return what the named preset of retries gives; the variables of its keys go before it."""
+    """Return the settings of the retry preset; variables of single keys go before it."""
     name = environ.get(PRESET)
     if not name:
         return {}
@@ -82,10 +82,10 @@ def _preset(environ: Mapping[str, str]) -> dict[str, SourcedValue]:
 
 
 def from_file(path: Path) -> ConfigSource:
-    """Return what a `cueline.toml` gives; the path of the log is relative to it.
+    """Return the settings of a `cueline.toml`; the path of the log is relative to it.
 
     Raises:
-        ConfigError: it cannot be read, or says something wrong; the message names the key.
+        ConfigError: it cannot be read, or a key is wrong; the message names the key.
     """
     table = read_toml(path, "settings file")
     script = table.get("model")
@@ -98,10 +98,10 @@ def from_file(path: Path) -> ConfigSource:
 
 
 def from_table(table: Mapping[str, Any], path: Path) -> ConfigSource:
-    """Return what the *table* of a file gives.
+    """Return the settings of the *table* of a file.
 
     Raises:
-        ConfigError: a key is unknown, or has a value that it cannot have.
+        ConfigError: a key is unknown, or its value is invalid.
     """
     layer, problems = read_table(table, path)
     if problems:
@@ -110,7 +110,7 @@ def from_table(table: Mapping[str, Any], path: Path) -> ConfigSource:
 
 
 def read_table(table: Mapping[str, Any], path: Path) -> tuple[ConfigSource, list[Problem]]:
-    """Return what the *table* of a file gives, and all that is wrong with it."""
+    """Return the settings of the *table* of a file, and all problems in it."""
     layer: dict[str, SourcedValue] = {}
     problems: list[Problem] = []
     for leaf, value in _flat(table, Settings, "", problems):
@@ -122,7 +122,7 @@ def read_table(table: Mapping[str, Any], path: Path) -> tuple[ConfigSource, list
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
-    """Return what a TOML file says.
+    """Return the content of a TOML file.
 
     Raises:
         ConfigError: it cannot be read.
@@ -140,14 +140,14 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except RecursionError as error:
         raise ConfigError(str(path), TOO_DEEP) from error
-    except ValueError as error:  # of a number that is too long it is no error of TOML's own
+    except ValueError as error:  # a number that is too long is no error of TOML's own
         raise ConfigError(str(path), f"it is not TOML: {error}") from error
 
 
 def _flat(
     table: Mapping[str, Any], shape: type[BaseModel], above: str, problems: list[Problem]
 ) -> Iterator[tuple[Setting, Any]]:
-    """Tell each leaf that *table* gives, and its value as it was written; note other *problems*."""
+    """Yield each setting in *table* with its raw value; add other *problems*."""
     for name, value in table.items():
         key = f"{above}{name}"
         field = shape.model_fields.get(name)
@@ -165,14 +165,14 @@ def _flat(
 
 
 def _meant(key: str) -> str | None:
-    """Return the key that was meant by an unknown one: in another table, or spelt alike."""
+    """Return the key probably meant by an unknown one: in another table, or spelled alike."""
     name = key.rpartition(".")[2]
     elsewhere = [each for each in leaves() if each.endswith(f".{name}")]
     return next(iter([*elsewhere, *closest(key, leaves(), cutoff=0.8)]), None)
 
 
 def _as_table(value: Any, shape: type[BaseModel]) -> Mapping[str, Any]:
-    """Return *value* as a table of *shape*: it may be the name of one, as `retry = "exact"`."""
+    """Return *value* as a table of *shape*; it may be a name, as in `retry = "exact"`."""
     if isinstance(value, Mapping):
         return value
     return TypeAdapter(shape).validate_python(value).model_dump(exclude_unset=True)

@@ -1,4 +1,4 @@
-"""What holds: for each key the value of the first layer that gives it."""
+"""The effective settings: for each key the value of the first source that has it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,22 +12,22 @@ from cueline.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class EffectiveSettings:
-    """The settings that hold, and who gave those that are no defaults."""
+    """The effective settings, and the origins of those that are no defaults."""
 
     settings: Settings
     given: ConfigSource
 
     @property
     def sources(self) -> dict[str, str]:
-        """Where each value came from that is no default, by key."""
+        """The origin of each value that is no default, by key."""
         return {key: each.source for key, each in sorted(self.given.items())}
 
 
 def effective(*layers: ConfigSource) -> EffectiveSettings:
-    """Return what holds where the first of *layers* goes before the others.
+    """Return the effective settings; earlier *layers* go before later ones.
 
     Raises:
-        ConfigError: two values do not go together.
+        ConfigError: two values contradict each other.
     """
     given: dict[str, SourcedValue] = {}
     for layer in _of_one_provider(layers):
@@ -42,16 +42,16 @@ def effective(*layers: ConfigSource) -> EffectiveSettings:
 
 
 def _apart(key: str, reason: str, given: ConfigSource) -> ConfigError:
-    """Return that values of one table do not go together, and who gave them."""
+    """Return the error for contradicting values of a table, with their origins."""
     table = key.partition(".")[0]
     concerned = {each.source for name, each in given.items() if name.startswith(table)}
     return ConfigError(", ".join(sorted(concerned)), f"key {key!r}: {reason}")
 
 
 def _of_one_provider(layers: Sequence[ConfigSource]) -> Iterator[ConfigSource]:
-    """Tell *layers* without what they say of another provider than the one that holds.
+    """Yield *layers* without values for a provider other than the effective one.
 
-    Else the key meant for one vendor would be sent to another.
+    Otherwise the key for one vendor would be sent to another.
     """
     named = [layer["provider"].value if "provider" in layer else None for layer in layers]
     holds = next(filter(None, named), None)
@@ -61,7 +61,7 @@ def _of_one_provider(layers: Sequence[ConfigSource]) -> Iterator[ConfigSource]:
 
 
 def _both(first: SourcedValue, second: SourcedValue) -> SourcedValue:
-    """Return what two layers say of something that is taken together."""
+    """Return the combined value of two layers."""
     if isinstance(first.value, Mapping):
         value: Any = {**second.value, **first.value}
     else:

@@ -1,6 +1,6 @@
-"""Why a value is none that a key can have, in our own words.
+"""Texts for invalid values.
 
-The value is named where it can be no secret.
+A text names the value if that can be no secret.
 """
 
 import re
@@ -15,7 +15,7 @@ from cueline.config.pattern import MEANINGS
 from cueline.suggestion import closest
 
 _SHORTEST_SECRET = 8
-"""A text of so many characters may be a key that was put in the wrong place (I11)."""
+"""A text of this length may be a key in the wrong place (I11)."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,9})?")
 _BOUNDS = {
     "greater_than": ("gt", "{said} is not more than {bound}"),
@@ -39,10 +39,10 @@ _KINDS = {
     "mapping": "table",
     "model": "table",
 }
-"""What a value is to be, by the beginning of the name of what is wrong with it."""
+"""What a value should be, by the start of the error's type."""
 _QUOTES = "; put quotes around it"
 _PUT = {"text": _QUOTES, "path": _QUOTES, "list": "; put brackets around it"}
-"""How a value in a file becomes what it is to be, where it is only written otherwise."""
+"""How to write the value in a file, if only its form is wrong."""
 TOO_DEEP = "it is nested too deep"
 _WHOLE = {
     "missing": "it is missing",
@@ -52,7 +52,7 @@ _WHOLE = {
 
 
 def error_text(problem: ErrorDetails) -> str:
-    """Say what is wrong with a value, and what would be right."""
+    """Return what is wrong with a value, and what would be right."""
     kind, said = problem["type"], value_text(problem["input"])
     context: Mapping[str, Any] = problem.get("ctx", {})
     if kind in _BOUNDS:
@@ -81,7 +81,7 @@ def _of_another_kind(problem: ErrorDetails, said: str) -> str:
 
 
 def value_text(value: object) -> str:
-    """Return how *value* is called in a message: by itself where it can be no secret."""
+    """Return how a message names *value*: by itself if it can be no secret."""
     match value:
         case str():
             short = len(value) < _SHORTEST_SECRET

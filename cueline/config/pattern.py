@@ -1,10 +1,10 @@
-"""Texts that have a form of their own, and how that is said."""
+"""Patterns of texts, and their names in messages."""
 
 NAME = r"^[a-zA-Z0-9_.-]{1,64}$"
 URL = r"^https?://[^/@\s]+(/\S*)?$"
-"""Without a user or a password: it is recorded."""
+"""Without user or password, because it is recorded."""
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
-"""The name of an environment variable; what holds a secret by mistake seldom reads like one."""
+"""The name of an environment variable; a secret seldom matches it."""
 
 MEANINGS = {
     NAME: "a name: at most 64 letters, digits, dots, dashes and underscores",

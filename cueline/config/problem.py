@@ -1,4 +1,4 @@
-"""What is wrong with a value, in a line: the key, the reason, and what is known instead."""
+"""A problem with a setting, in one line: the key, the reason, and the known keys."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, get_args, get_origin
@@ -11,12 +11,12 @@ from cueline.suggestion import known_instead
 
 _UNKNOWN = "extra_forbidden"
 _DEEPEST = 10
-"""So many parts a key has at most in a message; no table of ours is as deep."""
+"""The most parts of a key in a message; no table of cueline is as deep."""
 _IT_IS_UNKNOWN = "it is unknown"
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong, and where."""
+    """One problem and its place."""
 
     key: str
     reason: str
@@ -26,10 +26,10 @@ class Problem(NamedTuple):
 
 
 def problems_of(error: ValueError, kind: Any, key: str = "") -> list[Problem]:
-    """Return all that is wrong with a value of *kind* at *key*, what is to be mended first."""
+    """Return all problems of a value of *kind* at *key*, the first to correct first."""
     if not isinstance(error, ValidationError):
         return [Problem(key, str(error))]
-    # A typo in a key that is needed is two problems; the typo is the one to mend.
+    # A typo in a required key is two problems; the typo is the one to correct.
     found = sorted(error.errors(include_url=False), key=lambda each: each["type"] != _UNKNOWN)
     return [_problem(each, kind, key) for each in found]
 
@@ -44,7 +44,7 @@ def _problem(problem: ErrorDetails, kind: Any, key: str) -> Problem:
 
 
 def unknown(key: str, shape: type[BaseModel], meant: str | None = None) -> Problem:
-    """Return that *shape* has no such key, and which was meant, if that is known."""
+    """Return the problem of an unknown key of *shape*, with the meant one, if known."""
     above, _, name = key.rpartition(".")
     where = f"in [{above}]" if above else "at the top level"
     known = known_instead(name, sorted(shape.model_fields), f"known {where} are", meant=meant)

@@ -1,4 +1,4 @@
-"""One thing that can be set: its key, its variable, and which values it can have."""
+"""One setting: its key, its variable, and its valid values."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _RENAMED = {"limits.max_active_seconds": "CUELINE_TIME_BUDGET"}
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One thing that can be set, `limits.max_turns` for instance."""
+    """One setting, for example `limits.max_turns`."""
 
     key: str
     field: FieldInfo
@@ -28,18 +28,18 @@ class Setting:
 
     @property
     def kinds(self) -> tuple[Any, ...]:
-        """The types it may be of: one, or None and one, or some words."""
+        """The types that it accepts: one, or None and one, or some words."""
         choice = get_origin(self.kind) not in (None, tuple, dict)
         return get_args(self.kind) if choice else (self.kind,)
 
     @property
     def default(self) -> Any:
-        """What it is when nobody sets it."""
+        """Its default value."""
         return self.field.get_default(call_default_factory=True)
 
     @property
     def variable(self) -> str | None:
-        """The environment variable that sets it; None where only a file can say it."""
+        """The environment variable that sets it; None if only a file can."""
         if self._is_list and _is_model(get_args(self.kind)[0]):
             return None
         if get_origin(self.kind) is dict or any(map(_is_model, self.kinds)):
@@ -48,18 +48,18 @@ class Setting:
         return _RENAMED.get(self.key, PREFIX + name)
 
     def read(self, value: object) -> Any:
-        """Return *value* as it is meant.
+        """Return *value* validated.
 
         Raises:
-            ValueError: it is not one that this can have.
+            ValueError: it is invalid.
         """
         return self._adapter.validate_python(value)
 
     def read_text(self, text: str) -> Any:
-        """Return what *text* means; the items of a list are set apart by commas.
+        """Return the value in *text*; commas separate the items of a list.
 
         Raises:
-            ValueError: it is not one that this can have.
+            ValueError: it is invalid.
         """
         if self._is_list:
             return self.read([word.strip() for word in text.split(",") if word.strip()])
@@ -79,12 +79,12 @@ class Setting:
 
 @cache
 def leaves() -> Mapping[str, Setting]:
-    """Return everything that can be set, by key."""
+    """Return all settings, by key."""
     return {leaf.key: leaf for leaf in leaves_of(Settings)}
 
 
 def leaves_of(shape: type[BaseModel], above: str = "") -> Iterator[Setting]:
-    """Tell what can be set in *shape*, the tables in it included."""
+    """Yield the settings of *shape* and of the tables in it."""
     for name, field in shape.model_fields.items():
         if (table := table_of(field)) is not None:
             yield from leaves_of(table, f"{above}{name}.")
@@ -93,7 +93,7 @@ def leaves_of(shape: type[BaseModel], above: str = "") -> Iterator[Setting]:
 
 
 def table_of(field: FieldInfo) -> type[BaseModel] | None:
-    """Return the shape of the table that *field* is; None when it is none."""
+    """Return the shape of the table that *field* is; None if it is none."""
     return field.annotation if _is_model(field.annotation) else None
 
 

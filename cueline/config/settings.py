@@ -1,4 +1,4 @@
-"""The settings: one frozen model, whose tables are those of an agent file."""
+"""The settings: one frozen model; it shares its tables with agent files."""
 
 import re
 from typing import Annotated, Literal
@@ -33,7 +33,7 @@ Log = Annotated[LogUrl, PlainValidator(_log_url), PlainSerializer(str)]
 
 
 def _checked(others: tuple[Fallback, ...]) -> tuple[Fallback, ...]:
-    """Return an agent's other models, of which is asked what is asked of its own."""
+    """Validate an agent's fallbacks like the agent's own model."""
     for index, other in enumerate(others):
         for key, pattern in (("base_url", URL), ("key_variable", VARIABLE)):
             said = getattr(other, key)
@@ -45,29 +45,29 @@ def _checked(others: tuple[Fallback, ...]) -> tuple[Fallback, ...]:
 
 
 class ApprovalSettings(BaseModel):
-    """How long an approval waits, where the policy does not say it."""
+    """How long an approval waits, unless the policy says it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     attached_seconds: Seconds = Field(default=300.0, gt=0)
-    """For the person at the terminal."""
+    """If somebody watches at a terminal."""
     detached_seconds: Seconds = Field(default=86_400.0, gt=0)
-    """For anybody, where nobody watches."""
+    """If nobody watches."""
 
 
 class RunnerSettings(BaseModel):
-    """How many calls one runner runs at once."""
+    """The number of calls that one runner executes at a time."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     slots: Whole = Field(default=256, ge=1, le=10_000)
-    """Of async tools, which run in its own loop."""
+    """Async tools, which run in its event loop."""
     workers: Whole = Field(default=8, ge=1, le=1000)
-    """Of all others; each takes a process."""
+    """Other tools; each takes a process."""
 
 
 class Settings(BaseModel):
-    """What can be set from outside, whole: every key has a value.
+    """All settings; every key has a value.
 
     It holds no secret, only the names of variables that do (I11).
     """
@@ -75,15 +75,15 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     log: Log = DEFAULT_LOG
-    """A path, or a URL."""
+    """A path or a URL."""
     grace_seconds: Time = Field(default=5.0, ge=0, le=3600)
-    """What is in flight may finish for so long, after a signal or a stop."""
+    """Time that running effects have to finish after a signal or a stop."""
     provider: str | None = Field(default=None, min_length=1)
     model: str | None = Field(default=None, min_length=1)
     base_url: str | None = Field(default=None, pattern=URL)
     key_variable: Variable | None = None
     allow_base_urls: tuple[Address, ...] = ()
-    """Where an agent's file may have a key sent, beside the vendor and this machine."""
+    """Where an agent's file may send a key, beside the vendor and this machine."""
     secrets: tuple[Variable, ...] = ()
     prices: dict[str, Price] = {}
     on_unknown_price: Literal["error", "assume", "ignore"] | None = None
@@ -98,8 +98,8 @@ class Settings(BaseModel):
 
 
 ADDED = frozenset({"allow_base_urls", "prices", "secrets"})
-"""What several layers say of these is taken together."""
+"""The values of all sources are combined."""
 OF_PROVIDER = frozenset({"model", "base_url", "key_variable"})
-"""What a layer says of these is said of its provider, and no other gets to see it."""
+"""A source sets these for its provider; they are never sent to another."""
 APPROVAL_SECONDS = "policy.approval_seconds"
-"""Where nobody says it, `approval` decides, by whether somebody watches."""
+"""If not set, `approval` decides, by whether somebody watches."""

@@ -1,46 +1,45 @@
-"""The errors of cueline, divided by who acts next.
+"""The errors of cueline, grouped by who acts next.
 
 ```
 CuelineError
-├── RejectedError                the caller changes its mind
-│   ├── ConfigError              mends the file, flag or variable it names
+├── RejectedError                the caller changes the request
+│   ├── ConfigError              corrects the file, flag or variable that it names
 │   ├── UnknownSessionError      names a session that exists
-│   ├── SessionFinishedError     forks, or starts another
-│   ├── SessionOwnedError        waits for the living owner, or asks it through the inbox
+│   ├── SessionFinishedError     forks it, or starts another
+│   ├── SessionOwnedError        waits for the living owner, or sends it a message
 │   ├── SessionUndrivenError     resumes it, or starts `cueline up`
-│   ├── NotPendingError          looks at what became of the approval
+│   ├── NotPendingError          reads the outcome of the approval
 │   ├── InvalidNameError         chooses another name
 │   ├── ToolImportError          makes the tool importable
-│   │   └── ToolChangedError     accepts the tool as it is now, or puts the former one back
+│   │   └── ToolChangedError     accepts the tool as it is now, or restores the former one
 │   └── PathEscapeError          stays inside the workspace
-├── StoreError                   the log refused, or could not
-│   ├── WrongExpectedVersionError  reload, decide again
-│   ├── FencedError              stop: somebody else owns the stream
+├── StoreError                   the log refused, or failed
+│   ├── WrongExpectedVersionError  read again, decide again
+│   ├── FencedError              stop: another process owns the stream
 │   ├── KeyReusedError           a bug: one key, two contents
 │   ├── EmptyAppendError         a bug: nothing to append
-│   ├── MissingBlobError         put the blob first
+│   ├── MissingBlobError         store the blob first
 │   ├── BlobTooLargeError        make it smaller
-│   ├── UnknownOutcomeError      ask again with the same key
+│   ├── UnknownOutcomeError      repeat with the same key
 │   ├── LogUnavailableError      the operator mends disk, lock or permissions
-│   ├── LogLostError             stop: the log's file is not there any more
-│   │   └── LogIndexLostError    ends all that have the log open, and goes on
+│   ├── LogLostError             stop: the log's file is gone
+│   │   └── LogIndexLostError    end all that have the log open, then continue
 │   ├── LogFormatError           the operator upgrades cueline
-│   └── CorruptEventError        the operator restores; what is before it still loads
+│   └── CorruptEventError        the operator restores the log; earlier events still load
 ├── UnknownEventTypeError        the operator upgrades cueline
 ├── SecretLeakError              a bug: a secret was about to be recorded
-├── ProviderUnavailableError     wait, try again
+├── ProviderUnavailableError     wait and try again
 ├── ProviderRefusedError         do not try again
 ├── ToolFailedError              tell the model
-├── RunnerBusyError              ask another runner, or later
-├── RunnerGoneError              find out what became of the call
-├── HostsFullError               wait, or give it more hosts
+├── RunnerBusyError              ask another runner, or try later
+├── RunnerGoneError              find out the outcome of the call
+├── HostsFullError               wait, or start more hosts
 ├── StaleOrderError              stop: the runner serves a newer owner
 └── ClusterError                 the operator mends the cluster
 ```
 
-Import them from here: the modules part them by whom they come from.
-Every `__init__` passes its own positional arguments on, so that each error
-survives the way through a process border (Ray pickles them).
+Import them from here. Every `__init__` passes its own positional arguments on, so each
+error survives pickling (Ray pickles them).
 """
 
 from cueline.errors.cluster import (

@@ -1,10 +1,10 @@
-"""What goes wrong between processes: runners, and the cluster that they are in."""
+"""Errors between processes: runners, hosts and the cluster."""
 
 from cueline.errors.root import CuelineError
 
 
 class RunnerBusyError(CuelineError):
-    """The runner took nothing on; ask another, or this one later."""
+    """The runner did not start the call; ask another, or try later."""
 
     retryable = True
 
@@ -31,7 +31,7 @@ class RunnerGoneError(CuelineError):
 
 
 class HostsFullError(CuelineError):
-    """Sessions have work and no host has a place; they are tried again every second."""
+    """Sessions have work and no host has a place; they are retried every second."""
 
     retryable = True
 
@@ -65,7 +65,7 @@ class StaleOrderError(CuelineError):
 
 
 class ClusterError(CuelineError):
-    """The Ray cluster is not there, not ours, or not usable; the message says what to do."""
+    """The Ray cluster is missing, not ours, or not usable; the message says what to do."""
 
     def __init__(self, address: str, reason: str) -> None:
         super().__init__(address, reason)

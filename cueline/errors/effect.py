@@ -1,14 +1,14 @@
-"""What the world outside answers when it does not do what it was asked."""
+"""Errors of models and tools."""
 
 from cueline.errors.root import CuelineError
 
 
 class ProviderUnavailableError(CuelineError):
-    """The model cannot answer now; wait, try again.
+    """The model cannot answer now; wait and try again.
 
     `kind` is one of rate_limited, overloaded, unavailable, timeout, network,
-    malformed_reply. `retry_after` is what the provider asked for, in seconds;
-    `used` what the attempt used all the same, in tokens, where that was told.
+    malformed_reply. `retry_after` is the wait that the provider asked for, in seconds;
+    `used` the known usage of the attempt, in tokens.
     """
 
     retryable = True
@@ -31,11 +31,10 @@ class ProviderUnavailableError(CuelineError):
 
 
 class ProviderRefusedError(CuelineError):
-    """The model will not answer this request; do not try it again.
+    """The model refuses this request; do not try it again.
 
     `kind` is one of invalid_request, auth, refused, context_too_long,
-    content_filtered, unknown. `used` is what the attempt used all the same, in
-    tokens, where that was told.
+    content_filtered, unknown. `used` is the known usage of the attempt, in tokens.
     """
 
     def __init__(self, kind: str, message: str, used: dict[str, int] | None = None) -> None:
@@ -49,12 +48,12 @@ class ProviderRefusedError(CuelineError):
 
 
 class ToolFailedError(CuelineError):
-    """A tool did not do what it was asked; the message is for the model.
+    """A tool failed; the message is for the model.
 
-    `kind` is one of tool_error, invalid_arguments, unknown_tool, killed; or, from
-    a tool that says that its failure passes, rate_limited, overloaded, unavailable,
-    timeout, network, malformed_reply: a call that may be repeated is tried again,
-    `retry_after` seconds later at the earliest.
+    `kind` is one of tool_error, invalid_arguments, unknown_tool, killed; or, from a tool
+    with a transient failure, rate_limited, overloaded, unavailable, timeout, network,
+    malformed_reply. Then a repeatable call is retried, after `retry_after` seconds at the
+    earliest.
     """
 
     def __init__(self, kind: str, message: str, retry_after: float | None = None) -> None:

@@ -1,14 +1,14 @@
-"""What goes wrong with the log, and with what it holds or was about to hold."""
+"""Errors of the log and its content."""
 
 from cueline.errors.root import CuelineError
 
 
 class StoreError(CuelineError):
-    """The log refused, or could not."""
+    """The log refused, or failed."""
 
 
 class WrongExpectedVersionError(StoreError):
-    """The stream moved on between our read and our append; reload, decide again."""
+    """The stream has new events since it was read; read again, decide again."""
 
     retryable = True
 
@@ -23,7 +23,7 @@ class WrongExpectedVersionError(StoreError):
 
 
 class FencedError(StoreError):
-    """Somebody else owns the stream now; stop."""
+    """Another process owns the stream now; stop."""
 
     def __init__(self, stream: str, epoch: int | None, current: int) -> None:
         super().__init__(stream, epoch, current)
@@ -37,7 +37,7 @@ class FencedError(StoreError):
 
 
 class KeyReusedError(StoreError):
-    """One idempotency key came with two different contents: a bug in the caller."""
+    """One idempotency key came with two contents: a bug in the caller."""
 
     def __init__(self, stream: str, key: str) -> None:
         super().__init__(stream, key)
@@ -60,7 +60,7 @@ class EmptyAppendError(StoreError):
 
 
 class MissingBlobError(StoreError):
-    """An append, or a reader, names a blob that is not there; put it first."""
+    """An append, or a reader, names a blob that does not exist; store it first."""
 
     def __init__(self, stream: str, blob: str) -> None:
         super().__init__(stream, blob)
@@ -72,7 +72,7 @@ class MissingBlobError(StoreError):
 
 
 class BlobTooLargeError(StoreError):
-    """A value is too large to be kept."""
+    """A value is too large to be stored."""
 
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(size, limit)
@@ -84,7 +84,7 @@ class BlobTooLargeError(StoreError):
 
 
 class UnknownOutcomeError(StoreError):
-    """The append may or may not be in the log; ask again with the same key."""
+    """The append may or may not be in the log; repeat it with the same key."""
 
     retryable = True
 
@@ -112,7 +112,7 @@ class LogUnavailableError(StoreError):
 
 
 class LogLostError(StoreError):
-    """The log's file was removed, replaced or cut short while in use: stop, nothing is kept."""
+    """The log's file was removed, replaced or cut while in use: stop, nothing more is stored."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path, reason)
@@ -127,7 +127,7 @@ class LogLostError(StoreError):
 
 
 class LogIndexLostError(LogLostError):
-    """The `-shm` beside the log was removed while in use: stop; what was recorded is kept."""
+    """The `-shm` beside the log was removed while in use: stop; recorded events are kept."""
 
     def __str__(self) -> str:
         return (
@@ -137,7 +137,7 @@ class LogIndexLostError(LogLostError):
 
 
 class LogFormatError(StoreError):
-    """The file was written by another format of cueline; it was left untouched."""
+    """Another format of cueline wrote the file; it is unchanged."""
 
     def __init__(self, path: str, found: int, known: int) -> None:
         super().__init__(path, found, known)
@@ -151,7 +151,7 @@ class LogFormatError(StoreError):
 
 
 class CorruptEventError(StoreError):
-    """A recorded event is not what was appended, or was emptied; what is before it still loads."""
+    """A recorded event is damaged or redacted; earlier events still load."""
 
     def __init__(self, stream: str, version: int, position: int, reason: str) -> None:
         super().__init__(stream, version, position, reason)
@@ -169,9 +169,9 @@ class CorruptEventError(StoreError):
 
 
 class UnknownEventTypeError(CuelineError):
-    """An event is not known here; upgrade cueline. Only its stream is set aside."""
+    """An event's type is unknown here; upgrade cueline. Only its stream is affected."""
 
-    def __init__(self, stream: str, version: int, type: str, schema: int) -> None:  # noqa: A002 - the word of the log
+    def __init__(self, stream: str, version: int, type: str, schema: int) -> None:  # noqa: A002 - the field's name in the log
         super().__init__(stream, version, type, schema)
         self.stream = stream
         self.version = version
@@ -183,7 +183,7 @@ class UnknownEventTypeError(CuelineError):
 
 
 class SecretLeakError(CuelineError):
-    """A secret or an unclean value was about to be recorded; nothing was written."""
+    """A secret or unsanitized value was about to be recorded; nothing was written."""
 
     def __init__(self, subject: str, what: str) -> None:
         super().__init__(subject, what)

@@ -1,10 +1,10 @@
-"""What the rules do not allow: the caller changes its mind."""
+"""Errors for requests that the rules do not allow; the caller changes the request."""
 
 from cueline.errors.root import CuelineError
 
 
 class RejectedError(CuelineError):
-    """The rules do not allow this now; the caller changes its mind."""
+    """The rules do not allow this now; change the request."""
 
     def __init__(self, subject: str, reason: str) -> None:
         super().__init__(subject, reason)
@@ -20,7 +20,7 @@ class ConfigError(RejectedError):
 
 
 class UnknownSessionError(RejectedError):
-    """No such session in this log; `cueline list` shows those that are."""
+    """There is no such session in this log; `cueline list` shows all."""
 
 
 class SessionFinishedError(RejectedError):
@@ -28,7 +28,7 @@ class SessionFinishedError(RejectedError):
 
 
 class SessionOwnedError(RejectedError):
-    """A living process drives the session; ask it through the inbox instead."""
+    """A living process drives the session; send it a message instead."""
 
     def __init__(self, subject: str, machine: str, pid: int) -> None:
         super().__init__(subject, f"driven by process {pid} on {machine}")
@@ -38,7 +38,7 @@ class SessionOwnedError(RejectedError):
 
 
 class SessionUndrivenError(RejectedError):
-    """Nobody drives the session, and it does not rest: resume it, or start `cueline up`."""
+    """Nobody drives the session, and it is not waiting: resume it, or start `cueline up`."""
 
     def __init__(self, subject: str, why: str) -> None:
         super().__init__(
@@ -51,19 +51,19 @@ class SessionUndrivenError(RejectedError):
 
 
 class NotPendingError(RejectedError):
-    """The approval does not wait (any more); the reason holds its state."""
+    """The approval is not open (any more); the reason holds its state."""
 
 
 class InvalidNameError(RejectedError):
-    """A name or id has a form that cueline does not take."""
+    """A name or id has an invalid form."""
 
 
 class ToolImportError(RejectedError):
-    """A tool cannot be imported by the `module:name` that was recorded."""
+    """A tool cannot be imported by its recorded `module:name`."""
 
 
 class ToolChangedError(ToolImportError):
-    """A tool is another than was recorded; the message says in what. Nothing has run."""
+    """A tool differs from the recorded one; the message says how. Nothing has run."""
 
 
 class PathEscapeError(RejectedError):

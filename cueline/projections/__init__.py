@@ -1,1 +1,1 @@
-"""What it looks like: read models beside the log, which can be thrown away."""
+"""Read models beside the log; they can be deleted and rebuilt at any time."""

@@ -1,4 +1,4 @@
-"""The read model `approvals`: what people were asked, and what they said."""
+"""The read model `approvals`: questions to people, and their answers."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,7 +21,7 @@ class Approval:
 
     stream: str
     id: str
-    """What a user sees, and what a decision names."""
+    """The id for users, which a decision names."""
     session: str
     """The session's stream."""
     effect: str
@@ -32,29 +32,29 @@ class Approval:
     arguments_json: str
     summary: str
     opened_json: str
-    """The question as it was recorded, without the preview."""
+    """The question as recorded, without the preview."""
     rule: str
     digest: str
-    """Of exactly what will run (I9)."""
+    """The digest of exactly what will run (I9)."""
     opened_us: int
     deadline_us: int
     preview: str = ""
-    """What it would change, as a unified diff."""
+    """The previewed change, as a unified diff."""
     usd: str = ""
-    """What it is estimated to cost, in US dollars."""
+    """The estimated cost, in US dollars."""
     votes_needed: int = 1
     votes: int = 0
     by: str = ""
     note: str = ""
     edit_json: str | None = None
-    """The arguments with which it may run, where they were changed."""
+    """The edited arguments."""
     given: str = ""
-    """`grant` or `deny`, while that waits in the inbox and nobody has read it."""
+    """`grant` or `deny`, while the decision is unread in the inbox."""
     given_by: str = ""
     auto_us: int | None = None
-    """When it is granted if nobody has denied it."""
+    """When it is granted automatically, unless denied before."""
     resolution: str = ""
-    """What was said of a call in doubt: `happened`, `run_again` or `do_not_run`."""
+    """The resolution of a call in doubt: `happened`, `run_again` or `do_not_run`."""
 
     @property
     def deadline_at(self) -> datetime:
@@ -63,15 +63,15 @@ class Approval:
 
     @property
     def auto_at(self) -> datetime | None:
-        """When it is granted if nobody has denied it."""
+        """When it is granted automatically, unless denied before."""
         return None if self.auto_us is None else from_us(self.auto_us)
 
 
 def pending_approvals(db: Database) -> list[Approval]:
-    """Return the questions that wait for a person, the most urgent first.
+    """Return the open approvals, most urgent first.
 
-    Not those of sessions that ended: one that crashed while it asked does not know what it asked.
+    Without those of ended sessions: a session that crashed while it asked does not close them.
     """
-    over = f"SELECT stream FROM sessions WHERE status IN {TERMINAL}"  # noqa: S608 - words of ours
+    over = f"SELECT stream FROM sessions WHERE status IN {TERMINAL}"  # noqa: S608 - constants
     where = f"WHERE status = 'pending' AND session NOT IN ({over})"
     return select(db, Approval, f"{where} ORDER BY coalesce(auto_us, deadline_us), stream")

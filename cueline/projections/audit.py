@@ -1,4 +1,4 @@
-"""The read model `events`: the facets of every event in the log."""
+"""The read model `events`: the audit columns of every event in the log."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +12,7 @@ from cueline.projections.row import Names, matching, select
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """Which event it is, who caused it, and what it is about."""
+    """One event: its place, actor and subject."""
 
     TABLE: ClassVar[str] = "events"
     KEY: ClassVar[Names] = ("position",)
@@ -34,7 +34,7 @@ class AuditEntry:
 
     @property
     def recorded_at(self) -> datetime:
-        """When the log took it."""
+        """When the log recorded it."""
         return from_us(self.recorded_us)
 
 
@@ -42,14 +42,14 @@ def audit(
     db: Database,
     *,
     session: str | None = None,
-    type: str | None = None,  # noqa: A002 - the word of the log
+    type: str | None = None,  # noqa: A002 - the field's name in the log
     tool: str | None = None,
     actor: str | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
     limit: int = 1000,
 ) -> list[AuditEntry]:
-    """Return the newest events that fit, in order.
+    """Return the newest matching events, in log order.
 
     *session* is a stream, and *actor* may lack its `:name`.
     """

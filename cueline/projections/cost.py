@@ -1,4 +1,4 @@
-"""What was spent, summed up from the read models `usage` and `sessions`."""
+"""Sums of tokens and cost from the read models `usage` and `sessions`."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -34,22 +34,22 @@ _TREE = """
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What one session, agent, model, day or tree of sessions used."""
+    """The usage of one session, agent, model, day or tree of sessions."""
 
     name: str
     sessions: int = 0
     calls: int = 0
     unpriced: int = 0
-    """Answers whose price nobody knows."""
+    """Model calls without a known price."""
     sent_tokens: int = 0
     cached_tokens: int = 0
-    """Of those sent: read from the provider's cache."""
+    """The part of the input read from the provider's cache."""
     output_tokens: int = 0
     cost: Decimal = Decimal(0)
     assumed_cost: Decimal = Decimal(0)
-    """The part of it whose prices are assumed."""
+    """The part of the cost at assumed prices."""
     estimated_cost: Decimal = Decimal(0)
-    """The part of it that nobody knows: the most that calls of unknown use may have cost."""
+    """The part of the cost whose usage is unknown: the highest possible cost."""
 
     def __add__(self, other: "Spent") -> "Spent":
         return Spent(
@@ -74,7 +74,7 @@ def spent(
     since: str | None = None,
     until: str | None = None,
 ) -> list[Spent]:
-    """Return what was spent, the dearest first; days in their order, both ends in."""
+    """Return usage by group, highest cost first; days in order, both ends included."""
     where, values = matching(
         [
             ("usage.stream = ?", stream),
@@ -90,18 +90,18 @@ def spent(
 
 
 def total(every: Iterable[Spent]) -> Spent:
-    """Return the sum of all; a session that is in several rows is counted in each."""
+    """Return the sum; a session in several rows counts in each."""
     return sum(every, Spent("total"))
 
 
 def descendants_cost(db: Database, stream: str) -> tuple[int, Decimal]:
-    """Return how many sessions descend from one, and what they cost."""
+    """Return the number of a session's descendants, and their cost."""
     costs = [Decimal(cost) for _, cost in ask(db, "sessions", _TREE, [stream])]
     return len(costs), sum(costs, Decimal(0))
 
 
 def _summed(rows: Iterable[tuple[Any, ...]]) -> list[Spent]:
-    """Add up the rows of each name; decimals add up exactly only outside of SQL."""
+    """Add the rows of each name; only outside of SQL are sums of decimals exact."""
     sums: dict[str, list[Any]] = {}
     streams: dict[str, set[str]] = {}
     for name, stream, calls, unpriced, plain, read, write, output, *money in rows:

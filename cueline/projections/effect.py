@@ -1,4 +1,4 @@
-"""The read model `effects`: the life of each model call and tool call."""
+"""The read model `effects`: the model calls and tool calls."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,7 +8,7 @@ from cueline.projections.row import Names
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One model call or tool call of a session, over all its attempts."""
+    """One model call or tool call of a session, with all its attempts."""
 
     TABLE: ClassVar[str] = "effects"
     KEY: ClassVar[Names] = ("stream", "effect")
@@ -27,12 +27,12 @@ class Effect:
     `skipped` or `reconciled`."""
     attempts: int = 0
     lost: int = 0
-    """Attempts that were cut off by a crash."""
+    """Attempts cut off by a crash."""
     in_doubt: bool = False
     runner: str = ""
     requested_version: int = 0
     started_position: int | None = None
-    """Of its first attempt."""
+    """The start of its first attempt."""
     ended_position: int | None = None
     ended_version: int | None = None
     input_tokens: int = 0

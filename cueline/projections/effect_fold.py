@@ -1,4 +1,4 @@
-"""What each fact changes in the rows of effects."""
+"""Applies facts to the rows of effects."""
 
 import json
 
@@ -32,13 +32,13 @@ _BLANK = row_of(Effect(stream="", effect="", kind=""))
 
 
 class EffectFold:
-    """Follows the effects of sessions through a batch of events."""
+    """Applies the facts of effects in a batch of events."""
 
     def __init__(self, effects: Rows) -> None:
         self._effects = effects
 
     def fold(self, session: Row, recorded: RecordedEvent, fact: object) -> str:
-        """Take one event of *session*, and return the tool that it is about."""
+        """Apply one event of *session*; return the tool that it is about."""
         match fact:
             case ModelStarted() | ToolStarted():
                 return self._started(session, recorded, fact)
@@ -65,7 +65,7 @@ class EffectFold:
         return str(found["tool"]) if found else ""
 
     def _row(self, session: Row, recorded: RecordedEvent, effect: str, kind: str) -> Row:
-        """Return the effect's row; a fork may hear of one that its past requested."""
+        """Return the effect's row; a fork may get results of effects that its past requested."""
         found = self._effects.find(session["stream"], effect)
         return found or self._new(session, recorded, effect, kind)
 
@@ -96,8 +96,8 @@ class EffectFold:
         return str(row["tool"])
 
     def _model_requested(self, session: Row, recorded: RecordedEvent, fact: ModelRequested) -> None:
-        # A first attempt is new, and so is a call that a reply requests: looking
-        # for the row would cost as much as all the rest.
+        # A first attempt is new, and so is a call that a reply requests: looking for the row would
+        # cost as much as everything else.
         if fact.attempt == 1:
             self._new(session, recorded, fact.effect, "model")
         else:
@@ -153,7 +153,7 @@ class EffectFold:
         elif fact.outcome in ("did_not_happen", "run_again"):
             row["status"], row["in_doubt"] = "requested", False
         elif fact.output:
-            # Without words for the model it stays in doubt, and a person is asked.
+            # Without a text for the model it stays in doubt, and a person is asked.
             row["in_doubt"] = False
             _end(row, recorded, "reconciled")
         session["in_doubt"] += row["in_doubt"] - before

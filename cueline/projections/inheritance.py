@@ -1,4 +1,4 @@
-"""What a fork's past had used, up to the version where it left its parent."""
+"""Sums up a fork's past, up to the version where it left its parent."""
 
 from decimal import Decimal
 
@@ -13,7 +13,7 @@ _PARENT = "SELECT parent, parent_version FROM sessions WHERE stream = ?"
 
 
 def inherit(db: Database, fork: Row) -> None:
-    """Sum up in *fork* what those it descends from had used by then."""
+    """Add to *fork* the usage of its ancestors up to the fork."""
     stream, until = fork["parent"], fork["parent_version"]
     seen = {fork["stream"]}
     while stream is not None and stream not in seen:

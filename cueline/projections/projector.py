@@ -1,4 +1,4 @@
-"""Tells the events of the log to all read models."""
+"""Applies the events of the log to all read models."""
 
 import json
 
@@ -42,7 +42,7 @@ from cueline.projections.usage_entry import UsageEntry
 
 
 class Projector:
-    """Projects a batch of events; what it holds is written by `flush`."""
+    """Applies a batch of events; `flush` writes the changed rows."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -57,7 +57,7 @@ class Projector:
         self._events = AppendOnlyRows(db, AuditEntry)
 
     def project(self, recorded: RecordedEvent, fact: object) -> None:
-        """Take one event; a fact that is not there any more, or not known, leaves its facets."""
+        """Apply one event; a redacted or unknown fact leaves its audit columns only."""
         tool, session = "", ""
         match category_of(recorded.stream):
             case "session":
@@ -79,7 +79,7 @@ class Projector:
         )
 
     def flush(self) -> None:
-        """Write everything that was projected since the last time."""
+        """Write all changes since the last flush."""
         for row in self._sessions.held():
             settle_due(row)
         tables = (self._sessions, self._effects, self._approvals, self._breakers, self._usage)
@@ -121,13 +121,13 @@ class Projector:
             case ReservationClosed(outcome="estimated", usd=usd):
                 spend_estimate(self._usage_of(row, recorded, row["model"]), usd)
             case SessionForked():
-                # What the parent used is summed up from its bookings in the file.
+                # The parent's usage is summed up from its `bookings` in the file.
                 self.flush()
                 inherit(self._db, self._session(recorded.stream, recorded.recorded_us))
         return tool
 
     def _give(self, session: str, message: object, *, waits: bool) -> None:
-        """Keep in mind what was decided, while it waits to be read."""
+        """Remember a decision while it is unread in the inbox."""
         if not isinstance(message, DecisionGiven):
             return
         found = self._approvals.find(f"approval-{tenant_of(session)}/{message.approval}")
@@ -157,7 +157,7 @@ class Projector:
         return self._usage.find(*key) or self._usage.add(row_of(DayUsage(*key)))
 
     def _project_approval(self, recorded: RecordedEvent, fact: object) -> tuple[str, str]:
-        """Take one event of an approval, and return its tool and its session."""
+        """Apply one event of an approval; return its tool and its session."""
         if isinstance(fact, ApprovalOpened):
             row = self._approvals.add(row_of(_opened(recorded.stream, fact)))
             return row["tool"], row["session"]

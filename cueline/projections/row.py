@@ -1,7 +1,7 @@
-"""The rows of a read model, and the dataclass that says what is in them.
+"""Rows of read models, and the dataclasses that describe them.
 
-A read model is a frozen dataclass: its fields are the columns of its table,
-and what a query returns.
+A read model is a frozen dataclass: its fields are the columns of its table, and the
+result of a query.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,12 +33,12 @@ Row = dict[str, Any]
 
 @cache
 def columns(model: type[ReadModel]) -> Names:
-    """Name the columns of *model*, in order."""
+    """Return the columns of *model*, in order."""
     return tuple(field.name for field in fields(model))
 
 
 def create(db: Database, model: type[ReadModel]) -> None:
-    """Make the table of *model*, and its indexes."""
+    """Create the table of *model*, and its indexes."""
     kept_as = {int: int, bool: int, str: str, float: float, int | None: int, str | None: str}
     typed = {field.name: kept_as[field.type] for field in fields(model)}  # type: ignore[index]  # a column is one of these
     optional = {name for name, field in typed_fields(model) if "None" in str(field)}
@@ -49,7 +49,7 @@ def create(db: Database, model: type[ReadModel]) -> None:
 
 
 def typed_fields(model: type[ReadModel]) -> Iterator[tuple[str, object]]:
-    """Tell name and type of each column."""
+    """Yield name and type of each column."""
     return ((field.name, field.type) for field in fields(model))
 
 
@@ -60,9 +60,9 @@ _LARGEST = 2**63 - 1
 def select(
     db: Database, model: type[M], where: str, parameters: Sequence[object] = (), limit: int = -1
 ) -> list[M]:
-    """Return what the rows that fit say; raises as `ask` does."""
+    """Return the matching rows; raises as `ask` does."""
     wanted = ", ".join(f"{model.TABLE}.{name}" for name in columns(model))
-    sql = f"SELECT {wanted} FROM {model.TABLE} {where} LIMIT ?"  # noqa: S608 - no word of it comes from outside
+    sql = f"SELECT {wanted} FROM {model.TABLE} {where} LIMIT ?"  # noqa: S608 - constants only
     flags = [n for n, (_, kind) in enumerate(typed_fields(model)) if kind is bool]
     found = ask(db, model.TABLE, sql, [*parameters, min(limit, _LARGEST)])
     return list(starmap(model, (_with_flags(row, flags) for row in found)))
@@ -74,7 +74,7 @@ def ask(
     """Return the rows that *sql* finds in *table*.
 
     Raises:
-        LogUnavailableError: the file is damaged; do what the message says.
+        LogUnavailableError: the file is damaged; the message says what to do.
     """
     try:
         return list(db.execute(sql, parameters).fetchall())
@@ -84,7 +84,7 @@ def ask(
 
 
 def _with_flags(row: tuple[Any, ...], flags: list[int]) -> Sequence[Any]:
-    """Return *row* with truth for what SQLite keeps as 0 and 1."""
+    """Return *row* with booleans for SQLite's 0 and 1."""
     told = list(row)
     for n in flags:
         told[n] = bool(told[n])
@@ -92,12 +92,12 @@ def _with_flags(row: tuple[Any, ...], flags: list[int]) -> Sequence[Any]:
 
 
 def row_of(told: ReadModel) -> Row:
-    """Return what *told* says as a row that can be changed."""
+    """Return *told* as a row that can be changed."""
     return {name: getattr(told, name) for name in columns(type(told))}
 
 
 def matching(asked: Iterable[tuple[str, object]]) -> tuple[str, list[object]]:
-    """Return the condition and the parameters of what was asked: pairs of SQL and value or None."""
+    """Return the SQL condition and parameters of pairs of SQL and value; None matches all."""
     given = [(sql, value) for sql, value in asked if value is not None]
     where = f"WHERE {' AND '.join(sql for sql, _ in given)}" if given else ""
     return where, [value for _, value in given]
@@ -114,8 +114,7 @@ class Rows:
         fits = " AND ".join(f"{name} = ?" for name in self._key)
         changed = ", ".join(f"{n} = excluded.{n}" for n in self._names if n not in self._key)
         self._find = f"SELECT {named} FROM {model.TABLE} WHERE {fits}"  # noqa: S608 - as above
-        # An upsert keeps a row's place, so that it makes no difference to the
-        # file where one batch ends and the next begins.
+        # An upsert keeps a row's place, so the file does not depend on the sizes of batches.
         self._put = (
             f"INSERT INTO {model.TABLE} ({named}) VALUES ({prompt_digests}) "  # noqa: S608 - as above
             f"ON CONFLICT ({', '.join(self._key)}) DO UPDATE SET {changed}"
@@ -132,23 +131,23 @@ class Rows:
         return held
 
     def add(self, row: Row) -> Row:
-        """Take a new row."""
+        """Add a new row."""
         self._held[tuple(row[name] for name in self._key)] = row
         return row
 
     def held(self) -> list[Row]:
-        """Return the rows that were found or added since the last flush."""
+        """Return the rows found or added since the last flush."""
         return list(self._held.values())
 
     def flush(self) -> None:
-        """Write what is held."""
+        """Write these rows."""
         rows = [tuple(map(row.__getitem__, self._names)) for row in self._held.values()]
         self._db.conn.executemany(self._put, rows)
         self._held.clear()
 
 
 class AppendOnlyRows:
-    """The rows of a read model that are only ever added."""
+    """The rows of a read model that only grows."""
 
     def __init__(self, db: Database, model: type[ReadModel]) -> None:
         self._db = db
@@ -158,6 +157,6 @@ class AppendOnlyRows:
         self.add = self._held.append
 
     def flush(self) -> None:
-        """Write what is held."""
+        """Write the new rows."""
         self._db.conn.executemany(self._put, self._held)
         self._held.clear()

@@ -15,7 +15,7 @@ from cueline.projections.row import Names, ask, matching, select
 
 TERMINAL = ("completed", "failed", "stopped")
 DRIVEN = ("running", "stopping")
-"""Somebody has to be driving a session in one of these."""
+"""In these, somebody has to drive the session."""
 _LABEL = "? IN (SELECT key || char(31) || value FROM json_each(labels_json))"
 _PAUSED = "(coalesce(wait_kind, '') = 'operator' OR exhausted)"
 
@@ -45,36 +45,36 @@ class Session:
 
     stream: str
     id: str
-    """What a user sees."""
+    """The name for users."""
     status: str = "created"
     agent: str = ""
     provider: str = ""
-    """Of the model that is asked now: the agent's own, or a fallback."""
+    """The model called last: the agent's own, or a fallback."""
     model: str = ""
     models_json: str = "[]"
-    """Provider and model of each that may be asked, where there is more than one."""
+    """Provider and model of each model, if there are several."""
     goal: str | None = None
     open: bool = False
     attached: bool = False
     labels_json: str = "{}"
     tools_json: str = "{}"
-    """For each tool what it declares of doing it twice."""
+    """By tool: its declaration about repeated calls."""
     created_us: int = 0
     started_us: int | None = None
     updated_us: int = 0
     version: int = 0
     epoch: int = 0
-    """Of its last owner."""
+    """The last owner."""
     wait_kind: str | None = None
     wait_cause: str | None = None
-    """Its code and parameters, in JSON."""
+    """The cause's code and parameters, in JSON."""
     exhausted: bool = False
-    """What was spent leaves no room: only a raise has it go on."""
+    """The budget is spent: only a raised limit helps."""
     deadline_us: int | None = None
     inbox_length: int = 0
     inbox_read: int = 0
     due_us: int | None = None
-    """From when on somebody has to look at it: 0 at once, None never."""
+    """From when somebody has to look at it: 0 now, None never."""
     turns: int = 0
     tool_calls: int = 0
     input_tokens: int = 0
@@ -84,34 +84,34 @@ class Session:
     cost: str = "0"
     """In US dollars, as an exact decimal."""
     assumed_cost: str = "0"
-    """The part of it whose prices are assumed."""
+    """The part of the cost at assumed prices."""
     estimated_cost: str = "0"
-    """The part of it that nobody knows: the most that calls of unknown use may have cost."""
+    """The part of the cost whose usage is unknown: the highest possible cost."""
     unpriced: int = 0
-    """Answers whose price nobody knows."""
+    """Model calls without a known price."""
     result: str | None = None
     partial: bool = False
-    """A tool that is not critical failed on the way to it."""
+    """A tool that is not critical failed on the way."""
     error: str | None = None
-    """The words of a vendor or a person, or the approval that nobody decided."""
+    """The text of a vendor or person, or the approval that nobody decided."""
     error_kind: str | None = None
-    """The kind of the failure, or the code of the stop."""
+    """The error code, or the code of the stop."""
     stopped_by: str | None = None
     recoverable: bool = False
     takeovers: int = 0
     lost_attempts: int = 0
     in_doubt: int = 0
-    """Tool calls that are in doubt now."""
+    """Tool calls in doubt now."""
     reconciled: int = 0
     child_of: str | None = None
-    """The session that asked for it."""
+    """The parent session."""
     root: str = ""
-    """The topmost session of its tree; itself, where nobody asked for it."""
+    """The topmost session of its tree; itself without a parent."""
     parent: str | None = None
     """The stream that it was forked from."""
     parent_version: int = 0
     inherited_turns: int = 0
-    """What the forked past used; none of it was spent here."""
+    """The usage of the forked past; it was not spent here."""
     inherited_tool_calls: int = 0
     inherited_input_tokens: int = 0
     inherited_output_tokens: int = 0
@@ -121,7 +121,7 @@ class Session:
 
     @property
     def shown_status(self) -> str:
-        """What lists show: a session that waits for a person to go on is `paused`."""
+        """The status for lists: a session that waits for a person to resume is `paused`."""
         paused = self.wait_kind == "operator" or self.exhausted
         return "paused" if self.status == "waiting" and paused else self.status
 
@@ -132,12 +132,12 @@ class Session:
 
     @property
     def usd(self) -> Decimal:
-        """What it cost."""
+        """Its cost, in US dollars."""
         return Decimal(self.cost)
 
     @property
     def labels(self) -> dict[str, str]:
-        """What whoever started it called it."""
+        """The labels given at its start."""
         return dict(json.loads(self.labels_json))
 
     @property
@@ -174,13 +174,13 @@ class Session:
 
 
 class Due(NamedTuple):
-    """A session that somebody has to look at."""
+    """A session with work."""
 
     stream: str
     due_us: int
     """Since when; 0 if it is running, or has unread messages."""
     unread: int
-    """So many messages of its inbox are unread."""
+    """The number of unread messages."""
 
 
 _FIRST = Due("", -1, 0)
@@ -203,7 +203,7 @@ def list_sessions(
     since: datetime | None = None,
     limit: int = 100,
 ) -> list[Session]:
-    """Return sessions, the last changed first; *status* may also be `paused`."""
+    """Return sessions, last changed first; *status* may also be `paused`."""
     paused = status == "paused"
     labelled = [(_LABEL, f"{key}\x1f{value}") for key, value in (labels or {}).items()]
     where, values = matching(
@@ -219,26 +219,26 @@ def list_sessions(
 
 
 def find_session(db: Database, name: str) -> Session | None:
-    """Return the session of a stream's name, or of what a user sees of it."""
+    """Return the session with this stream or id."""
     found = select(db, Session, "WHERE stream = ? OR id = ?", [name, name], 1)
     return found[0] if found else None
 
 
 def due_work(db: Database, now: datetime, *, after: Due = _FIRST, limit: int = -1) -> list[Due]:
-    """Return the sessions with work, the nearest deadlines first; a page begins *after* a row.
+    """Return the sessions with work, nearest deadline first; a page begins *after* a row.
 
-    A session has work if its inbox holds unread messages, its deadline has passed, or
-    it is `running` or `stopping` (then it may well have a living owner).
+    A session has work if its inbox holds unread messages, its deadline has passed, or it is
+    `running` or `stopping` (with or without a living owner).
     """
     asked = [to_us(now), after.due_us, after.stream, limit]
     return list(starmap(Due, ask(db, Session.TABLE, _DUE, asked)))
 
 
 def waiting(db: Database, kind: str) -> list[str]:
-    """Return the streams that rest for want of something, the earliest deadlines first."""
+    """Return the streams that wait for *kind*, nearest deadline first."""
     return [stream for (stream,) in ask(db, Session.TABLE, _WAITING, [kind])]
 
 
 def running(db: Database) -> list[str]:
-    """Return the streams that somebody has to be driving."""
+    """Return the streams that somebody has to drive."""
     return [stream for (stream,) in ask(db, Session.TABLE, _RUNNING, DRIVEN)]

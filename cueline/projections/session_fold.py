@@ -1,4 +1,4 @@
-"""What each fact changes in the row of its session."""
+"""Applies facts to the row of their session."""
 
 import json
 
@@ -34,7 +34,7 @@ from cueline.projections.spending import spend, spend_estimate
 
 
 def fold_message(row: Row, recorded: RecordedEvent, fact: object) -> None:
-    """Take one event of the session's inbox."""
+    """Apply one event of the session's inbox."""
     row["inbox_length"] = recorded.version
     if isinstance(fact, StartAsked) and row["started_us"] is None:
         _describe(row, fact.agent)
@@ -46,13 +46,13 @@ def fold_message(row: Row, recorded: RecordedEvent, fact: object) -> None:
 
 
 def fold_session(row: Row, recorded: RecordedEvent, fact: object) -> None:
-    """Take one event of the session's own stream."""
+    """Apply one event of the session's own stream."""
     row["version"] = recorded.version
     row["updated_us"] = recorded.recorded_us
     row["epoch"] = recorded.epoch
     match fact:
         case ModelStarted() | ToolStarted() | ToolReturned():
-            pass  # the most frequent ones, and what they say is told by effects
+            pass  # the most frequent ones; effects hold their content
         case ModelRequested() | SessionContinued():
             _go_on(row, fact)
         case ModelReplied(calls=calls, usage=usage, cost=cost):
@@ -98,14 +98,14 @@ def _fold_seldom(row: Row, recorded: RecordedEvent, fact: Fact) -> None:
 
 
 def settle_due(row: Row) -> None:
-    """Say from when on somebody has to look at the session."""
+    """Set from when somebody has to look at the session."""
     unread = row["inbox_length"] > row["inbox_read"]
     driven = row["status"] in DRIVEN and row["wait_kind"] is None
     row["due_us"] = 0 if unread or driven else row["deadline_us"]
 
 
 def _become(row: Row, status: str) -> None:
-    """Leave whatever was waited for; a session that stops goes on stopping."""
+    """End the wait and set *status*; a stopping session stays stopping."""
     if row["status"] in TERMINAL:
         return
     goes_on = row["status"] == "stopping" and status in {"running", "waiting"}
@@ -149,7 +149,7 @@ def _start(row: Row, recorded: RecordedEvent, fact: SessionStarted | SessionFork
 
 
 def _place(row: Row, parent: str | None, root: str | None) -> None:
-    """Say where in its tree the session is."""
+    """Set the session's place in its tree."""
     row["child_of"], row["root"] = parent, root or row["stream"]
 
 

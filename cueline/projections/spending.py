@@ -1,4 +1,4 @@
-"""Sums of tokens and money in rows that have columns for them."""
+"""Adds tokens and cost to rows with such columns."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -16,7 +16,7 @@ from cueline.projections.row import Row
 
 
 def spend(row: Row, usage: Usage | None, cost: Cost | None) -> None:
-    """Add what one model call used, as far as it is known, and what it cost."""
+    """Add the known usage and cost of one model call."""
     if usage is not None:
         row["input_tokens"] += usage.input
         row["output_tokens"] += usage.output
@@ -33,7 +33,7 @@ def spend(row: Row, usage: Usage | None, cost: Cost | None) -> None:
 
 
 def spend_estimate(row: Row, usd: Decimal) -> None:
-    """Add what a call may have cost that nobody knows the cost of."""
+    """Add the highest possible cost of a call whose cost is unknown."""
     _add(row, "cost", usd)
     _add(row, "estimated_cost", usd)
 

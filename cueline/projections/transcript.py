@@ -1,4 +1,4 @@
-"""The read model `transcript`: what was said and done, line by line."""
+"""The read model `transcript`: a session's messages, calls and results, line by line."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,12 +9,12 @@ from cueline.projections.row import Names, select
 from cueline.projections.session import find_session
 
 EXCERPT = 2000
-"""What is kept of a text, in characters; the log has the whole of it."""
+"""The kept length of a text, in characters; the log has all of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One thing that was said or done."""
+    """One line of a transcript."""
 
     TABLE: ClassVar[str] = "transcript"
     KEY: ClassVar[Names] = ("stream", "version", "part")
@@ -23,26 +23,26 @@ class Line:
     stream: str
     version: int
     part: int
-    """Place among the lines of one event, from 0."""
+    """The place among the lines of one event, from 0."""
     kind: str
     """`user`, `assistant`, `call`, `result`, `wait`, `takeover` or `end`."""
     effect: str
     name: str
-    """Of the tool, the lane of a message, the kind of a wait or of an end."""
+    """The tool's name, the lane of a message, the kind of a wait or of an end."""
     text: str
     size: int
-    """Of the whole text, in characters."""
+    """The length of the whole text, in characters."""
     failed: bool
     recorded_us: int
 
     @property
     def cut(self) -> bool:
-        """Whether the text goes on in the log."""
+        """Whether the log has more of the text."""
         return self.size > len(self.text)
 
 
 def transcript(db: Database, stream: str) -> list[Line]:
-    """Return what was said and done in a session; a fork's begins with its parent's."""
+    """Return the transcript of a session; a fork's begins with its parent's."""
     past: list[tuple[str, int]] = []
     until = -1
     name: str | None = stream

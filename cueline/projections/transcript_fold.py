@@ -1,4 +1,4 @@
-"""Which lines of a transcript a fact adds."""
+"""The lines of a transcript for each fact."""
 
 import json
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ _JSON = json.JSONEncoder(ensure_ascii=False)
 
 
 def lines(recorded: RecordedEvent, fact: object, tool: str) -> Iterator[tuple[object, ...]]:
-    """Tell the rows of what one event of a session said or did."""
+    """Yield the rows for one event of a session."""
     if recorded.type in WITHOUT_LINES or not isinstance(fact, Fact):
         return
     stream, version, at = recorded.stream, recorded.version, recorded.recorded_us

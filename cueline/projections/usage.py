@@ -8,7 +8,7 @@ from cueline.projections.row import Names
 
 @dataclass(frozen=True, slots=True)
 class DayUsage:
-    """What one session used of one model on one day, in UTC."""
+    """The usage of one model by one session on one day, in UTC."""
 
     TABLE: ClassVar[str] = "usage"
     KEY: ClassVar[Names] = ("stream", "provider", "model", "day")
@@ -27,7 +27,7 @@ class DayUsage:
     cost: str = "0"
     """In US dollars, as an exact decimal."""
     assumed_cost: str = "0"
-    """The part of it whose prices are assumed."""
+    """The part of the cost at assumed prices."""
     estimated_cost: str = "0"
-    """The part of it that nobody knows: the most that calls of unknown use may have cost."""
+    """The part of the cost whose usage is unknown: the highest possible cost."""
     unpriced: int = 0

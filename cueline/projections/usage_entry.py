@@ -1,4 +1,4 @@
-"""The read model `bookings`: what a session used, fact by fact."""
+"""The read model `bookings`: the usage of a session, by fact."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,7 +8,7 @@ from cueline.projections.row import Names
 
 @dataclass(frozen=True, slots=True)
 class UsageEntry:
-    """What one fact added to what its session used."""
+    """The usage that one fact adds to its session."""
 
     TABLE: ClassVar[str] = "bookings"
     KEY: ClassVar[Names] = ("stream", "version")

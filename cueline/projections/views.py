@@ -1,9 +1,8 @@
 """The file with the read models, and how it catches up with the log.
 
-Whoever wants to look brings it up to date first. Rows and checkpoint move in
-one transaction that compares the checkpoint, so that several processes may do
-so at once. The file can be deleted at any time: it is filled again from the
-log (I1).
+Readers catch up first. Rows and checkpoint change in one transaction that compares the
+checkpoint, so several processes may do so at once. The file can be deleted at any time:
+it is rebuilt from the log (I1).
 """
 
 import asyncio
@@ -32,11 +31,11 @@ from cueline.projections.usage import DayUsage
 from cueline.projections.usage_entry import UsageEntry
 
 VERSION = 14
-"""Raised with every change of a table or of what is put in it; others are filled anew."""
+"""Raise it with every change of a table or its content; files of other versions are rebuilt."""
 BATCH = 2000
-"""So many events are projected in one transaction, which takes the event loop some 60 ms."""
+"""Events in one transaction, which blocks the event loop for some 60 ms."""
 PATIENCE_SECONDS = 10.0
-"""How long another process's transaction is waited for."""
+"""The longest wait for another process's transaction."""
 RETRY_SECONDS = 0.001
 MODELS: tuple[type[ReadModel], ...] = (
     Session,
@@ -57,13 +56,13 @@ _PRAGMAS = (
     # A power cut may undo the last transactions here; the log has the events.
     "PRAGMA synchronous = NORMAL",
     "PRAGMA cache_size = -32768",
-    # Else a WAL that grew while somebody read keeps its room for good.
+    # Otherwise a WAL that grew during a read keeps its size for ever.
     "PRAGMA journal_size_limit = 67108864",
 )
 
 
 class Checkpoint(NamedTuple):
-    """The position that the read models have seen, and the hash of its event."""
+    """The position up to which events were projected, and the hash of that event."""
 
     position: int = 0
     hash: bytes = b""
@@ -85,7 +84,7 @@ class Views:
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """How far the read models are."""
+        """The current checkpoint."""
         found = self.db.execute("SELECT position, hash FROM checkpoint").fetchone()
         return Checkpoint(*found)
 
@@ -110,14 +109,14 @@ class Views:
                 return await self._catch_up(store, batch or BATCH)
 
     async def clear(self) -> None:
-        """Forget everything; the next `catch_up` begins at 0."""
+        """Delete all rows; the next `catch_up` begins at 0."""
         with self._translated():
             await self._begin()
             with self._committed():
                 self._create()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self.db.close()
 
     async def _catch_up(self, store: EventStore, size: int) -> int:
@@ -128,20 +127,20 @@ class Views:
             batch = await _read_batch(store, seen.position, size)
             await self._begin()
             with self._committed():
-                # Somebody else may have been here meanwhile: read on from there.
+                # Another process may have caught up meanwhile: continue from there.
                 if self.checkpoint == seen:
                     self._advance(seen, batch)
         return seen.position
 
     async def _belongs_to(self, store: EventStore) -> bool:
-        """Say whether the log still has, where the checkpoint is, the event that was seen there."""
+        """Whether the log's event at the checkpoint is the one that was projected."""
         seen = self.checkpoint
         if not seen.position:
             return True
         return [seen.hash] == [e.hash async for e in store.read_all(seen.position - 1, limit=1)]
 
     def _advance(self, seen: Checkpoint, batch: Sequence[tuple[RecordedEvent, object]]) -> None:
-        # Not at the top: it brings in all facts, and a list that is up to date needs none.
+        # Not at the top: it imports all facts, and a list that is up to date needs none.
         from cueline.projections.projector import Projector  # noqa: PLC0415
 
         projector = Projector(self.db)
@@ -154,13 +153,13 @@ class Views:
 
     def _open(self) -> Database:
         if str(self.path) != ":memory:":
-            # For its owner alone, as the log is; what is there stays as it is.
+            # Private, as the log is; an existing file keeps its permissions.
             with suppress(OSError):
                 self.path.touch(0o600, exist_ok=False)
         db = Database(self.path, execute_plugins=False)
         self.db = db
         db.conn.isolation_level = None
-        # Where it does not refuse at once, it would wait for 5 s, in ever longer steps.
+        # Without this it would wait for 5 s, in growing steps.
         db.execute("PRAGMA busy_timeout = 0")
         _patiently(db, "PRAGMA journal_mode = WAL")
         for pragma in _PRAGMAS:
@@ -174,8 +173,8 @@ class Views:
         return db
 
     def _renew(self) -> None:
-        """Begin anew where the file is damaged; the log has all that was in it."""
-        self._half_renewed = True  # else, where it fails, nothing would ever be open again
+        """Start again with an empty file if this one is damaged."""
+        self._half_renewed = True  # otherwise a failure here would leave nothing open
         self.db.close()
         for ending in ("", "-wal", "-shm"):
             Path(f"{self.path}{ending}").unlink(missing_ok=True)
@@ -193,12 +192,12 @@ class Views:
         self.db.execute(f"PRAGMA user_version = {VERSION}")
 
     async def _begin(self) -> None:
-        """Begin to write once nobody else does; what follows must not await."""
+        """Begin a write transaction once no other runs; the caller must not await in it."""
         deadline = monotonic() + PATIENCE_SECONDS
         while True:
             try:
-                # Not sqlite-utils' atomic(), which begins DEFERRED: two processes
-                # could both compare the checkpoint, and one would fail instead of wait.
+                # Not sqlite-utils' atomic(), which begins DEFERRED: two processes could both
+                # compare the checkpoint, and one would fail instead of wait.
                 self.db.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError as error:
                 if _code_of(error) not in _BUSY or monotonic() > deadline:
@@ -215,7 +214,7 @@ class Views:
             yield
             self.db.execute("COMMIT")
         except BaseException:
-            # Where there is no room SQLite has ended the transaction itself.
+            # On a full disk, SQLite has ended the transaction itself.
             if self.db.conn.in_transaction:
                 self.db.execute("ROLLBACK")
             raise
@@ -230,12 +229,12 @@ class Views:
 
 
 def _code_of(error: Exception) -> int:
-    """Return SQLite's primary result code of *error*, 0 where there is none."""
+    """Return SQLite's primary result code of *error*; 0 without one."""
     return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
 
 
 def _patiently(db: Database, statement: str) -> None:
-    """Run what SQLite refuses at once, instead of waiting, while others are busy."""
+    """Run *statement*, and retry while others are busy, because SQLite fails at once here."""
     deadline = monotonic() + PATIENCE_SECONDS
     while True:
         try:
@@ -255,8 +254,8 @@ def _version(db: Database) -> int:
 async def _read_batch(
     store: EventStore, after: int, size: int
 ) -> Sequence[tuple[RecordedEvent, object]]:
-    """Read and decode the events that follow position *after*."""
-    # As above: only who is behind needs to read facts.
+    """Read and decode the events after position *after*."""
+    # As above: facts are imported only to catch up.
     from cueline.events.codec import Codec  # noqa: PLC0415
     from cueline.events.journal import Journal  # noqa: PLC0415
 
@@ -265,7 +264,7 @@ async def _read_batch(
     try:
         async for recorded, fact in journal.read_all(after, limit=size):
             _check_time(recorded)
-            batch.append((recorded, fact))  # what comes before damage counts
+            batch.append((recorded, fact))  # the events before the damage count
     except CorruptEventError:
         if not batch:
             raise
