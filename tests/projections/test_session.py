@@ -210,7 +210,7 @@ async def test_a_failed_attempt_may_have_used_something(log, facts):
     session = find_session(db, "a")
 
     assert (0, 5, Decimal("0.02")) == (session.turns, session.input_tokens, session.usd)
-    assert Decimal("0.02") == total(spent(db)).usd
+    assert Decimal("0.02") == total(spent(db)).cost
     assert "0.02" == next(db.query("SELECT cost FROM effects"))["cost"]
 
 
