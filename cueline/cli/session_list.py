@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _HELP = """List the sessions of the log, the last changed first.
 
-`running` needs somebody who drives it; where nobody does, the list says so,
-and `cueline resume` goes on with it. `paused` waits for a person.
+`interrupted` is running, but its process has ended: `cueline resume` goes on
+with it. `paused` waits for a person.
 
 \b
 Examples:
@@ -28,6 +28,8 @@ Examples:
   cueline list --status paused --agent clerk --json
   cueline list --label team=search --since 2h --watch
 """
+INTERRUPTED = "interrupted"
+"""A session that is running, and that nobody drives."""
 _CLEAR = "\033[H\033[2J"
 _FILTERS = ("status", "agent", "labels", "since")
 _STATUSES = "created running idle waiting paused stopping completed failed stopped"
@@ -105,10 +107,12 @@ def _print(sessions: "Page[SessionRow]") -> None:
     for each in sessions:
         status = f"{each.status}{', partial' * each.partial}"
         if each.driven is False:
-            who = f"its {each.silence}" if each.silence else "nobody drives it"
-            status = f"{each.status}, {who}"
+            status = f"{each.status}, its {each.silence}" if each.silence else INTERRUPTED
         age = duration((now - each.updated_at).total_seconds())
         cost = money(each.cost, estimated=each.estimated_cost > 0)
         goal = one_line(each.goal or "", 60)
         rows.append((each.id, status, each.agent, age, str(each.turns), cost, goal))
     print_table(("session", "status", "agent", "changed", "turns", "cost", "goal"), rows)
+    if any(row[1] == INTERRUPTED for row in rows):
+        way = "`cueline resume SESSION` goes on with it, `cueline up` with all"
+        typer.echo(f"{INTERRUPTED}: nobody drives it; {way}", err=True)

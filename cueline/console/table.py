@@ -11,11 +11,14 @@ from cueline.console.screen import console_for
 from cueline.console.text import one_line
 
 _UNBOUNDED = 10_000
+_SHORT = 11
+"""Cells up to here are not folded: the longest status."""
 _STATUSES = {
     "completed": "green",
     "idle": "green",
     "closed": "green",
     "running": "cyan",
+    "interrupted": "yellow",
     "waiting": "yellow",
     "paused": "yellow",
     "half_open": "yellow",
@@ -34,7 +37,8 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for number, name in enumerate(head):
         # The first names the row: it is copied, and has to be in one piece.
-        table.add_column(Text(name.upper()), overflow="fold", no_wrap=number == 0)
+        whole = number == 0 or all(len(row[number]) <= _SHORT for row in rows)
+        table.add_column(Text(name.upper()), overflow="fold", no_wrap=whole)
     for row in rows:
         cells = (one_line(cell, _UNBOUNDED) for cell in row)
         table.add_row(

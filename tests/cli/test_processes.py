@@ -55,7 +55,7 @@ def test_one_ctrl_c_pauses_and_says_how_to_go_on(shell):
     assert "session one: paused" in said
     assert "  cueline resume one\n" in said
     assert "SessionWaiting" == shell.types("one")[-1]
-    assert "signal" == shell.json("export", "one")["waiting"]["why"]
+    assert "signal" == shell.json("export", "one")["waiting"]["cause"]["code"]
     assert 0 == shell("resume", "one", "--inline").exit_code
 
 
@@ -158,6 +158,7 @@ def test_a_run_that_was_killed_is_gone_on_with(shell):
     process.wait()
 
     listed = shell.json("list")[0]
+    assert ["one", "interrupted"] == shell("list").stdout.splitlines()[1].split()[:2]
     done = shell("resume", "one", "--inline")
 
     assert (listed["status"], listed["driven"]) == ("running", False)

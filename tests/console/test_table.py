@@ -34,6 +34,16 @@ def test_words_stay_whole_where_they_fit(capsys, monkeypatch):
     assert ["ID   GOAL", "one  tidy the old", "     notes"] == rows
 
 
+def test_a_short_cell_is_not_folded_for_a_long_one(capsys, monkeypatch):
+    rows = [("one", "interrupted", "tidy the old notes")]
+
+    assert [
+        "ID   STATUS       GOAL",
+        "one  interrupted  tidy the",
+        "                  old notes",
+    ] == told(capsys, monkeypatch, 27, ("id", "status", "goal"), rows)
+
+
 def test_nothing_is_folded_where_nobody_has_a_screen(capsys, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     print_table(("id", "goal"), [("one", "long " * 100)])
