@@ -1,18 +1,19 @@
 """`cueline approve` and `deny`: the answer to what waits for a person."""
 
-import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.cli.pending import complete_approval
-from cueline.cli.up_lookup import when_it_counts
+from cueline.cli.up_lookup import print_receipt
 from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
+    from cueline.client.client import Client
+    from cueline.client.decide import GrantDetails
     from cueline.client.receipt import DecisionReceipt
     from cueline.events.approval import ApprovalOpened
 
@@ -107,17 +108,14 @@ def approve(
         raise typer.BadParameter("--happened and --run-again exclude each other")
     if result and not happened:
         raise typer.BadParameter("--result is what a call gave that happened; it needs --happened")
-    receipt = open_log.run(
-        _approve(
-            log,
-            approval,
-            edit or (),
-            note=note,
-            always=tuple(within or ()) if always else None,
-            resolution="happened" if happened else "run_again" if run_again else None,
-            result=result,
-        )
-    )
+    said: GrantDetails = {
+        "note": note,
+        "always": tuple(within or ()) if always else None,
+        "resolution": "happened" if happened else "run_again" if run_again else None,
+        "result": result,
+        "channel": "cli",
+    }
+    receipt = open_log.wish(log, lambda client: _approve(client, approval, edit or (), said))
     _print_receipt(log, receipt, as_json=as_json)
 
 
@@ -131,32 +129,20 @@ def deny(
     as_json: JsonOption = False,
 ) -> None:
     """Refuse."""
-    _print_receipt(log, open_log.run(_deny(log, approval, reason)), as_json=as_json)
+    receipt = open_log.wish(log, lambda c: c.deny(approval, note=reason, channel="cli"))
+    _print_receipt(log, receipt, as_json=as_json)
 
 
 async def _approve(
-    log: LogUrl,
-    name: str,
-    changes: Sequence[str],
-    *,
-    resolution: Literal["happened", "run_again"] | None,
-    **said: Any,
+    client: "Client", name: str, changes: Sequence[str], said: "GrantDetails"
 ) -> "DecisionReceipt":
-    from cueline.client.client import open_client
     from cueline.console.edit import edit_arguments
 
-    async with open_client(log) as client:
-        asked = await client.question(name)
-        _check_answer(log, asked, name, resolution)
-        edit = edit_arguments(asked.arguments, changes) if changes else None
-        return await client.approve(name, edit=edit, resolution=resolution, channel="cli", **said)
-
-
-async def _deny(log: LogUrl, name: str, reason: str) -> "DecisionReceipt":
-    from cueline.client.client import open_client
-
-    async with open_client(log) as client:
-        return await client.deny(name, note=reason, channel="cli")
+    asked = await client.question(name)
+    _check_answer(client.log.url, asked, name, said["resolution"])
+    if changes:
+        said["edit"] = edit_arguments(asked.arguments, changes)
+    return await client.approve(name, **said)
 
 
 def _check_answer(log: LogUrl, asked: "ApprovalOpened", name: str, resolution: str | None) -> None:
@@ -175,10 +161,7 @@ def _check_answer(log: LogUrl, asked: "ApprovalOpened", name: str, resolution: s
 def _print_receipt(log: LogUrl, receipt: "DecisionReceipt", *, as_json: bool) -> None:
     from cueline.console.question import answer_text
 
-    if as_json:
-        typer.echo(json.dumps(receipt.to_json()))
-        return
     done = answer_text(receipt.verdict, receipt.resolution)
     if receipt.votes > 1 and receipt.verdict == "grant":
         done = f"granted by {receipt.by}, and it takes {receipt.votes} people"
-    typer.echo(f"{receipt.approval}: {done}{when_it_counts(log, receipt)}")
+    print_receipt(log, receipt, f"{receipt.approval}: {done}", as_json=as_json)

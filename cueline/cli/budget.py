@@ -6,14 +6,13 @@ import typer
 
 from cueline.cli import open_log
 from cueline.cli.failure import Exit
-from cueline.cli.message import print_receipt
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
+from cueline.cli.up_lookup import print_receipt
 from cueline.console.text import json_of
 from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.client.limits import Budget
-    from cueline.client.receipt import Receipt
 
 _GROUP = """Show what a session may use, and let it have more.
 
@@ -83,17 +82,9 @@ def raise_(
     )
     if not wanted:
         raise typer.BadParameter("name a limit: --max-cost, --max-tokens, --max-turns …")
-    limits = {key.partition(".")[2]: each.value for key, each in wanted.items()}
-    print_receipt(
-        log, open_log.run(_raise(log, session, limits)), "asked for more", as_json=as_json
-    )
-
-
-async def _raise(log: LogUrl, name: str, limits: dict[str, Any]) -> "Receipt":
-    from cueline.client.client import open_client
-
-    async with open_client(log) as client:
-        return await client.raise_limits(name, **limits)
+    limits: Any = {key.partition(".")[2]: each.value for key, each in wanted.items()}
+    receipt = open_log.wish(log, lambda client: client.raise_limits(session, **limits))
+    print_receipt(log, receipt, f"{receipt.session}: asked for more", as_json=as_json)
 
 
 def show(

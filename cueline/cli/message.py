@@ -1,6 +1,5 @@
 """`cueline send` and `pause`: what is said to a session, through its inbox."""
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,11 +7,10 @@ import typer
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
 from cueline.cli.terminal import text_or_stdin
-from cueline.cli.up_lookup import when_it_counts
-from cueline.events.log_url import LogUrl
+from cueline.cli.up_lookup import print_receipt
 
 if TYPE_CHECKING:
-    from cueline.client.receipt import PauseReceipt, Receipt
+    from cueline.client.receipt import PauseReceipt
     from cueline.events.inbox import Lane
 
 _SEND = """Say something to a session: it goes to its inbox, and counts even if nothing runs.
@@ -69,30 +67,18 @@ def send(
     if len(lanes) > 1:
         raise typer.BadParameter(f"--{lanes[0]} and --{lanes[1]} exclude each other")
     lane = lanes[0] if lanes else "note"
-    receipt = open_log.run(_send(log, session, lane, text_or_stdin(text)))
-    print_receipt(log, receipt, f"sent as a {lane}", as_json=as_json)
+    said = text_or_stdin(text)
+    receipt = open_log.wish(log, lambda client: client.send(session, said, lane))
+    print_receipt(log, receipt, f"{receipt.session}: sent as a {lane}", as_json=as_json)
 
 
 def pause(
     session: SessionArgument, *, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False
 ) -> None:
     """Ask for a pause."""
-    receipt = open_log.run(_pause(log, session))
-    print_receipt(log, receipt, _what_happens(receipt), as_json=as_json)
-
-
-async def _send(log: LogUrl, name: str, lane: "Lane", text: str) -> "Receipt":
-    from cueline.client.client import open_client
-
-    async with open_client(log) as client:
-        return await client.send(name, text, lane)
-
-
-async def _pause(log: LogUrl, name: str) -> "PauseReceipt":
-    from cueline.client.client import open_client
-
-    async with open_client(log) as client:
-        return await client.pause(name)
+    receipt = open_log.wish(log, lambda client: client.pause(session))
+    text = f"{receipt.session}: {_what_happens(receipt)}"
+    print_receipt(log, receipt, text, as_json=as_json)
 
 
 def _what_happens(receipt: "PauseReceipt") -> str:
@@ -103,11 +89,3 @@ def _what_happens(receipt: "PauseReceipt") -> str:
     if receipt.in_flight:
         return "it was asked to pause before; what is in flight finishes first"
     return f"it is paused already: {receipt.why}"
-
-
-def print_receipt(log: LogUrl, receipt: "Receipt", note: str, *, as_json: bool) -> None:
-    """Say what became of a wish."""
-    if as_json:
-        typer.echo(json.dumps(receipt.to_json()))
-    else:
-        typer.echo(f"{receipt.session}: {note}{when_it_counts(log, receipt)}")

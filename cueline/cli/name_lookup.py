@@ -1,6 +1,7 @@
 """Which session, approval or log a user means."""
 
 import os
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import typer
@@ -9,19 +10,22 @@ from cueline.errors import CuelineError
 from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
-    pass
+    from cueline.client.reader import Reader
 
 
 def complete_session(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the ids that begin with what was typed, for the shell."""
+    return completions(ctx, incomplete, lambda reader: reader.session_ids())
+
+
+def completions(
+    ctx: typer.Context, incomplete: str, find: Callable[["Reader"], Awaitable[list[str]]]
+) -> list[str]:
+    """Return those of the names that *find* returns which begin with what was typed."""
     from cueline.cli import open_log
 
-    async def find() -> list[str]:
-        async with open_log.reader(log_of(ctx)) as reader:
-            return await reader.session_ids()
-
     try:
-        return [each for each in open_log.run(find()) if each.startswith(incomplete)]
+        return [each for each in open_log.ask(log_of(ctx), find) if each.startswith(incomplete)]
     except CuelineError:
         return []
 

@@ -3,7 +3,7 @@
 Looking needs neither Ray nor an agent, and does not change the log.
 """
 
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,10 +11,11 @@ import typer
 
 from cueline.console.text import visible
 from cueline.errors import CuelineError
-from cueline.events.log_url import LogName, LogUrl
+from cueline.events.log_url import LogName
 
 if TYPE_CHECKING:
     from cueline.cli.failure import Exit
+    from cueline.client.client import Client
     from cueline.client.history import History
     from cueline.client.reader import Reader
     from cueline.client.reading import Page
@@ -36,6 +37,28 @@ async def reader(path: LogName, *, must_exist: bool = True) -> AsyncIterator["Re
 
     async with open_reader(path, must_exist=must_exist, notice=_notice) as opened:
         yield opened
+
+
+def ask(path: LogName, question: Callable[["Reader"], Awaitable[T]]) -> T:
+    """Return the answer to *question* about the log at *path*."""
+
+    async def answer() -> T:
+        async with reader(path) as opened:
+            return await question(opened)
+
+    return run(answer())
+
+
+def wish(path: LogName, asked: Callable[["Client"], Awaitable[T]]) -> T:
+    """Return what becomes of a wish about the log at *path*."""
+
+    async def submit() -> T:
+        from cueline.client.client import open_client
+
+        async with open_client(path) as client:
+            return await asked(client)
+
+    return run(submit())
 
 
 async def history(path: LogName, name: str, **how: Any) -> "History":
@@ -75,13 +98,3 @@ def exit_of_damage(damage: CuelineError | None) -> "Exit":
 
 def _notice(text: str) -> None:
     typer.echo(visible(text), err=True)
-
-
-async def read_on(log: LogUrl) -> None:
-    """Bring the read models of *log* up to date, however long that takes.
-
-    Raises:
-        LogUnavailableError: it cannot be read.
-    """
-    async with reader(log) as opened:
-        await opened.catch_up()

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from cueline.cli import open_log
-from cueline.cli.name_lookup import log_of
+from cueline.cli.name_lookup import completions
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.console.text import arguments, duration, json_of, one_line
-from cueline.errors import CuelineError
 from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.client.pending import PendingRow
+    from cueline.client.reader import Reader
     from cueline.client.reading import Page
 
 _HELP = """List what waits for a person's decision, the most urgent first.
@@ -54,14 +54,10 @@ async def _list(log: LogUrl, *, as_json: bool) -> None:
 def complete_approval(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the pending approvals that begin with what was typed, for the shell."""
 
-    async def find() -> list[str]:
-        async with open_log.reader(log_of(ctx)) as reader:
-            return [each.id for each in await reader.pending() if each.id.startswith(incomplete)]
+    async def find(reader: "Reader") -> list[str]:
+        return [each.id for each in await reader.pending()]
 
-    try:
-        return open_log.run(find())
-    except CuelineError:
-        return []
+    return completions(ctx, incomplete, find)
 
 
 def document_of(row: dict[str, Any], log: LogUrl) -> dict[str, Any]:

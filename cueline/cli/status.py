@@ -8,7 +8,6 @@ import typer
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption
 from cueline.console.text import count, json_of
-from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.client.status import LogStatus, ProcessRow
@@ -31,18 +30,13 @@ def status(*, log: LogOption = DEFAULT_LOG, as_json: JsonOption = False) -> None
     """Show what runs where."""
     from cueline.client.document import document
 
-    found = open_log.run(_ask(log))
+    found = open_log.ask(log, lambda reader: reader.status())
     if as_json:
         typer.echo(json_of(document(found), indent=2))
     else:
         _print(found)
     if found.damage is not None:
         raise found.damage
-
-
-async def _ask(log: LogUrl) -> "LogStatus":
-    async with open_log.reader(log) as reader:
-        return await reader.status()
 
 
 def _print(found: "LogStatus") -> None:

@@ -7,7 +7,6 @@ import typer
 
 from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
-from cueline.events.log_url import LogUrl
 
 if TYPE_CHECKING:
     from cueline.client.receipt import StopReceipt
@@ -37,18 +36,11 @@ def stop(
     as_json: JsonOption = False,
 ) -> None:
     """End it."""
-    receipt = open_log.run(_stop(log, session, reason))
+    receipt = open_log.wish(log, lambda client: client.stop(session, reason))
     if as_json:
         typer.echo(json.dumps(receipt.to_json()))
     else:
         _print(receipt)
-
-
-async def _stop(log: LogUrl, name: str, reason: str) -> "StopReceipt":
-    from cueline.client.client import open_client
-
-    async with open_client(log) as client:
-        return await client.stop(name, reason)
 
 
 def _print(receipt: "StopReceipt") -> None:

@@ -120,7 +120,7 @@ def up(
         raise typer.Exit(Exit.DONE if detach else Exit.REFUSED)
     if exists:
         # Here, and not in the actors: of a long one it takes longer than they have to start.
-        open_log.run(open_log.read_on(log))
+        open_log.ask(log, lambda reader: reader.catch_up())
     if detach:
         record, said = _detach(plan, settings_context_of(ctx))
         text = f"up: {place_of(record)}; what it says goes to {said}"

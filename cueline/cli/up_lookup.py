@@ -46,12 +46,15 @@ def resume_command(log: LogUrl, id: str) -> str:  # noqa: A002 - the word of the
     return command(log, "resume", id)
 
 
-def when_it_counts(log: LogUrl, receipt: "Receipt") -> str:
-    """Return what to add to the news that something was put into a session's inbox."""
-    if receipt.read_by != "nobody":
-        return ""
-    way = resume_command(log, receipt.session)
-    return f"; nothing drives it now, it counts when it is next driven: `{way}`"
+def print_receipt(log: LogUrl, receipt: "Receipt", text: str, *, as_json: bool) -> None:
+    """Print what became of a wish, and for people how it comes to count."""
+    if as_json:
+        typer.echo(json.dumps(receipt.to_json()))
+        return
+    if receipt.read_by == "nobody":
+        way = resume_command(log, receipt.session)
+        text += f"; nothing drives it now, it counts when it is next driven: `{way}`"
+    typer.echo(text)
 
 
 def note_detached(log: LogUrl, receipt: "Receipt", *, as_json: bool) -> Exit:
