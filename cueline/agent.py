@@ -1,7 +1,8 @@
 """An agent, written as a Python object or a TOML file."""
 
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -10,6 +11,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    JsonValue,
     TypeAdapter,
     ValidationError,
 )
@@ -36,10 +38,13 @@ from cueline.events.agent import (
 )
 from cueline.events.number import Parameters
 from cueline.suggestion import known_instead
+from cueline.tools.arguments import check_value
 from cueline.tools.catalogue import shipped_tool
 from cueline.tools.source import name_in_source
 from cueline.tools.tool import Tool, load
 
+_OUTPUT = """Your last reply is JSON that fits this JSON schema, without any other text:
+{schema}"""
 _NAMES = TypeAdapter(tuple[str, ...])
 
 
@@ -52,6 +57,25 @@ def _made_tool(given: object) -> object:
         name = getattr(given, "__name__", repr(given))
         why = f"{name} is a function, not a tool: decorate it with `@cueline.tool`"
     raise ValueError(why)
+
+
+def output_schema(given: object) -> object:
+    """Return the JSON schema of the output that is *given* as a pydantic model or a JSON schema.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if isinstance(given, type) and issubclass(given, BaseModel):
+        return given.model_json_schema()
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{given!r} is neither a pydantic model nor a JSON schema")  # noqa: TRY004 - pydantic takes no other
+    try:
+        check_value(given, None)
+    except ValueError as error:
+        raise ValueError(f"it is no JSON schema: {error}") from None
+    return dict(given)
 
 
 class ToolSettings(BaseModel):
@@ -96,6 +120,7 @@ class Agent(BaseModel):
     environment: tuple[str, ...] = ()
     base_url: str | None = None
     key_variable: str | None = None
+    output: Annotated[dict[str, JsonValue] | None, BeforeValidator(output_schema)] = None
 
     @staticmethod
     def from_file(path: str | os.PathLike[str], *, allow_base_urls: Sequence[str] = ()) -> "Agent":
@@ -130,7 +155,7 @@ class Agent(BaseModel):
             provider=self.provider,
             model=self.model,
             parameters=self.parameters,
-            instructions=self.instructions,
+            instructions=self._told_of_output(),
             tools=specs,
             limits=self.limits,
             retry=self.retry,
@@ -145,7 +170,15 @@ class Agent(BaseModel):
             environment=self.environment,
             base_url=self.base_url,
             key_variable=self.key_variable,
+            output=self.output,
         )
+
+    def _told_of_output(self) -> str:
+        """Return the instructions, with those for the output."""
+        if self.output is None:
+            return self.instructions
+        told = _OUTPUT.format(schema=json.dumps(self.output, ensure_ascii=False))
+        return f"{self.instructions}\n\n{told}".lstrip()
 
     def tool_specs(self) -> tuple[ToolSpec, ...]:
         """Return the recorded form of the tools.

@@ -103,7 +103,7 @@ def written(value: object) -> str:
 def test_the_reference_has_each_key_of_an_agent_file_with_its_default(part):
     rows = (DOCS / "reference/agent-file.md").read_text().splitlines()
     for name, field in part.model_fields.items():
-        (row,) = [row for row in rows if row.startswith("|") and f"`{name}`" in row.split("|")[1]]
+        row = next(r for r in rows if r.startswith("|") and f"`{name}`" in r.split("|")[1])
         if part is not Agent:
             assert written(field.default) in row.lower()
 

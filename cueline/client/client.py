@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from os import PathLike
 from typing import Unpack
 
@@ -13,7 +12,7 @@ from cueline.client.context import NoRuntimeContext, RuntimeContext
 from cueline.client.decide import Decision, GrantDetails, decide, question_of
 from cueline.client.fork import ForkRequest, ForkWanted, fork_request
 from cueline.client.message import NewLimits, pause, raise_limits, send
-from cueline.client.output import Output, check_output
+from cueline.client.output import Output
 from cueline.client.reader import Reader
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
 from cueline.client.resume import ResumeRequest, resume_request
@@ -71,9 +70,8 @@ class Client(Reader):
                 says when it was asked for, how it ended and what it spent.
             without_secrets: secrets of the agent that may be unknown where it is driven: what
                 has their values in it is recorded as it is. Recorded, with who said so.
-            output: a pydantic model or a JSON schema: what the agent says last is read so,
-                as `Result.output`. It is not recorded, and the agent is not told; say it in
-                its instructions.
+            output: a pydantic model or a JSON schema for the agent's last reply, instead of the
+                agent's own. Its schema is recorded, and the agent is told.
 
         Raises:
             ConfigError: mend the setting, file or variable it names; nothing was recorded.
@@ -85,7 +83,6 @@ class Client(Reader):
             UnknownOutcomeError: it may be recorded; who gave it an id can `resume` that.
             LogUnavailableError: the log cannot be used; do what the message says.
         """
-        check_output(output)
         request = start_request(
             agent,
             goal,
@@ -95,8 +92,9 @@ class Client(Reader):
             labels=labels,
             parent=parent,
             without_secrets=without_secrets,
+            output=output,
         )
-        return await replace(request, output=output).submit(self)
+        return await request.submit(self)
 
     async def resume(
         self,

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from cueline.agent import Agent, output_schema
 from cueline.config.problem import problems_of
 from cueline.errors import ConfigError
 from cueline.tools.arguments import check_value
@@ -14,16 +15,18 @@ Output = type[BaseModel] | Mapping[str, Any]
 """A pydantic model, or a JSON schema."""
 
 
-def check_output(output: object) -> None:
-    """Refuse what is no shape of an output.
+def with_output(agent: Agent, output: Output | None) -> Agent:
+    """Return *agent* with *output* as the form of its last reply; None: with its own.
 
     Raises:
-        ConfigError: name a pydantic model or a JSON schema.
+        ConfigError: *output* is neither a pydantic model nor a JSON schema.
     """
-    if output is None or isinstance(output, Mapping):
-        return
-    if not (isinstance(output, type) and issubclass(output, BaseModel)):
-        raise ConfigError("output", f"{output!r} is neither a pydantic model nor a JSON schema")
+    if output is None:
+        return agent
+    try:
+        return agent.model_copy(update={"output": output_schema(output)})
+    except ValueError as error:
+        raise ConfigError("output", str(error)) from None
 
 
 def read_output(text: str, output: Output) -> tuple[Any, str]:

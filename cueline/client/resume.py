@@ -56,7 +56,7 @@ class ResumeRequest:
             read_by=await reader_of(client, self.stream),
             **where(at),
         )
-        return Session(client, self.stream, receipt)
+        return Session(client, self.stream, receipt, (self.now.agent.output,))
 
     def _has_to_be_told(self, client: "Client") -> bool:
         """Whether it takes a word to go on: otherwise whoever drives it goes on anyway."""

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 from cueline.actors.session_reader import SessionReader
+from cueline.actors.session_tree import read_start_request
 from cueline.client.decide import Decision, decide
 from cueline.client.message import NewLimits, pause, raise_limits, send, send_message
 from cueline.client.output import Output, read_output
@@ -75,11 +76,11 @@ class Session:
         client: "Client",
         stream: str,
         receipt: Receipt | None = None,
-        output: Output | None = None,
+        output: tuple[Output | None] | None = None,
     ) -> None:
         self.stream = stream
-        self.output = output
-        """The shape of what the agent says last, where one was declared."""
+        self._output = output
+        """The form of the agent's last reply; not known before it is needed, of one looked up."""
         self.receipt = receipt
         """What became of the wish that returned this; None of one that was only looked up."""
         self._client = client
@@ -250,7 +251,7 @@ class Session:
         if (last := await watcher.wait_for_answer()) is not None:
             status = Status.COMPLETED if isinstance(last, SessionCompleted) else Status.IDLE
             used = Used(last.turns, last.tokens, last.usd)
-            return self._read_output(Result(status, last.result, last.partial), used)
+            return await self._read_output(Result(status, last.result, last.partial), used)
         text, lacks, watcher = "", False, self.watch()
         async with aclosing(watcher.until_it_rests()) as happening:
             async for _, fact in happening:
@@ -261,14 +262,20 @@ class Session:
         state = watcher.reader.state
         if state.waiting is not None:
             text = cause_text(state.waiting.cause)
-        return self._read_output(Result(state.status, text, lacks), state.used)
+        return await self._read_output(Result(state.status, text, lacks), state.used)
 
-    def _read_output(self, result: Result, used: Used) -> Result:
+    async def _read_output(self, result: Result, used: Used) -> Result:
         """Return *result* with what the session used, and with its output."""
         result = replace(result, cost=used.usd, tokens=used.tokens, turns=used.turns)
-        if self.output is None or result.status not in (Status.COMPLETED, Status.IDLE):
+        if result.status not in (Status.COMPLETED, Status.IDLE):
             return result
-        output, problem = read_output(result.text, self.output)
+        if self._output is None:
+            asked = await read_start_request(self._client.log.journal(), self.stream)
+            self._output = (asked.agent.output,)
+        (form,) = self._output
+        if form is None:
+            return result
+        output, problem = read_output(result.text, form)
         return replace(result, output=output, problem=problem)
 
     def watch(self, reader: SessionReader | None = None) -> SessionWatcher:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cueline.actors.inbox import new_id
 from cueline.actors.session_tree import child_of
 from cueline.agent import Agent
-from cueline.client.output import Output
+from cueline.client.output import Output, with_output
 from cueline.client.receipt import receipt_of_start
 from cueline.client.session import Session
 from cueline.client.value import make_value
@@ -59,7 +59,12 @@ class StartRequest:
             check_limits(asked.agent, asked.allowances)
         stream = await client.log.ask_start(self.id, asked, by=f"user:{user}", waived=self.waived)
         await client.context.take_up(stream, asked.parent)
-        return Session(client, stream, await receipt_of_start(client, stream), self.output)
+        return Session(
+            client,
+            stream,
+            await receipt_of_start(client, stream),
+            (self.output or asked.agent.output,),
+        )
 
 
 def start_request(
@@ -74,6 +79,7 @@ def start_request(
     without_secrets: Collection[str] = (),
     attached: bool = False,
     sources: Mapping[str, str] | None = None,
+    output: Output | None = None,
 ) -> StartRequest:
     """Return what is wanted, checked as far as it can be without the log.
 
@@ -88,13 +94,14 @@ def start_request(
         without_secrets: see `Client.start`.
         attached: somebody is at a terminal, and is asked there.
         sources: who set each limit of the agent, where that is known.
+        output: see `Client.start`.
 
     Raises:
         ConfigError: mend the value, setting, file or variable it names.
         ToolImportError: make the tool importable where it will run.
         InvalidNameError: the id, or the parent's, has another form.
     """
-    spec = agent_to_record(_agent_of(agent), waived=without_secrets)
+    spec = agent_to_record(with_output(_agent_of(agent), output), waived=without_secrets)
     waived = waiver(spec, without_secrets, user_name())
     asked = make_value(
         StartAsked,
@@ -108,7 +115,8 @@ def start_request(
     )
     name = new_id() if id is None else id
     stream_name("session", name)
-    return StartRequest(name, asked, waived, None if parent is None else session_stream(parent))
+    above = None if parent is None else session_stream(parent)
+    return StartRequest(name, asked, waived, above, output)
 
 
 def _agent_of(given: object) -> Agent:

@@ -4,6 +4,8 @@ A resumed session uses the recorded agent, never the file that it came from.
 """
 
 from decimal import Decimal
+from functools import partial
+from operator import is_
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
@@ -317,6 +319,8 @@ class AgentSpec(Part):
     """The provider's address, if it is not the vendor's own."""
     key_variable: str | None = None
     """The environment variable with the provider's key."""
+    output: dict[str, JsonValue] | None = Field(default=None, exclude_if=partial(is_, None))
+    """The JSON schema of its last reply; None: the reply is text."""
 
 
 def answering(agent: AgentSpec, fallback: int) -> AgentSpec:

@@ -5,6 +5,8 @@ from decimal import Decimal
 import pytest
 from pydantic import BaseModel
 
+from cueline import Agent
+from cueline.errors import ConfigError
 from tests.scripted import scripted
 
 
@@ -12,6 +14,7 @@ class Party(BaseModel):
     guests: int
 
 
+NOBODY = {"name": "a", "provider": "scripted", "model": "m"}
 SCHEMA = {"type": "object", "properties": {"guests": {"type": "integer"}}, "required": ["guests"]}
 
 
@@ -46,3 +49,34 @@ async def test_a_result_tells_what_the_session_used(runtime):
     result = await result_of(runtime, "Done.", None)
 
     assert (Decimal(0), 7, 1) == (result.cost, result.tokens, result.turns)
+
+
+async def test_the_form_of_an_output_is_recorded_with_the_agent_who_is_told_of_it(runtime):
+    async with runtime() as here:
+        agent = says('{"guests": 7}')
+        session = await here.start(agent, "Go", id="one", open=True, output=Party)
+        await session.result()
+
+    async with runtime() as here:
+        resumed = await (await here.resume("one")).result()
+        looked_up = await here.session("one").result()
+        forked = await (await here.fork("one", at=1)).result()
+        [asked] = [row async for row in here.log.journal().read("inbox-default/one", until=1)]
+
+    assert {"guests": 7} == resumed.output == looked_up.output == forked.output
+    assert '"guests"' in asked[1].agent.instructions
+
+
+async def test_an_agent_may_declare_the_output_of_each_of_its_sessions(runtime):
+    agent = says("Seven.").model_copy(update={"output": Agent(**NOBODY, output=Party).output})
+
+    async with runtime() as here:
+        result = await (await here.start(agent, "Go")).result()
+
+    assert (None, True) == (result.output, "it is no JSON" in result.problem)
+
+
+@pytest.mark.parametrize("output", [Party(guests=7), "Party", {"type": "whatever"}])
+async def test_what_is_no_form_of_an_output_is_refused(runtime, output):
+    with pytest.raises(ConfigError, match="output"):
+        await result_of(runtime, "Seven.", output)
