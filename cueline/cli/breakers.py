@@ -41,7 +41,7 @@ Example:
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    short = "List what is left alone, and until when."
+    short = "List what is not called after failures."
     group = typer.Typer(help=_HELP, short_help=short, invoke_without_command=True)
     group.callback()(breakers)
     group.command("reset", help=_RESET, short_help="Have calls go out again.")(reset)

@@ -54,7 +54,7 @@ class Entry:
         word, _, rest = typed.partition(" ")
         if _COMMAND.fullmatch(word) and word not in _LANES:
             known = ", ".join([*_LANES, *self._commands])
-            told = f"{word} is none of {known}; put a blank in front to say it as it is"
+            told = f"{word} is none of {known}; put a blank in front to send it as a message"
             self._screen.show([Line("bad", told)])
             return False
         lane = _LANES.get(word)
