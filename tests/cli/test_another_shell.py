@@ -20,7 +20,7 @@ def test_a_live_session_is_paused_from_another_shell(shell):
 
     assert "one: asked to pause\n" == told.stdout
     assert "one: it was asked to pause before; what is in flight finishes first\n" == pausing.stdout
-    assert "one: it is paused already: asked" in paused.stdout
+    assert "one: it is paused already: on request" in paused.stdout
     assert process.returncode == 3
 
 

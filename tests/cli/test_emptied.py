@@ -1,6 +1,14 @@
 """Sessions of which something was emptied: what is left of them can be looked at."""
 
+import asyncio
+from datetime import UTC, datetime
+
 import pytest
+
+from cueline.actors.inbox import ask_start
+from cueline.events.agent import AgentSpec
+from cueline.events.inbox import StartAsked
+from cueline.wiring import open_log
 
 LOOKING = (
     ("show", "one"),
@@ -71,13 +79,25 @@ def test_what_lost_a_fact_is_not_gone_on_with(asking, type_, command):
 
 
 @pytest.mark.parametrize("word", [["send", "one", "Hi"], ["stop", "one"], ["resume", "one"]])
-def test_nothing_is_said_to_a_session_whose_wish_was_emptied(asking, word):
-    empty(asking, "StartAsked")
+async def test_a_session_that_did_not_begin_is_told_nothing_if_its_request_was_emptied(shell, word):
+    agent = AgentSpec(name="clerk", provider="scripted", model="script.toml")
+    asked = StartAsked(agent=agent, goal="Hi", asked_at=datetime.now(UTC))
+    async with open_log(shell.log) as log:
+        await ask_start(log.journal(), "one", asked)
+    empty(shell, "StartAsked")
 
-    done = asking(*word)
+    done = await asyncio.to_thread(shell, *word)
 
     assert done.exit_code == 1
     assert "error: inbox-default/one@1 (position 1): it was emptied" in done.stderr
+
+
+def test_a_session_that_has_begun_goes_on_without_the_request_for_it(asking):
+    empty(asking, "StartAsked")
+
+    assert 0 == asking("approve", "one.1.0.1").exit_code
+    assert 0 == asking("resume", "one", "--inline").exit_code
+    assert "SessionCompleted" == asking.types("one")[-1]
 
 
 def test_verify_names_the_first_event_of_a_stream_that_was_emptied(asking):

@@ -76,6 +76,7 @@ async def test_what_up_repeats_moves_no_cursor(monkeypatch, capsys):
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
 async def test_an_up_ends_in_order_however_often_it_is_told_to(monkeypatch, capsys, number):
     # Of the end of a terminal the system and the shell tell, and of `down` each one that waits.
+    before = signal.signal(number, signal.SIG_DFL)  # `nohup` has it ignored
     ended = []
 
     @asynccontextmanager
@@ -92,6 +93,7 @@ async def test_an_up_ends_in_order_however_often_it_is_told_to(monkeypatch, caps
     for _ in range(2):
         os.kill(os.getpid(), number)
     await keeping
+    signal.signal(number, before)
 
     assert ["in order"] == ended
 

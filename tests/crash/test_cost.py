@@ -34,7 +34,7 @@ async def costs(place):
     """Return the sum over the log, and what read models and the summary say."""
     with closing(Views(":memory:")) as views:
         await views.catch_up(place.store)
-        shown = total(spent(views.db)).usd
+        shown = total(spent(views.db)).cost
     tally, logged = Tally(), Decimal(0)
     for fact in await place.facts(story.SESSION):
         tally = tally.after(fact, place.clock.now())
