@@ -95,7 +95,7 @@ def run(
         list[str] | None,
         typer.Option(
             "--label",
-            help="A word of your own, for `list --json` and SQL; repeatable.",
+            help="A label, for `list --label` and SQL; repeatable.",
             metavar="KEY=VALUE",
         ),
     ] = None,

@@ -64,7 +64,7 @@ class Client(Reader):
             open: it stays for more messages after its goal, instead of ending.
             id: what it is called, in letters a-z, digits, `.` and `-`; chosen
                 where none is given.
-            labels: words of your own, by which `cueline list --json` and SQL find it.
+            labels: by which `cueline list --label` and SQL find it.
             parent: the session whose child it is, by its id or stream: what it spends
                 counts for the limits of all sessions above it, and the parent's log
                 says when it was asked for, how it ended and what it spent.
