@@ -8,7 +8,7 @@ from cueline.actors.approval_gate import ApprovalGate
 from cueline.actors.background_task import Trouble, shielded, start_loops
 from cueline.actors.cost_ledger import CostLedger
 from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher, WorkIndex
-from cueline.actors.presence import beat_always, ended, find, presence_of
+from cueline.actors.presence import beat_always, evidence_of_end, find, presence_of
 from cueline.actors.runner import Runner, RunnerPort
 from cueline.actors.session_host import HostPort, SessionHost
 from cueline.actors.tool_port import ToolExecutor
@@ -51,7 +51,7 @@ class LocalRunnerDirectory:
         if incarnation == self._runner.incarnation:
             return None
         presence = find(await self._board.all(), incarnation)
-        over = f"runner {incarnation} has left" if presence is None else ended(presence)
+        over = f"runner {incarnation} has left" if presence is None else evidence_of_end(presence)
         if over is None:
             self.out_of_reach.add(incarnation)
         return over

@@ -236,12 +236,12 @@ async def run_up(
         parts = replace(actor_factory_of(log.with_settings(settings)), hosts=hosts)
         namespace = namespace_of(parts.log_id)
         with connect_ray(address, namespace) as connection:
-            from cueline.cluster.dispatcher import Wanted  # noqa: PLC0415 - it imports Ray
+            from cueline.cluster.dispatcher import DispatcherSettings  # noqa: PLC0415 - it imports Ray
             from cueline.cluster.up import Up  # noqa: PLC0415 - as above
 
             keeper = presence_of("up")
             actors = Up(connection, namespace, parts, keeper)
-            wanted = Wanted(hosts=hosts, runners=runners, recover=recover)
+            wanted = DispatcherSettings(hosts=hosts, runners=runners, recover=recover)
             record = UpRecord(
                 address=connection.address,
                 namespace=namespace,

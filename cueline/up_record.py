@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from cueline.actors.presence import ended, presence_of
+from cueline.actors.presence import evidence_of_end, presence_of
 from cueline.events.log_url import LogName
 from cueline.events.store import Presence
 from cueline.stores.backend import backend_of
@@ -53,7 +53,7 @@ class UpRecord:
         """Whether the process lives on this machine."""
         here = presence_of("cli")
         ours, theirs = ((each.boot_id, each.pid_namespace) for each in (here, self.keeper))
-        return ours == theirs and ended(self.keeper) is None
+        return ours == theirs and evidence_of_end(self.keeper) is None
 
 
 def find_up(log: LogName) -> UpRecord | None:

@@ -17,7 +17,7 @@ from cueline.errors import ConfigError, CuelineError
 from cueline.events.agent import AgentSpec
 from cueline.events.sanitize import Redactor
 from cueline.preflight import agent_to_record
-from cueline.providers.anthropic.connection import Connection
+from cueline.providers.anthropic.connection import AnthropicClient
 from cueline.providers.anthropic.model import AnthropicModel, account_of
 from cueline.secret import secret_names, secret_values
 from cueline.wiring import open_log
@@ -144,7 +144,14 @@ def test_what_holds_a_secret_does_not_show_it(agent):
     # 002-013: no `repr`, and no debugger that lists what an object holds.
     account = account_of(claude(), HERE)
     values = secret_values(secret_names(agent), HERE)
-    things = [HERE, values, Redactor(values), account, Connection(account), AnthropicModel(account)]
+    things = [
+        HERE,
+        values,
+        Redactor(values),
+        account,
+        AnthropicClient(account),
+        AnthropicModel(account),
+    ]
 
     assert {OWN, KEY, NAMED} == {value.get_secret_value() for value in values}
     assert [] == found_in("".join(map(shown, things)).encode())

@@ -81,7 +81,7 @@ class BreakerGuard:
             return False
         return any(
             self._breakers.admission(target, self._key(effect)).answer != "wait"
-            for effect, target in self._kept_back(state)
+            for effect, target in self._blocked(state)
         )
 
     async def probe(self, asked: AcquireProbe) -> Sequence[SessionEvent]:
@@ -125,7 +125,7 @@ class BreakerGuard:
             if (target := self._tool(call.effect, state)) is not None:
                 yield call.effect, target
 
-    def _kept_back(self, state: SessionState) -> Iterator[tuple[str, BreakerTarget]]:
+    def _blocked(self, state: SessionState) -> Iterator[tuple[str, BreakerTarget]]:
         model = state.turn.model
         kept = {call.effect for call in state.open_calls if call.blocked_by_breaker}
         if model is not None and model.blocked_by_breaker:

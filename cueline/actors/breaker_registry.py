@@ -63,7 +63,7 @@ class BreakerTarget(Struct, frozen=True):
         return (self.dependency,) if self.account is None else (self.account, self.dependency)
 
 
-class _Known(Struct, frozen=True):
+class _KnownBreaker(Struct, frozen=True):
     version: int = NO_STREAM
     state: BreakerState = BREAKER.initial_state
     successes: int = 0
@@ -72,7 +72,7 @@ class _Known(Struct, frozen=True):
     """The breaker cannot be read; it blocks nothing."""
 
 
-_UNKNOWN = _Known()
+_UNKNOWN = _KnownBreaker()
 
 
 class BreakerRegistry:
@@ -92,7 +92,7 @@ class BreakerRegistry:
         self._clock = clock
         self._account = account
         self._report = report
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _KnownBreaker] = {}
         self._targets: dict[tuple[str, ...], BreakerTarget] = {}
         self._numbers = count(1)
         self._reading = asyncio.Lock()
@@ -103,9 +103,9 @@ class BreakerRegistry:
         key = (tenant, agent.provider, agent.model, *where)
         target = self._targets.get(key)
         if target is None:
-            owner = f"{plain(agent.provider)}.{self._account(agent)}".rstrip(".")
+            owner = f"{stream_safe(agent.provider)}.{self._account(agent)}".rstrip(".")
             target = self._targets[key] = BreakerTarget(
-                stream_name("breaker", f"{owner}.{plain(agent.model)}", tenant),
+                stream_name("breaker", f"{owner}.{stream_safe(agent.model)}", tenant),
                 stream_name("breaker", owner, tenant),
                 f"{agent.provider} {agent.model.rpartition('/')[2]}",
                 agent.breaker,
@@ -119,7 +119,7 @@ class BreakerRegistry:
         if tool.breaker is None:
             return None
         target = sha256(tool.target.encode()).hexdigest()[:8]
-        name = stream_name("breaker", f"tool.{target}.{plain(tool.name)}", tenant)
+        name = stream_name("breaker", f"tool.{target}.{stream_safe(tool.name)}", tenant)
         return BreakerTarget(name, None, f"tool {tool.name}", tool.breaker)
 
     async def know(self, targets: Iterable[BreakerTarget]) -> None:
@@ -180,7 +180,7 @@ class BreakerRegistry:
                 await self._read(stream)
                 continue
             state = BREAKER.replay(events, known.state)
-            self._learn(stream, _Known(known.version + len(events), state))
+            self._learn(stream, _KnownBreaker(known.version + len(events), state))
             return
 
     async def _append(self, stream: str, version: int, events: Sequence[BreakerEvent]) -> None:
@@ -208,17 +208,17 @@ class BreakerRegistry:
                 raise
             # A breaker that cannot be read blocks nothing.
             self._report(stream, error)
-            self._known[stream] = _Known(blind=True)
+            self._known[stream] = _KnownBreaker(blind=True)
             return
-        self._learn(stream, _Known(version, state, known.successes))
+        self._learn(stream, _KnownBreaker(version, state, known.successes))
 
-    def _learn(self, stream: str, read: _Known) -> None:
+    def _learn(self, stream: str, read: _KnownBreaker) -> None:
         """Keep the newer of *read* and what is known."""
         if read.version > self._known.setdefault(stream, read).version:
             self._known[stream] = read
 
 
-def plain(name: str) -> str:
+def stream_safe(name: str) -> str:
     """Return *name* in the characters of a stream id; different names give different results."""
     told = _OTHER.sub("-", name.lower()).strip("-.")
     if told == name and len(told) <= LONGEST_NAME:

@@ -96,16 +96,16 @@ class EffectExecutor:
             FencedError: another process owns the session now.
         """
         try:
-            return await self._brought(effect)
+            return await self._execute_with_retries(effect)
         finally:
             if isinstance(effect, RunTool | RecoverTool):
                 self._slots.free(effect.effect)
 
-    async def _brought(self, effect: Effect | AcquireProbe) -> Facts:
+    async def _execute_with_retries(self, effect: Effect | AcquireProbe) -> Facts:
         while True:
             try:
                 # Report an unreachable log; retry other temporary errors silently.
-                return await self._entity.patiently(partial(self._bring, effect))
+                return await self._entity.patiently(partial(self._execute_once, effect))
             except FencedError:
                 raise
             except CuelineError as error:
@@ -115,15 +115,17 @@ class EffectExecutor:
             except Exception as error:  # noqa: BLE001 - the session must learn of any failure
                 return await self._given_up(effect, error)
 
-    async def _bring(  # noqa: C901, PLR0911 - one case per effect is a table, not a maze
+    async def _execute_once(  # noqa: C901, PLR0911 - one case per effect is a table, not a maze
         self, effect: Effect | AcquireProbe
     ) -> Facts:
         prompt = self._entity.prompt
         match effect:
             case CallModel():
-                return await self._heard(effect, await self._ask_model(effect))
+                return await self._report_to_breakers(effect, await self._ask_model(effect))
             case RunTool():
-                return await self._heard(effect, await self._tools.run(self._order(effect)))
+                return await self._report_to_breakers(
+                    effect, await self._tools.run(self._order(effect))
+                )
             case ReserveBudget():
                 return await self._payer.reserve(effect, prompt.messages)
             case CloseReservation(bill=bill):
@@ -133,7 +135,7 @@ class EffectExecutor:
                 tool = self._tool(effect)
                 self._slots.take(effect.effect, effect.runner, tool)
                 recovered = await self._tools.recover(name, tool)
-                return await self._heard(effect, recovered)
+                return await self._report_to_breakers(effect, recovered)
             case ReconcileTool():
                 return [await self._tools.reconcile(self._order(effect))]
             case AskApproval():
@@ -178,7 +180,7 @@ class EffectExecutor:
             doubt=doubt_of(call),
         )
 
-    async def _heard(self, effect: Effect, outcome: SessionEvent) -> Facts:
+    async def _report_to_breakers(self, effect: Effect, outcome: SessionEvent) -> Facts:
         """Report *outcome* to the breakers; return it even if that fails."""
         target = self._guard.target_of(effect, self._entity.state)
         if target is not None:
@@ -194,16 +196,16 @@ class EffectExecutor:
         hook = self._loaded_agent.agent.policy.hooks[effect.hook]
         code: TellCode = "call_over"
         problem: str | None = None
-        if call is not None and call.approval is not None and self._late(call.approval):
+        if call is not None and call.approval is not None and self._is_overdue(call.approval):
             code = "question_over"
         elif call is not None and asked is not None:
-            opened = await self._opened(call)
+            opened = await self._recorded_approval(call)
             news = hook_payload(state.stream, hook, call, asked, opened)
             problem = await self._run_hook(self._loaded_agent.agent, hook, news)
             code = "told" if problem is None else "hook_failed"
-        return self._people_told(effect, code, problem or "")
+        return self._notification(effect, code, problem or "")
 
-    async def _opened(self, call: Call) -> ApprovalOpened | None:
+    async def _recorded_approval(self, call: Call) -> ApprovalOpened | None:
         """Return the approval of *call* as the gate recorded it; None without an approval."""
         if call.approval is None:
             return None
@@ -211,11 +213,11 @@ class EffectExecutor:
         asked, _ = await fold(self._loaded_agent.journal, stream, APPROVAL, APPROVAL.initial_state)
         return asked.opened
 
-    def _late(self, asked: CallApproval) -> bool:
+    def _is_overdue(self, asked: CallApproval) -> bool:
         """Whether the deadline passed before the hook could run."""
         return asked.granted is None and asked.closes_at <= self._clock.now()
 
-    def _people_told(self, effect: NotifyPeople, code: TellCode, problem: str) -> PeopleNotified:
+    def _notification(self, effect: NotifyPeople, code: TellCode, problem: str) -> PeopleNotified:
         told = PeopleNotified(
             effect=effect.effect,
             approval=effect.approval,
@@ -292,7 +294,7 @@ class EffectExecutor:
                 # It was started, and its outcome will never be known.
                 return self._tools.failed(self.name(effect.effect, effect.attempt), "lost", told)
             case NotifyPeople():
-                return self._people_told(effect, "hook_failed", told)
+                return self._notification(effect, "hook_failed", told)
             case _:
                 cause = Cause(code="unexpected_error", message=told)
                 return self._loaded_agent.clean(SessionWaiting(kind="operator", cause=cause))

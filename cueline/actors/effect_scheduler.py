@@ -54,11 +54,11 @@ class EffectScheduler:
         """Add the starts of due effects to *steps*, and return the effects to execute."""
         started: list[Effect | AcquireProbe] = []
         lacks = False
-        for effect in self._let_out(steps):
+        for effect in self._unblocked_effects(steps):
             if isinstance(effect, _ASKED_FIRST):
                 started.append(effect)  # its result starts the call
                 continue
-            fact = self._start_of(effect, steps.state)
+            fact = self._start_fact(effect, steps.state)
             if fact is None:
                 lacks = True
             elif steps.take(fact) and fact.type in _STARTS:
@@ -68,7 +68,7 @@ class EffectScheduler:
         self._slots.end_search(lacks=lacks)
         return started
 
-    def still_goes(self, granted: ModelStarted, state: SessionState) -> bool:
+    def is_still_allowed(self, granted: ModelStarted, state: SessionState) -> bool:
         """Whether a granted call may still start: a breaker may have opened since."""
         model = state.turn.model
         if model is None:
@@ -76,7 +76,7 @@ class EffectScheduler:
         call = CallModel(granted.effect, granted.attempt, model.fallback)
         return self._guard.blocked_effects(call, state) is None
 
-    def _let_out(
+    def _unblocked_effects(
         self, steps: PendingAppend
     ) -> list[CallModel | ReserveBudget | RunTool | AcquireProbe]:
         """Return the due effects that no breaker blocks; record which are blocked.
@@ -105,7 +105,7 @@ class EffectScheduler:
         """Whether the ledger may hold a reservation for it, from this owner or an earlier one."""
         return isinstance(effect, ReserveBudget) and effect in due(self._entity.state)
 
-    def _start_of(self, effect: CallModel | RunTool, state: SessionState) -> SessionEvent | None:
+    def _start_fact(self, effect: CallModel | RunTool, state: SessionState) -> SessionEvent | None:
         """Return the start of *effect*, or why it cannot start; None if it has no slot."""
         if isinstance(effect, CallModel):
             return ModelStarted(effect=effect.effect, attempt=effect.attempt)
@@ -115,7 +115,7 @@ class EffectScheduler:
         runner = self._parts.runners.choose(tool, place, self._slots.full(tool))
         if runner is None and self._parts.runners.choose(tool, place) is not None:
             return None
-        if call.approval is not None and (by := self._outdated(effect, call.approval)):
+        if call.approval is not None and (by := self._void_reason(effect, call.approval)):
             # I9: ask a person again.
             return ApprovalResolved(approval=call.approval.id, verdict="superseded", by=by)
         if runner is None:
@@ -136,7 +136,7 @@ class EffectScheduler:
             notify=call.judged.answer == "notify",
         )
 
-    def _outdated(self, effect: RunTool, grant: CallApproval) -> str:
+    def _void_reason(self, effect: RunTool, grant: CallApproval) -> str:
         """Return why a grant is void: it expired, or the file changed; empty while it is valid."""
         if effect.valid_until is not None and self._parts.clock.now() > effect.valid_until:
             return "deadline"

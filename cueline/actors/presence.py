@@ -52,7 +52,7 @@ async def beat_always(board: PresenceBoard, presence: Presence, clock: Clock) ->
 
 def death_of(presence: Presence, now: datetime) -> str | None:
     """Return the evidence that a process is dead; None while it may live."""
-    if (end := ended(presence)) is not None:
+    if (end := evidence_of_end(presence)) is not None:
         return end
     seconds = silent_seconds(presence, now)
     if seconds <= SILENCE_SECONDS:
@@ -66,7 +66,7 @@ def silent_seconds(presence: Presence, now: datetime) -> float:
     return (to_us(now) - presence.beat_us) / 1_000_000
 
 
-def ended(presence: Presence) -> str | None:
+def evidence_of_end(presence: Presence) -> str | None:
     """Return the evidence of this machine that the process has ended; silence is none.
 
     A frozen process is silent and may go on, so what it started counts as running.

@@ -155,7 +155,7 @@ class SessionHost:
                     await drive.load()
                 # Awaited here: one more coroutine would take 0.25 KB a session.
                 await drive.run()
-                again = await self._goes_on(stream, drive)
+                again = await self._has_news(stream, drive)
         except (FencedError, WrongExpectedVersionError):
             # Another process owns it now and does what is due.
             pass
@@ -176,11 +176,11 @@ class SessionHost:
         """Report the error; set the session aside unless the error is temporary."""
         if not error.retryable and not isinstance(error, UnknownSessionError):
             with suppress(CuelineError):
-                await self._let_go(stream)
+                await self._set_aside_stream(stream)
                 self._set_aside[stream] = max(inbox, self._drives[stream].inbox_seen)
         self._on_trouble(stream, error)
 
-    async def _let_go(self, stream: str) -> None:
+    async def _set_aside_stream(self, stream: str) -> None:
         """Set a session aside in the log, so that others see that nobody drives it."""
         store = self._journal.store
         head = await store.head(stream)
@@ -211,7 +211,7 @@ class SessionHost:
             slots=self._slots,
         )
 
-    async def _goes_on(self, stream: str, drive: SessionLoop) -> bool:
+    async def _has_news(self, stream: str, drive: SessionLoop) -> bool:
         """Whether a session that has begun to wait has something new."""
         # Compared after the wait was recorded: a message in between is seen here, nudges the
         # session, or activates it again.

@@ -136,16 +136,20 @@ class SessionLoop:
         if self._draining:
             return
         try:
-            await self._advance([*await self._opening(), *await self._news()])
+            await self._advance([*await self._first_facts(), *await self._new_messages()])
             self._entity.share(
                 self._known().loaded_agent
             )  # a new session gets its executors only here
-            while not self._rests():
+            while not self._may_rest():
                 moment = wake_at(self._entity.state)
-                await self._in_flight.wait(self._alarm(moment))
-                news = [*self._in_flight.take(), *self._late(moment), *self._let_go()]
+                await self._in_flight.wait(self._wake_time(moment))
+                news = [
+                    *self._in_flight.take(),
+                    *self._passed_deadline(moment),
+                    *self._end_breaker_wait(),
+                ]
                 if self._mailbox.news:
-                    news += await self._news(news)
+                    news += await self._new_messages(news)
                 await self._advance(news)
                 del news  # a waiting session holds as little memory as possible
             await self._entity.rest()
@@ -155,7 +159,7 @@ class SessionLoop:
             if self._executors is not None:
                 await self._agent_cache.give_back(self._executors.loaded_agent)
 
-    async def _opening(self) -> list[SessionEvent]:
+    async def _first_facts(self) -> list[SessionEvent]:
         """Return the first facts of the activation: a start, a takeover, or unfinished steps."""
         if self._entity.version == NO_STREAM:
             asked = await read_start_request(self._entity.journal, self._entity.stream)
@@ -170,8 +174,8 @@ class SessionLoop:
         await self._equip(self._entity.state.agent)
         return [
             *await recover(self._entity, self._parts),
-            *self._late(wake_at(self._entity.state)),
-            *self._let_go(),
+            *self._passed_deadline(wake_at(self._entity.state)),
+            *self._end_breaker_wait(),
         ]
 
     async def _check_secrets(self, agent: AgentSpec) -> None:
@@ -205,19 +209,19 @@ class SessionLoop:
         await guard.read()
         return loaded_agent
 
-    async def _news(self, brought: Sequence[SessionEvent] = ()) -> list[SessionEvent]:
+    async def _new_messages(self, brought: Sequence[SessionEvent] = ()) -> list[SessionEvent]:
         """Return the new messages, up to one that has to wait for the gate."""
         loaded_agent = self._known().loaded_agent
         messages = await self._mailbox.read(self._in_flight.asks, brought, loaded_agent.redactor)
         return [loaded_agent.clean(message) for message in messages]
 
-    def _late(self, moment: datetime | None) -> list[SessionEvent]:
+    def _passed_deadline(self, moment: datetime | None) -> list[SessionEvent]:
         """Return the event of a passed deadline, if it has passed."""
         if moment is None or moment > (now := self._clock.now()):
             return []
         return [SessionContinued(by="deadline", at=now)]
 
-    def _let_go(self) -> list[SessionEvent]:
+    def _end_breaker_wait(self) -> list[SessionEvent]:
         """Return the end of a wait for a breaker, if the breaker admits calls again."""
         if not self._known().guard.may_retry(self._entity.state):
             return []
@@ -231,7 +235,7 @@ class SessionLoop:
         vain: list[SessionEvent] = []
         for fact in facts:
             if fact.type == "ModelStarted":
-                started += self._granted(fact, steps)
+                started += self._start_reserved_call(fact, steps)
             elif not steps.take(fact):
                 vain.append(fact)
         if not self._draining:
@@ -244,10 +248,10 @@ class SessionLoop:
             if runner is not None:
                 runner.forget(name)
         for effect in started:
-            self._take_up(effect)
+            self._start_effect(effect)
         self._withdraw_rejected(vain)
-        self._do_what_is_due()
-        self._end_what_must_end()
+        self._start_due_effects()
+        self._cancel_overdue_effects()
 
     async def _take_tools(self) -> None:
         """Switch to the tools that a person has accepted."""
@@ -256,32 +260,32 @@ class SessionLoop:
             await self._agent_cache.give_back(loaded_agent)
             await self._equip(agent)
 
-    def _granted(self, fact: ModelStarted, steps: PendingAppend) -> list[Effect]:
+    def _start_reserved_call(self, fact: ModelStarted, steps: PendingAppend) -> list[Effect]:
         """Add the start of a call with reserved budget to *steps*, and return its effects."""
         if self._draining:
             # After a takeover this may be late, and the tree's other sessions need the budget.
             return [CloseReservation(Bill(fact.effect, fact.attempt, started=False))]
-        if not self._known().effect_scheduler.still_goes(fact, steps.state):
+        if not self._known().effect_scheduler.is_still_allowed(fact, steps.state):
             return []  # the reservation is found again by its key
         if not steps.take(fact) or (model := steps.state.turn.model) is None:
             return []
         return [CallModel(fact.effect, fact.attempt, model.fallback)]
 
-    def _take_up(self, effect: Effect | AcquireProbe) -> None:
+    def _start_effect(self, effect: Effect | AcquireProbe) -> None:
         self._in_flight.take_up(effect, self._known().effect_executor.carry_out)
 
-    def _do_what_is_due(self) -> None:
+    def _start_due_effects(self) -> None:
         """Start due effects that need no fact first; recover started ones that do not run here."""
         for effect in due(self._entity.state):
             if self._draining and not isinstance(effect, CloseReservation):
                 continue
             if isinstance(effect, _WITH_A_FACT) or self._in_flight.has(effect):
                 continue
-            if isinstance(effect, CloseApproval) and not self._closes(effect):
+            if isinstance(effect, CloseApproval) and not self._can_close(effect):
                 continue
             if isinstance(effect, NotifyPeople) and effect.at and effect.at > self._clock.now():
                 continue
-            self._take_up(effect)
+            self._start_effect(effect)
 
     def _withdraw_rejected(self, vain: Sequence[SessionEvent]) -> None:
         """Close approvals that the gate opened although the call was no longer needed."""
@@ -290,9 +294,9 @@ class SessionLoop:
                 by = need_ended_by(self._entity.state, asked.effect)
                 close = CloseApproval(asked.effect, asked.approval, asked.deadline_at, by)
                 if by is not None:
-                    self._take_up(close)
+                    self._start_effect(close)
 
-    def _closes(self, effect: CloseApproval) -> bool:
+    def _can_close(self, effect: CloseApproval) -> bool:
         """Whether the approval ends now: superseded, or expired with the inbox read since."""
         if effect.superseded_by is not None:
             return True
@@ -307,15 +311,15 @@ class SessionLoop:
             return False
         return True
 
-    def _end_what_must_end(self) -> None:
+    def _cancel_overdue_effects(self) -> None:
         """Cancel the effects whose grace period after a stop or signal is over."""
         for cancel in self._graces.over(self._entity.state):
             if is_model_call(cancel.effect):
                 self._in_flight.cancel(cancel.effect)
             elif not self._in_flight.has(cancel):
-                self._take_up(cancel)
+                self._start_effect(cancel)
 
-    def _alarm(self, deadline: datetime | None) -> datetime | None:
+    def _wake_time(self, deadline: datetime | None) -> datetime | None:
         """Return when the loop has to wake without a message."""
         again = self._mailbox.again_at
         if again is not None and deadline is not None:
@@ -324,7 +328,7 @@ class SessionLoop:
             deadline = None  # effects that are due by then are running
         return min(filter(None, (deadline, again, self._graces.until)), default=None)
 
-    def _rests(self) -> bool:
+    def _may_rest(self) -> bool:
         if self._draining:
             return self._in_flight.empty
         state = self._entity.state

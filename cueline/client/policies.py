@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from cueline.agent import agent_in
 from cueline.config.config_source import read_table, read_toml
-from cueline.config.problem import Problem
+from cueline.config.problem import SettingProblem
 from cueline.deciders.backtest import NEEDED, Backtest, BacktestFinding, Sum, sum_findings
 from cueline.deciders.policy import rules_of
 from cueline.deciders.policy_fault import faults
@@ -27,7 +27,7 @@ class PolicyCheck:
 
     file: str
     policy: Policy
-    problems: Sequence[Problem] = ()
+    problems: Sequence[SettingProblem] = ()
     """Each with its key in the file."""
     unchecked: Sequence[str] = ()
     """Tools whose names are known only when their code runs: rules for tools were not checked."""
@@ -83,16 +83,16 @@ def check_policy(file: str | Path) -> PolicyCheck:
     try:
         table = read_toml(path, "policy file")
     except ConfigError as error:
-        return PolicyCheck(name, Policy(), [Problem("", error.reason)])
+        return PolicyCheck(name, Policy(), [SettingProblem("", error.reason)])
     alone = not {"provider", "policy"} & table.keys()
     layer, found = read_table({"policy": table if alone else table.get("policy", {})}, path)
     policy = Policy(**{key.removeprefix("policy."): each.value for key, each in layer.items()})
     if not found:
-        found = [Problem(f"policy.{key}", reason) for key, reason in faults(policy)]
+        found = [SettingProblem(f"policy.{key}", reason) for key, reason in faults(policy)]
     if not found and "provider" in table:
         return _of_agent(table, path)
     if alone:
-        found = [Problem(each.key.removeprefix("policy."), each.reason) for each in found]
+        found = [SettingProblem(each.key.removeprefix("policy."), each.reason) for each in found]
     return PolicyCheck(name, policy, found)
 
 
@@ -102,10 +102,10 @@ def _of_agent(table: dict[str, Any], file: Path) -> PolicyCheck:
         agent = agent_in(table, file).agent
         names = agent.tool_names()
     except ConfigError as error:
-        return PolicyCheck(str(file), Policy(), [Problem("", error.reason)])
+        return PolicyCheck(str(file), Policy(), [SettingProblem("", error.reason)])
     unknown = [tool for tool, name in names.items() if name is None]
     known = None if unknown else [name for name in names.values() if name is not None]
-    found = [Problem(f"policy.{key}", reason) for key, reason in faults(agent.policy, known)]
+    found = [SettingProblem(f"policy.{key}", reason) for key, reason in faults(agent.policy, known)]
     return PolicyCheck(str(file), agent.whole_policy, found, unknown)
 
 
@@ -122,7 +122,7 @@ async def backtest_policy(
     test, journal = Backtest(policy), log.journal()
     async for recorded in log.store.read_all(0, {"session"}):
         if _is_needed(recorded):
-            fact = cast("SessionEvent", await journal.told(recorded))
+            fact = cast("SessionEvent", await journal.fact_of(recorded))
             test.add(recorded.stream, fact, counts=recorded.recorded_us >= since_us)
     found = list(test.findings)
     return PolicyBacktest(tuple(map(_judged, found)), tuple(sum_findings(found)))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from cueline.events.agent import Policy
     from cueline.events.session import SessionEvent
     from cueline.events.store import RecordedEvent
-    from cueline.projections.transcript import Line
+    from cueline.projections.transcript import TranscriptLine
 
 
 class Reader:
@@ -223,7 +223,7 @@ class Reader:
 
         return follow(self.log, history, left)
 
-    async def transcript(self, session: str) -> "Page[Line]":
+    async def transcript(self, session: str) -> "Page[TranscriptLine]":
         """Return the conversation and the calls of a session, line by line."""
         from cueline.projections.transcript import transcript
 

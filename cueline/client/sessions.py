@@ -97,7 +97,7 @@ _SAME = (
 )
 
 
-async def rows_of(log: OpenLog, sessions: Sequence[model.Session]) -> list[SessionRow]:
+async def rows_of(log: OpenLog, sessions: Sequence[model.SessionReadModel]) -> list[SessionRow]:
     """Return *sessions* with the processes that drive them."""
     now = log.clock.now()
     owed = [each.stream for each in sessions if each.status in model.DRIVEN]
@@ -113,7 +113,7 @@ async def rows_of(log: OpenLog, sessions: Sequence[model.Session]) -> list[Sessi
     ]
 
 
-def _row(row: model.Session, driven: bool | None, silence: str | None) -> SessionRow:  # noqa: FBT001 - one of the row's fields
+def _row(row: model.SessionReadModel, driven: bool | None, silence: str | None) -> SessionRow:  # noqa: FBT001 - one of the row's fields
     return SessionRow(
         **{name: getattr(row, name) for name in _SAME},
         status=row.shown_status,

@@ -10,7 +10,7 @@ from cueline.actors.dispatcher import TICK_SECONDS
 from cueline.actors.presence import machine_name
 from cueline.clock import SystemClock
 from cueline.cluster.cluster_context import ActorFactory, ClusterContext
-from cueline.cluster.connection import Connection
+from cueline.cluster.connection import RayConnection
 from cueline.cluster.control_loops import ControlLoops
 from cueline.cluster.runner_directory import living_nodes
 from cueline.cluster.worker import Worker
@@ -44,7 +44,7 @@ class Command:
 
 @asynccontextmanager
 async def command(
-    connection: Connection,
+    connection: RayConnection,
     namespace: str,
     parts: ActorFactory,
     *,

@@ -41,7 +41,7 @@ _MANY_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class RayConnection:
     """A connection to Ray."""
 
     address: str
@@ -52,7 +52,7 @@ class Connection:
 
 
 @contextmanager
-def connect_ray(address: str | None, namespace: str) -> Iterator[Connection]:
+def connect_ray(address: str | None, namespace: str) -> Iterator[RayConnection]:
     """Connect to the cluster at *address*, or start one on this machine and stop it at the end.
 
     Raises:
@@ -65,7 +65,7 @@ def connect_ray(address: str | None, namespace: str) -> Iterator[Connection]:
 
     with ExitStack() as stack:
         try:
-            with _hushed(), _sigterm_left_alone():
+            with _silence_native_stderr(), _keep_sigterm_handler():
                 if address is None:
                     _start(namespace, stack.enter_context(_private_folder()))
                 else:
@@ -77,7 +77,7 @@ def connect_ray(address: str | None, namespace: str) -> Iterator[Connection]:
         # off the terminal.
         ray._private.worker._worker_logs_enabled = False  # noqa: SLF001
         context = ray.get_runtime_context()
-        yield Connection(context.gcs_address, context.get_node_id(), ours=address is None)
+        yield RayConnection(context.gcs_address, context.get_node_id(), ours=address is None)
 
 
 @contextmanager
@@ -98,7 +98,7 @@ def _private_folder() -> Iterator[str]:
 
 
 @contextmanager
-def _on_loopback() -> Iterator[None]:
+def _use_loopback() -> Iterator[None]:
     """Let Ray use 127.0.0.1 as this machine's address, so no other machine reaches its ports.
 
     A variable that the user has set is kept.
@@ -121,7 +121,7 @@ def _start(namespace: str, folder: str) -> None:
     """Start a cluster on this machine with its sockets and logs in *folder*."""
     import ray  # noqa: PLC0415 - as above
 
-    with _deaf_to_the_terminal(), _on_loopback():
+    with _detach_from_terminal(), _use_loopback():
         ray.init(
             address="local",
             namespace=namespace,
@@ -141,12 +141,12 @@ def _join(address: str, namespace: str) -> None:
     import ray  # noqa: PLC0415 - as above
 
     # Otherwise Ray takes another address of this machine for its 127.0.0.1.
-    with _on_loopback() if address.startswith("127.") else nullcontext():
+    with _use_loopback() if address.startswith("127.") else nullcontext():
         ray.init(address=address, namespace=namespace, configure_logging=False, log_to_driver=False)
 
 
 @contextmanager
-def _deaf_to_the_terminal() -> Iterator[None]:
+def _detach_from_terminal() -> Iterator[None]:
     """Start no process that ends with the terminal: they are stopped in order."""
     heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     try:
@@ -156,7 +156,7 @@ def _deaf_to_the_terminal() -> Iterator[None]:
 
 
 @contextmanager
-def _hushed() -> Iterator[None]:
+def _silence_native_stderr() -> Iterator[None]:
     """Keep what Ray's native code writes to stderr; the error message sums it up."""
     sys.stderr.flush()
     kept = os.dup(2)
@@ -171,7 +171,7 @@ def _hushed() -> Iterator[None]:
 
 
 @contextmanager
-def _sigterm_left_alone() -> Iterator[None]:
+def _keep_sigterm_handler() -> Iterator[None]:
     """Keep Ray from handling SIGTERM: it would end this process before sessions are drained."""
     from ray._private import utils  # noqa: PLC0415 - as above
 

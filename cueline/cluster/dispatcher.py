@@ -14,7 +14,7 @@ from functools import partial
 import ray
 
 from cueline.actors.background_task import Step, start_loops
-from cueline.actors.presence import BEAT_SECONDS, ended, find, presence_of
+from cueline.actors.presence import BEAT_SECONDS, evidence_of_end, find, presence_of
 from cueline.actors.recovery_filter import RecoveryFilter, find_orphans
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, call
@@ -44,7 +44,7 @@ _KEPT = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class DispatcherSettings:
     """The settings of a dispatcher."""
 
     hosts: int = 1
@@ -66,7 +66,7 @@ class Started:
 class DispatcherActor:
     """Holds a `ControlLoops`, and owns the log's dispatcher stream."""
 
-    def __init__(self, site: ClusterContext, wanted: Wanted, keeper: Presence) -> None:
+    def __init__(self, site: ClusterContext, wanted: DispatcherSettings, keeper: Presence) -> None:
         self._site = site
         self._wanted = wanted
         self._keeper = keeper
@@ -90,7 +90,7 @@ class DispatcherActor:
         ours = self._keeper
         if keeper.incarnation == ours.incarnation:
             return False
-        if ended(ours) is None:
+        if evidence_of_end(ours) is None:
             raise acquire_lease(ours)
         if self._loops is not None:
             await self._charge.leave()

@@ -12,7 +12,7 @@ from uuid import uuid4
 import ray
 
 from cueline.actors.background_task import Trouble
-from cueline.actors.presence import death_of, ended, find
+from cueline.actors.presence import death_of, evidence_of_end, find
 from cueline.actors.session_host import HostPort
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, call, poll
@@ -127,7 +127,9 @@ class FleetSupervisor:
             # It had registered once: if it is not on the board, it has left.
             over = f"{member.role} {member.incarnation} has left"
         else:
-            over = (await member.is_over() or removal(presence)) if lost else ended(presence)
+            over = (
+                (await member.is_over() or removal(presence)) if lost else evidence_of_end(presence)
+            )
             back = lost and over is None and death_of(presence, now) is None
         if member.role == "host" and (over or back):
             self._unreachable.remove(member)
@@ -280,7 +282,7 @@ class FleetSupervisor:
             except DEAD:
                 return "Ray reports the exit of its process"
             except (*UNCLEAR, ClusterError):
-                if member.presence is not None and (evidence := ended(member.presence)):
+                if member.presence is not None and (evidence := evidence_of_end(member.presence)):
                     return evidence
                 await self._clock.sleep(_AGAIN_SECONDS)
 

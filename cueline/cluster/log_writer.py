@@ -71,7 +71,7 @@ class WriterReply:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class EventPage:
     """Some events, and whether there may be more."""
 
     events: Sequence[RecordedEvent]
@@ -113,17 +113,19 @@ class LogWriterActor:
         """See `EventStore.last_position`."""
         return await self._store().last_position()
 
-    async def read(self, stream: str, after: int, until: int | None, limit: int | None) -> Page:
+    async def read(
+        self, stream: str, after: int, until: int | None, limit: int | None
+    ) -> EventPage:
         """Return the first events of `EventStore.read`."""
         return await page_of(self._store().read(stream, after, until, limit))
 
-    async def read_back(self, stream: str, until: int | None, limit: int | None) -> Page:
+    async def read_back(self, stream: str, until: int | None, limit: int | None) -> EventPage:
         """Return the first events of `EventStore.read_back`."""
         return await page_of(self._store().read_back(stream, until, limit))
 
     async def read_all(
         self, after: int, categories: Collection[str] | None, limit: int | None
-    ) -> Page:
+    ) -> EventPage:
         """Return the first events of `EventStore.read_all`."""
         return await page_of(self._store().read_all(after, categories, limit))
 
@@ -205,7 +207,7 @@ async def open_log(site: ClusterContext, writer: Handle) -> None:
         raise ClusterError("the cluster", reason)
 
 
-async def page_of(events: AsyncIterator[RecordedEvent]) -> Page:
+async def page_of(events: AsyncIterator[RecordedEvent]) -> EventPage:
     """Return the first of *events*, about `PAGE_BYTES` of them."""
     page: list[RecordedEvent] = []
     size = 0
@@ -213,5 +215,5 @@ async def page_of(events: AsyncIterator[RecordedEvent]) -> Page:
         page.append(event)
         size += len(event.payload or b"")
         if size > PAGE_BYTES:
-            return Page(page, more=True)
-    return Page(page, more=False)
+            return EventPage(page, more=True)
+    return EventPage(page, more=False)

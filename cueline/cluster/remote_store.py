@@ -16,8 +16,8 @@ from cueline.cluster.log_writer import (
     Acquire,
     Append,
     Beat,
+    EventPage,
     Leave,
-    Page,
     PutBlob,
     Wish,
     WriterReply,
@@ -105,7 +105,7 @@ class RemoteStore:
             return
         more = True
         while more:
-            page = cast("Page", await self._ask("read", stream, after, until, limit))
+            page = cast("EventPage", await self._ask("read", stream, after, until, limit))
             for event in page.events:
                 yield event
                 after = event.version
@@ -122,7 +122,7 @@ class RemoteStore:
             return
         more = True
         while more:
-            page = cast("Page", await self._ask("read_back", stream, until, limit))
+            page = cast("EventPage", await self._ask("read_back", stream, until, limit))
             for event in page.events:
                 yield event
                 until = event.version - 1
@@ -142,7 +142,7 @@ class RemoteStore:
             return
         more = True
         while more:
-            page = cast("Page", await self._ask("read_all", after, categories, limit))
+            page = cast("EventPage", await self._ask("read_all", after, categories, limit))
             for event in page.events:
                 yield event
                 after = event.position

@@ -9,7 +9,7 @@ import ray
 from ray._private.state import state
 
 from cueline.actors.host_dependencies import RUNNER_SECONDS
-from cueline.actors.presence import ended, find, silent_seconds
+from cueline.actors.presence import evidence_of_end, find, silent_seconds
 from cueline.actors.runner import RunnerPort
 from cueline.clock import SystemClock
 from cueline.cluster.call import ask_head
@@ -98,7 +98,9 @@ class Directory:
             return self._gone.get(incarnation)
         presence = find(await self._board.all(), incarnation)
         if presence is not None:
-            return ended(presence) or await self._reported(incarnation) or removal(presence)
+            return (
+                evidence_of_end(presence) or await self._reported(incarnation) or removal(presence)
+            )
         # A runner of ours may have no heartbeat yet, or may have left since.
         known = incarnation in self._ports
         return await self._reported(incarnation) if known else f"runner {incarnation} has left"

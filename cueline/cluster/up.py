@@ -13,8 +13,8 @@ from cueline.actors.presence import machine_name
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, ask_head, call, end_frozen_actor, poll
 from cueline.cluster.cluster_context import VERSION, ActorFactory, ClusterContext
-from cueline.cluster.connection import Connection
-from cueline.cluster.dispatcher import DispatcherActor, Started, Wanted, end_actors
+from cueline.cluster.connection import RayConnection
+from cueline.cluster.dispatcher import DispatcherActor, DispatcherSettings, Started, end_actors
 from cueline.cluster.runner_directory import living_nodes
 from cueline.errors import ClusterError, CuelineError
 from cueline.events.store import Presence
@@ -30,7 +30,7 @@ class Up:
     """A log's detached actors, as seen by the process that keeps them."""
 
     def __init__(
-        self, connection: Connection, namespace: str, parts: ActorFactory, keeper: Presence
+        self, connection: RayConnection, namespace: str, parts: ActorFactory, keeper: Presence
     ) -> None:
         self._namespace = namespace
         self._keeper = keeper
@@ -46,7 +46,7 @@ class Up:
         self._has_log = False
         """Whether nobody else can have the log: then all actors left by any version are ours."""
 
-    async def start(self, wanted: Wanted) -> Started:
+    async def start(self, wanted: DispatcherSettings) -> Started:
         """Start the dispatcher, and with it everything else.
 
         Raises:
@@ -62,7 +62,7 @@ class Up:
         self._has_log = True
         return started
 
-    async def _own_dispatcher(self, wanted: Wanted) -> Handle:
+    async def _own_dispatcher(self, wanted: DispatcherSettings) -> Handle:
         """Return a dispatcher of ours that has not started; it finds what a killed keeper left."""
         dispatcher = self._new_dispatcher(wanted)
         if not await self._is_left(dispatcher):
@@ -88,7 +88,7 @@ class Up:
                     raise
             await clock.sleep(_AGAIN_SECONDS)
 
-    def _new_dispatcher(self, wanted: Wanted) -> Handle:
+    def _new_dispatcher(self, wanted: DispatcherSettings) -> Handle:
         """Return a new dispatcher, or the one that Ray has under this name."""
         name = self._site.named("dispatcher")
         made_of = (self._site, wanted, self._keeper)

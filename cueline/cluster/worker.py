@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
-from cueline.actors.presence import ended
+from cueline.actors.presence import evidence_of_end
 from cueline.cluster.call import DEAD, UNCLEAR, Handle, call
 from cueline.cluster.cluster_context import ClusterContext
 from cueline.cluster.runner_directory import RunnerInfo, living_nodes
@@ -52,7 +52,7 @@ class Worker:
 
     async def is_over(self) -> str | None:
         """Return the evidence that the process has ended; silence is none."""
-        if self.presence is not None and (evidence := ended(self.presence)):
+        if self.presence is not None and (evidence := evidence_of_end(self.presence)):
             return evidence
         try:
             await call(self.handle.__ray_ready__.remote(), _LOOK_SECONDS)

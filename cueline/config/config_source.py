@@ -9,7 +9,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from cueline.config.config_file import ELSEWHERE, set_in
 from cueline.config.error_text import TOO_DEEP
-from cueline.config.problem import Problem, problems_of, unknown
+from cueline.config.problem import SettingProblem, problems_of, unknown
 from cueline.config.setting import Setting, leaves, table_of
 from cueline.config.settings import Settings
 from cueline.errors import ConfigError
@@ -109,10 +109,10 @@ def from_table(table: Mapping[str, Any], path: Path) -> ConfigSource:
     return layer
 
 
-def read_table(table: Mapping[str, Any], path: Path) -> tuple[ConfigSource, list[Problem]]:
+def read_table(table: Mapping[str, Any], path: Path) -> tuple[ConfigSource, list[SettingProblem]]:
     """Return the settings of the *table* of a file, and all problems in it."""
     layer: dict[str, SourcedValue] = {}
-    problems: list[Problem] = []
+    problems: list[SettingProblem] = []
     for leaf, value in _flat(table, Settings, "", problems):
         try:
             layer[leaf.key] = SourcedValue(leaf.read(value), path.name)
@@ -145,7 +145,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
 
 
 def _flat(
-    table: Mapping[str, Any], shape: type[BaseModel], above: str, problems: list[Problem]
+    table: Mapping[str, Any], shape: type[BaseModel], above: str, problems: list[SettingProblem]
 ) -> Iterator[tuple[Setting, Any]]:
     """Yield each setting in *table* with its raw value; add other *problems*."""
     for name, value in table.items():

@@ -15,7 +15,7 @@ _DEEPEST = 10
 _IT_IS_UNKNOWN = "it is unknown"
 
 
-class Problem(NamedTuple):
+class SettingProblem(NamedTuple):
     """One problem and its place."""
 
     key: str
@@ -25,30 +25,30 @@ class Problem(NamedTuple):
         return f"key {self.key!r}: {self.reason}" if self.key else self.reason
 
 
-def problems_of(error: ValueError, kind: Any, key: str = "") -> list[Problem]:
+def problems_of(error: ValueError, kind: Any, key: str = "") -> list[SettingProblem]:
     """Return all problems of a value of *kind* at *key*, the first to correct first."""
     if not isinstance(error, ValidationError):
-        return [Problem(key, str(error))]
+        return [SettingProblem(key, str(error))]
     # A typo in a required key is two problems; the typo is the one to correct.
     found = sorted(error.errors(include_url=False), key=lambda each: each["type"] != _UNKNOWN)
     return [_problem(each, kind, key) for each in found]
 
 
-def _problem(problem: ErrorDetails, kind: Any, key: str) -> Problem:
+def _problem(problem: ErrorDetails, kind: Any, key: str) -> SettingProblem:
     path = [str(part) for part in problem["loc"][:_DEEPEST]]
     where = ".".join(filter(None, [key, *path]))
     if problem["type"] == _UNKNOWN:
         shape = _shape_at(kind, path[:-1])
-        return unknown(where, shape) if shape else Problem(where, _IT_IS_UNKNOWN)
-    return Problem(where, error_text(problem))
+        return unknown(where, shape) if shape else SettingProblem(where, _IT_IS_UNKNOWN)
+    return SettingProblem(where, error_text(problem))
 
 
-def unknown(key: str, shape: type[BaseModel], meant: str | None = None) -> Problem:
+def unknown(key: str, shape: type[BaseModel], meant: str | None = None) -> SettingProblem:
     """Return the problem of an unknown key of *shape*, with the meant one, if known."""
     above, _, name = key.rpartition(".")
     where = f"in [{above}]" if above else "at the top level"
     known = known_instead(name, sorted(shape.model_fields), f"known {where} are", meant=meant)
-    return Problem(key, f"{_IT_IS_UNKNOWN}{known}")
+    return SettingProblem(key, f"{_IT_IS_UNKNOWN}{known}")
 
 
 def _shape_at(kind: Any, path: Sequence[str]) -> type[BaseModel] | None:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cueline.deciders.decider import Decider
-from cueline.deciders.pattern import fits_any
+from cueline.deciders.pattern import matches_any
 from cueline.events.approval import (
     ApprovalDenied,
     ApprovalEvent,
@@ -179,7 +179,7 @@ def may_not(opened: ApprovalOpened, person: str) -> Refusal | None:
     if person in opened.excluded:
         return Refusal(code="excluded", by=person)
     for group in opened.may_grant:
-        if not fits_any(person, group):
+        if not matches_any(person, group):
             return Refusal(code="not_allowed", by=person, may_grant=group)
     return None
 

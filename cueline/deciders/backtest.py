@@ -56,7 +56,7 @@ class BacktestFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _SessionPolicy:
     """A session's tools, and the policy's gate for each."""
 
     tools: dict[str, ToolSpec]
@@ -69,7 +69,7 @@ class Backtest:
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _SessionPolicy] = {}
         self._calls: dict[tuple[str, str], BacktestFinding] = {}
 
     @property
@@ -90,10 +90,10 @@ class Backtest:
             case _:
                 pass
 
-    def _of(self, agent: AgentSpec) -> _Known:
+    def _of(self, agent: AgentSpec) -> _SessionPolicy:
         tools = {tool.name: tool for tool in agent.tools}
         gates = {name: gate_of(self._policy, tool) for name, tool in tools.items()}
-        return _Known(tools, gates, agent.workspace)
+        return _SessionPolicy(tools, gates, agent.workspace)
 
     def _judge(self, session: str, fact: ModelReplied) -> None:
         known = self._known.get(session)

@@ -12,12 +12,12 @@ _PIECES = re.compile(r"\\.|\*\*/|/\*\*$|\*\*|\*|\?|[^*?/\\]+|/|\\$")
 _SPECIAL = re.compile(r"[*?\\]")
 
 
-def fits_any(name: str, patterns: Iterable[str]) -> bool:
+def matches_any(name: str, patterns: Iterable[str]) -> bool:
     """Whether *name* matches one of *patterns*; `*` matches any text."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def lies_in(path: str, globs: Iterable[str], place: str) -> bool:
+def path_matches(path: str, globs: Iterable[str], place: str) -> bool:
     """Whether *path* matches one of *globs*; `**` crosses folders, `*` does not.
 
     Paths are normalized, without `.` and `..`. A path below *place* is relative to
@@ -58,7 +58,7 @@ def _plain(path: str) -> str:
 @lru_cache(maxsize=1000)
 def _compiled(glob: str, place: str) -> re.Pattern[str]:
     plain = _plain(glob)
-    inner = _inside(plain, place) or _inside(plain, literal(place))
+    inner = _inside(plain, place) or _inside(plain, escape_glob(place))
     pieces = _PIECES.findall(inner or plain)
     return re.compile("".join(map(_meaning, pieces)), re.DOTALL)
 
@@ -69,15 +69,15 @@ def _meaning(piece: str) -> str:
     return _WILD.get(piece, re.escape(piece))
 
 
-def literal(path: str) -> str:
+def escape_glob(path: str) -> str:
     """Return a glob that matches exactly this path."""
     return _SPECIAL.sub(r"\\\g<0>", path)
 
 
-def runs_any(text: str, patterns: Iterable[str]) -> bool:
+def command_matches(text: str, patterns: Iterable[str]) -> bool:
     """Whether *text*, or a command in it, matches one of *patterns*.
 
     It catches mistakes, not attacks: a shell can spell a command in many ways.
     """
     commands = [text, *_BETWEEN_COMMANDS.split(text)]
-    return any(fits_any(" ".join(command.split()), patterns) for command in commands)
+    return any(matches_any(" ".join(command.split()), patterns) for command in commands)

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from cueline.deciders.pattern import fits_any, lies_in, literal, runs_any
+from cueline.deciders.pattern import command_matches, escape_glob, matches_any, path_matches
 from cueline.deciders.standing import StandingGrant
 from cueline.events.agent import (
     AgentSpec,
@@ -81,7 +81,7 @@ def gate_of(policy: Policy, tool: ToolSpec) -> ToolGate:
     rules = tuple(rule for rule in rules_of(policy) if _is_about(rule, tool))
     if tool.estimates or any(_reads_arguments(rule) for rule in rules):
         return ToolGate(None, rules)
-    return ToolGate(_strongest(rules, Estimate(usd=tool.cost_usd), _otherwise(policy)))
+    return ToolGate(_strongest(rules, Estimate(usd=tool.cost_usd), _default_answer(policy)))
 
 
 def tools_that_may_ask(agent: AgentSpec) -> tuple[str, ...]:
@@ -95,11 +95,11 @@ def _may_ask(policy: Policy, tool: ToolSpec) -> bool:
     if gate.settled is not None:
         return gate.settled.answer == "ask" and not (automatic and not gate.settled.people_only)
     return any(
-        _asks(rule, tool) and not (automatic and not _takes_people(rule)) for rule in gate.rules
+        _asks(rule, tool) and not (automatic and not _needs_people(rule)) for rule in gate.rules
     )
 
 
-def _takes_people(rule: Rule) -> bool:
+def _needs_people(rule: Rule) -> bool:
     """Whether the rule names approvers or votes, so that no automatic grant can meet it."""
     return rule.votes > 1 or bool(rule.may_grant) or rule.exclude_requester
 
@@ -135,9 +135,9 @@ def judge(
     judged = gate.settled
     if judged is None:
         place = workspace.path if workspace else ""
-        hits = [rule for rule in gate.rules if _fits(rule, tool, arguments, place)]
+        hits = [rule for rule in gate.rules if _rule_matches(rule, tool, arguments, place)]
         cost = estimate if tool.estimates else Estimate(usd=tool.cost_usd)
-        judged = _strongest(_at(cost, hits), cost, _otherwise(policy))
+        judged = _strongest(_rules_at(cost, hits), cost, _default_answer(policy))
     if judged.answer == "ask":
         for each in standing:
             meets = not judged.people_only or judged.demand == each.demand
@@ -147,14 +147,14 @@ def judge(
     return judged
 
 
-def _otherwise(policy: Policy) -> str:
+def _default_answer(policy: Policy) -> str:
     """Return the answer if no rule matches."""
     if policy.approval == ("sensitive",) and not policy.rules:
         return "not sensitive"
     return "no rule" if rules_of(policy) else "off"
 
 
-def _at(cost: Estimate, rules: Iterable[Rule]) -> Iterator[Rule]:
+def _rules_at(cost: Estimate, rules: Iterable[Rule]) -> Iterator[Rule]:
     """Return the rules that apply at *cost*.
 
     For an unknown cost, a rule that might deny asks people instead.
@@ -195,11 +195,11 @@ def _is_about(rule: Rule, tool: ToolSpec) -> bool:
     """Whether a rule may match calls of *tool*."""
     phases = [tag.removeprefix("phase:") for tag in tool.tags if tag.startswith("phase:")]
     return (
-        (not rule.tools or fits_any(tool.name, rule.tools))
+        (not rule.tools or matches_any(tool.name, rule.tools))
         and (rule.sensitive is None or rule.sensitive == tool.sensitive)
         and (not rule.declared or tool.declared in rule.declared)
         and (not rule.tags or any(tag in rule.tags for tag in tool.tags))
-        and (not rule.phases or any(fits_any(phase, rule.phases) for phase in phases))
+        and (not rule.phases or any(matches_any(phase, rule.phases) for phase in phases))
         and (rule.usd_from is None or tool.estimates or _costs(tool, rule.usd_from))
     )
 
@@ -213,18 +213,20 @@ def _reads_arguments(rule: Rule) -> bool:
     return bool(rule.paths or rule.commands or sized)
 
 
-def _fits(rule: Rule, tool: ToolSpec, arguments: Arguments, place: str) -> bool:
+def _rule_matches(rule: Rule, tool: ToolSpec, arguments: Arguments, place: str) -> bool:
     """Whether a rule about *tool* matches the arguments."""
-    if rule.paths and not _lies(rule, tool, arguments, place):
+    if rule.paths and not _path_matches(rule, tool, arguments, place):
         return False
-    if rule.commands and not any(runs_any(text, rule.commands) for text in _texts(arguments)):
+    if rule.commands and not any(
+        command_matches(text, rule.commands) for text in _texts(arguments)
+    ):
         return False
     if rule.items_over is not None and _longest_list(arguments) <= rule.items_over:
         return False
     return rule.bytes_over is None or len(canonical_json(arguments)) > rule.bytes_over
 
 
-def _lies(rule: Rule, tool: ToolSpec, arguments: Arguments, place: str) -> bool:
+def _path_matches(rule: Rule, tool: ToolSpec, arguments: Arguments, place: str) -> bool:
     """Whether a path of the call is in the rule's paths.
 
     An unknown path matches, unless the rule allows. A path is unknown if the call omits it
@@ -232,7 +234,7 @@ def _lies(rule: Rule, tool: ToolSpec, arguments: Arguments, place: str) -> bool:
     """
     if rule.answer != "allow" and None in _named_paths(tool, arguments).values():
         return True
-    return any(lies_in(path, rule.paths, place) for path in _paths(tool, arguments))
+    return any(path_matches(path, rule.paths, place) for path in _paths(tool, arguments))
 
 
 def _paths(tool: ToolSpec, arguments: Arguments) -> Iterator[str]:
@@ -275,7 +277,7 @@ def _longest_list(value: object) -> int:
 
 def always_scope(tool: ToolSpec, arguments: Arguments) -> tuple[str, ...]:
     """Return the scope of "always allow this": its paths, or else exactly these arguments."""
-    paths = tuple(dict.fromkeys(map(literal, _paths(tool, arguments)))) if tool.paths else ()
+    paths = tuple(dict.fromkeys(map(escape_glob, _paths(tool, arguments)))) if tool.paths else ()
     return paths or (exact_scope(arguments),)
 
 
@@ -293,4 +295,4 @@ def _covers(
         return True
     paths = list(_paths(tool, arguments)) if tool.paths else []
     place = workspace.path if workspace else ""
-    return bool(paths) and all(lies_in(path, standing.within, place) for path in paths)
+    return bool(paths) and all(path_matches(path, standing.within, place) for path in paths)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterator
 
-from cueline.deciders.pattern import fits_any
+from cueline.deciders.pattern import matches_any
 from cueline.events.agent import Hook, Policy, Rule
 
 _URL = r"https?://[^/@\s]+(/\S*)?$|\$[A-Za-z_]\w*$"
@@ -78,7 +78,7 @@ def _of_rule(rule: Rule, tools: Collection[str] | None) -> Iterator[tuple[str, s
         if rule.answer != "ask" and name in rule.model_fields_set:
             yield name, f'it says who may allow it, and the answer is "{rule.answer}"'
     for pattern in rule.tools if tools is not None else ():
-        if not any(fits_any(tool, [pattern]) for tool in tools or ()):
+        if not any(matches_any(tool, [pattern]) for tool in tools or ()):
             yield "tools", f"no tool of the agent is called {pattern!r}"
 
 

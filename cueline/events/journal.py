@@ -155,7 +155,7 @@ class Journal:
     ) -> AsyncIterator[tuple[RecordedEvent, Fact | Redacted | Unreadable]]:
         """See `EventStore.read_all`."""
         async for recorded in self.store.read_all(after, categories, limit):
-            yield recorded, await self.told(recorded)
+            yield recorded, await self.fact_of(recorded)
 
     def _prepare(self, write: FactWrite, occurred_us: int, blobs: dict[str, bytes]) -> Write:
         drafts = []
@@ -176,7 +176,7 @@ class Journal:
             write.stream, drafts, write.expected_version, write.epoch, write.after, write.empties
         )
 
-    async def told(self, recorded: RecordedEvent) -> Fact | Redacted | Unreadable:
+    async def fact_of(self, recorded: RecordedEvent) -> Fact | Redacted | Unreadable:
         """Return the fact of *recorded*, or why it cannot be read."""
         try:
             return self._codec.decode(recorded, await self._blobs_of(recorded))

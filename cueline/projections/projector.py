@@ -32,10 +32,10 @@ from cueline.projections.effect import Effect
 from cueline.projections.effect_fold import EffectFold
 from cueline.projections.inheritance import inherit
 from cueline.projections.row import AppendOnlyRows, Row, Rows, row_of
-from cueline.projections.session import Session
+from cueline.projections.session import SessionReadModel
 from cueline.projections.session_fold import fold_message, fold_session, settle_due
 from cueline.projections.spending import spend, spend_estimate, usage_entries
-from cueline.projections.transcript import Line
+from cueline.projections.transcript import TranscriptLine
 from cueline.projections.transcript_fold import lines
 from cueline.projections.usage import DayUsage
 from cueline.projections.usage_entry import UsageEntry
@@ -46,14 +46,14 @@ class Projector:
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._sessions = Rows(db, Session)
+        self._sessions = Rows(db, SessionReadModel)
         self._effects = Rows(db, Effect)
         self._effect_fold = EffectFold(self._effects)
         self._approvals = Rows(db, Approval)
         self._breakers = Rows(db, Breaker)
         self._usage = Rows(db, DayUsage)
         self._bookings = AppendOnlyRows(db, UsageEntry)
-        self._transcript = AppendOnlyRows(db, Line)
+        self._transcript = AppendOnlyRows(db, TranscriptLine)
         self._events = AppendOnlyRows(db, AuditEntry)
 
     def project(self, recorded: RecordedEvent, fact: object) -> None:
@@ -93,7 +93,7 @@ class Projector:
         found = self._sessions.find(stream)
         if found is not None:
             return found
-        new = Session(
+        new = SessionReadModel(
             stream, shown(stream), root=stream, created_us=recorded_us, updated_us=recorded_us
         )
         return self._sessions.add(row_of(new))

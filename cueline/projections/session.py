@@ -31,7 +31,7 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class SessionReadModel:
     """One session, from its inbox and its stream."""
 
     TABLE: ClassVar[str] = "sessions"
@@ -202,7 +202,7 @@ def list_sessions(
     labels: Mapping[str, str] | None = None,
     since: datetime | None = None,
     limit: int = 100,
-) -> list[Session]:
+) -> list[SessionReadModel]:
     """Return sessions, last changed first; *status* may also be `paused`."""
     paused = status == "paused"
     labelled = [(_LABEL, f"{key}\x1f{value}") for key, value in (labels or {}).items()]
@@ -215,12 +215,12 @@ def list_sessions(
             *labelled,
         ]
     )
-    return select(db, Session, f"{where} ORDER BY updated_us DESC, stream", values, limit)
+    return select(db, SessionReadModel, f"{where} ORDER BY updated_us DESC, stream", values, limit)
 
 
-def find_session(db: Database, name: str) -> Session | None:
+def find_session(db: Database, name: str) -> SessionReadModel | None:
     """Return the session with this stream or id."""
-    found = select(db, Session, "WHERE stream = ? OR id = ?", [name, name], 1)
+    found = select(db, SessionReadModel, "WHERE stream = ? OR id = ?", [name, name], 1)
     return found[0] if found else None
 
 
@@ -231,14 +231,14 @@ def due_work(db: Database, now: datetime, *, after: Due = _FIRST, limit: int = -
     `running` or `stopping` (with or without a living owner).
     """
     asked = [to_us(now), after.due_us, after.stream, limit]
-    return list(starmap(Due, ask(db, Session.TABLE, _DUE, asked)))
+    return list(starmap(Due, ask(db, SessionReadModel.TABLE, _DUE, asked)))
 
 
 def waiting(db: Database, kind: str) -> list[str]:
     """Return the streams that wait for *kind*, nearest deadline first."""
-    return [stream for (stream,) in ask(db, Session.TABLE, _WAITING, [kind])]
+    return [stream for (stream,) in ask(db, SessionReadModel.TABLE, _WAITING, [kind])]
 
 
 def running(db: Database) -> list[str]:
     """Return the streams that somebody has to drive."""
-    return [stream for (stream,) in ask(db, Session.TABLE, _RUNNING, DRIVEN)]
+    return [stream for (stream,) in ask(db, SessionReadModel.TABLE, _RUNNING, DRIVEN)]

@@ -13,7 +13,7 @@ EXCERPT = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TranscriptLine:
     """One line of a transcript."""
 
     TABLE: ClassVar[str] = "transcript"
@@ -41,7 +41,7 @@ class Line:
         return self.size > len(self.text)
 
 
-def transcript(db: Database, stream: str) -> list[Line]:
+def transcript(db: Database, stream: str) -> list[TranscriptLine]:
     """Return the transcript of a session; a fork's begins with its parent's."""
     past: list[tuple[str, int]] = []
     until = -1
@@ -55,6 +55,6 @@ def transcript(db: Database, stream: str) -> list[Line]:
     return [line for part in past for line in _lines(db, *part)]
 
 
-def _lines(db: Database, stream: str, until: int) -> list[Line]:
+def _lines(db: Database, stream: str, until: int) -> list[TranscriptLine]:
     fits = "WHERE stream = ? AND (? < 0 OR version <= ?) ORDER BY version, part"
-    return select(db, Line, fits, [stream, until, until])
+    return select(db, TranscriptLine, fits, [stream, until, until])

@@ -25,8 +25,8 @@ from cueline.projections.audit import AuditEntry
 from cueline.projections.breaker import Breaker
 from cueline.projections.effect import Effect
 from cueline.projections.row import ReadModel, create
-from cueline.projections.session import Session
-from cueline.projections.transcript import Line
+from cueline.projections.session import SessionReadModel
+from cueline.projections.transcript import TranscriptLine
 from cueline.projections.usage import DayUsage
 from cueline.projections.usage_entry import UsageEntry
 
@@ -38,13 +38,13 @@ PATIENCE_SECONDS = 10.0
 """The longest wait for another process's transaction."""
 RETRY_SECONDS = 0.001
 MODELS: tuple[type[ReadModel], ...] = (
-    Session,
+    SessionReadModel,
     Effect,
     Approval,
     Breaker,
     DayUsage,
     UsageEntry,
-    Line,
+    TranscriptLine,
     AuditEntry,
 )
 _CANNOT_OPEN = 14
@@ -161,7 +161,7 @@ class Views:
         db.conn.isolation_level = None
         # Without this it would wait for 5 s, in growing steps.
         db.execute("PRAGMA busy_timeout = 0")
-        _patiently(db, "PRAGMA journal_mode = WAL")
+        _retry_while_busy(db, "PRAGMA journal_mode = WAL")
         for pragma in _PRAGMAS:
             db.execute(pragma)
         if _version(db) != VERSION:
@@ -233,7 +233,7 @@ def _code_of(error: Exception) -> int:
     return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
 
 
-def _patiently(db: Database, statement: str) -> None:
+def _retry_while_busy(db: Database, statement: str) -> None:
     """Run *statement*, and retry while others are busy, because SQLite fails at once here."""
     deadline = monotonic() + PATIENCE_SECONDS
     while True:

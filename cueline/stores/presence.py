@@ -17,7 +17,13 @@ from cueline.clock import Clock
 from cueline.errors import LogUnavailableError
 from cueline.events.store import Presence, to_us
 from cueline.stores.sqlite_error import is_broken, is_busy, reason_of
-from cueline.stores.sqlite_file import RETRY_SECONDS, connect, identity, make_private, patiently
+from cueline.stores.sqlite_file import (
+    RETRY_SECONDS,
+    connect,
+    identity,
+    make_private,
+    retry_while_busy,
+)
 from cueline.stores.sqlite_library import sqlite_library
 from cueline.stores.waiting import pause
 
@@ -178,11 +184,11 @@ class SqlitePresence:
         make_private(self._path)
         db = connect(self._path, "rwc", PATIENCE_SECONDS)
         try:
-            patiently(db, "PRAGMA journal_mode = WAL")
+            retry_while_busy(db, "PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = OFF")
             # The WAL restarts so often that heartbeats need no more space, which a full disk lacks.
             db.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
-            patiently(db, _SCHEMA)
+            retry_while_busy(db, _SCHEMA)
             db.execute("PRAGMA busy_timeout = 0")
         except sqlite_library().Error:
             db.close()

@@ -91,7 +91,7 @@ def identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def patiently(db: sqlite3.Connection, statement: str) -> None:
+def retry_while_busy(db: sqlite3.Connection, statement: str) -> None:
     """Run *statement*, and retry while others are busy, because SQLite fails at once here."""
     deadline = monotonic() + PATIENCE_SECONDS
     while True:
@@ -217,7 +217,7 @@ class LogFile:
             db = connect(self.path, "rwc" if create else "rw", PATIENCE_SECONDS)
             try:
                 for pragma in _WRITER:
-                    patiently(db, pragma)
+                    retry_while_busy(db, pragma)
                 self._try_to_write(db)
             except sqlite_library().Error:
                 db.close()
@@ -298,7 +298,7 @@ class LogFile:
             make_private(self.path)
         db = self.writer(create=True)
         try:
-            patiently(db, "BEGIN IMMEDIATE")
+            retry_while_busy(db, "BEGIN IMMEDIATE")
             # Another process may have been faster.
             if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
                 for statement in SCHEMA.strip().split("\n\n"):

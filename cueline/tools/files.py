@@ -14,7 +14,7 @@ from pydantic import Field
 from cueline.errors import PathEscapeError, ToolFailedError
 from cueline.events.sanitize import CUT, cut
 from cueline.tools.folder import (
-    Entry,
+    FolderEntry,
     failure,
     folder_at,
     kind_of,
@@ -214,7 +214,7 @@ def mode_of(parent: int, name: str) -> int | None:
     return None
 
 
-def line_for(entry: Entry) -> str:
+def line_for(entry: FolderEntry) -> str:
     """Return a listing's line for *entry*."""
     name = on_one_line(entry.path)
     if entry.kind == stat.S_IFDIR:
@@ -229,20 +229,20 @@ def on_one_line(path: str) -> str:
     return json.dumps(path, ensure_ascii=False) if _BREAKS.search(path) else path
 
 
-def entries_at(context: ToolContext, path: str) -> Iterator[Entry]:
+def entries_at(context: ToolContext, path: str) -> Iterator[FolderEntry]:
     """Yield the regular files at *path*, a folder or a file."""
     names = names_in(path)
     if names:
         with parent_of(context.workspace, path) as (parent, name):
             if kind_of(parent, name) == stat.S_IFREG:
-                yield Entry("/".join(names), parent, name, stat.S_IFREG, 0)
+                yield FolderEntry("/".join(names), parent, name, stat.S_IFREG, 0)
                 return
     prefix = "".join(f"{name}/" for name in names)
     with folder_at(context.workspace, path) as folder:
         yield from (entry for entry in walk(folder, prefix) if entry.kind == stat.S_IFREG)
 
 
-def search(entry: Entry, wanted: re.Pattern[str], most: int) -> list[str] | None:
+def search(entry: FolderEntry, wanted: re.Pattern[str], most: int) -> list[str] | None:
     """Return the matching lines of *entry*; None if it is not searched."""
     try:
         descriptor = open_file(entry.parent, entry.name, entry.path)

@@ -23,7 +23,7 @@ SKIPPED = {".git", LOG_FOLDER}
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FolderEntry:
     """An entry of a folder, valid while the folder is open."""
 
     path: str
@@ -154,7 +154,7 @@ def kind_of(parent: int, name: str) -> int | None:
         return None
 
 
-def walk(folder: int, prefix: str = "", *, depth: int = DEPTH) -> Iterator[Entry]:
+def walk(folder: int, prefix: str = "", *, depth: int = DEPTH) -> Iterator[FolderEntry]:
     """Yield the entries of *folder*, in order, down to *depth* folders below it."""
     with os.scandir(folder) as entries:
         found = sorted(entries, key=lambda entry: entry.name)
@@ -163,12 +163,12 @@ def walk(folder: int, prefix: str = "", *, depth: int = DEPTH) -> Iterator[Entry
             status = entry.stat(follow_symlinks=False)
             kind = stat.S_IFMT(status.st_mode)
             path = f"{prefix}{entry.name}"
-            yield Entry(path, folder, entry.name, kind, status.st_size)
+            yield FolderEntry(path, folder, entry.name, kind, status.st_size)
             if kind == stat.S_IFDIR and depth > 0 and entry.name.casefold() not in SKIPPED:
                 yield from below(folder, entry.name, path, depth=depth - 1)
 
 
-def below(parent: int, name: str, path: str, *, depth: int) -> Iterator[Entry]:
+def below(parent: int, name: str, path: str, *, depth: int) -> Iterator[FolderEntry]:
     """Yield the entries of the folder *name*; one without access is empty."""
     try:
         inner = enter(parent, name, path)

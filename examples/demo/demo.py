@@ -24,7 +24,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from cueline.actors.presence import ended
+from cueline.actors.presence import evidence_of_end
 from cueline.agent import Agent
 from cueline.client.session import Session
 from cueline.deciders.session import SessionState, Status
@@ -147,7 +147,7 @@ async def watch(session: Session, story: Story) -> None:
 
 async def kill(log: OpenLog, role: str, why: str) -> None:
     """SIGKILL the process that plays *role*."""
-    victims = [p for p in await log.board.all() if p.role == role and not ended(p)]
+    victims = [p for p in await log.board.all() if p.role == role and not evidence_of_end(p)]
     for victim in victims:
         screen.rule(f"[bold red]SIGKILL {role} (process {victim.pid})", style="red")
         screen.print(f"[red]{why}", justify="center")

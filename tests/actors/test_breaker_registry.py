@@ -2,7 +2,7 @@
 
 import pytest
 
-from cueline.actors.breaker_registry import BreakerRegistry, plain
+from cueline.actors.breaker_registry import BreakerRegistry, stream_safe
 from cueline.actors.entity import RETRY_SECONDS
 from cueline.errors import LogUnavailableError, ProviderRefusedError, ProviderUnavailableError
 from cueline.events.agent import BreakerPolicy
@@ -274,17 +274,17 @@ async def test_a_breaker_that_cannot_be_read_keeps_nobody_back():
     ],
 )
 def test_a_name_becomes_a_part_of_a_stream(name):
-    check_stream(f"breaker-default/x.{plain(name)}")
+    check_stream(f"breaker-default/x.{stream_safe(name)}")
 
 
 def test_two_names_are_two_breakers():
     names = ["a-b", "a--b", "A-b", "a b", "x" * 60, "x" * 61]
 
-    assert len(names) == len({plain(name) for name in names})
+    assert len(names) == len({stream_safe(name) for name in names})
 
 
 def account(agent):
-    return plain(f"{agent.base_url} {agent.key_variable}")
+    return stream_safe(f"{agent.base_url} {agent.key_variable}")
 
 
 def of_models(*agents):

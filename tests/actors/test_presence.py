@@ -15,7 +15,7 @@ from cueline.actors.presence import (
     _started,
     beat_always,
     death_of,
-    ended,
+    evidence_of_end,
     find,
     machine_name,
     presence_of,
@@ -42,7 +42,7 @@ def test_a_process_that_beats_lives():
 def test_a_silent_process_may_be_frozen_and_counts_as_dead():
     # I3: as an owner; for what it started, only its end counts.
     assert "is silent for 11 s" in death_of(HERE, LATER)
-    assert ended(HERE) is None
+    assert evidence_of_end(HERE) is None
 
 
 def test_a_process_that_has_ended_is_dead_by_the_word_of_its_machine():
@@ -50,8 +50,8 @@ def test_a_process_that_has_ended_is_dead_by_the_word_of_its_machine():
         process.wait()
         gone = replace(HERE, pid=process.pid)
 
-    assert f"process {process.pid} on {machine_name()} has ended" == ended(gone)
-    assert ended(gone) == death_of(gone, NOW)
+    assert f"process {process.pid} on {machine_name()} has ended" == evidence_of_end(gone)
+    assert evidence_of_end(gone) == death_of(gone, NOW)
 
 
 def test_a_process_that_has_ended_is_dead_also_while_nobody_has_waited_for_it():
@@ -60,18 +60,18 @@ def test_a_process_that_has_ended_is_dead_also_while_nobody_has_waited_for_it():
         process.stdout.read()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
 
-        assert ended(living) is not None
+        assert evidence_of_end(living) is not None
 
 
 def test_a_pid_that_is_used_again_is_another_process():
-    assert ended(replace(HERE, process_started=HERE.process_started - 1)) is not None
+    assert evidence_of_end(replace(HERE, process_started=HERE.process_started - 1)) is not None
 
 
 @pytest.mark.parametrize("elsewhere", [{"boot_id": "other"}, {"pid_namespace": "pid:[1]"}])
 def test_of_another_machine_only_its_silence_is_known(elsewhere):
     far = replace(HERE, pid=1, process_started=0, **elsewhere)
 
-    assert ended(far) is None
+    assert evidence_of_end(far) is None
     assert death_of(far, NOW) is None
     assert "is silent" in death_of(far, LATER)
 

@@ -25,7 +25,7 @@ def test_ray_client_is_refused():
 def test_what_ray_starts_does_not_end_with_the_terminal():
     # Whoever keeps it takes it down in order.
     program = "import signal; print(signal.SIGHUP in signal.pthread_sigmask(signal.SIG_BLOCK, ()))"
-    with connection._deaf_to_the_terminal():
+    with connection._detach_from_terminal():
         told = subprocess.check_output([sys.executable, "-c", program], text=True)
 
     assert "True" == told.strip()

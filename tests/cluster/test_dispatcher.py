@@ -9,7 +9,7 @@ import ray
 
 from cueline.actors.presence import presence_of
 from cueline.clock import SystemClock
-from cueline.cluster.dispatcher import DispatcherActor, Wanted
+from cueline.cluster.dispatcher import DispatcherActor, DispatcherSettings
 from cueline.errors import ClusterError, RejectedError, UnknownEventTypeError
 from cueline.events.codec import Codec
 from cueline.events.journal import Journal
@@ -29,7 +29,7 @@ def dispatcher(monkeypatch):
     site = SimpleNamespace(parts=parts, named=str, create=lambda *_, **__: writer)
     begun = SimpleNamespace(was_current_actor_reconstructed=False)
     monkeypatch.setattr(ray, "get_runtime_context", lambda: begun)
-    return DispatcherActor(site, Wanted(), presence_of("up"))
+    return DispatcherActor(site, DispatcherSettings(), presence_of("up"))
 
 
 async def test_another_log_at_the_same_path_is_refused(dispatcher):

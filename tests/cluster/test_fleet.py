@@ -17,7 +17,7 @@ from cueline.cluster import command as commands
 from cueline.cluster import control_loops, fleet_supervisor
 from cueline.cluster import worker as members
 from cueline.cluster.command import _watch_ray
-from cueline.cluster.connection import Connection
+from cueline.cluster.connection import RayConnection
 from cueline.cluster.control_loops import ControlLoops
 from cueline.cluster.fleet_supervisor import FleetSupervisor
 from cueline.cluster.worker import Worker, WorkerEvent
@@ -260,7 +260,7 @@ async def test_who_waits_for_what_was_started_since_is_told_when_ray_has_ended(t
     monkeypatch.setattr(commands, "ControlLoops", lambda *_, **__: idle)
     monkeypatch.setattr(commands, "living_nodes", members.living_nodes)
     monkeypatch.setattr(commands, "TICK_SECONDS", 0.0)
-    gone = Connection("127.0.0.1:1", "a node that has ended", ours=True)
+    gone = RayConnection("127.0.0.1:1", "a node that has ended", ours=True)
     hear = lambda stream, _: told.append(stream)  # noqa: E731
     parts = {"store": None, "board": None, "hosts": 1, "runners": 1}
 

@@ -13,8 +13,8 @@ from cueline.actors.presence import presence_of
 from cueline.cluster import connection
 from cueline.cluster import up as up_module
 from cueline.cluster.cluster_context import VERSION, ClusterContext
-from cueline.cluster.connection import Connection
-from cueline.cluster.dispatcher import Wanted
+from cueline.cluster.connection import RayConnection
+from cueline.cluster.dispatcher import DispatcherSettings
 from cueline.cluster.up import Up
 from cueline.config.settings import Settings
 from cueline.errors import ClusterError
@@ -54,9 +54,9 @@ def killed(monkeypatch):
 async def begin_and_end(monkeypatch, dispatcher):
     monkeypatch.setattr(ClusterContext, "create", lambda *_, **__: dispatcher)
     parts = SimpleNamespace(grace_seconds=0.0)
-    up = Up(Connection("a:1", "here", ours=False), "n", parts, presence_of("up"))
+    up = Up(RayConnection("a:1", "here", ours=False), "n", parts, presence_of("up"))
     try:
-        return await up.start(Wanted())
+        return await up.start(DispatcherSettings())
     finally:
         await up.stop()
 
@@ -96,7 +96,7 @@ def notes(monkeypatch, tmp_path):
         return *seen[0], UpRecord.read(log)
 
     monkeypatch.setattr(Up, "start", start)
-    there = Connection("a:1", "here", ours=False)
+    there = RayConnection("a:1", "here", ours=False)
     monkeypatch.setattr(connection, "connect_ray", lambda *_: nullcontext(there))
     return notes
 

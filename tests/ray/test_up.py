@@ -12,7 +12,7 @@ import ray
 from cueline.actors.presence import presence_of
 from cueline.clock import SystemClock
 from cueline.cluster.call import DEAD, UNCLEAR, call
-from cueline.cluster.dispatcher import DispatcherActor, Wanted
+from cueline.cluster.dispatcher import DispatcherActor, DispatcherSettings
 from cueline.cluster.epoch_fence import DISPATCHER
 from cueline.cluster.up import Up
 from cueline.errors import ClusterError
@@ -45,7 +45,7 @@ def up_of(world, keeper=None):
 async def up(world, keeper=None, **wanted):
     kept = up_of(world, keeper)
     try:
-        yield kept, await kept.start(Wanted(**wanted))
+        yield kept, await kept.start(DispatcherSettings(**wanted))
     finally:
         await kept.stop()
 
@@ -115,7 +115,9 @@ async def test_a_session_that_somebody_drives_is_left_to_them(world):
 async def test_a_second_dispatcher_is_refused_while_the_first_lives(world):
     async with up(world) as (kept, _):
         site = kept._site
-        second = site.create(DispatcherActor, "second", site, Wanted(), presence_of("up"))
+        second = site.create(
+            DispatcherActor, "second", site, DispatcherSettings(), presence_of("up")
+        )
 
         with pytest.raises(ClusterError, match=r"this log: another `cueline up` has it \(process"):
             await call(second.start.remote(), 60)
@@ -127,7 +129,7 @@ async def test_a_second_up_on_the_same_cluster_is_refused_and_takes_nothing_down
         second = up_of(world)
 
         with pytest.raises(ClusterError, match=rf"another .* has it \(process {os.getpid()} on"):
-            await second.start(Wanted())
+            await second.start(DispatcherSettings())
         await second.stop()
 
         assert first == await call(kept._dispatcher.start.remote(), 20)

@@ -17,7 +17,7 @@ from cueline.deciders.budget.state import (
     ModelCallName,
     Node,
     Outcome,
-    Wanted,
+    RefusedCall,
 )
 from cueline.events.budget import (
     Allowance,
@@ -185,7 +185,7 @@ def _reserve(command: Reserve, state: BudgetState) -> list[BudgetEvent]:
         # still fit.
         return _offered(facts, state, facts[-1]) if lost or _offers_after(state) else facts
     wanted = node.wanted
-    again = Wanted(call, command.amount, short.answer)
+    again = RefusedCall(call, command.amount, short.answer)
     if wanted == again and command.epoch == node.epoch:
         return []
     refused = BudgetRefused(

@@ -15,7 +15,7 @@ from cueline.deciders.budget.state import (
     ModelCallName,
     Node,
     Outcome,
-    Wanted,
+    RefusedCall,
 )
 from cueline.events.budget import (
     BudgetEvent,
@@ -125,7 +125,7 @@ def _spent(event: CostSettled | CostReleased) -> tuple[Amount, Outcome]:
 
 
 def _refused(state: BudgetState, event: BudgetRefused) -> BudgetState:
-    wanted = Wanted(call_of(event), Amount(event.tokens, event.usd), event.answer)
+    wanted = RefusedCall(call_of(event), Amount(event.tokens, event.usd), event.answer)
 
     def refuse(node: Node) -> Node:
         return replace(node, wanted=wanted, epoch=max(node.epoch, event.epoch))
@@ -137,7 +137,7 @@ def _refused(state: BudgetState, event: BudgetRefused) -> BudgetState:
 def _with_warning(node: Node) -> Node:
     if node.wanted is None:
         return node
-    wanted = Wanted(node.wanted.call, node.wanted.amount, node.wanted.answer, told=True)
+    wanted = RefusedCall(node.wanted.call, node.wanted.amount, node.wanted.answer, told=True)
     return replace(node, wanted=wanted)
 
 

@@ -65,7 +65,7 @@ class Closed(Struct, frozen=True):
     amount: Amount
 
 
-class Wanted(Struct, frozen=True):
+class RefusedCall(Struct, frozen=True):
     """A refused call."""
 
     call: ModelCallName
@@ -90,7 +90,7 @@ class Node(Struct, frozen=True):
     """The amount reserved for it and its descendants."""
     held: Held | None = None
     closed: Closed | None = None
-    wanted: Wanted | None = None
+    wanted: RefusedCall | None = None
     warned: frozenset[LimitName] = frozenset()
     raised: frozenset[str] = frozenset()
     """The messages that raised its limits."""

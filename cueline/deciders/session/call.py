@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from cueline.deciders import prompt
 from cueline.deciders.retry import rests
 from cueline.deciders.session.state import LimitHold, PromptDigests, SessionState
-from cueline.deciders.session.turn import Call, Problem
+from cueline.deciders.session.turn import Call, CallProblem
 from cueline.events.cause import Cause
 from cueline.events.message import ToolCall
 from cueline.events.session import (
@@ -45,7 +45,7 @@ def as_judged(call: Call, judged: Judgement) -> Call:
         digest=judged.digest,
         gated=judged.answer == "ask",
         judged=judged,
-        problem=Problem("judged", judged.problem) if judged.problem else None,
+        problem=CallProblem("judged", judged.problem) if judged.problem else None,
     )
 
 

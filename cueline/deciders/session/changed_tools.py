@@ -5,10 +5,10 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from cueline.deciders.session.state import SessionState
-from cueline.deciders.session.turn import Problem
+from cueline.deciders.session.turn import CallProblem
 from cueline.events.agent import AgentSpec, ToolSpec
 
-_CHANGED = Problem("tool_changed")
+_CHANGED = CallProblem("tool_changed")
 
 
 def with_tools(agent: AgentSpec, tools: Collection[ToolSpec]) -> AgentSpec:

@@ -17,7 +17,7 @@ from cueline.deciders.session.limit import limit_reached_or_warned
 from cueline.deciders.session.permission import on_open
 from cueline.deciders.session.recovery import degrades, fail_lost_call, resolve_in_doubt
 from cueline.deciders.session.state import LIVE, MAX_TAKEOVERS, SessionState, Status
-from cueline.deciders.session.turn import BreakerWait, Call, CallApproval, ModelCall, Problem
+from cueline.deciders.session.turn import BreakerWait, Call, CallApproval, CallProblem, ModelCall
 from cueline.deciders.session.wait import in_flight, next_deadline, wait_of
 from cueline.events.cause import Cause
 from cueline.events.session import (
@@ -45,33 +45,35 @@ def derived_events(state: SessionState) -> list[SessionEvent]:
 def with_derived_events(state: SessionState) -> tuple[list[SessionEvent], SessionState]:
     """Return the events that follow from *state*, and the state after them."""
     facts: list[SessionEvent] = []
-    while (fact := _next(state)) is not None:
+    while (fact := _next_event(state)) is not None:
         facts.append(fact)
         state = evolve(state, fact)
     return facts, state
 
 
-def _next(state: SessionState) -> SessionEvent | None:
+def _next_event(state: SessionState) -> SessionEvent | None:
     if state.status not in LIVE:
         return None
     for call in state.turn.calls:  # a closed call has no approval
-        if call.approval is not None and (resolved := _resolved(state, call.approval)):
+        if call.approval is not None and (resolved := _resolve_event(state, call.approval)):
             return resolved
     if (told := child_fact(state)) is not None:
         return told
     if state.stop is not None:
-        return _stopped(state)
+        return _stop_event(state)
     model = state.turn.model  # while the model call is open, there are no tool calls
-    if (closing := _closing(state) if model is None else _failed(state, model)) is not None:
+    if (
+        closing := _call_end_event(state) if model is None else _fail_event(state, model)
+    ) is not None:
         return closing
     if state.limit_state.asked is not None:
         return state.limit_state.asked  # the ledger read it before the session did
-    if not state.hold and (onward := _onward(state)) is not None:
+    if not state.hold and (onward := _turn_event(state)) is not None:
         return onward
-    return _resting(state)
+    return _wait_event(state)
 
 
-def _resolved(state: SessionState, approval: CallApproval) -> ApprovalResolved | None:
+def _resolve_event(state: SessionState, approval: CallApproval) -> ApprovalResolved | None:
     if approval.answer is not None:
         answer = approval.answer
         resolved = ApprovalResolved(
@@ -98,7 +100,7 @@ def _resolved(state: SessionState, approval: CallApproval) -> ApprovalResolved |
     return None
 
 
-def _stopped(state: SessionState) -> SessionEvent | None:
+def _stop_event(state: SessionState) -> SessionEvent | None:
     """End the session once nothing runs; unreachable runners are not waited for."""
     assert state.stop is not None, "a session stops because somebody wants it to"
     for call in state.open_calls:
@@ -116,17 +118,17 @@ def _stopped(state: SessionState) -> SessionEvent | None:
     return SessionStopped(by=stop.by, code=stop.code, reason=stop.reason)
 
 
-def _closing(state: SessionState) -> SessionEvent | None:
+def _call_end_event(state: SessionState) -> SessionEvent | None:
     """Close a call that will not run, or whose outcome stays unknown."""
     for call in state.turn.calls:
         if call.phase == "closed" or (call.approval is not None and call.asking):
             continue
-        if (closed := _closed(state, call)) is not None:
+        if (closed := _skip_event(state, call)) is not None:
             return closed
     return None
 
 
-def _closed(state: SessionState, call: Call) -> SessionEvent | None:
+def _skip_event(state: SessionState, call: Call) -> SessionEvent | None:
     if call.phase == "in_doubt":
         return resolve_in_doubt(state, call)
     if call.phase not in ("requested", "retry"):
@@ -142,7 +144,7 @@ def _closed(state: SessionState, call: Call) -> SessionEvent | None:
     return None
 
 
-def _not_run(problem: Problem) -> str:
+def _not_run(problem: CallProblem) -> str:
     """Return the model's text about a call that did not run."""
     match problem.code:
         case "judged":
@@ -155,7 +157,7 @@ def _not_run(problem: Problem) -> str:
             return "The tool has changed since; nothing was run. Ask again, as the tool is now."
 
 
-def _failed(state: SessionState, model: ModelCall) -> SessionFailed | None:
+def _fail_event(state: SessionState, model: ModelCall) -> SessionFailed | None:
     """End the session if the model's failure cannot be mended, also while it is paused."""
     if model.phase != "given_up" or not model.fatal or state.account.bills:
         return None
@@ -163,21 +165,21 @@ def _failed(state: SessionState, model: ModelCall) -> SessionFailed | None:
     return SessionFailed(kind=model.error.failure, message=model.error.message)
 
 
-def _onward(state: SessionState) -> SessionEvent | None:
+def _turn_event(state: SessionState) -> SessionEvent | None:
     """Request the model again, or end; but first settle the last call."""
     if state.account.bills:
         return None
-    if (paused := _paused(state)) is not None:
+    if (paused := _breaker_pause_event(state)) is not None:
         return paused
     if state.turn.model is not None:
-        return _again(state, state.turn.model)
+        return _retry_event(state, state.turn.model)
     for call in state.turn.calls:
         if call.phase != "closed":
             return None
     return _after_turn(state)
 
 
-def _paused(state: SessionState) -> SessionWaiting | None:
+def _breaker_pause_event(state: SessionState) -> SessionWaiting | None:
     """Pause for a person if a breaker is open and the agent asks for that."""
     model = state.turn.model
     for call in state.turn.calls:
@@ -193,7 +195,7 @@ def _pause(state: SessionState, blocked_by_breaker: BreakerWait) -> SessionWaiti
     return SessionWaiting(kind="operator", cause=blocked_by_breaker.cause, deadline_at=until)
 
 
-def _again(state: SessionState, model: ModelCall) -> SessionEvent | None:
+def _retry_event(state: SessionState, model: ModelCall) -> SessionEvent | None:
     fallback = model_to_ask(state, model)
     if fallback is None:
         if model.phase != "given_up" or model.error is None:
@@ -216,14 +218,14 @@ def _after_turn(state: SessionState) -> SessionEvent | None:
     if not told and not turn.calls and not turn.unanswered:
         told = tuple([mail.inbox_version for mail in state.mail])
         if not told:
-            return _over(state)
+            return _end_event(state)
     # A user's message restarts the count of turns.
     if (limited := limit_reached_or_warned(state, turns=not told)) is not None:
         return limited
     return _request(state, f"{turn.number + 1}.m", 1, told, next_turns(state, told=bool(told)))
 
 
-def _over(state: SessionState) -> SessionEvent | None:
+def _end_event(state: SessionState) -> SessionEvent | None:
     """End a session that has one goal; one without a goal waits for messages."""
     if state.status is Status.IDLE:
         return None
@@ -265,7 +267,7 @@ def _request(
     )
 
 
-def _resting(state: SessionState) -> SessionEvent | None:
+def _wait_event(state: SessionState) -> SessionEvent | None:
     """Start a wait if nothing is left to do; leave it otherwise."""
     wait = wait_of(state)
     if wait == state.waiting:

@@ -142,13 +142,13 @@ def due(state: SessionState) -> list[Effect]:
         owed.append(Cancel(model.effect, model.attempt))
     for call in state.turn.calls:
         if call.phase != "closed":
-            owed += _owed_for(state, call)
+            owed += _effects_of_call(state, call)
         if call.approval is not None or call.judged.answer == "notify":
             owed += [NotifyPeople(call.effect, *told) for told in due_notifications(state, call)]
     return owed
 
 
-def _owed_for(state: SessionState, call: Call) -> list[Effect]:
+def _effects_of_call(state: SessionState, call: Call) -> list[Effect]:
     key = f"{state.stream}/{call.effect}"
     if call.phase == "started":
         assert call.runner is not None, "a started call names its runner"

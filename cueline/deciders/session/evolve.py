@@ -29,7 +29,7 @@ from cueline.deciders.session.model_call import (
     model_requested,
     model_started,
 )
-from cueline.deciders.session.question import approval_requested, approval_resolved, people_told
+from cueline.deciders.session.question import approval_requested, approval_resolved, people_notified
 from cueline.deciders.session.state import SessionState, Status
 from cueline.events.session import SessionEvent
 
@@ -74,7 +74,7 @@ def evolve(state: SessionState, event: SessionEvent) -> SessionState:
         case "ApprovalResolved":
             return approval_resolved(state, event)
         case "PeopleNotified":
-            return people_told(state, event)
+            return people_notified(state, event)
         case "MessageRefused":
             return replace(state, inbox_read=event.inbox_version)
         case "ToolInDoubt":

@@ -42,9 +42,9 @@ def session_started(state: SessionState, event: SessionStarted) -> SessionState:
         state,
         status=Status.RUNNING,
         setup=_setup(event, first_turn=0),
-        mail=_opening_mail(event, ()),
+        mail=_first_messages(event, ()),
         prompt_digests=PromptDigests(digest=prompt.opening_digest(event.agent)),
-        limit_state=_meter(event),
+        limit_state=_limit_state(event),
         inbox_read=1,
     )
 
@@ -72,22 +72,22 @@ def session_forked(state: SessionState, event: SessionForked) -> SessionState:
         turn=replace(
             state.turn, model=None, calls=calls, since_user=0, active_seconds=0.0, fallback=0
         ),
-        mail=_opening_mail(event, state.mail),
+        mail=_first_messages(event, state.mail),
         prompt_digests=prompt_digests,
-        limit_state=_meter(event),
+        limit_state=_limit_state(event),
         inbox_read=1,
         partial=state.partial,
     )
 
 
-def _meter(event: SessionStarted | SessionForked) -> LimitState:
+def _limit_state(event: SessionStarted | SessionForked) -> LimitState:
     limits = event.agent.limits
     began_at = None if limits.max_wall_seconds is None else event.at
     return LimitState(limits=limits, began_at=began_at, seen_at=began_at)
 
 
 def _setup(event: SessionStarted | SessionForked, first_turn: int) -> Setup:
-    limits, family = event.agent.limits, _family(event)
+    limits, family = event.agent.limits, _tree_place(event)
     own = limits.max_tokens is not None or limits.max_cost is not None
     return Setup(
         agent=event.agent,
@@ -101,14 +101,14 @@ def _setup(event: SessionStarted | SessionForked, first_turn: int) -> Setup:
     )
 
 
-def _family(event: SessionStarted | SessionForked) -> TreePlace:
+def _tree_place(event: SessionStarted | SessionForked) -> TreePlace:
     """Return the session's place in a tree; a fork is the root of its own."""
     if isinstance(event, SessionForked) or event.parent is None:
         return ROOT
     return TreePlace(event.parent, event.root, event.depth, event.allowances)
 
 
-def _opening_mail(
+def _first_messages(
     event: SessionStarted | SessionForked, waiting: tuple[PendingMessage, ...]
 ) -> tuple[PendingMessage, ...]:
     fingerprints = [fingerprint for mail in waiting for fingerprint in mail.fingerprints]
@@ -134,7 +134,7 @@ def session_waiting(state: SessionState, event: SessionWaiting) -> SessionState:
     if event.kind == "operator" and not state.stop:
         return replace(rested, hold=state.hold or LimitHold(event.cause))
     if event.kind == "runner" and event.deadline_at is not None:
-        calls = tuple(_unreached(c, event, event.deadline_at) for c in state.turn.calls)
+        calls = tuple(_wait_for_runner(c, event, event.deadline_at) for c in state.turn.calls)
         return replace(rested, turn=replace(state.turn, calls=calls))
     if event.kind == "breaker" and event.effects and event.deadline_at is not None:
         if event.reserved:
@@ -158,7 +158,7 @@ def _block_by_breaker(
     return replace(state, turn=replace(turn, model=model, calls=calls))
 
 
-def _unreached(call: Call, event: SessionWaiting, deadline_at: datetime) -> Call:
+def _wait_for_runner(call: Call, event: SessionWaiting, deadline_at: datetime) -> Call:
     if call.phase == "closed" or call.effect not in event.effects:
         return call
     return replace(
@@ -173,9 +173,9 @@ def session_continued(state: SessionState, by: WakeCode, at: datetime | None) ->
         model = replace(model, retry_at=None, rests=False)
     if model is not None and model.room is not None and _passed(model.room.until, at):
         model = replace(model, room=None)
-    if model is not None and _let_go(model.blocked_by_breaker, by, at):
+    if model is not None and _is_released(model.blocked_by_breaker, by, at):
         model = replace(model, blocked_by_breaker=None)
-    calls = tuple(_tried_again(call, by, at) for call in state.turn.calls)
+    calls = tuple(_without_passed_waits(call, by, at) for call in state.turn.calls)
     status = state.status
     if state.waiting is not None:
         status = Status.STOPPING if state.stop else Status.RUNNING
@@ -188,16 +188,16 @@ def session_continued(state: SessionState, by: WakeCode, at: datetime | None) ->
     return advance_wall_clock(goes_on, at)
 
 
-def _let_go(blocked_by_breaker: BreakerWait | None, by: str, at: datetime | None) -> bool:
+def _is_released(blocked_by_breaker: BreakerWait | None, by: str, at: datetime | None) -> bool:
     """Whether a blocked effect may be tried: its time has come, or the breaker closed."""
     return blocked_by_breaker is not None and (
         by == "breaker" or _passed(blocked_by_breaker.until, at)
     )
 
 
-def _tried_again(call: Call, by: str, at: datetime | None) -> Call:
+def _without_passed_waits(call: Call, by: str, at: datetime | None) -> Call:
     """Return the call without the waits that have ended (I14)."""
-    if _let_go(call.blocked_by_breaker, by, at):
+    if _is_released(call.blocked_by_breaker, by, at):
         call = replace(call, blocked_by_breaker=None)
     if call.phase == "retry" and _passed(call.retry_at, at):
         call = replace(call, phase="requested", retry_at=None, rests=False)

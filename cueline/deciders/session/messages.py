@@ -30,28 +30,28 @@ from cueline.events.session import MessageReceived
 
 def message_received(state: SessionState, event: MessageReceived) -> SessionState:
     """Apply the message; it counts from the time at which the log recorded it."""
-    return advance_wall_clock(_taken(state, event), event.recorded_at)
+    return advance_wall_clock(_apply_message(state, event), event.recorded_at)
 
 
-def _taken(state: SessionState, event: MessageReceived) -> SessionState:
+def _apply_message(state: SessionState, event: MessageReceived) -> SessionState:
     if event.gate_answer is not None:
-        state = _decided(approval_answered(state, event.gate_answer), event)
+        state = _queue_grant_note(approval_answered(state, event.gate_answer), event)
     state = replace(state, inbox_read=event.inbox_version)
     match event.message:
         case MessageSent():
-            return _said(state, event.inbox_version, event.message)
+            return _queue_message(state, event.inbox_version, event.message)
         case PauseAsked(why=why):
-            return _paused(state, why)
+            return _pause(state, why)
         case ResumeAsked(tools=tools):
-            return _resumed(accept_tools(state, tools) if tools else state)
+            return _resume(accept_tools(state, tools) if tools else state)
         case StopAsked(reason=reason):
-            return _stopped(state, reason)
+            return _stop(state, reason)
         case RaiseAsked():
             return raise_asked(state, event.message)
         case DecisionGiven() | StartAsked():
             return state
         case SecretsWaived(names=names):
-            return _waived(state, names)
+            return _waive_secrets(state, names)
         case BudgetFreed():
             return end_budget_wait(state)
         case ChildAsked() | ChildEnded():
@@ -60,7 +60,7 @@ def _taken(state: SessionState, event: MessageReceived) -> SessionState:
             assert_never(event.message)
 
 
-def _decided(state: SessionState, event: MessageReceived) -> SessionState:
+def _queue_grant_note(state: SessionState, event: MessageReceived) -> SessionState:
     """Queue the note or the edited arguments of a grant for the model."""
     if event.gate_answer is None or not event.gate_answer.told:
         return state
@@ -68,7 +68,7 @@ def _decided(state: SessionState, event: MessageReceived) -> SessionState:
     return replace(state, mail=(*state.mail, PendingMessage(event.inbox_version, "note", (told,))))
 
 
-def _said(state: SessionState, version: int, message: MessageSent) -> SessionState:
+def _queue_message(state: SessionState, version: int, message: MessageSent) -> SessionState:
     said = prompt.fingerprint(prompt.user_message(message.text))
     if held_at_limit(state):
         state = replace(state, hold=None, account=account_to_release(state))
@@ -79,25 +79,25 @@ def _said(state: SessionState, version: int, message: MessageSent) -> SessionSta
     )
 
 
-def _paused(state: SessionState, why: Literal["asked", "signal"]) -> SessionState:
+def _pause(state: SessionState, why: Literal["asked", "signal"]) -> SessionState:
     """Pause the session; also one at its limit, which a message would continue otherwise."""
     if state.stop is not None or (state.hold and not held_at_limit(state)):
         return state
     return replace(state, hold=LimitHold(Cause(code=why)))
 
 
-def _stopped(state: SessionState, reason: str) -> SessionState:
+def _stop(state: SessionState, reason: str) -> SessionState:
     stop = Stop("user", "asked", reason)
     return replace(state, status=Status.STOPPING, stop=stop, hold=None, waiting=None)
 
 
-def _waived(state: SessionState, names: tuple[str, ...]) -> SessionState:
+def _waive_secrets(state: SessionState, names: tuple[str, ...]) -> SessionState:
     assert state.setup is not None, "what was never started refuses its messages"
     waived = tuple(dict.fromkeys((*state.setup.waived, *names)))
     return replace(state, setup=replace(state.setup, waived=waived))
 
 
-def _resumed(state: SessionState) -> SessionState:
+def _resume(state: SessionState) -> SessionState:
     """Resume, and retry what was given up or waits; a fatal failure stays."""
     state = end_budget_wait(replace(state, account=account_to_release(state)))
     turn = replace(state.turn, since_user=0)
@@ -107,11 +107,11 @@ def _resumed(state: SessionState) -> SessionState:
         model = replace(again, error=model.error)
     if model is not None and model.blocked_by_breaker:
         model = replace(model, blocked_by_breaker=None, early=True)
-    calls = tuple(_tried_now(call) for call in turn.calls)
+    calls = tuple(_without_waits(call) for call in turn.calls)
     return replace(state, hold=None, turn=replace(turn, model=model, calls=calls), takeovers=0)
 
 
-def _tried_now(call: Call) -> Call:
+def _without_waits(call: Call) -> Call:
     """Return the call without its waits, because a person wants it now."""
     if call.blocked_by_breaker:
         call = replace(call, blocked_by_breaker=None, early=True)

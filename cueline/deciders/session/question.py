@@ -8,8 +8,8 @@ from cueline.deciders.session.turn import (
     ApprovalAnswer,
     Call,
     CallApproval,
+    CallProblem,
     InDoubtResolution,
-    Problem,
 )
 from cueline.deciders.standing import StandingGrant
 from cueline.events.cause import Cause
@@ -67,17 +67,17 @@ def approval_resolved(state: SessionState, event: ApprovalResolved) -> SessionSt
         return state
     closed = replace(call, approval=None)
     if event.verdict == "granted" and call.approval.question == "may_it_run":
-        return _granted(state, call, call.approval, event)
+        return _grant(state, call, call.approval, event)
     if event.verdict == "expired":
-        return _expired(state, closed, call.approval)
+        return _expire(state, closed, call.approval)
     if event.verdict == "superseded":
         return with_call(state, closed)
     if call.approval.question == "did_it_happen":
-        return with_call(state, _ruled(closed, call.approval, event))
-    return _denied(state, closed, event)
+        return with_call(state, _apply_resolution(closed, call.approval, event))
+    return _deny(state, closed, event)
 
 
-def _ruled(call: Call, asked: CallApproval, event: ApprovalResolved) -> Call:
+def _apply_resolution(call: Call, asked: CallApproval, event: ApprovalResolved) -> Call:
     """Apply a person's resolution of a call in doubt; running it again is a new grant (I5, I9).
 
     A call that needs named approvers or several votes is asked about again.
@@ -100,7 +100,7 @@ def _ruled(call: Call, asked: CallApproval, event: ApprovalResolved) -> Call:
     return replace(ruled, gated=True, approval=grant)
 
 
-def _granted(
+def _grant(
     state: SessionState, call: Call, approval: CallApproval, event: ApprovalResolved
 ) -> SessionState:
     """Let exactly the granted call run (I9); anything else is asked about again."""
@@ -122,10 +122,12 @@ def _granted(
         auto_at=None,
         deadline_at=event.valid_until or approval.deadline_at,
     )
-    return _standing(with_call(state, replace(allowed, gated=True, approval=granted)), call, event)
+    return _keep_standing_grant(
+        with_call(state, replace(allowed, gated=True, approval=granted)), call, event
+    )
 
 
-def _standing(state: SessionState, call: Call, event: ApprovalResolved) -> SessionState:
+def _keep_standing_grant(state: SessionState, call: Call, event: ApprovalResolved) -> SessionState:
     """Keep a grant for the rest of the session."""
     if event.always is None or state.setup is None:
         return state
@@ -135,9 +137,9 @@ def _standing(state: SessionState, call: Call, event: ApprovalResolved) -> Sessi
     return replace(state, setup=setup)
 
 
-def _denied(state: SessionState, call: Call, event: ApprovalResolved) -> SessionState:
+def _deny(state: SessionState, call: Call, event: ApprovalResolved) -> SessionState:
     """Deny the call; the policy says how the session continues."""
-    told = with_call(state, replace(call, problem=Problem("rejected", event.note)))
+    told = with_call(state, replace(call, problem=CallProblem("rejected", event.note)))
     match state.agent.policy.on_deny:
         case "pause" if not state.stop:
             return replace(told, hold=state.hold or LimitHold(Cause(code="call_denied")))
@@ -147,10 +149,10 @@ def _denied(state: SessionState, call: Call, event: ApprovalResolved) -> Session
             return told
 
 
-def _expired(state: SessionState, call: Call, approval: CallApproval) -> SessionState:
+def _expire(state: SessionState, call: Call, approval: CallApproval) -> SessionState:
     """Expire the approval: the call never runs; the policy says how the session continues."""
     may_it_run = approval.question == "may_it_run"
-    after = with_call(state, replace(call, problem=Problem("expired")) if may_it_run else call)
+    after = with_call(state, replace(call, problem=CallProblem("expired")) if may_it_run else call)
     match state.agent.policy.on_expiry:
         case _ if state.stop:
             return after
@@ -172,7 +174,7 @@ def _expired(state: SessionState, call: Call, approval: CallApproval) -> Session
             )
 
 
-def people_told(state: SessionState, event: PeopleNotified) -> SessionState:
+def people_notified(state: SessionState, event: PeopleNotified) -> SessionState:
     """Record that a hook ran."""
     call = state.call(event.effect)
     if call is None:

@@ -122,7 +122,7 @@ class RunnerWait(Struct, frozen=True):
     phase: Literal["waiting", "trying", "last_try"]
 
 
-class Problem(Struct, frozen=True):
+class CallProblem(Struct, frozen=True):
     """Why a call does not run."""
 
     code: Literal["judged", "rejected", "expired", "tool_changed"]
@@ -161,7 +161,7 @@ class Call(Struct, frozen=True):
     """Nobody answered in time, and it was escalated."""
     told: tuple[tuple[str, int], ...] = ()
     """The approvals and hooks of which people were notified."""
-    problem: Problem | None = None
+    problem: CallProblem | None = None
     """Why it cannot run."""
     doubt: Cause | None = None
     """The evidence that nobody will report the outcome of a call in doubt."""

@@ -31,7 +31,7 @@ def wait_of(state: SessionState) -> Wait | None:
 
     The kind is the strongest open reason; the deadline is the earliest of all.
     """
-    if _held_in_hand(state) if state.hold else _in_hand(state):
+    if _finishes_while_paused(state) if state.hold else _has_work(state):
         return None
     until = next_deadline(state)
     if state.hold:
@@ -95,7 +95,7 @@ def in_flight(call: Call) -> bool:
     return call.phase == "started" and not call.unreached
 
 
-def _held_in_hand(state: SessionState) -> bool:
+def _finishes_while_paused(state: SessionState) -> bool:
     """Whether something finishes, or an approval is closed, although the session is paused."""
     if due_closings(state):
         return True
@@ -107,7 +107,7 @@ def _held_in_hand(state: SessionState) -> bool:
     return any(in_flight(call) or (call.asking and state.steered) for call in state.turn.calls)
 
 
-def _in_hand(state: SessionState) -> bool:
+def _has_work(state: SessionState) -> bool:
     """Whether something runs or is due."""
     model = state.turn.model
     if state.account.bills or (model is not None and _is_busy(model)):

@@ -48,7 +48,7 @@ FAILURES: Final = (
 _UNCONNECTED: Final = (httpx2.ConnectError, httpx2.ConnectTimeout)
 
 
-class Connection:
+class AnthropicClient:
     """A client of one account, for any number of calls at a time."""
 
     def __init__(self, account: AnthropicAccount) -> None:

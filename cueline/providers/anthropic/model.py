@@ -20,7 +20,7 @@ from cueline.providers.anthropic.request import (
 )
 
 if TYPE_CHECKING:
-    from cueline.providers.anthropic.connection import Connection
+    from cueline.providers.anthropic.connection import AnthropicClient
 
 KEY_VARIABLE: Final = "ANTHROPIC_API_KEY"
 URL_VARIABLE: Final = "ANTHROPIC_BASE_URL"
@@ -46,7 +46,7 @@ class AnthropicModel:
 
     def __init__(self, account: AnthropicAccount) -> None:
         self._account = account
-        self._connection: Connection | None = None
+        self._connection: AnthropicClient | None = None
         self._opening = asyncio.Lock()
 
     async def reply(self, request: ModelRequest) -> ModelReply:
@@ -69,7 +69,7 @@ class AnthropicModel:
         if connection is not None:
             await connection.retire()
 
-    async def _connected(self) -> "Connection":
+    async def _connected(self) -> "AnthropicClient":
         async with self._opening:
             if self._connection is None:
                 # A thread, because the first time takes two seconds, and other sessions use this
@@ -78,11 +78,11 @@ class AnthropicModel:
             return self._connection
 
 
-def connect(account: AnthropicAccount) -> "Connection":
+def connect(account: AnthropicAccount) -> "AnthropicClient":
     """Import the SDK and create its client."""
-    from cueline.providers.anthropic.connection import Connection  # noqa: PLC0415 - see _connected
+    from cueline.providers.anthropic.connection import AnthropicClient  # noqa: PLC0415 - see _connected
 
-    return Connection(account)
+    return AnthropicClient(account)
 
 
 def end_of(model: str) -> str | None:
