@@ -144,7 +144,7 @@ class RunnerActor:
             case RunnerRequest(verb="forget", about=CallName() as name):
                 runner.forget(name)
             case _:
-                raise ClusterError(self._incarnation, f"an errand nobody knows: {request.verb}")
+                raise ClusterError(self._incarnation, f"unknown request: {request.verb}")
         return None
 
     def _mailbox(self, caller: str) -> Mailbox:

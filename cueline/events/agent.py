@@ -1,7 +1,4 @@
-"""An agent as it will run, as `StartAsked` and `SessionStarted` record it.
-
-A resumed session uses the recorded agent, never the file that it came from.
-"""
+"""A recorded agent: a resumed session uses it, never the file that it came from."""
 
 from decimal import Decimal
 from functools import partial

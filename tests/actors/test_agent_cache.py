@@ -27,7 +27,7 @@ async def test_equal_agents_share_one_model():
     assert one.agent is other.agent
 
 
-async def test_models_that_nobody_uses_are_closed_the_oldest_first():
+async def test_unused_models_are_closed_oldest_first():
     made = []
     outfits = outfits_of(made)
     for number in range(UNUSED + 1):
@@ -41,7 +41,7 @@ async def test_models_that_nobody_uses_are_closed_the_oldest_first():
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("a bug"), asyncio.CancelledError()])
-async def test_a_model_that_cannot_be_closed_is_nobody_elses_trouble(error):
+async def test_an_error_while_closing_a_model_affects_no_other(error):
     class Unclosed(TurnModel):
         async def close(self):
             raise error

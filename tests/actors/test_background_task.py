@@ -20,7 +20,7 @@ from cueline.testing.clock import FakeClock
         ),
     ],
 )
-async def test_a_row_of_failures_is_told_once_and_ends_nothing(error, said):
+async def test_consecutive_failures_are_reported_once_and_the_loop_continues(error, said):
     clock, told, done = FakeClock(), [], []
     failing = [True, True, False, True]
 
@@ -43,7 +43,7 @@ async def test_a_row_of_failures_is_told_once_and_ends_nothing(error, said):
     loop.cancel()
 
 
-async def test_what_goes_on_meanwhile_ends_with_what_it_goes_on_beside():
+async def test_a_background_task_ends_with_its_block():
     clock, ended = FakeClock(), []
 
     async def work():
@@ -60,7 +60,7 @@ async def test_what_goes_on_meanwhile_ends_with_what_it_goes_on_beside():
     assert ended
 
 
-async def test_what_nobody_can_be_told_of_ends_nothing():
+async def test_an_error_that_cannot_be_reported_ends_no_loop():
     # Whoever began it waits for what it does.
     clock, tried = FakeClock(), []
 
@@ -96,7 +96,7 @@ async def test_who_is_cancelled_again_and_again_ends_what_has_to_be_ended(times)
     assert bool(times) == leaving.cancelled()
 
 
-async def test_what_goes_wrong_at_the_end_is_told():
+async def test_an_error_at_the_end_is_reported():
     async def let_go():
         raise LogUnavailableError("log.db", "it is locked")
 

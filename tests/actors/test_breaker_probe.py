@@ -108,7 +108,7 @@ async def test_a_reset_lets_everybody_go_on():
 
 
 @pytest.mark.parametrize("name", ["none", "fake/fake.other", "No Name"])
-async def test_a_breaker_that_nobody_met_cannot_be_reset(name):
+async def test_an_unknown_breaker_cannot_be_reset(name):
     crowd, _ = await opened()
 
     with pytest.raises(RejectedError, match="there is no such breaker"):

@@ -81,7 +81,7 @@ class Slow(CrashPoint):
         await take_turns()
 
 
-async def test_all_who_come_at_once_to_a_new_process_keep_to_it():
+async def test_concurrent_first_calls_in_a_new_process_obey_an_open_breaker():
     # 000-007: the first of them reads it, and the others wait until it is read.
     crowd, world = await opened()
     await world.kill()
@@ -137,7 +137,7 @@ async def test_what_will_not_pass_never_counts():
     assert [] == await crowd.types()
 
 
-async def test_a_provider_that_says_when_is_left_alone_by_everybody_until_then():
+async def test_a_retry_after_blocks_the_account_for_all_sessions():
     crowd = Crowd(ProviderUnavailableError("rate_limited", "slow down", 30.0))
     await crowd.start()
     world = await crowd.world()
@@ -251,7 +251,7 @@ async def test_a_failure_that_cannot_be_written_down_yet_is_written_later():
     assert ["FailureCounted"] == await crowd.types()
 
 
-async def test_a_breaker_that_cannot_be_read_keeps_nobody_back():
+async def test_an_unreadable_breaker_blocks_no_calls():
     crowd, world = await opened()
     await world.kill()
     crowd.provider.fault = None

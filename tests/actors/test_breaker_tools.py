@@ -51,7 +51,7 @@ async def test_a_tool_that_asks_for_a_breaker_has_one():
 
 
 # 004-019: degrade.
-async def test_an_agent_may_do_without_a_tool_that_is_left_alone():
+async def test_an_agent_may_continue_without_a_blocked_tool():
     crowd = tool_crowd(times_out, on_open="fallback")
     await crowd.start(2)
     await crowd.world()
@@ -64,7 +64,7 @@ async def test_an_agent_may_do_without_a_tool_that_is_left_alone():
 
 
 # D37: one of them tries, beside a call of a tool that has no breaker.
-async def test_a_tool_that_works_again_lets_everybody_go_on_who_waits_for_it():
+async def test_sessions_that_wait_for_a_breaker_continue_after_a_successful_probe():
     ill = True
 
     async def search(order):

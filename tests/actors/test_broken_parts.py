@@ -60,7 +60,7 @@ async def test_a_gate_that_cannot_supersede_is_not_pestered():
     assert 1 == gate.calls
 
 
-async def test_a_hook_that_breaks_is_told_of_and_the_work_goes_on():
+async def test_a_failed_hook_is_recorded_and_the_session_continues():
     hook = Hook(on="asked", command=("tell",))
     place = SessionHarness([asks_for(("deploy", {})), says("Done.")], policy=Policy(hooks=(hook,)))
 

@@ -55,7 +55,7 @@ async def test_a_session_without_a_limit_has_no_budget():
 
 
 # 000-018, 000-020, D8, C21: the session stops before the call, and has not failed.
-async def test_a_session_without_room_waits_and_goes_on_after_a_raise():
+async def test_a_session_without_budget_waits_and_continues_after_a_raise():
     place = scene(max_cost=12 * CENT)
     await place.begin()
     waits = (await place.state()).waiting
@@ -166,7 +166,7 @@ REFUSED = ProviderRefusedError("refused", "no", {"input": 9, "output": 7})
 
 
 # I8, 000-019: what is known of a failed call is no estimate.
-async def test_a_call_that_failed_is_settled_at_what_it_used_where_that_was_told():
+async def test_a_failed_call_is_settled_at_its_reported_usage():
     place = scene([REFUSED])
     await place.begin()
 
@@ -187,7 +187,7 @@ async def test_what_a_failed_call_cost_is_in_every_sum(limits):
         tally = tally.after(fact, place.clock.now())
     with closing(Views(":memory:")) as views:
         await views.catch_up(place.outside.store)
-        shown = total(spent(views.db)).usd
+        shown = total(spent(views.db)).cost
 
     assert 4 * CENT == tally.cost == shown
 

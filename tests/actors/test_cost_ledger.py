@@ -106,7 +106,7 @@ async def test_who_was_refused_hears_of_room_in_the_append_that_makes_it(place):
     assert BudgetFreed(budget=BUDGET) == heard[-1]
 
 
-async def test_what_is_closed_is_told_with_the_share_that_is_spent(place):
+async def test_a_closed_reservation_reports_the_spent_share(place):
     ledger = CostLedger(place.journal)
     await asked(ledger, *SESSIONS[:2])
 
@@ -127,7 +127,7 @@ async def test_a_raise_is_kept_by_the_next_ledger(place):
     assert ["granted"] * 8 == await asked(CostLedger(place.journal), *SESSIONS)
 
 
-async def test_only_so_many_budgets_are_kept(place):
+async def test_the_number_of_cached_budgets_is_limited(place):
     ledger = CostLedger(place.journal)
     for number in range(KEPT + 1):
         session = f"session-default/{number}"

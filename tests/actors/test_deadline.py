@@ -20,7 +20,7 @@ from tests.actors.asked import GATE, HOUR, answer, asked, wake
 from tests.actors.session_harness import SESSION, SessionHarness, Valve
 
 
-async def test_what_nobody_decided_expires_and_waits_for_an_operator():
+async def test_an_undecided_approval_expires_and_pauses_the_session():
     # 000-026, 000-056
     scene = await asked()
     await scene.clock.advance(HOUR)
@@ -34,7 +34,7 @@ async def test_what_nobody_decided_expires_and_waits_for_an_operator():
 
 
 # I14: both count from their moments, whenever somebody drives the session.
-async def test_a_resume_after_the_deadline_that_nobody_drove_over_goes_on_at_once():
+async def test_a_resume_after_an_unattended_deadline_continues_at_once():
     scene = await asked()
     await scene.first.kill()
     await scene.clock.advance(HOUR + 1)
@@ -71,7 +71,7 @@ async def test_nobody_is_reminded_of_a_question_whose_time_is_over():
     assert [(0, "hook_failed"), (1, "question_over")] == told
 
 
-async def test_a_reminder_to_come_keeps_nobody_from_being_told_of_the_next_question():
+async def test_a_pending_reminder_does_not_delay_the_next_question():
     told = {"command": ("tell",)}
     hooks = (Hook(on="reminder", after_seconds=HOUR / 2, **told), Hook(on="asked", **told))
     scene = SessionHarness(
@@ -175,7 +175,7 @@ async def test_a_grant_that_was_read_late_is_asked_again_when_its_while_is_over(
     assert "s.1.0.2" == (await scene.last(ApprovalRequested)).approval
 
 
-async def test_what_nobody_denies_in_time_is_granted_though_nobody_lives():
+async def test_an_automatic_grant_counts_although_no_host_lived():
     # 003-058, C15, C20, I12
     scene = await asked(auto_approve_after=30)
     assert [] == await scene.first.host.active()

@@ -34,7 +34,7 @@ async def test_a_new_message_is_passed_on_at_once():
     assert 2 == (await scene.count())["SessionIdle"]
 
 
-async def test_a_session_that_a_living_owner_drives_is_left_alone():
+async def test_a_session_with_a_living_owner_is_not_assigned():
     scene = SessionHarness([Valve()])
     owner = await scene.begin()
     await beating(scene, owner.name)
@@ -57,7 +57,7 @@ async def test_a_silent_owner_counts_as_dead():
     assert "SessionCompleted" == (await scene.types())[-1]
 
 
-async def test_crashed_sessions_are_left_alone_by_a_command_that_did_not_name_them():
+async def test_a_command_does_not_resume_crashed_sessions_that_it_did_not_name():
     # DESIGN 5: 30 of them, and a one-line run.
     scene = SessionHarness([asks_for(("pay", {})), says("done")])
     crashed = [await scene.outside.start(f"c{n}", scene.agent) for n in range(30)]
@@ -74,7 +74,7 @@ async def test_crashed_sessions_are_left_alone_by_a_command_that_did_not_name_th
     assert Status.COMPLETED == (await scene.outside.state(mine)).status
 
 
-async def test_each_of_them_goes_on_when_it_is_named():
+async def test_a_named_session_is_resumed():
     # 000-016, C6
     scene = SessionHarness([asks_for(("read", {})), says("done")])
     crashed = [await scene.outside.start(f"c{n}", scene.agent) for n in range(30)]
@@ -130,7 +130,7 @@ def dispatching(scene, fleet):
     )
 
 
-async def test_who_begins_to_follow_has_all_hosts_look_at_their_breakers_once():
+async def test_a_new_follower_lets_all_hosts_check_their_breakers_once():
     scene, fleet = SessionHarness([]), Fleet("host-1", "host-2")
 
     following = asyncio.create_task(dispatching(scene, fleet).follow())
@@ -205,7 +205,7 @@ async def test_a_session_that_lives_here_costs_a_look_for_work_nothing():
     assert ([SESSION], []) == (fleet.given["host-1"], store.asked)
 
 
-async def test_a_session_that_lives_here_is_told_again_of_messages_that_it_has_not_read():
+async def test_an_active_session_is_told_again_of_unread_messages():
     scene, fleet = SessionHarness([]), Fleet("host-1")
     unread = await scene.outside.start("s", scene.agent)
     fleet.given["host-1"] = [unread]

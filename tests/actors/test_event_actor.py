@@ -11,7 +11,7 @@ from tests.actors.session_harness import SESSION, SessionHarness
 from tests.session_example import NOW
 
 
-async def test_every_fact_of_a_session_names_who_is_behind_it():
+async def test_every_fact_of_a_session_has_an_actor():
     scene = SessionHarness([asks_for(("deploy", {})), says("done")])
     await scene.begin()
     await scene.decide("grant", by="ann")

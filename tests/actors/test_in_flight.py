@@ -33,7 +33,7 @@ async def follow(_):
     await asyncio.get_running_loop().create_future()
 
 
-async def test_an_effect_is_in_hand_until_its_facts_are_taken(hand):
+async def test_an_effect_is_in_flight_until_its_facts_are_taken(hand):
     hand.take_up(CALL, failing)
     await hand.wait(None)
     before = (hand.has(CALL), hand.empty)
@@ -42,7 +42,7 @@ async def test_an_effect_is_in_hand_until_its_facts_are_taken(hand):
     assert ((True, False), (False, True)) == (before, (hand.has(CALL), hand.empty))
 
 
-async def test_an_effect_that_brings_nothing_is_let_go_too(hand):
+async def test_an_effect_without_facts_is_removed_too(hand):
     hand.take_up(RUN, bringing_nothing)
     await hand.wait(None)
 
@@ -60,7 +60,7 @@ async def test_a_question_is_on_its_way_until_its_facts_are_taken(hand):
     assert (True, False) == (before, hand.asks("1.0"))
 
 
-async def test_a_call_is_in_hand_however_it_got_there(hand):
+async def test_a_call_has_one_name_for_run_and_recovery(hand):
     hand.take_up(RUN, follow)
 
     assert hand.has(RecoverTool("1.0", 1, "key", "runner-1"))

@@ -70,7 +70,7 @@ async def test_the_model_is_told_to_wrap_up_and_the_session_goes_on():
     assert Status.COMPLETED is (await scene.state()).status
 
 
-async def test_a_session_at_its_time_reads_messages_and_asks_nobody():
+async def test_a_session_at_its_time_limit_reads_messages_and_calls_no_model():
     async def slow():
         await scene.clock.sleep(11)
         return asks_for(("pay", {}))

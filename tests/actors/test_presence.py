@@ -45,7 +45,7 @@ def test_a_silent_process_may_be_frozen_and_counts_as_dead():
     assert evidence_of_end(HERE) is None
 
 
-def test_a_process_that_has_ended_is_dead_by_the_word_of_its_machine():
+def test_an_ended_process_is_dead_by_its_machines_evidence():
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
         gone = replace(HERE, pid=process.pid)
@@ -54,7 +54,7 @@ def test_a_process_that_has_ended_is_dead_by_the_word_of_its_machine():
     assert evidence_of_end(gone) == death_of(gone, NOW)
 
 
-def test_a_process_that_has_ended_is_dead_also_while_nobody_has_waited_for_it():
+def test_a_zombie_process_counts_as_dead():
     with subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE) as process:
         living = replace(HERE, pid=process.pid, process_started=_started(process.pid))
         process.stdout.read()

@@ -81,7 +81,7 @@ async def test_who_waits_for_a_moment_is_asked_for_when_it_has_come(here):
     assert "ApprovalResolved" in await here.scene.outside.types(here.streams[2])
 
 
-async def test_who_began_to_follow_anew_asks_once_what_was_said_meanwhile(here):
+async def test_a_new_follower_checks_once_for_missed_messages(here):
     following = asyncio.create_task(here.dispatcher.follow())
     await here.scene.clock.settle()
 

@@ -89,7 +89,7 @@ async def test_another_incarnation_is_refused():
         await served.execute(order(runner="r0"))
 
 
-async def test_a_call_outlives_who_asked_for_it():
+async def test_a_call_continues_after_its_caller_is_cancelled():
     valve = Valve()
     served = runner(valve)
     asking = asyncio.create_task(served.execute(order()))

@@ -30,7 +30,7 @@ async def kept(scene):
 
 
 @pytest.mark.parametrize("padding", [0, 20_000])
-async def test_a_message_is_recorded_cleaned_and_emptied_in_the_inbox(padding):
+async def test_a_message_with_a_secret_is_recorded_cleaned_and_redacted_in_the_inbox(padding):
     scene = SessionHarness([says("Yes?"), says("I see."), says("Yes.")], secrets=[CANARY])
     world = await scene.begin(open=True)
     said = MessageSent(lane="note", text=f"{'p' * padding} It is {CANARY}.")

@@ -107,7 +107,7 @@ async def test_a_session_at_rest_leaves_nothing_in_its_host():
     assert {} == world.host._agent_cache._users
 
 
-async def test_an_unavailable_log_is_told_once_and_tried_again():
+async def test_an_unavailable_log_is_reported_once_and_retried():
     # DESIGN 6: the outcome stays in memory until the log takes it.
     scene = SessionHarness([says("done")])
     failures = [LogUnavailableError("log.db", "the disk is full")] * 3
@@ -124,7 +124,7 @@ async def test_an_unavailable_log_is_told_once_and_tried_again():
     assert 1 == len(scene.model.asked)
 
 
-async def test_a_log_without_room_for_a_long_output_is_told_once_and_tried_again():
+async def test_a_full_disk_is_reported_once_and_the_output_is_written_later():
     scene, life = SessionHarness([asks_for(("pay", {})), says("done")]), Interrupted({})
     failures = [LogUnavailableError("log.db", "the disk is full")] * 3
 
@@ -151,7 +151,7 @@ class Closed(list):
         raise BrokenPipeError
 
 
-async def test_a_reply_is_not_lost_where_nobody_can_be_told_of_the_trouble():
+async def test_a_reply_is_kept_when_an_error_cannot_be_reported():
     valve, life = Valve(says("done")), Interrupted({})
     scene = SessionHarness([valve])
     world = await scene.begin(life)
@@ -263,7 +263,7 @@ async def test_a_model_that_cannot_be_made_waits_for_an_operator():
     assert "ANTHROPIC_API_KEY" in waiting.cause.message
 
 
-async def test_what_nobody_can_mend_ends_this_session_alone():
+async def test_a_permanent_error_ends_only_its_own_session():
     # 000-017, 000-049, C9
     refused = ProviderRefusedError("invalid_request", "the tools are not well formed")
     neighbour = Valve(says("done"))

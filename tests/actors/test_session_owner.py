@@ -53,7 +53,7 @@ async def test_what_a_dead_process_drove_is_resumed():
     check_resume(await scene.state(), [], await owner(scene))
 
 
-async def test_what_rests_may_be_taken_over_whoever_had_it():
+async def test_a_waiting_session_can_be_taken_over_from_any_owner():
     scene = SessionHarness([says("done")])
     world = await scene.begin(open=True)
     await living(scene, world.name)

@@ -249,7 +249,7 @@ async def test_a_tree_has_no_more_sessions_than_its_root_allows():
 
 
 # C25, I3: the count is checked in the append.
-async def test_of_those_who_ask_for_the_last_places_in_a_tree_no_more_get_one():
+async def test_concurrent_children_cannot_exceed_the_size_of_a_tree():
     place = scene(max_descendants=3)
     await place.begin(open=True)
 

@@ -60,7 +60,7 @@ async def spoilt(scene):
     return partial(events.__setitem__, 1, whole)
 
 
-async def test_a_session_that_was_set_aside_is_tried_again_when_it_is_told_something():
+async def test_a_session_that_was_set_aside_is_retried_after_a_message():
     scene = unkept([says("one"), says("two")])
     await (await scene.begin(open=True)).kill()
     restore = await spoilt(scene)

@@ -215,7 +215,7 @@ async def test_a_fork_reads_only_what_its_parent_did_since(version):
     assert ("session-default/fork", version) == (entity.state.stream, entity.version)
 
 
-async def test_what_is_emptied_is_in_no_snapshot_of_it_or_its_forks(tmp_path):
+async def test_redacted_events_are_in_no_snapshot_of_the_session_or_its_forks(tmp_path):
     kept = SqliteSnapshots(tmp_path / "log.db.snapshots", every=0)
     place = await story.cut(WHOLE.place, WHOLE.events, [*story.SAID, says("And more.")])
     place.store._snapshots = place.snapshots = kept

@@ -90,7 +90,7 @@ async def test_each_hears_of_its_own_stream_alone(clock, store):
     assert (1, 2, 2) == (one.rung, two.rung, also_two.rung)
 
 
-async def test_who_asks_for_it_is_not_rung_for_what_is_not_worth_a_look(clock, store):
+async def test_a_waiter_is_not_notified_of_ignored_types(clock, store):
     notifier = StreamNotifier(store)
     deaf = Waiting(notifier, ONE, but={"SessionIdle"})
     (hears,) = await waiting(clock, notifier, ONE)
@@ -111,7 +111,7 @@ async def test_what_comes_before_the_first_look_is_not_missed(clock, store):
     assert 1 <= waiter.rung
 
 
-async def test_nobody_follows_where_nobody_waits(clock, store):
+async def test_the_log_is_not_followed_without_waiters(clock, store):
     one, two = await waiting(clock, StreamNotifier(store), ONE, TWO)
 
     await one.leave()
@@ -172,7 +172,7 @@ async def test_all_are_told_that_the_log_cannot_be_read_and_may_try_again(clock,
     assert 2 == again.rung
 
 
-async def test_nobody_follows_when_the_last_to_leave_had_waited_for_one_that_failed(clock, store):
+async def test_following_ends_when_the_last_waiter_leaves_after_a_failure(clock, store):
     notifier = StreamNotifier(store)
     busy = notifier.changes(ONE)
     looks = asyncio.ensure_future(anext(busy))

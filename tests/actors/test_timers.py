@@ -73,7 +73,7 @@ async def test_many_wait_in_one_task(alarm, clock):
     assert 1 == len(asyncio.all_tasks()) - before
 
 
-async def test_closed_it_wakes_nobody(alarm, clock):
+async def test_a_closed_timer_wakes_no_waiter(alarm, clock):
     left = waiting(alarm, 1)
 
     alarm.close()

@@ -91,7 +91,7 @@ async def test_a_pause_is_read_while_a_question_is_on_its_way(scene, hears):
         (MessageSent(lane="steer", text="Leave it."), "SessionCompleted"),
     ],
 )
-async def test_what_ends_the_need_is_read_and_nobody_is_asked(scene, message, end, hears):
+async def test_a_message_that_ends_the_need_prevents_the_question(scene, message, end, hears):
     scene.gate.away, scene.gate.hears = True, hears
     await begin(scene)
 

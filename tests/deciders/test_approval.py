@@ -170,7 +170,7 @@ def test_a_denial_whose_verdict_was_cut_off_is_no_grant():
     given(asked(votes=2), denied).when(vote(message="inbox@3")).then(VoteGiven)
 
 
-def test_who_allowed_it_may_still_deny_it():
+def test_a_person_who_granted_may_still_deny():
     past = given(asked(votes=2)).when(vote())
 
     past.when(vote("deny", message="inbox@3")).then(VoteGiven, ApprovalDenied)
@@ -239,7 +239,7 @@ def test_what_happened_is_neither_changed_nor_allowed_for_later():
 
 # I5: each answer has another consequence, so none is taken for another.
 @pytest.mark.parametrize("more", [{}, {"resolution": "do_not_run"}, {"verdict": "deny"}])
-def test_what_became_of_a_call_has_to_be_said_in_so_many_words(more):
+def test_a_call_in_doubt_needs_an_explicit_resolution(more):
     past = given(asked(question="did_it_happen")).when(vote(**more)).then_nothing()
 
     reason = refusal_of(past.state, vote(**more))
@@ -291,7 +291,7 @@ IN_TIME = asked(auto_at=later(3), auto_by="auto:auto_approve_after")
 
 
 # 003-058, C15, C20: a veto within the time wins, and nobody else is needed.
-def test_what_nobody_denied_in_time_is_granted():
+def test_an_approval_without_a_denial_is_granted_automatically():
     given(IN_TIME).when(Expire(later(2))).then_nothing()
     given(IN_TIME).when(Expire(later(3))).then(ApprovalGranted(by="auto:auto_approve_after"))
 

@@ -260,7 +260,7 @@ def test_open_never_counts_permanent_never_counts_and_a_probe_is_alone(script):
 
 
 # 004-059
-def test_five_failures_and_a_minute_are_what_nobody_has_to_say():
+def test_the_default_is_five_failures_within_a_minute():
     assert (5, 60.0, 60.0) == (POLICY.threshold, POLICY.window_seconds, POLICY.timeout_seconds)
 
 

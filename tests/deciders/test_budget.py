@@ -95,7 +95,7 @@ def test_a_settled_call_costs_what_was_used():
     assert "granted" == said(past, reserve("0.8", turn=2))
 
 
-def test_a_call_whose_cost_nobody_knows_is_settled_at_all_that_was_reserved():
+def test_a_call_of_unknown_cost_is_settled_at_its_reservation():
     past = asked(reserve("0.9")).when(settle(None))
 
     past.then(CostSettled, BudgetWarned)
@@ -120,7 +120,7 @@ def test_settling_twice_is_settling_once():
 
 
 # 000-020: nothing goes out once the limit is reached.
-def test_what_was_spent_leaves_no_room():
+def test_spent_amounts_exhaust_the_budget():
     past = asked(reserve("1"), settle("0.95"))
 
     assert "exhausted" == said(past, reserve("0.1", turn=2))
@@ -154,7 +154,7 @@ def test_what_was_spent_without_a_reservation_is_counted_all_the_same():
     assert "exhausted" == said(past, reserve("0.8", turn=2))
 
 
-def test_a_session_that_goes_on_without_closing_a_call_has_spent_all_of_it():
+def test_an_unclosed_call_counts_as_spent_when_the_session_continues():
     past = asked(reserve("0.4")).when(reserve("0.4", turn=2)).then(CostSettled, CostReserved)
 
     assert past.facts[0].estimated
@@ -210,7 +210,7 @@ def test_how_a_call_was_closed_is_forgotten_when_a_later_one_is():
 
 
 @pytest.mark.parametrize("command", [settle, release])
-def test_an_owner_is_fenced_by_whoever_closed_its_call(command):
+def test_an_owner_is_fenced_after_a_later_owner_closed_its_call(command):
     past = asked(reserve("0.1")).when(
         settle("0.1", epoch=2) if command is settle else release(epoch=2)
     )

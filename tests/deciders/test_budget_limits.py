@@ -32,7 +32,7 @@ def test_people_are_warned_once_when_four_fifths_are_spent():
 
 
 # 000-048
-def test_a_raise_makes_room_and_tells_those_in_line():
+def test_a_raised_limit_offers_budget_to_waiting_sessions():
     past = asked(reserve("1"), settle("1"), reserve("0.5", CHILD))
 
     past.when(raised("2")).then(

@@ -24,7 +24,7 @@ def told(*places):
     return BudgetOffered(sessions=tuple(f"session-default/w{place}" for place in places))
 
 
-def test_those_whom_the_room_fits_are_told_the_oldest_first():
+def test_sessions_that_fit_get_offers_oldest_first():
     refused("0.4", "0.5", "0.2").when(settle("0.1", turn=1)).then(CostSettled, told(0, 1))
 
 
@@ -32,7 +32,7 @@ def test_one_that_does_not_fit_does_not_hold_up_those_behind_it():
     refused("0.9", "0.3").when(settle("0.6")).then(CostSettled, told(1))
 
 
-def test_a_session_is_told_once_until_it_asks_again():
+def test_a_session_gets_one_offer_until_it_asks_again():
     past = refused("0.3", "0.6").when(settle("0.5")).then(CostSettled, told(0))
 
     past.when(reserve("0.1", turn=2), release(turn=2)).then(CostReleased)

@@ -85,7 +85,7 @@ def test_an_agent_that_thinks_otherwise_has_another_prompt():
     assert prompt_of(started()).digest != prompt_of(started(other)).digest
 
 
-def test_what_no_model_is_told_of_leaves_the_prompt_as_it_is():
+def test_facts_that_the_model_does_not_see_leave_the_prompt_unchanged():
     """So a limit, or whatever an agent can be told some day, breaks no promise of I10."""
     assert opening_digest(AGENT) == opening_digest(agent(max_turns=1))
 

@@ -65,7 +65,7 @@ def test_a_preset_has_the_schedule_it_is_named_for(preset, delays):
     assert delays == [delay_seconds(policy, "k", n + 1) for n in range(policy.max_retries)]
 
 
-def test_a_preset_that_nobody_knows_is_refused_with_those_that_are():
+def test_an_unknown_preset_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match=", ".join(RETRY_PRESETS)):
         RetryPolicy.named("heroic")
 
@@ -89,7 +89,7 @@ def test_no_retry_begins_after_the_deadline():
     assert (later(10), None) == (on_time, too_late)
 
 
-def test_who_asks_for_more_than_the_deadline_is_not_asked_again():
+def test_a_retry_after_beyond_the_deadline_ends_the_retries():
     policy = PLAIN.model_copy(update={"deadline_seconds": 10.0})
 
     assert retry_at(policy, key="k", failures=1, failed_at=NOW, retry_after=11) is None

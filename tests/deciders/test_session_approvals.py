@@ -148,7 +148,7 @@ def test_a_denied_call_is_told_to_the_model_and_the_session_goes_on(note, told):
 
 
 # 000-026, 000-056
-def test_a_call_that_nobody_decided_on_is_rejected_and_the_session_paused():
+def test_an_expired_call_is_rejected_and_the_session_is_paused():
     past = asked().when(resolved("expired", "clock"))
 
     past.then(ApprovalResolved, ToolSkipped, SessionWaiting)
@@ -173,7 +173,7 @@ def test_what_is_approved_automatically_is_recorded_as_asked_and_granted():
     assert [RunTool] == owed(past)
 
 
-def test_nobody_answers_automatically_whether_something_happened():
+def test_a_call_in_doubt_is_never_resolved_automatically():
     spec = agent(auto_approve=True)
     past = given().when(*up_to_reply("shout", spec=spec), running("1.0"), broken("1.0", "lost"))
 

@@ -93,7 +93,7 @@ def test_the_model_is_not_asked_meanwhile():
 
 
 @pytest.mark.parametrize("effect", ["2.m", "1.0"])
-def test_only_what_could_start_is_kept_back(effect):
+def test_only_effects_that_could_start_are_blocked(effect):
     given().when(started(), held(effect)).then_nothing()
 
 
@@ -139,7 +139,7 @@ def test_a_takeover_keeps_the_deadline():
     assert later(60) == wake_at(past.state)
 
 
-def test_a_call_is_kept_back_while_another_goes_on():
+def test_a_breaker_blocks_one_call_while_another_runs():
     past = given().when(*up_to_reply("look", "put"), running("1.1", "put"), held("1.0"))
 
     past.then(held("1.0"), SessionContinued(by="work"))
@@ -195,7 +195,7 @@ def test_a_person_may_be_asked_about_a_tool():
     assert ["1.0"] == runs(past)
 
 
-def test_a_message_that_steers_ends_a_call_that_is_kept_back():
+def test_a_steering_message_ends_a_blocked_call():
     past = given().when(*up_to_reply("look"), held("1.0"))
 
     past.when(received(2, MessageSent(lane="steer", text="Leave it.")))
@@ -203,7 +203,7 @@ def test_a_message_that_steers_ends_a_call_that_is_kept_back():
     assert ToolSkipped in map(type, past.facts)
 
 
-def test_a_call_that_is_kept_back_does_not_start():
+def test_a_blocked_call_does_not_start():
     given().when(*up_to_reply("look"), held("1.0"), running("1.0", "look")).then_nothing()
     started_again = given().when(*up_to_reply("look"), held("1.0"), continued())
     started_again.when(running("1.0", "look")).then(ToolStarted)
@@ -216,7 +216,7 @@ def test_what_could_not_start_anyway_is_not_held_up():
     past.when(held("1.0", "1.m", "9.9")).then_nothing()
 
 
-def test_of_what_a_breaker_names_only_what_could_start_is_kept_back():
+def test_a_breaker_blocks_only_named_effects_that_could_start():
     past = given().when(*up_to_reply("look", "put"), running("1.1", "put"))
 
     assert held("1.0") == past.when(held("1.1", "1.0", "9.9")).facts[0]

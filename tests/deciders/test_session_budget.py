@@ -61,7 +61,7 @@ def test_a_session_with_a_limit_asks_before_it_asks_the_model():
     assert [] == owed(past)
 
 
-def test_a_session_without_a_limit_on_its_way_to_the_root_asks_nobody():
+def test_a_session_without_limits_up_to_the_root_does_not_ask_the_ledger():
     past = given().when(started())
 
     assert [CallModel("1.m", 1)] == owed(past)
@@ -81,7 +81,7 @@ def test_a_child_asks_because_of_the_limits_above_it():
 
 
 # I13: a log that was cut between a message and what follows from it.
-def test_children_whose_news_was_cut_short_are_told_of_one_after_the_other():
+def test_messages_of_children_after_a_crash_are_recorded_one_by_one():
     start = given().when(started()).facts
     asks = [received(n, ChildAsked(child=f"session-default/c{n}")) for n in (2, 3)]
 
@@ -92,7 +92,7 @@ def test_children_whose_news_was_cut_short_are_told_of_one_after_the_other():
 
 
 # I13
-def test_a_bill_is_paid_before_the_news_that_was_cut_short_is_told():
+def test_an_open_bill_is_closed_before_a_childs_message_is_recorded():
     paid = [*asked().facts, granted(), reply("shout")]
     asks = received(2, ChildAsked(child="session-default/c2"))
 
@@ -150,7 +150,7 @@ def test_a_failed_call_whose_use_is_known_costs_that(kind):
 
 # I8: a gateway may leave out what its reply took; that is not nothing.
 @pytest.mark.parametrize("cost", [None, Cost(usd=Decimal(0), prices="list")])
-def test_a_reply_whose_use_nobody_told_costs_all(cost):
+def test_a_reply_without_usage_costs_its_whole_reservation(cost):
     told_nothing = reply().model_copy(update={"usage": Usage(), "cost": cost})
     past = asked().when(granted(), told_nothing)
 
@@ -180,7 +180,7 @@ def test_a_fatal_failure_ends_the_session_once_it_is_paid():
 
 
 # 000-020, C21: the ledger says no to who asks for more; a spent limit holds nobody else.
-def test_a_limit_that_is_spent_holds_only_who_asks_for_more():
+def test_a_spent_limit_blocks_only_sessions_that_ask_for_more():
     past = asked().when(granted(), reply("look"), running("1.0", "look"), returned("1.0"))
 
     past.when(closed().model_copy(update={"shares": {"max_cost": 1.0}}))

@@ -54,7 +54,7 @@ def test_accepted_tools_are_those_that_the_session_goes_on_with():
     assert "" == past.facts[-1].prefix_digest
 
 
-def test_nobody_is_asked_any_more_about_a_call_of_a_tool_that_has_changed():
+def test_the_approval_of_a_changed_tools_call_is_closed():
     changed = tool("delete", sensitive=True).model_copy(update={"digest": "another"})
     past = given().when(*up_to_reply("delete"), question("1.0", "1.1.0.1"))
 

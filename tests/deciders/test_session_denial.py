@@ -64,7 +64,7 @@ def test_a_denial_that_ends_the_session_withdraws_the_other_questions():
         ("fail", Status.FAILED),
     ],
 )
-def test_what_nobody_decided_never_runs(on_expiry, status):
+def test_an_expired_call_never_runs(on_expiry, status):
     past = asked(on_expiry=on_expiry).when(resolved("expired", "clock"))
 
     assert status is past.state.status
@@ -72,7 +72,7 @@ def test_what_nobody_decided_never_runs(on_expiry, status):
     assert (on_expiry == "pause") == (past.state.hold is not None)
 
 
-def test_what_nobody_decided_while_it_was_paused_leaves_it_paused():
+def test_an_approval_that_expires_during_a_pause_leaves_the_session_paused():
     past = asked().when(received(2, PauseAsked()), resolved("expired", "clock"))
 
     assert "asked" == past.state.hold.cause.code
@@ -101,7 +101,7 @@ IN_TIME = ASKED.model_copy(update={"auto_at": later(3)})
 
 
 # 003-058, C15, C20: the time is in the fact that asks, and survives every restart.
-def test_a_session_wakes_when_what_nobody_denied_is_granted():
+def test_a_session_wakes_for_an_automatic_grant():
     past = given().when(*up_to_reply("delete", spec=policy(auto_approve_after=3)), IN_TIME)
 
     assert later(3) == wake_at(past.state) == past.state.waiting.deadline_at

@@ -147,13 +147,13 @@ def expired_doubt(on_expiry):
 
 
 # I14: nobody is asked the same for ever.
-def test_a_doubt_that_nobody_settles_in_time_holds_the_session():
+def test_an_unresolved_doubt_pauses_the_session_at_its_deadline():
     past = expired_doubt("pause").then(ApprovalResolved, SessionWaiting)
 
     assert ("approval_expired", []) == (past.state.hold.cause.code, due(past.state))
 
 
-def test_a_doubt_that_nobody_settles_in_time_is_told_where_the_policy_goes_on():
+def test_an_unresolved_doubt_is_told_to_the_model_if_the_policy_continues():
     past = expired_doubt("deny_and_continue").then(ApprovalResolved, ToolReconciled, ModelRequested)
 
     assert ("unknown", "policy") == (past.facts[1].outcome, past.facts[1].by)

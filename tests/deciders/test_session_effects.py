@@ -203,7 +203,7 @@ def test_a_runner_that_comes_back_is_asked_before_the_deadline():
 @pytest.mark.parametrize(
     ("name", "fact"), [("shout", ToolInDoubt), ("pay", ToolInDoubt), ("look", ToolFailed)]
 )
-def test_a_call_whose_runner_was_waited_for_in_vain_is_lost(name, fact):
+def test_a_call_is_lost_when_its_runner_does_not_come_back(name, fact):
     past = given().when(*up_to_reply(name), running("1.0", name), RUNNER)
 
     past.when(SessionContinued(by="deadline", at=later(600)))

@@ -112,5 +112,5 @@ def test_a_message_before_any_start_is_refused():
 
 
 # I7: it led to the start itself.
-def test_the_wish_that_began_a_session_is_not_read_again():
+def test_the_start_request_is_not_read_again():
     given().when(started(), received(1, StartAsked(agent=AGENT, asked_at=NOW))).then_nothing()

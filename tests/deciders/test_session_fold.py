@@ -46,7 +46,7 @@ def idle():
     return given().when(started(open=True), asking(), saying())
 
 
-def test_what_is_left_of_an_emptied_beginning_is_folded():
+def test_the_events_after_a_redacted_start_are_folded():
     denied = ApprovalResolved(approval="1.1.0.1", verdict="denied", by="ada")
 
     past = [asking(), saying("shout"), question("1.0", "1.1.0.1"), denied, failing("auth")]
@@ -177,7 +177,7 @@ def test_what_only_a_person_can_mend_is_waited_for():
     assert (error.cause, []) == (past.state.hold.cause, due(past.state))
 
 
-def test_an_edit_of_no_call_that_is_known_changes_nothing_of_what_is_told():
+def test_an_edit_of_an_unknown_call_leaves_the_prompt_unchanged():
     prompt = Prompt()
     for fact in [*up_to_reply("delete"), ApprovalResolved(
         approval="1.9.0.1", verdict="granted", by="ada", edit={"path": "b"}

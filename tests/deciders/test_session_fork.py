@@ -83,7 +83,7 @@ def test_a_fork_of_a_finished_session_without_a_goal_waits_for_a_message():
     assert "session-default/fork" == shell.state.stream
 
 
-def test_what_a_turn_took_so_far_is_not_its_forks():
+def test_a_fork_does_not_inherit_the_time_of_the_open_turn():
     spent = failing("overloaded").model_copy(update={"seconds": 7.0})
 
     shell, _ = fork(started(), asking(), spent, goal=None)
@@ -121,7 +121,7 @@ def test_a_fork_sends_what_its_parent_sent_first():
 
 
 # Its first request goes to the agent's own model, which was told nothing of it.
-def test_a_fork_of_who_asked_a_stand_in_sends_nothing_that_was_sent_before():
+def test_a_fork_of_a_session_on_a_fallback_has_no_earlier_prompt():
     stand_in = agent(max_retries=0, fallbacks=1)
     past = given().when(started(stand_in), asking(), failing("auth"), asking(attempt=2))
 

@@ -76,7 +76,7 @@ def test_the_agent_is_told_once_at_nine_tenths_of_the_time():
     past.when(returned("3.0")).then(ToolReturned, ModelRequested)
 
 
-def test_what_passes_both_marks_at_once_is_told_as_both():
+def test_passing_two_warning_levels_at_once_records_both():
     working(95).then(ToolReturned, LimitWarned, LimitWarned, ModelRequested)
 
 

@@ -74,7 +74,7 @@ def test_nothing_that_is_automatic_overrides_a_denial(automatic, denied):
 
 
 # 004-022, C10: below the question people are told, and the call goes on.
-def test_a_call_that_people_are_told_of_runs_unasked():
+def test_a_call_with_a_notify_rule_runs_without_an_approval():
     tools = (AGENT.tools[0].model_copy(update={"cost_usd": Decimal("0.2")}),)
     spec = policy(approval=("cost",)).model_copy(update={"tools": tools})
 

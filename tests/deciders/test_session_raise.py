@@ -27,7 +27,7 @@ from tests.session_example import (
 
 
 # I13: a log that was cut between a message and what follows from it.
-def test_of_two_wishes_the_first_of_which_was_cut_short_both_are_granted():
+def test_two_raises_are_applied_although_the_first_was_cut_short():
     start = given().when(started(agent(max_active_seconds=10))).facts
     wish = received(2, RaiseAsked(max_turns=60))
 

@@ -89,7 +89,7 @@ def test_a_call_that_the_ledger_has_closed_is_asked_for_as_another_attempt():
 
 
 # I8: its host may have died between the grant and the start.
-def test_a_call_that_was_kept_back_is_released_before_the_next_model_is_asked():
+def test_a_blocked_call_is_released_before_the_next_model_is_called():
     stand_in = Fallback(provider="scripted", model="m2")
     breaker = BreakerPolicy(on_open="fallback")
     spec = LIMITED.model_copy(update={"fallback": (stand_in,), "breaker": breaker})
@@ -101,7 +101,7 @@ def test_a_call_that_was_kept_back_is_released_before_the_next_model_is_asked():
 
 
 # I8: others may need the room that it does not.
-def test_a_call_that_a_breaker_keeps_back_holds_no_room_while_it_waits():
+def test_a_call_blocked_by_a_breaker_holds_no_reservation():
     past = given().when(started(LIMITED), KEPT_BACK)
 
     assert [RELEASE] == due(past.state)
@@ -110,7 +110,7 @@ def test_a_call_that_a_breaker_keeps_back_holds_no_room_while_it_waits():
     assert [] == due(past.state)
 
 
-def test_a_call_that_is_kept_back_before_it_is_reserved_has_nothing_to_release():
+def test_a_call_blocked_before_its_reservation_releases_nothing():
     before = KEPT_BACK.model_copy(update={"reserved": False})
     past = given().when(started(LIMITED), before)
 
@@ -119,7 +119,7 @@ def test_a_call_that_is_kept_back_before_it_is_reserved_has_nothing_to_release()
     assert [ReserveBudget("1.m", 1)] == due(past.state)
 
 
-def test_a_call_that_was_kept_back_is_reserved_anew_when_it_is_time():
+def test_a_blocked_call_is_reserved_again_when_it_is_due():
     past = given().when(started(LIMITED), KEPT_BACK, closed(outcome="released"), TIME)
 
     past.then(SessionContinued, ModelRequested)

@@ -69,13 +69,13 @@ def test_people_are_told_of_a_call_that_goes_on():
 
 
 @pytest.mark.parametrize("message", [said(2, lane="steer"), received(2, StopAsked())])
-def test_nobody_is_told_of_what_is_needed_no_more(message):
+def test_no_hook_runs_for_a_call_that_is_over(message):
     past = asked(hooks=HOOKS).when(message)
 
     assert [] == reminders(past)
 
 
-def test_nobody_is_told_of_what_was_answered():
+def test_no_hook_runs_for_an_answered_question():
     past = asked(hooks=HOOKS).when(decided(2, "1.1.0.1", "granted"))
 
     assert [] == reminders(past)

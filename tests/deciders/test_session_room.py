@@ -62,7 +62,7 @@ def test_who_hears_of_room_asks_at_once():
     assert [ReserveBudget("1.m", 1)] == owed(past)
 
 
-def test_news_of_room_that_nobody_waits_for_changes_nothing():
+def test_an_offer_without_a_waiting_call_changes_nothing():
     past = asked().when(granted(), received(2, BudgetFreed(budget=BUDGET))).then(MessageReceived)
 
     assert [] == owed(past)
@@ -96,7 +96,7 @@ def test_what_others_hold_needs_no_raise():
     assert (cause, "") == (past.state.waiting.cause, past.state.waiting.raisable)
 
 
-def test_a_refusal_counts_only_while_room_is_wanted():
+def test_a_refused_request_counts_only_while_it_waits():
     past = asked().when(received(2, PauseAsked()))
 
     past.when(busy()).then_nothing()

@@ -38,7 +38,7 @@ def test_a_session_keeps_its_promises_and_comes_to_an_end(start, script):
 # I13
 @settings(FAST, max_examples=25)
 @given(STARTS, stories(30))
-def test_every_inner_prefix_goes_on_to_an_end(start, script):
+def test_a_session_reaches_an_end_from_every_prefix(start, script):
     whole = simulate(start, script)
     facts = [fact for step in whole.log for fact in step]
 
@@ -52,7 +52,7 @@ def test_every_inner_prefix_goes_on_to_an_end(start, script):
 # I13: `evolve` ignores what was emptied, and cannot fail on what is left.
 @settings(FAST, max_examples=25)
 @given(STARTS, stories(30))
-def test_whatever_was_emptied_the_rest_is_folded(start, script):
+def test_the_fold_skips_redacted_events(start, script):
     facts = [fact for step in simulate(start, script).log for fact in step]
 
     for emptied in range(len(facts)):

@@ -130,7 +130,7 @@ def test_a_missing_swapped_or_doubled_event_breaks_the_chain(left):
         check([events[index] for index in left])
 
 
-def test_an_emptied_payload_does_not_break_the_chain():
+def test_a_redacted_payload_does_not_break_the_chain():
     events = [event._replace(payload=None, salt=None) for event in chained(3)]
 
     assert 3 == check(events).version

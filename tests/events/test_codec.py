@@ -170,7 +170,7 @@ def test_only_what_is_over_the_limit_goes_to_a_blob(size):
 
 @pytest.mark.parametrize("key", ["$blob", "$$blob", "$$$blob", "blob", "$", "$$", "$$x"])
 @pytest.mark.parametrize("text", ["ab" * 32, LONG], ids=["short", "long"])
-def test_what_only_looks_like_a_reference_is_left_alone(key, text, recorded):
+def test_a_value_that_looks_like_a_reference_is_unchanged(key, text, recorded):
     fact = asked({key: text, "bytes": 4})
 
     assert fact == Codec().decode(recorded(fact), encode(fact).blobs)
@@ -218,7 +218,7 @@ def test_a_blob_of_another_content_is_corrupt(recorded):
         Codec().decode(event, dict.fromkeys(blobs_in(event.payload), b"other"))
 
 
-def test_an_emptied_event_is_known_by_its_type(recorded):
+def test_a_redacted_event_keeps_its_type(recorded):
     assert Redacted("ToolStarted") == Codec().decode(recorded(STARTED, payload=None))
 
 

@@ -6,7 +6,7 @@ from cueline.events.session import LimitWarned
 
 
 @pytest.mark.parametrize("kind", FACTS.values(), ids=lambda kind: kind.__name__)
-def test_every_fact_is_closed_to_changes_and_to_what_nobody_knows(kind):
+def test_every_fact_is_frozen_and_refuses_unknown_fields(kind):
     assert (True, "forbid") == (kind.model_config["frozen"], kind.model_config["extra"])
 
 

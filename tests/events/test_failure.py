@@ -9,7 +9,7 @@ def test_a_kind_is_transient_or_permanent_or_of_our_own_making():
 
 
 # D37: not every failure is worth another attempt.
-def test_what_nobody_knows_is_permanent():
+def test_an_unknown_error_code_is_permanent():
     assert "unknown" in PERMANENT
 
 

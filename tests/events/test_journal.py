@@ -193,7 +193,7 @@ async def test_a_changed_event_is_told_after_everything_before_it_was_read(chang
         await anext(reading)
 
 
-async def test_an_emptied_event_does_not_break_the_chain():
+async def test_a_redacted_event_does_not_break_the_chain():
     def emptied(event):
         return event._replace(payload=None, salt=None) if event.version == 1 else event
 

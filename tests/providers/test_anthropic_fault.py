@@ -14,7 +14,7 @@ def test_a_status_that_says_little_leaves_it_to_the_type(status):
     assert "auth" == kind_of(status, "billing_error")
 
 
-def test_what_nobody_knows_is_permanent():
+def test_an_unknown_error_code_is_permanent():
     assert {"unknown"} == {kind_of(409, "conflict_error"), kind_of(599, None)}
 
 

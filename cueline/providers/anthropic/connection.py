@@ -182,7 +182,7 @@ def check_piece() -> Iterator[None]:
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        what = f"a piece of the reply is not what it should be ({type(error).__name__})"
+        what = f"a piece of the reply is malformed ({type(error).__name__})"
         raise ProviderUnavailableError("malformed_reply", what) from error
 
 
