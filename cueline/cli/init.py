@@ -61,6 +61,9 @@ calls = [{ name = "count_words", arguments = { text = "to be or not to be" } }]
 
 [[reply]]
 text = "It has 6 words."
+
+[[reply]]
+text = "My script ends here. Put a real model into agent.toml, and I can answer."
 """
 
 _TOOLS = '''\

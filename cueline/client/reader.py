@@ -1,7 +1,4 @@
-"""The questions that a person or a program may ask about one log; nothing is changed.
-
-Each method imports what it needs: a list is quick.
-"""
+"""The questions about one log; each method imports what it needs, so that a list is quick."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -12,6 +9,7 @@ from typing import TYPE_CHECKING, get_args
 
 from cueline.client.names import find_session, session_ids
 from cueline.client.reading import Notice, Page, print_notice, read_models
+from cueline.client.value import check_limit
 from cueline.config.config_file import DEFAULT_LOG
 from cueline.errors import ConfigError
 from cueline.events.log_url import LogName
@@ -329,16 +327,6 @@ class Reader:
 
     async def _stream(self, name: str | None) -> str | None:
         return None if name is None else await self.find(name)
-
-
-def check_limit(limit: int) -> None:
-    """Refuse a limit that lets nothing through.
-
-    Raises:
-        ConfigError: give a number of 1 or more.
-    """
-    if not isinstance(limit, int) or limit < 1:
-        raise ConfigError("limit", f"{limit!r} is no number of rows from 1 on")
 
 
 @asynccontextmanager

@@ -21,3 +21,13 @@ def make_value(kind: type[M], **values: object) -> M:
     except ValidationError as error:
         problem = problems_of(error, kind)[0]
         raise ConfigError(problem.key, problem.reason) from error
+
+
+def check_limit(limit: int) -> None:
+    """Refuse a limit that lets nothing through.
+
+    Raises:
+        ConfigError: give a number of 1 or more.
+    """
+    if not isinstance(limit, int) or limit < 1:
+        raise ConfigError("limit", f"{limit!r} is no number of rows from 1 on")
