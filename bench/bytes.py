@@ -2,7 +2,8 @@
 
 A turn has 1,000 characters of payload text: 500 that the model says, 100 that it asks the tool for,
 400 that the tool answers; names, ids, JSON, hashes, indexes and the inbox are what comes on top.
-The second ratio is to LangGraph, which keeps the same text of 400 turns with `SqliteSaver`.
+A state snapshot of the session lies beside the log; it can be deleted, and has a row of its own.
+The last ratio is to LangGraph, which keeps the same text of 400 turns with `SqliteSaver`.
 Floors: 3.3 × the payload text, and 1/100 of LangGraph's.
 """
 
@@ -18,9 +19,10 @@ from cueline.loop import run
 TURNS = 400
 
 
-def stored(path: Path) -> int:
-    """Return the bytes of a database and what lies beside it."""
-    return sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*"))
+def stored(path: Path, *, snapshots: bool = False) -> int:
+    """Return the bytes of a database and its WAL, or of the snapshots beside it."""
+    files = path.parent.glob(f"{path.name}*")
+    return sum(file.stat().st_size for file in files if ("snapshots" in file.name) == snapshots)
 
 
 def measure() -> list[Row]:
@@ -31,7 +33,9 @@ def measure() -> list[Row]:
         with peer("bench.peer_langgraph") as langgraph:
             langgraph.run(path=str(theirs), turns=TURNS)
         a_turn, peers_turn = stored(ours) / TURNS, stored(theirs) / TURNS
+        beside = stored(ours, snapshots=True) / TURNS
     return [
         Row("stored bytes a turn", a_turn, "B", "≤ 3.3 ×", a_turn / TEXT, "its text"),
+        Row("its state snapshot, beside the log", beside, "B"),
         Row("beside LangGraph's", a_turn, "B", "≤ 0.01 ×", a_turn / peers_turn, "LangGraph"),
     ]

@@ -23,6 +23,7 @@ from bench.table import Row
 from cueline.actors.inbox import ask_start
 from cueline.agent import Agent
 from cueline.events.agent import AgentSpec
+from cueline.events.cause import Cause
 from cueline.events.inbox import StartAsked
 from cueline.events.journal import FactWrite
 from cueline.events.session import SessionStarted, SessionWaiting
@@ -56,7 +57,7 @@ async def wait_for_person(log: OpenLog, agent: AgentSpec, number: int) -> None:
     stream = stream_name("session", f"w{number}")
     asked = StartAsked(agent=agent, goal="Begin.", asked_at=datetime.now(UTC))
     began = SessionStarted(agent=agent, goal="Begin.", open=False, attached=False, epoch=1)
-    waits = SessionWaiting(kind="operator", why="paused")
+    waits = SessionWaiting(kind="operator", cause=Cause(code="asked"))
     writes = [
         FactWrite(stream=sibling(stream, "inbox"), steps=[[asked]], expected_version=NO_STREAM),
         FactWrite(stream=stream, steps=[[began, waits]], expected_version=NO_STREAM),
