@@ -88,13 +88,13 @@ $(READY): pyproject.toml requirements.lock
 	done; \
 	echo "cueline needs Python 3.11 to 3.14; install one, or name it: make PYTHON=/path/to/python" >&2; \
 	exit 1
-	$(PIP) install --require-hashes --requirement requirements.lock
+	$(PIP) install --require-hashes --no-deps --requirement requirements.lock
 	$(PIP) install --no-deps --editable .
 	@touch $@
 
 $(BENCH_READY): $(READY) requirements-bench.lock
 	$(BIN)/python -m venv .venv-bench
-	$(PIP:.venv/%=.venv-bench/%) install --require-hashes --requirement requirements-bench.lock
+	$(PIP:.venv/%=.venv-bench/%) install --require-hashes --no-deps --requirement requirements-bench.lock
 	@touch $@
 
 endif

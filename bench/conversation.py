@@ -13,7 +13,7 @@ from cueline.actors.approval_gate import ApprovalGate
 from cueline.actors.cost_ledger import CostLedger
 from cueline.actors.entity import Entity, PendingAppend
 from cueline.actors.inbox import ask_start
-from cueline.actors.model_port import Model, ModelReply, ModelRequest
+from cueline.actors.model_port import DeltaSink, Model, ModelReply, ModelRequest, drop_delta
 from cueline.actors.presence import presence_of
 from cueline.actors.runner import Runner
 from cueline.actors.session_host import SessionHost
@@ -61,7 +61,7 @@ class Talker:
     def __init__(self, turns: int) -> None:
         self._turns = turns
 
-    async def reply(self, request: ModelRequest) -> ModelReply:
+    async def reply(self, request: ModelRequest, deltas: DeltaSink = drop_delta) -> ModelReply:  # noqa: ARG002 - the port asks it
         """See `Model.reply`."""
         calls = (call(request.turn),) if request.turn <= self._turns else ()
         return ModelReply(

@@ -22,7 +22,7 @@ from uuid import uuid4
 from bench.conversation import AGENT, Talker, hosted
 from bench.table import Row, plain
 from cueline.actors.inbox import ask_start
-from cueline.actors.model_port import ModelReply, ModelRequest
+from cueline.actors.model_port import DeltaSink, ModelReply, ModelRequest, drop_delta
 from cueline.actors.session_host import SessionHost
 from cueline.clock import SystemClock
 from cueline.errors import ProviderUnavailableError
@@ -61,7 +61,7 @@ class Busy(Talker):
         self.over = over
         self.in_flight = 0
 
-    async def reply(self, request: ModelRequest) -> ModelReply:
+    async def reply(self, request: ModelRequest, deltas: DeltaSink = drop_delta) -> ModelReply:
         """See `Model.reply`."""
         if request.turn > self.turns and request.attempt == 1:
             if self.over is None:
@@ -69,7 +69,7 @@ class Busy(Talker):
             self.in_flight += 1
             await self.over.wait()
             self.in_flight -= 1
-        return await super().reply(request)
+        return await super().reply(request, deltas)
 
 
 def held() -> int:

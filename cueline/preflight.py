@@ -211,9 +211,10 @@ def check_limits(spec: AgentSpec, allowances: Sequence[Allowance]) -> None:
 
 
 def _with_script(asks: _Asks) -> _Asks:
-    from cueline.providers.scripted import record_script
+    from cueline.providers.registry import provider_named
+    from cueline.providers.scripted.model import record_script
 
-    if asks.provider != "scripted" or "script" in asks.parameters:
+    if not provider_named(asks.provider).model_is_file or "script" in asks.parameters:
         return asks
     script = Path(asks.model)
     parameters = record_script(asks.parameters, script)

@@ -18,7 +18,8 @@ from cueline.events.agent import AgentSpec
 from cueline.events.sanitize import Redactor
 from cueline.preflight import agent_to_record
 from cueline.providers.anthropic.connection import AnthropicClient
-from cueline.providers.anthropic.model import AnthropicModel, account_of
+from cueline.providers.anthropic.model import AnthropicModel
+from cueline.providers.factory import account_for
 from cueline.secret import secret_names, secret_values
 from cueline.wiring import open_log
 from tests.scripted import HELLO
@@ -142,7 +143,7 @@ def shown(thing):
 
 def test_what_holds_a_secret_does_not_show_it(agent):
     # 002-013: no `repr`, and no debugger that lists what an object holds.
-    account = account_of(claude(), HERE)
+    account = account_for(claude(), HERE)
     values = secret_values(secret_names(agent), HERE)
     things = [
         HERE,
@@ -161,11 +162,11 @@ async def call():
     request = ModelRequest(
         "session-default/s", "1.m", 1, 1, claude(), [b'{"role":"user","text":""}']
     )
-    await AnthropicModel(account_of(claude(), HERE)).reply(request)
+    await AnthropicModel(account_for(claude(), HERE)).reply(request)
 
 
 async def take_a_bad_key():
-    account_of(claude(key_variable="SHOP_PASSWORD"), HERE)
+    account_for(claude(key_variable="SHOP_PASSWORD"), HERE)
 
 
 @pytest.mark.parametrize("work", [call, take_a_bad_key])

@@ -1,7 +1,7 @@
 """The port to models."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from msgspec import Struct, field
 
@@ -35,11 +35,28 @@ class ModelReply(Struct, frozen=True, kw_only=True):
     """The model that answered, by the provider's name for it."""
 
 
+class Delta(Struct, frozen=True):
+    """A piece of a reply while it comes; never recorded."""
+
+    kind: Literal["text", "thinking"]
+    text: str
+
+
+DeltaSink = Callable[[Delta], None]
+"""Takes the pieces of a reply at once; it may drop them, and never raises."""
+
+
+def drop_delta(_delta: Delta) -> None:
+    """Drop a piece: nobody watches."""
+
+
 class Model(Protocol):
     """A vendor's model."""
 
-    async def reply(self, request: ModelRequest) -> ModelReply:
+    async def reply(self, request: ModelRequest, deltas: DeltaSink = drop_delta) -> ModelReply:
         """Return the model's complete reply; the adapter does not retry.
+
+        Text and thoughts go to *deltas* while they come.
 
         Raises:
             ProviderUnavailableError: wait and try again.

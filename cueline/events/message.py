@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from decimal import Decimal
-from operator import not_
+from functools import partial
+from operator import is_, not_
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
@@ -22,12 +23,14 @@ class TextBlock(Part):
 
 
 class ThinkingBlock(Part):
-    """The model's thoughts, sent back unchanged."""
+    """The model's thoughts, sent back unchanged to the provider that made them."""
 
     kind: Literal["thinking"] = "thinking"
     text: str
     signature: str = ""
     """The provider's signature of the thoughts."""
+    provider: str = Field(default="", exclude_if=not_)
+    """The provider whose signature it is."""
 
 
 class OpaqueBlock(Part):
@@ -37,6 +40,30 @@ class OpaqueBlock(Part):
     provider: str
     data: dict[str, JsonValue]
 
+
+class ImageBlock(Part):
+    """An image; the log keeps its data in a blob."""
+
+    kind: Literal["image"] = "image"
+    media_type: str
+    """`image/png`, `image/jpeg`, `image/gif` or `image/webp`."""
+    data: str
+    """Its bytes in base64."""
+
+
+class FileBlock(Part):
+    """A document; the log keeps its data in a blob."""
+
+    kind: Literal["file"] = "file"
+    media_type: str
+    """As `application/pdf` or `text/plain`."""
+    name: str
+    data: str
+    """Its bytes in base64."""
+
+
+Attachment = Annotated[ImageBlock | FileBlock, Field(discriminator="kind")]
+"""Content beside the text of a message or result."""
 
 Block = Annotated[TextBlock | ThinkingBlock | OpaqueBlock, Field(discriminator="kind")]
 
@@ -52,6 +79,8 @@ class ToolCall(Part):
     """The raw arguments, if they were no JSON object."""
     problem: str | None = None
     """Why it cannot run: the text for the model instead of a result."""
+    opaque: OpaqueBlock | None = Field(default=None, exclude_if=partial(is_, None))
+    """Content that only the call's provider reads, sent back with the call."""
 
 
 class Usage(Part):
@@ -106,6 +135,7 @@ class UserMessage(Part):
 
     role: Literal["user"] = "user"
     text: str
+    attachments: tuple[Attachment, ...] = Field(default=(), exclude_if=not_)
 
 
 class AssistantMessage(Part):
@@ -124,6 +154,7 @@ class ToolMessage(Part):
     """The provider's id of the call."""
     text: str
     failed: bool = False
+    attachments: tuple[Attachment, ...] = Field(default=(), exclude_if=not_)
 
 
 Message = Annotated[UserMessage | AssistantMessage | ToolMessage, Field(discriminator="role")]

@@ -7,12 +7,9 @@ from typing import Protocol
 from cueline.actors.model_port import Model, ModelFactory
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec, Fallback, each_model
-from cueline.providers.anthropic.model import AnthropicAccount, AnthropicModel, account_of, end_of
-from cueline.providers.prices import SCRIPTED
-from cueline.providers.scripted import Pause, ScriptedModel, script_of
-from cueline.suggestion import known_instead
-
-ANTHROPIC = "anthropic"
+from cueline.providers.account import NOWHERE, Account, account_of
+from cueline.providers.provider import Pause
+from cueline.providers.registry import provider_named
 
 
 class NamesModels(Protocol):
@@ -34,9 +31,17 @@ class NamesModels(Protocol):
         ...
 
 
-def known_providers() -> tuple[str, ...]:
-    """Return the names of all providers."""
-    return (ANTHROPIC, SCRIPTED)
+def account_for(agent: AgentSpec, environ: Mapping[str, str]) -> Account:
+    """Return the account that *agent* uses.
+
+    Raises:
+        ConfigError: set the variable, or correct the setting, that it names.
+    """
+    provider = provider_named(agent.provider)
+    provider.check(agent)
+    if provider.endpoint is None:
+        return NOWHERE
+    return account_of(provider.endpoint, agent, environ)
 
 
 def model_factory(environ: Mapping[str, str], pause: Pause) -> ModelFactory:
@@ -44,18 +49,14 @@ def model_factory(environ: Mapping[str, str], pause: Pause) -> ModelFactory:
 
     A client takes 30 ms and megabytes; a host has thousands of sessions.
     """
-    shared: dict[AnthropicAccount, AnthropicModel] = {}
+    shared: dict[tuple[str, Account], Model] = {}
 
     def make(agent: AgentSpec) -> Model:
-        match agent.provider:
-            case "scripted":
-                return ScriptedModel(script_of(agent), pause)
-            case "anthropic":
-                account = account_of(agent, environ)
-                return shared.setdefault(account, AnthropicModel(account))
-            case unknown:
-                known = known_instead(unknown, known_providers())
-                raise ConfigError("provider", f"{unknown!r} is unknown{known}")
+        account = account_for(agent, environ)
+        named = agent.provider, account
+        if named not in shared:
+            shared[named] = provider_named(agent.provider).make(account, pause)
+        return shared[named]
 
     return make
 
@@ -96,7 +97,9 @@ def retirements(agent: NamesModels) -> Iterator[str]:
     asking: list[NamesModels | Fallback] = [agent, *agent.fallback]
     named = dict.fromkeys((each.provider, each.model) for each in asking)
     for provider, model in named:
-        if provider == ANTHROPIC and model is not None and (day := end_of(model)) is not None:
+        if provider is None or model is None:
+            continue
+        if (day := provider_named(provider).ends_on(model)) is not None:
             yield f"{provider} ends the model {model} on {day}; name another as `model`"
 
 
@@ -112,12 +115,12 @@ def account_names(environ: Mapping[str, str], *, salt: str) -> Callable[[AgentSp
     """
 
     def name(agent: AgentSpec) -> str:
-        if agent.provider != ANTHROPIC:
-            return ""
         try:
-            account = account_of(agent, environ)
+            account = account_for(agent, environ)
         except ConfigError:
             return ""  # the first call fails with this, and is recorded
+        if account is NOWHERE:
+            return ""
         told = f"{account.base_url}\n{account.key.get_secret_value()}".encode()
         return hmac.new(salt.encode(), told, "sha256").hexdigest()[:8]
 

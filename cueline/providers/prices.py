@@ -14,8 +14,8 @@ from typing import Any, Final
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec, Price
 from cueline.events.message import Cost, Usage, canonical_json
+from cueline.providers.registry import provider_named
 
-SCRIPTED: Final = "scripted"
 ANY: Final = "*"
 """The entry for models without a known price: `on_unknown_price = "assume"`."""
 UNSEEN_TOKENS: Final = 1024
@@ -24,7 +24,6 @@ MARGIN: Final = 10
 """This fraction of a vendor's count is added to it."""
 _MILLION: Final = Decimal(1_000_000)
 _FREE: Final = Decimal(0)
-_NOTHING: Final = Cost(usd=_FREE, prices=SCRIPTED)
 
 
 def cost_of(agent: AgentSpec, model: str, usage: Usage) -> Cost | None:
@@ -36,10 +35,10 @@ def cost_of(agent: AgentSpec, model: str, usage: Usage) -> Cost | None:
     names = dict.fromkeys((model or agent.model, agent.model))
     if (own := _own(agent, *names)) is not None:
         return Cost(usd=_sum(own, usage), prices=f"own list {_digest(own)}")
-    if agent.provider == SCRIPTED:
-        return _NOTHING
+    if _is_free(agent):
+        return Cost(usd=_FREE, prices=agent.provider)
     for name in names:
-        if (listed := _listed_cost(agent.provider, name, usage)) is not None:
+        if (listed := _listed_cost(_list_of(agent), name, usage)) is not None:
             return listed
     if agent.on_unknown_price == "assume" and ANY in agent.prices:
         assumed = agent.prices[ANY]
@@ -57,7 +56,7 @@ def bound(
     None without a known price.
     """
     told = [t.model_dump_json(include={"name", "description", "parameters"}) for t in agent.tools]
-    if agent.parameters and agent.provider != SCRIPTED:
+    if agent.parameters and not _is_free(agent):
         told.append(json.dumps(agent.parameters))  # a schema for the answer is part of the prompt
     # Half a character takes three bytes, as does its replacement in the log.
     instructions = agent.instructions.encode(errors="surrogatepass")
@@ -66,7 +65,7 @@ def bound(
         # Anthropic's is "an estimate", the true number "may differ by a small amount"
         # (platform.claude.com/docs/en/build-with-claude/token-counting).
         said = min(said, counted + counted // MARGIN)
-    sent = said + (UNSEEN_TOKENS if agent.provider != SCRIPTED else 0)
+    sent = said + (UNSEEN_TOKENS if not _is_free(agent) else 0)
     answered = agent.limits.max_output_tokens
     rates = _dearest(agent, sent)
     if rates is None:
@@ -117,6 +116,22 @@ def check_prices(agent: AgentSpec, *, money_limited: bool) -> None:
         )
 
 
+def _is_free(agent: AgentSpec) -> bool:
+    """Whether the agent's provider asks no money; one that is not installed here may."""
+    try:
+        return provider_named(agent.provider).is_free
+    except ConfigError:
+        return False
+
+
+def _list_of(agent: AgentSpec) -> str:
+    """Return the name of the agent's provider in the list of prices."""
+    try:
+        return provider_named(agent.provider).prices or agent.provider
+    except ConfigError:
+        return agent.provider
+
+
 def _own(agent: AgentSpec, *models: str) -> Price | None:
     """Return the first of the agent's own prices for *models*, else its own assumed price."""
     listed = (agent.prices.get(f"{agent.provider}/{name}") for name in (*models, ANY))
@@ -159,9 +174,9 @@ def _listed_cost(provider: str, model: str, usage: Usage) -> Cost | None:
 def _dearest(agent: AgentSpec, sent: int) -> tuple[Decimal, Decimal] | None:
     """Return the highest rates for a prompt of up to *sent* tokens, and for the answer."""
     own = _own(agent, agent.model)
-    if own is None and agent.provider == SCRIPTED:
+    if own is None and _is_free(agent):
         return _FREE, _FREE
-    if own is None and (listed := _listed(agent.provider, agent.model)) is not None:
+    if own is None and (listed := _listed(_list_of(agent), agent.model)) is not None:
         reading = {*_rates(listed, "input_mtok", sent), *_rates(listed, "cache_write_mtok", sent)}
         return max(reading, default=_FREE), max(_rates(listed, "output_mtok", sent), default=_FREE)
     if own is None and agent.on_unknown_price == "assume":

@@ -7,7 +7,14 @@ killed side still runs, a `finally` too, has no effect.
 import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
 
-from cueline.actors.model_port import Model, ModelReply, ModelRequest, TokenCounter
+from cueline.actors.model_port import (
+    DeltaSink,
+    Model,
+    ModelReply,
+    ModelRequest,
+    TokenCounter,
+    drop_delta,
+)
 from cueline.actors.runner import CallName, RunnerPort, ToolReport
 from cueline.actors.tool_port import ReconcileFinding, ToolExecutor, ToolOrder, ToolOutput
 from cueline.errors import CorruptEventError
@@ -181,10 +188,10 @@ class CrashingModel:
         self._model = model
         self._life = life
 
-    async def reply(self, request: ModelRequest) -> ModelReply:
+    async def reply(self, request: ModelRequest, deltas: DeltaSink = drop_delta) -> ModelReply:
         """See `Model.reply`."""
         await self._life.reach("before the model")
-        reply = await self._model.reply(request)
+        reply = await self._model.reply(request, deltas)
         await self._life.reach("after the model")
         return reply
 

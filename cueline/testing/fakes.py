@@ -10,7 +10,7 @@ from typing import cast
 from pydantic import JsonValue
 
 from cueline.actors.dispatcher import Work
-from cueline.actors.model_port import ModelReply, ModelRequest
+from cueline.actors.model_port import Delta, DeltaSink, ModelReply, ModelRequest, drop_delta
 from cueline.actors.runner import RunnerPort
 from cueline.actors.tool_port import ReconcileFinding, ToolOrder, ToolOutput
 from cueline.deciders.session import DRIVEN, SessionState, evolve, session_of
@@ -51,13 +51,17 @@ class TurnModel:
         self.asked: list[ModelRequest] = []
         self.closed = False
 
-    async def reply(self, request: ModelRequest) -> ModelReply:
+    async def reply(self, request: ModelRequest, deltas: DeltaSink = drop_delta) -> ModelReply:
         """See `Model.reply`."""
         self.asked.append(request)
         found = self._reply_for(request.turn, request.attempt)
         if isinstance(found, Exception):
             raise found
-        return found if isinstance(found, ModelReply) else await found()
+        reply = found if isinstance(found, ModelReply) else await found()
+        for block in reply.content:
+            if isinstance(block, TextBlock):
+                deltas(Delta("text", block.text))
+        return reply
 
     def _reply_for(self, turn: int, attempt: int) -> Reply:
         if isinstance(self._replies, Mapping):

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from cueline.actors.model_port import drop_delta
 from cueline.deciders.breaker import BREAKER
 from cueline.errors import ProviderUnavailableError
 from cueline.events.session import SessionWaiting
@@ -20,7 +21,7 @@ class Provider:
         self.fault = fault or ProviderUnavailableError("overloaded", "too much")
         self.asked = []
 
-    async def reply(self, request):
+    async def reply(self, request, deltas=drop_delta):
         self.asked.append(request.session)
         if self.fault is not None:
             raise self.fault

@@ -18,7 +18,7 @@ def tool_crowd(outcome, *beside, **policy):
     crowd = Crowd(retry={"max_retries": 0})
     crowd.agent = agent_spec(search, tool_spec("read", "read_only"), **AGENT)
 
-    async def reply(request):
+    async def reply(request, _deltas):
         return (
             says("Well.")
             if request.turn > 1

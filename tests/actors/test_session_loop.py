@@ -255,7 +255,7 @@ async def test_a_model_that_cannot_be_made_waits_for_an_operator():
     async def fail():
         raise ConfigError("ANTHROPIC_API_KEY", "is not set")
 
-    scene.model.reply = lambda _: fail()
+    scene.model.reply = lambda *_: fail()
     await scene.begin()
 
     waiting = await scene.last(SessionWaiting)

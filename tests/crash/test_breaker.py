@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from cueline.actors.model_port import drop_delta
 from cueline.deciders.breaker import BREAKER
 from cueline.errors import ProviderUnavailableError
 from cueline.testing.crash import CrashPoint, Outside, World
@@ -23,7 +24,7 @@ class Down:
     def __init__(self):
         self.clock = None
 
-    async def reply(self, request):
+    async def reply(self, request, deltas=drop_delta):
         if (self.clock.now() - self.began).total_seconds() < OUTAGE_SECONDS:
             raise ProviderUnavailableError("overloaded", "away")
         return says("Back.")

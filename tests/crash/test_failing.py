@@ -6,6 +6,7 @@ whose failure passes, and tools that are not critical.
 
 from functools import partial
 
+from cueline.actors.model_port import drop_delta
 from cueline.deciders.session import Status, wake_at
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError, ToolFailedError
 from cueline.events.session import ModelRequested, SessionCompleted, ToolFailed
@@ -39,12 +40,12 @@ EFFECTS = 5
 class MoodyModel(TurnModel):
     """Is busy at first; from turn 2 on its key is not accepted, and its fallback's is."""
 
-    async def reply(self, request):
+    async def reply(self, request, deltas=drop_delta):
         if (request.turn, request.attempt) == (1, 1):
             raise ProviderUnavailableError("overloaded", "busy")
         if request.turn == 2 and request.agent.model == "fake":
             raise ProviderRefusedError("auth", "who are you?")
-        return await super().reply(request)
+        return await super().reply(request, deltas)
 
 
 async def act(order):

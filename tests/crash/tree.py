@@ -10,7 +10,7 @@ from random import Random
 from cueline.actors.background_task import start_loops
 from cueline.actors.cost_ledger import CostLedger
 from cueline.actors.dispatcher import Dispatcher, Work
-from cueline.actors.model_port import ModelReply
+from cueline.actors.model_port import ModelReply, drop_delta
 from cueline.deciders.budget import BUDGET
 from cueline.deciders.budget.headroom import shortage
 from cueline.deciders.session import Status, evolve, session_of, wake_at
@@ -82,7 +82,7 @@ class JitteredModel:
         self.clock = None
         self.flying = self.peak = 0
 
-    async def reply(self, request):
+    async def reply(self, request, deltas=drop_delta):
         chance = Random(f"{self.seed} {request.session} {request.turn} {request.attempt}")
         self.flying += 1
         self.peak = max(self.peak, self.flying)

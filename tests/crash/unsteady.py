@@ -5,6 +5,7 @@ from decimal import Decimal
 from random import Random
 
 from cueline.actors.fold import SessionCache
+from cueline.actors.model_port import drop_delta
 from cueline.actors.session_tree import child_of
 from cueline.deciders.session import Status
 from cueline.errors import (
@@ -68,7 +69,7 @@ class Moody:
         self.chance, self.clock = chance, clock
         self.record_failure = 0.3
 
-    async def reply(self, request):
+    async def reply(self, request, deltas=drop_delta):
         await self.clock.sleep(self.chance.uniform(0, 10))
         if self.chance.random() < self.record_failure:
             kind = self.chance.choice(["overloaded", "rate_limited", "network"])

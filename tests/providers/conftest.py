@@ -11,7 +11,8 @@ import pytest
 from cueline.actors.model_port import ModelRequest
 from cueline.events.agent import AgentSpec
 from cueline.events.message import UserMessage
-from cueline.providers.anthropic.model import AnthropicModel, account_of
+from cueline.providers.anthropic.model import AnthropicModel
+from cueline.providers.factory import account_for
 
 KEY = "sk-test-0123456789"
 
@@ -125,7 +126,7 @@ async def claude_at(agent):
     models = {}
 
     def model_at(url):
-        account = account_of(agent(base_url=url), {"ANTHROPIC_API_KEY": KEY})
+        account = account_for(agent(provider="anthropic", base_url=url), {"ANTHROPIC_API_KEY": KEY})
         return models.setdefault(url, AnthropicModel(account))
 
     yield model_at

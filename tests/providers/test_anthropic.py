@@ -115,7 +115,7 @@ async def test_a_reply_is_told_in_neutral_blocks(vendor, ask):
     reply = await ask(vendor.url)
 
     hidden = OpaqueBlock(provider="anthropic", data={"type": "redacted_thinking", "data": "xyz"})
-    thoughts = ThinkingBlock(text="Paris, then.", signature="c2ln")
+    thoughts = ThinkingBlock(text="Paris, then.", signature="c2ln", provider="anthropic")
     assert (thoughts, hidden, TextBlock(text="Let me see.")) == reply.content
     assert (ToolCall(id="toolu_1", name="get_weather", arguments={"city": "Paris"}),) == reply.calls
     assert Usage(input=9, output=33, cache_read=70, cache_write=20) == reply.usage

@@ -6,7 +6,7 @@ import pytest
 
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.events.agent import ToolSpec
-from cueline.providers.anthropic.request import COUNT_SECONDS, Patience
+from cueline.providers.patience import COUNT_SECONDS, Patience
 
 LOOK = ToolSpec(name="look", description="Looks.", parameters={}, target="a:look", digest="d")
 ENDED = [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cueline.providers.anthropic.fault import code_of, fault_of, kind_of, retry_after
+from cueline.providers.fault import code_of, fault_of, kind_of, retry_after
 
 
 def test_a_status_goes_before_a_type():

@@ -14,12 +14,8 @@ from cueline.events.message import (
     UserMessage,
 )
 from cueline.providers.anthropic.conversation import conversation
-from cueline.providers.anthropic.request import (
-    Patience,
-    check_parameters,
-    patience_of,
-    request_body,
-)
+from cueline.providers.anthropic.request import request_body
+from cueline.providers.patience import Patience, check_parameters, patience_of
 
 MARK = {"type": "ephemeral"}
 
@@ -222,3 +218,12 @@ MISPLACED = {
 def test_a_parameter_that_is_not_passed_on_is_named(agent, name, value):
     with pytest.raises(ConfigError, match=rf"^parameters\.{name}: is "):
         check_parameters(agent(parameters={name: value}))
+
+
+def test_a_server_that_is_not_the_vendors_gets_plain_instructions_without_marks(request_for):
+    request = request_for(messages=[UserMessage(text="hi")], instructions="Be kind.")
+
+    body = request_body(request.agent, request.messages, is_vendor=False)
+
+    assert "Be kind." == body["system"]
+    assert "cache_control" not in str(body)

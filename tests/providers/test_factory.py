@@ -7,15 +7,16 @@ import pytest
 
 from cueline.errors import ConfigError
 from cueline.events.agent import Fallback
-from cueline.providers.anthropic.model import AnthropicModel, account_of
+from cueline.providers.anthropic.model import AnthropicModel
 from cueline.providers.factory import (
+    account_for,
     account_names,
     check_agent,
     check_recorded_agent,
-    known_providers,
     model_factory,
 )
-from cueline.providers.scripted import ScriptedModel
+from cueline.providers.registry import known_providers
+from cueline.providers.scripted.model import ScriptedModel
 
 SCRIPT = '[[reply]]\ntext = "one"'
 KEYS = {"ANTHROPIC_API_KEY": "sk-test-0123456789"}
@@ -123,15 +124,16 @@ def test_what_is_slow_to_load_is_loaded_when_it_is_used():
     assert set() == {b"anthropic", b"httpx2", b"genai_prices"} & set(loaded.split())
 
 
-def test_anthropic_itself_gets_the_sdks_own_headers(claude):
-    assert {} == account_of(claude(), KEYS).headers
+def test_a_gateway_is_told_from_the_vendor(claude):
+    assert account_for(claude(), KEYS).is_vendor
+    assert not account_for(claude(base_url="http://127.0.0.1:1"), KEYS).is_vendor
 
 
 def test_the_address_is_the_agents_or_else_the_environments(claude):
     environ = {**KEYS, "ANTHROPIC_BASE_URL": "http://127.0.0.1:2/"}
 
-    assert "http://127.0.0.1:2" == account_of(claude(), environ).base_url
-    assert "http://[::1]:3/v" == account_of(claude(base_url="http://[::1]:3/v"), environ).base_url
+    assert "http://127.0.0.1:2" == account_for(claude(), environ).base_url
+    assert "http://[::1]:3/v" == account_for(claude(base_url="http://[::1]:3/v"), environ).base_url
 
 
 # 004-057: who shares an account shares its breakers; nobody learns the key from its name.

@@ -4,11 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailableError
 from cueline.events.message import TextBlock, ThinkingBlock, ToolCall, Usage
-from cueline.providers.script import read_script
-from cueline.providers.scripted import ScriptedModel, record_script, script_of
+from cueline.providers.scripted.model import ScriptedModel, record_script, script_of
+from cueline.providers.scripted.script import read_script
 
 
 @pytest.fixture
@@ -21,7 +22,16 @@ def model(pauses):
     async def pause(seconds):
         pauses.append(seconds)
 
-    return lambda text: ScriptedModel(read_script(text), pause)
+    class OfScript:
+        def __init__(self, text):
+            self.text = text
+
+        async def reply(self, request):
+            parameters = {"script": self.text}
+            agent = request.agent.model_copy(update={"parameters": parameters, "model": "script"})
+            return await ScriptedModel(pause).reply(replace(request, agent=agent))
+
+    return OfScript
 
 
 async def test_a_turn_is_answered_by_the_reply_in_its_place(model, request_for):

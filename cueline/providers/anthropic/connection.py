@@ -20,20 +20,17 @@ from anthropic import (
 )
 from anthropic.types import RawMessageStreamEvent
 
-from cueline.actors.model_port import ModelReply
+from cueline.actors.model_port import DeltaSink, ModelReply
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.events.sanitize import CUT, Redactor
+from cueline.providers.account import Account
 from cueline.providers.anthropic.conversation import Json
-from cueline.providers.anthropic.fault import Fault, code_of, fault_of, with_usage
-from cueline.providers.anthropic.model import AnthropicAccount
 from cueline.providers.anthropic.reply import StreamedReply
-from cueline.providers.anthropic.request import Patience
+from cueline.providers.fault import Fault, code_of, fault_of, redact_fault, with_usage
+from cueline.providers.patience import CONNECT_SECONDS, REST_SECONDS, Patience
 
 T = TypeVar("T")
 
-CONNECT_SECONDS: Final = 10.0
-REST_SECONDS: Final = 2.0
-"""Wait for data that a gateway may send after a whole reply, for example the usage."""
 NOT_FOUND: Final = 404
 
 # In the middle of a stream, the SDK lets errors of its HTTP and JSON parts through.
@@ -51,11 +48,14 @@ _UNCONNECTED: Final = (httpx2.ConnectError, httpx2.ConnectTimeout)
 class AnthropicClient:
     """A client of one account, for any number of calls at a time."""
 
-    def __init__(self, account: AnthropicAccount) -> None:
+    def __init__(self, account: Account) -> None:
         self._client = AsyncAnthropic(
             api_key=account.key.get_secret_value(),
             base_url=account.base_url,
-            default_headers=account.headers,
+            # The SDK sends the key as a bearer token only; gateways look for x-api-key.
+            default_headers={}
+            if account.is_vendor
+            else {"x-api-key": account.key.get_secret_value()},
             # cueline retries: its retries are recorded, and outlive this process.
             max_retries=0,
             # On a redirect to another host, a request loses its Authorization, but neither x-api-
@@ -66,14 +66,14 @@ class AnthropicClient:
         self._calls = 0
         self._retired = False
 
-    async def send(self, body: Json, patience: Patience) -> ModelReply:
-        """Return the whole reply to *body*.
+    async def send(self, body: Json, patience: Patience, deltas: DeltaSink) -> ModelReply:
+        """Return the whole reply to *body*; its pieces go to *deltas* first.
 
         Raises:
             ProviderUnavailableError: wait and try again.
             ProviderRefusedError: do not repeat this request.
         """
-        reply = StreamedReply()
+        reply = StreamedReply(deltas)
         try:
             return await self._asked(self._stream(body, patience, reply), body["model"], patience)
         except (ProviderUnavailableError, ProviderRefusedError) as fault:
@@ -131,6 +131,10 @@ class AnthropicClient:
         )
         with check_piece():
             return operator.index(answer.input_tokens)
+
+    async def models(self) -> list[str]:
+        """Return the names of the server's models."""
+        return [model.id async for model in self._client.models.list()]
 
     async def retire(self) -> None:
         """Close the connections as soon as no call needs them."""
@@ -210,11 +214,3 @@ def translation(error: Exception, model: str, patience: Patience) -> Fault:
         case _:
             what = f"a piece of the reply cannot be read ({type(error).__name__})"
             return ProviderUnavailableError("malformed_reply", what)
-
-
-def redact_fault(redactor: Redactor, fault: Fault) -> Fault:
-    """Return *fault* without the key, or parts of it, in its message."""
-    message = redactor.redact_parts(fault.message)
-    if isinstance(fault, ProviderRefusedError):
-        return ProviderRefusedError(fault.kind, message)
-    return ProviderUnavailableError(fault.kind, message, fault.retry_after)

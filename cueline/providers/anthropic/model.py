@@ -1,63 +1,34 @@
 """Anthropic's models behind the `Model` port."""
 
 import asyncio
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from pydantic import SecretStr
-
-from cueline.actors.model_port import ModelReply, ModelRequest
-from cueline.address import URL, VENDORS, is_readable_on_the_way
-from cueline.errors import ConfigError
-from cueline.events.agent import AgentSpec
-from cueline.providers.anthropic.request import (
-    check_parameters,
-    count_body,
-    patience_of,
-    request_body,
-)
+from cueline.actors.model_port import DeltaSink, ModelReply, ModelRequest, drop_delta
+from cueline.providers.account import Account
+from cueline.providers.anthropic.conversation import Json
+from cueline.providers.anthropic.request import count_body, request_body
+from cueline.providers.patience import patience_of
 
 if TYPE_CHECKING:
     from cueline.providers.anthropic.connection import AnthropicClient
-
-KEY_VARIABLE: Final = "ANTHROPIC_API_KEY"
-URL_VARIABLE: Final = "ANTHROPIC_BASE_URL"
-VENDOR: Final = VENDORS["anthropic"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnthropicAccount:
-    """An address and a key."""
-
-    base_url: str
-    key: SecretStr
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """The headers beside the SDK's own."""
-        # The SDK sends the key as a bearer token only; gateways look for x-api-key.
-        return {} if self.base_url == VENDOR else {"x-api-key": self.key.get_secret_value()}
 
 
 class AnthropicModel:
     """Calls Anthropic, or a server with its protocol; one instance serves many sessions."""
 
-    def __init__(self, account: AnthropicAccount) -> None:
+    def __init__(self, account: Account) -> None:
         self._account = account
         self._connection: AnthropicClient | None = None
         self._opening = asyncio.Lock()
 
-    async def reply(self, request: ModelRequest) -> ModelReply:
+    async def reply(self, request: ModelRequest, deltas: DeltaSink = drop_delta) -> ModelReply:
         """See `Model.reply`."""
-        body = request_body(request.agent, request.messages)
         connection = await self._connected()
-        return await connection.send(body, patience_of(request.agent))
+        return await connection.send(self._body(request), patience_of(request.agent), deltas)
 
     async def count(self, request: ModelRequest) -> int | None:
         """See `TokenCounter.count`."""
-        body = count_body(request_body(request.agent, request.messages))
+        body = count_body(self._body(request))
         if body is None:
             return None
         connection = await self._connected()
@@ -69,6 +40,9 @@ class AnthropicModel:
         if connection is not None:
             await connection.retire()
 
+    def _body(self, request: ModelRequest) -> Json:
+        return request_body(request.agent, request.messages, is_vendor=self._account.is_vendor)
+
     async def _connected(self) -> "AnthropicClient":
         async with self._opening:
             if self._connection is None:
@@ -78,7 +52,7 @@ class AnthropicModel:
             return self._connection
 
 
-def connect(account: AnthropicAccount) -> "AnthropicClient":
+def connect(account: Account) -> "AnthropicClient":
     """Import the SDK and create its client."""
     from cueline.providers.anthropic.connection import AnthropicClient  # noqa: PLC0415 - see _connected
 
@@ -90,29 +64,3 @@ def end_of(model: str) -> str | None:
     from anthropic.resources.messages import DEPRECATED_MODELS  # noqa: PLC0415 - see _connected
 
     return DEPRECATED_MODELS.get(model)
-
-
-def account_of(agent: AgentSpec, environ: Mapping[str, str]) -> AnthropicAccount:
-    """Return address and key of *agent*.
-
-    Raises:
-        ConfigError: set the variable, or correct the setting, that it names.
-    """
-    check_parameters(agent)
-    base_url = agent.base_url or environ.get(URL_VARIABLE) or VENDOR
-    if not URL.fullmatch(base_url):
-        shown = re.sub("//[^/]*@", "//…@", base_url)
-        raise ConfigError("base_url", f"{shown!r} is not http(s)://host[:port][/path]")
-    variable = agent.key_variable or KEY_VARIABLE
-    if is_readable_on_the_way(base_url):
-        fix = "use https, or an address of this machine"
-        reason = f"{base_url!r} would get the value of {variable} over a network, readable; {fix}"
-        raise ConfigError("base_url", reason)
-    key = SecretStr(environ.get(variable, "").strip())
-    if not key:
-        fix = "put the key there, or name another variable as the agent's key_variable"
-        raise ConfigError(variable, f"is not set; {fix}")
-    # Sent as a header; characters that a header cannot hold would be quoted in an error.
-    if re.fullmatch(r"[!-~]+", key.get_secret_value()) is None:
-        raise ConfigError(variable, "holds characters that no key has; set it again")
-    return AnthropicAccount(base_url=base_url.rstrip("/"), key=key)

@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from anthropic.types import RawContentBlockDelta, RawMessageStreamEvent
 
-from cueline.actors.model_port import ModelReply
+from cueline.actors.model_port import Delta, DeltaSink, ModelReply, drop_delta
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.events.message import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCall, Usage
 from cueline.providers.anthropic.conversation import PLACE, PROVIDER
+from cueline.providers.reading import CUT_CALL, tool_call
 
 COUNTED: Final = {
     "input": "input_tokens",
@@ -20,10 +21,6 @@ COUNTED: Final = {
 }
 
 CUT: Final = "max_tokens"
-CUT_CALL: Final = (
-    "Not run: the answer was cut off in the middle of this call, for it has"
-    " limits.max_output_tokens. Ask for less at once."
-)
 
 
 @dataclass(slots=True)
@@ -31,6 +28,7 @@ class StreamedBlock:
     """One block of a reply, as far as it came."""
 
     start: dict[str, Any]
+    deltas: DeltaSink
     text: str = ""
     """Text, thoughts or JSON, by the block's type."""
     signature: str = ""
@@ -41,8 +39,10 @@ class StreamedBlock:
         match delta.type:
             case "text_delta":
                 self.text += delta.text
+                self.deltas(Delta("text", delta.text))
             case "thinking_delta":
                 self.text += delta.thinking
+                self.deltas(Delta("thinking", delta.thinking))
             case "signature_delta":
                 self.signature += delta.signature
             case "input_json_delta":
@@ -60,7 +60,7 @@ class StreamedBlock:
             case "thinking":
                 thoughts = self.start.get("thinking", "") + self.text
                 signature = self.start.get("signature", "") + self.signature
-                return ThinkingBlock(text=thoughts, signature=signature)
+                return ThinkingBlock(text=thoughts, signature=signature, provider=PROVIDER)
             case _:
                 asked = {"input": json.loads(self.text)} if self.text else {}
                 return OpaqueBlock(provider=PROVIDER, data={**self.start, **asked})
@@ -74,6 +74,7 @@ class StreamedBlock:
 class StreamedReply:
     """A reply, as far as it came."""
 
+    deltas: DeltaSink = drop_delta
     model: str = ""
     stop_reason: str | None = None
     stop_details: object = None
@@ -94,7 +95,7 @@ class StreamedReply:
                 self.model = event.message.model or ""
                 self.count(event.message.usage)
             case "content_block_start":
-                block = StreamedBlock(start=event.content_block.to_dict())
+                block = StreamedBlock(event.content_block.to_dict(), self.deltas)
                 self.blocks.append(block)
                 self.latest[event.index] = block
             case "content_block_delta":
@@ -160,17 +161,3 @@ class StreamedReply:
                 cut = last and (call.malformed is not None or not call.arguments)
                 half = {"malformed": block.text, "problem": CUT_CALL}
                 yield call.model_copy(update=half) if cut else call
-
-
-def tool_call(call_id: str, name: str, text: str, default: Any = None) -> ToolCall:
-    """Return the call with the arguments in *text*; no text means *default*.
-
-    The SDK would turn invalid JSON into `{}`, and the tool would run without arguments.
-    """
-    try:
-        arguments = json.loads(text) if text.strip() else default or {}
-        # JSON has no NaN and no infinity, though Python reads them.
-        json.dumps(arguments, allow_nan=False)
-        return ToolCall(id=call_id, name=name, arguments=arguments)
-    except (ValueError, RecursionError):
-        return ToolCall(id=call_id, name=name, malformed=text)

@@ -8,7 +8,7 @@ from typing import Final
 
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.events.failure import BY_STATUS, TRANSIENT
-from cueline.events.sanitize import cut
+from cueline.events.sanitize import Redactor, cut
 
 Fault = ProviderUnavailableError | ProviderRefusedError
 
@@ -16,25 +16,39 @@ BY_TYPE: Final = {
     "api_error": "unavailable",
     "authentication_error": "auth",
     "billing_error": "auth",
-    "context_length_exceeded": "context_too_long",  # a gateway's
+    "content_filter": "content_filtered",
+    "content_policy_violation": "content_filtered",
+    "context_length_exceeded": "context_too_long",
+    "exceed_context_size_error": "context_too_long",
+    "insufficient_quota": "auth",
+    "invalid_api_key": "auth",
+    "invalid_prompt": "refused",
     "invalid_request_error": "invalid_request",
     "not_found_error": "invalid_request",
     "overloaded_error": "overloaded",
     "permission_error": "auth",
     "rate_limit_error": "rate_limited",
+    "rate_limit_exceeded": "rate_limited",
     "request_too_large": "context_too_long",
+    "server_error": "unavailable",
+    "server_is_overloaded": "overloaded",
     "timeout_error": "timeout",
 }
-"""Used for 400, and for an error within a stream, whose status is 200.
+"""The types and codes of the vendors' errors.
 
-Otherwise the status decides: gateways always have one, but not always a type.
+Used for 400, and for an error within a stream, whose status is 200. Otherwise the status
+decides: gateways always have one, but not always a type.
 """
 
 UNTYPED: Final = {200: "malformed_reply", 400: "invalid_request"}
-"""For 400 and 200 with a body that is not Anthropic's."""
+"""For 400 and 200 with a body of another form."""
 
-TOO_LONG: Final = re.compile("prompt is too long|exceed context limit", re.IGNORECASE)
-"""Anthropic's 400 for a prompt that is too long has no type of its own, only these words."""
+TOO_LONG: Final = re.compile(
+    "prompt is too long|exceed context limit|maximum context length"
+    "|input token count .* exceeds|exceeds the available context size",
+    re.IGNORECASE,
+)
+"""Not each vendor's 400 for a prompt that is too long has a type of its own."""
 
 LONGEST_MESSAGE: Final = 500
 
@@ -67,6 +81,14 @@ def with_usage(fault: Fault, used: dict[str, int]) -> Fault:
     if isinstance(fault, ProviderRefusedError):
         return ProviderRefusedError(fault.kind, fault.message, used)
     return ProviderUnavailableError(fault.kind, fault.message, fault.retry_after, used)
+
+
+def redact_fault(redactor: Redactor, fault: Fault) -> Fault:
+    """Return *fault* without the key, or parts of it, in its message."""
+    message = redactor.redact_parts(fault.message)
+    if isinstance(fault, ProviderRefusedError):
+        return ProviderRefusedError(fault.kind, message)
+    return ProviderUnavailableError(fault.kind, message, fault.retry_after)
 
 
 def kind_of(status: int, error_type: str | None) -> str:

@@ -1,21 +1,19 @@
 """A model that answers from a TOML file."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
-from cueline.actors.model_port import ModelReply, ModelRequest
+from cueline.actors.model_port import Delta, DeltaSink, ModelReply, ModelRequest, drop_delta
 from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailableError
 from cueline.events.agent import AgentSpec
 from cueline.events.failure import TRANSIENT
-from cueline.events.message import Usage
-from cueline.providers.script import Script, ScriptedFailure, read_script, tokens
+from cueline.events.message import TextBlock, ThinkingBlock, Usage
+from cueline.providers.provider import Pause
+from cueline.providers.scripted.script import Script, ScriptedFailure, read_script, tokens
 from cueline.text_input import read_to_end
-
-Pause = Callable[[float], Awaitable[None]]
-"""Waits for so many seconds, by the clock in use."""
 
 
 class ScriptedModel:
@@ -25,17 +23,19 @@ class ScriptedModel:
     sessions.
     """
 
-    def __init__(self, script: Script, pause: Pause) -> None:
-        self._script = script
+    def __init__(self, pause: Pause) -> None:
         self._pause = pause
 
-    async def reply(self, request: ModelRequest) -> ModelReply:
+    async def reply(self, request: ModelRequest, deltas: DeltaSink = drop_delta) -> ModelReply:
         """See `Model.reply`."""
-        scripted = self._script.reply_for(request.turn, request.attempt)
+        scripted = script_of(request.agent).reply_for(request.turn, request.attempt)
         if scripted.delay_seconds:
             await self._pause(scripted.delay_seconds)
         if scripted.failure is not None:
             raise error_of(scripted.failure)
+        for block in scripted.reply.content:
+            if isinstance(block, TextBlock | ThinkingBlock):
+                deltas(Delta(block.kind, block.text))
         if scripted.usage_known:
             return scripted.reply
         usage = Usage(input=input_tokens(request), output=scripted.reply.usage.output)

@@ -1,0 +1,77 @@
+"""The address and key of a provider, as an agent and the environment give them."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import SecretStr
+
+from cueline.address import URL, is_readable_on_the_way
+from cueline.errors import ConfigError
+from cueline.events.agent import AgentSpec
+
+NO_KEY = SecretStr("")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where a provider is called, and where its key is found."""
+
+    url: str
+    """The vendor's own address."""
+    url_variable: str
+    """The environment variable with another address."""
+    key_variable: str
+    """The environment variable with the key."""
+    needs_key: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """An address and a key."""
+
+    base_url: str
+    key: SecretStr = NO_KEY
+    is_vendor: bool = True
+    """Whether the address is the vendor's own, and not that of a gateway."""
+
+
+NOWHERE = Account(base_url="")
+"""Of a provider that is not called over a network."""
+
+
+def account_of(endpoint: Endpoint, agent: AgentSpec, environ: Mapping[str, str]) -> Account:
+    """Return address and key of *agent* at *endpoint*.
+
+    Raises:
+        ConfigError: set the variable, or correct the setting, that it names.
+    """
+    base_url = url_of(endpoint, agent, environ)
+    variable = agent.key_variable or endpoint.key_variable
+    key = SecretStr(environ.get(variable, "").strip())
+    needs_key = endpoint.needs_key or agent.key_variable is not None
+    if (key or needs_key) and is_readable_on_the_way(base_url):
+        fix = "use https, or an address of this machine"
+        reason = f"{base_url!r} would get the value of {variable} over a network, readable; {fix}"
+        raise ConfigError("base_url", reason)
+    if not key and needs_key:
+        fix = "put the key there, or name another variable as the agent's key_variable"
+        raise ConfigError(variable, f"is not set; {fix}")
+    # Sent as a header; characters that a header cannot hold would be quoted in an error.
+    if key and re.fullmatch(r"[!-~]+", key.get_secret_value()) is None:
+        raise ConfigError(variable, "holds characters that no key has; set it again")
+    is_vendor = base_url == endpoint.url
+    return Account(base_url=base_url, key=key, is_vendor=is_vendor)
+
+
+def url_of(endpoint: Endpoint, agent: AgentSpec, environ: Mapping[str, str]) -> str:
+    """Return the address of *agent*: its own, or else the environment's or the vendor's.
+
+    Raises:
+        ConfigError: it is no address.
+    """
+    base_url = agent.base_url or environ.get(endpoint.url_variable) or endpoint.url
+    if not URL.fullmatch(base_url):
+        shown = re.sub("//[^/]*@", "//…@", base_url)
+        raise ConfigError("base_url", f"{shown!r} is not http(s)://host[:port][/path]")
+    return base_url.rstrip("/")

@@ -1,0 +1,44 @@
+"""Anthropic, and servers with its protocol."""
+
+from typing import Final
+
+from cueline.providers.account import Account, Endpoint
+from cueline.providers.anthropic.model import AnthropicModel, end_of
+from cueline.providers.patience import check_parameters
+from cueline.providers.provider import Capabilities, Pause, Provider
+
+
+def make(account: Account, _pause: Pause) -> AnthropicModel:
+    """Return the model of *account*."""
+    return AnthropicModel(account)
+
+
+async def models(account: Account) -> list[str]:
+    """Return the names of the server's models."""
+    from cueline.providers.anthropic.connection import AnthropicClient  # noqa: PLC0415 - slow
+
+    return await AnthropicClient(account).models()
+
+
+PROVIDER: Final = Provider(
+    name="anthropic",
+    capabilities=Capabilities(
+        images=True,
+        files=True,
+        thinking=True,
+        prompt_cache=True,
+        json_schema=True,
+        token_counter=True,
+    ),
+    make=make,
+    endpoint=Endpoint(
+        url="https://api.anthropic.com",
+        url_variable="ANTHROPIC_BASE_URL",
+        key_variable="ANTHROPIC_API_KEY",
+    ),
+    default_model="claude-sonnet-4-6",
+    model_variable="ANTHROPIC_MODEL",
+    check=check_parameters,
+    models=models,
+    ends_on=end_of,
+)

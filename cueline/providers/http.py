@@ -1,0 +1,249 @@
+"""Calls a vendor without an SDK: one JSON request, one stream of JSON pieces."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing
+from typing import Any, Final
+
+import httpx2
+
+from cueline.actors.model_port import ModelReply
+from cueline.errors import ProviderRefusedError, ProviderUnavailableError
+from cueline.events.sanitize import CUT, Redactor
+from cueline.providers.account import Account
+from cueline.providers.fault import BY_TYPE, Fault, fault_of, redact_fault, with_usage
+from cueline.providers.patience import CONNECT_SECONDS, REST_SECONDS, Patience
+
+Json = dict[str, Any]
+Pieces = AsyncIterator[Any]
+"""The JSON values of a stream, in order."""
+
+FAILURES: Final = (httpx2.HTTPError, httpx2.StreamError, TimeoutError, ValueError)
+_MALFORMED: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+_UNCONNECTED: Final = (httpx2.ConnectError, httpx2.ConnectTimeout)
+_OK: Final = 200
+_END: Final = "[DONE]"
+
+
+class PartialReply:
+    """A reply, as far as it came; an adapter's reader of a vendor's pieces."""
+
+    ended: bool = False
+    """Whether the vendor has sent its last necessary piece."""
+
+    def add(self, piece: Any) -> None:
+        """Add the next piece; ignore unknown kinds.
+
+        Raises:
+            ProviderUnavailableError: the piece is an error; try again.
+            ProviderRefusedError: the piece is an error; do not repeat the request.
+        """
+        raise NotImplementedError
+
+    def whole(self) -> ModelReply:
+        """Return the reply.
+
+        Raises:
+            ProviderUnavailableError: a part is missing; try again.
+            ProviderRefusedError: the model declined.
+        """
+        raise NotImplementedError
+
+    @property
+    def used(self) -> dict[str, int] | None:
+        """The final usage, if it was sent; None before the end."""
+        return None
+
+
+class HttpClient:
+    """The connections to one account, for any number of calls at a time."""
+
+    def __init__(self, account: Account, headers: Mapping[str, str]) -> None:
+        self._account = account
+        self._redactor = Redactor([account.key] if account.key else [])
+        # On a redirect to another host, a request loses its Authorization, but neither its other
+        # headers nor the conversation.
+        self._client = httpx2.AsyncClient(headers=dict(headers), follow_redirects=False)
+        self._calls = 0
+        self._retired = False
+
+    async def stream(
+        self,
+        path: str,
+        body: Json,
+        patience: Patience,
+        reply: PartialReply,
+        fault: Callable[[int, str, Mapping[str, str]], Fault] | None = None,
+    ) -> ModelReply:
+        """Send *body* to *path*, and return the reply, collected in *reply*.
+
+        Args:
+            path: what follows the account's address.
+            body: the JSON of the request.
+            patience: the longest waits.
+            reply: an empty one.
+            fault: makes the error of an HTTP status, body and headers; None: the usual one.
+
+        Raises:
+            ProviderUnavailableError: wait and try again.
+            ProviderRefusedError: do not repeat this request.
+        """
+        self._calls += 1
+        try:
+            async with asyncio.timeout(patience.total):
+                return await self._streamed(path, body, patience, reply, fault or usual_fault)
+        except (ProviderUnavailableError, ProviderRefusedError) as error:
+            known = error if reply.used is None else with_usage(error, reply.used)
+            raise self._without_key(known, str(error)) from None
+        except FAILURES as error:
+            raise self._without_key(translation(error, patience), str(error)) from None
+        finally:
+            self._calls -= 1
+            await self._close_if_done()
+
+    async def get(self, path: str, patience: Patience) -> Any:
+        """Return the JSON at *path*.
+
+        Raises:
+            ProviderUnavailableError: there was no answer; try again.
+            ProviderRefusedError: the server refuses.
+        """
+        return await self._whole("GET", path, None, patience)
+
+    async def post(self, path: str, body: Json, patience: Patience) -> Any:
+        """Return the JSON that answers *body*, in one piece; it raises as `get`."""
+        return await self._whole("POST", path, body, patience)
+
+    async def retire(self) -> None:
+        """Close the connections as soon as no call needs them."""
+        self._retired = True
+        await self._close_if_done()
+
+    async def _close_if_done(self) -> None:
+        if self._retired and not self._calls:
+            await self._client.aclose()
+
+    async def _whole(self, method: str, path: str, body: Json | None, patience: Patience) -> Any:
+        try:
+            async with asyncio.timeout(patience.total):
+                answer = await self._client.request(
+                    method, self._account.base_url + path, json=body, timeout=_timeout(patience)
+                )
+            if answer.status_code != _OK:
+                raise usual_fault(answer.status_code, answer.text, answer.headers)
+            return answer.json()
+        except (ProviderUnavailableError, ProviderRefusedError) as error:
+            raise self._without_key(error, str(error)) from None
+        except FAILURES as error:
+            raise self._without_key(translation(error, patience), str(error)) from None
+
+    async def _streamed(
+        self,
+        path: str,
+        body: Json,
+        patience: Patience,
+        reply: PartialReply,
+        fault: Callable[[int, str, Mapping[str, str]], Fault],
+    ) -> ModelReply:
+        async with self._client.stream(
+            "POST", self._account.base_url + path, json=body, timeout=_timeout(patience)
+        ) as answer:
+            if answer.status_code != _OK:
+                text = (await answer.aread()).decode(errors="replace")
+                raise fault(answer.status_code, text, answer.headers)
+            async with aclosing(pieces_of(answer)) as pieces:
+                await collect(pieces, reply)
+        try:
+            return reply.whole()
+        except _MALFORMED as error:
+            raise malformed(error) from error
+
+    def _without_key(self, fault: Fault, text: str) -> Fault:
+        """Return *fault* without the key: an answer may repeat its request."""
+        told = f"{fault} {text}"
+        if told.replace(CUT, "") == self._redactor.redact_parts(told):
+            return fault
+        return redact_fault(self._redactor, fault)
+
+
+async def collect(pieces: Pieces, reply: PartialReply) -> None:
+    """Add all *pieces* to *reply*.
+
+    An error after its end does not invalidate a reply that is paid for.
+    """
+    now = asyncio.get_running_loop().time
+    try:
+        async with asyncio.timeout(None) as rest:
+            async for piece in pieces:
+                try:
+                    reply.add(piece)
+                except _MALFORMED as error:
+                    raise malformed(error) from error
+                rest.reschedule(now() + REST_SECONDS if reply.ended else None)
+    except (*FAILURES, ProviderUnavailableError):
+        if not reply.ended:
+            raise
+
+
+async def pieces_of(answer: httpx2.Response) -> AsyncGenerator[Any]:
+    """Yield the JSON values of a stream of server-sent events, or of JSON lines."""
+    async for line in answer.aiter_lines():
+        text = line.strip()
+        if text.startswith("data:"):
+            text = text.removeprefix("data:").strip()
+        elif not text.startswith(("{", "[")):
+            continue  # an event's name, a comment, or nothing
+        if text == _END:
+            return
+        if text:
+            yield json.loads(text)
+
+
+def usual_fault(status: int, text: str, headers: Mapping[str, str]) -> Fault:
+    """Return the error for an answer that is an error."""
+    try:
+        body = json.loads(text)
+    except ValueError:
+        return fault_of(status, None, text or "no message", headers)
+    told = body[0] if isinstance(body, list) and body else body
+    error = told.get("error") if isinstance(told, Mapping) else None
+    if not isinstance(error, Mapping):
+        return fault_of(status, None, str(error or text), headers)
+    kind = next((error[name] for name in ("code", "type") if known_type(error.get(name))), None)
+    return fault_of(status, kind or error.get("type"), str(error.get("message") or text), headers)
+
+
+def known_type(value: object) -> bool:
+    """Whether *value* is a type or code of an error that is known here."""
+    return isinstance(value, str) and value in BY_TYPE
+
+
+def malformed(error: Exception) -> ProviderUnavailableError:
+    """Return the error for a piece that is missing something, or has another form."""
+    what = f"a piece of the reply is malformed ({type(error).__name__})"
+    return ProviderUnavailableError("malformed_reply", what)
+
+
+def translation(error: Exception, patience: Patience) -> Fault:
+    """Return the error that *error* means."""
+    # A request that did not arrive has used no tokens.
+    used: dict[str, int] | None = {} if isinstance(error, _UNCONNECTED) else None
+    match error:
+        case httpx2.TimeoutException():
+            return ProviderUnavailableError(
+                "timeout", f"silence ({type(error).__name__})", used=used
+            )
+        case TimeoutError():
+            return ProviderUnavailableError("timeout", f"no whole reply in {patience.total:g} s")
+        case httpx2.HTTPError() | httpx2.StreamError():
+            return ProviderUnavailableError(
+                "network", f"{type(error).__name__}: {error}", used=used
+            )
+        case _:
+            what = f"a piece of the reply cannot be read ({type(error).__name__})"
+            return ProviderUnavailableError("malformed_reply", what)
+
+
+def _timeout(patience: Patience) -> httpx2.Timeout:
+    return httpx2.Timeout(patience.chunk, connect=min(patience.chunk, CONNECT_SECONDS))

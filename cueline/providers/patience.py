@@ -1,0 +1,67 @@
+"""How long a reply may take; the parameters of an agent that cueline keeps to itself."""
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from cueline.errors import ConfigError
+from cueline.events.agent import AgentSpec
+from cueline.events.number import Time
+
+CONNECT_SECONDS: Final = 10.0
+REST_SECONDS: Final = 2.0
+"""Wait for data that a gateway may send after a whole reply, for example the usage."""
+TOTAL_SECONDS: Final = 600.0
+CHUNK_SECONDS: Final = 60.0
+COUNT_SECONDS: Final = 2.0
+"""The longest wait for a token count; without one, the bytes are counted."""
+SECONDS: Final = {"timeout_seconds": TOTAL_SECONDS, "chunk_timeout_seconds": CHUNK_SECONDS}
+"""cueline's own parameters: they limit the wait, and are not sent."""
+_TIME: Final = TypeAdapter[float](Annotated[Time, Field(gt=0)])
+
+ELSEWHERE: Final = {
+    "max_tokens": "use limits.max_output_tokens",
+    "messages": "cueline makes them",
+    "model": "use model",
+    "stream": "cueline always streams",
+    "system": "use instructions",
+    "tools": "use tools",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long a reply may take, in seconds."""
+
+    total: float = TOTAL_SECONDS
+    chunk: float = CHUNK_SECONDS
+    """Between two pieces of the reply."""
+
+    @property
+    def of_a_count(self) -> "Patience":
+        """How long counting a prompt may take."""
+        return Patience(total=min(self.total, COUNT_SECONDS), chunk=min(self.chunk, COUNT_SECONDS))
+
+
+def check_parameters(agent: AgentSpec) -> None:
+    """Check the parameters of *agent* that are not passed on unchanged.
+
+    Raises:
+        ConfigError: move or correct the parameter that it names.
+    """
+    for name, instead in ELSEWHERE.items():
+        if name in agent.parameters:
+            raise ConfigError(f"parameters.{name}", f"is not set here: {instead}")
+    for name in SECONDS:
+        value = agent.parameters.get(name, 1)
+        try:
+            _TIME.validate_python(value)
+        except ValidationError:
+            raise ConfigError(f"parameters.{name}", f"is {value!r}, not seconds above 0") from None
+
+
+def patience_of(agent: AgentSpec) -> Patience:
+    """Return the time limits of a reply; the parameters were checked."""
+    total, chunk = (agent.parameters.get(name, SECONDS[name]) for name in SECONDS)
+    return Patience(total=_TIME.validate_python(total), chunk=_TIME.validate_python(chunk))

@@ -1,0 +1,76 @@
+"""A provider: what cueline has to know of a vendor's models before it calls one."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from cueline.actors.model_port import Model
+from cueline.events.agent import AgentSpec
+from cueline.providers.account import Account, Endpoint
+
+Pause = Callable[[float], Awaitable[None]]
+"""Waits for so many seconds, by the clock in use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a provider's models can do; a model may lack some of it."""
+
+    tools: bool = True
+    parallel_tools: bool = True
+    """Several tool calls in one reply."""
+    streaming: bool = True
+    """Text comes in pieces."""
+    images: bool = False
+    files: bool = False
+    """Documents, such as PDF."""
+    thinking: bool = False
+    """Thoughts are shown, and sent back."""
+    prompt_cache: bool = False
+    """A repeated start of a prompt costs less, and the usage tells how much was read."""
+    json_schema: bool = False
+    """The reply can be bound to a JSON schema."""
+    token_counter: bool = False
+    """A prompt can be counted before the call."""
+    needs_key: bool = True
+
+
+def accept(_agent: AgentSpec) -> None:
+    """Check nothing."""
+
+
+def never_ends(_model: str) -> str | None:
+    """Return None: the provider tells no day on which a model ends."""
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """A vendor, or whatever else answers as a model.
+
+    A package adds one by an entry point of the group `cueline.providers` that names an
+    instance. Importing it has to be quick: import an SDK in `make`, or later.
+    """
+
+    name: str
+    """As agents name it."""
+    capabilities: Capabilities
+    make: Callable[[Account, Pause], Model]
+    """Make the model of an account; agents with one account share it."""
+    endpoint: Endpoint | None = None
+    """Its address and key; None: it is not called over a network."""
+    default_model: str = ""
+    """The model of agents that name none; empty: they have to."""
+    model_variable: str = ""
+    """The environment variable with another default model."""
+    check: Callable[[AgentSpec], None] = accept
+    """Raise `ConfigError` if the agent's parameters cannot be used."""
+    models: Callable[[Account], Awaitable[list[str]]] | None = None
+    """Ask the server for the names of its models; None: it cannot be asked."""
+    ends_on: Callable[[str], str | None] = never_ends
+    """Return the day on which the vendor retires a model."""
+    prices: str = ""
+    """The provider's name in the list of prices; empty: its own name."""
+    is_free: bool = False
+    """Its models cost nothing."""
+    model_is_file: bool = False
+    """An agent's `model` is the path of a file, which is recorded as the parameter `script`."""

@@ -1,0 +1,58 @@
+"""The known providers by name: cueline's own, and those of installed packages."""
+
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final
+
+from cueline.errors import ConfigError
+from cueline.providers.provider import Provider
+from cueline.suggestion import known_instead
+
+GROUP: Final = "cueline.providers"
+_OWN: Final = ("anthropic", "scripted")
+
+
+@cache
+def _entries() -> dict[str, EntryPoint]:
+    """Return where each provider is found; cueline's own go first."""
+    found = {entry.name: entry for entry in entry_points(group=GROUP)}
+    own = {
+        name: EntryPoint(name, f"cueline.providers.{name}.provider:PROVIDER", GROUP)
+        for name in _OWN
+    }
+    return {**found, **own}
+
+
+def known_providers() -> tuple[str, ...]:
+    """Return the names of all providers, cueline's own first."""
+    return (*_OWN, *sorted(_entries().keys() - set(_OWN)))
+
+
+@cache
+def provider_named(name: str) -> Provider:
+    """Return the provider of that name.
+
+    Raises:
+        ConfigError: there is none, or its package is broken.
+    """
+    if name not in _entries():
+        known = known_instead(name, known_providers())
+        raise ConfigError("provider", f"{name!r} is unknown{known}")
+    entry = _entries()[name]
+    try:
+        provider = entry.load()
+    except Exception as error:
+        why = f"{name!r} cannot be loaded from {entry.value}: {type(error).__name__}: {error}"
+        raise ConfigError("provider", why) from error
+    if not isinstance(provider, Provider):
+        raise ConfigError("provider", f"{name!r}: {entry.value} is no cueline Provider")
+    return provider
+
+
+def providers() -> tuple[Provider, ...]:
+    """Return all providers that can be loaded.
+
+    Raises:
+        ConfigError: the package of one is broken.
+    """
+    return tuple(map(provider_named, known_providers()))
