@@ -38,6 +38,8 @@ class OpaqueBlock(Part):
 
     kind: Literal["opaque"] = "opaque"
     provider: str
+    model: str = Field(default="", exclude_if=not_)
+    """The only model that reads it, as the agent names it; empty: any of the provider's."""
     data: dict[str, JsonValue]
 
 

@@ -1,7 +1,8 @@
 """A provider: what cueline has to know of a vendor's models before it calls one."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from cueline.actors.model_port import Model
 from cueline.events.agent import AgentSpec
@@ -56,6 +57,11 @@ class Provider:
     capabilities: Capabilities
     make: Callable[[Account, Pause], Model]
     """Make the model of an account; agents with one account share it."""
+    request: Callable[[AgentSpec, Iterable[bytes], Account], dict[str, Any]] | None = None
+    """Return the JSON of the next request, which `make`'s model sends; None: there is none.
+
+    The messages are those of a `ModelRequest`.
+    """
     endpoint: Endpoint | None = None
     """Its address and key; None: it is not called over a network."""
     default_model: str = ""

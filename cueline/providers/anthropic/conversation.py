@@ -1,20 +1,15 @@
-"""Converts neutral messages into Anthropic's form.
+"""Converts neutral messages into Anthropic's form."""
 
-The API refuses some of what a model may say: a repeated id, characters that no id or
-name may have, an answer that ends in a thought. One such message would fail every later
-request of the session. So they are changed here, and the log keeps the original. Each
-message gives the same blocks whatever follows it, so a prompt's prefix stays the same.
-"""
-
-import json
-import re
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from cueline.events.message import (
     AssistantMessage,
+    Attachment,
     Block,
+    FileBlock,
+    ImageBlock,
     OpaqueBlock,
     TextBlock,
     ThinkingBlock,
@@ -22,6 +17,7 @@ from cueline.events.message import (
     ToolMessage,
     UserMessage,
 )
+from cueline.providers.transcript import BLANK, note_of, text_of, transcript
 
 PROVIDER: Final = "anthropic"
 Json = dict[str, Any]
@@ -31,66 +27,33 @@ PLACE: Final = OpaqueBlock(provider=PROVIDER, data={"type": CALL})
 """Marks the place of a call in an answer: thoughts keep their places among calls."""
 
 THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
-# The API refuses a text of blanks only, but not an empty result.
-BLANK: Final = "(empty)"
-UNKNOWN_LETTER: Final = re.compile(r"[^a-zA-Z0-9_-]")
-LONGEST_NAME: Final = 64
-
-
-class CallIds:
-    """The ids of calls as they are sent, all different."""
-
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-        self._unanswered: defaultdict[str, deque[str]] = defaultdict(deque)
-
-    def sent_for(self, call_id: str) -> str:
-        """Return the id to send for a call that came with *call_id*."""
-        sent = UNKNOWN_LETTER.sub("_", call_id) or "call"
-        while sent in self._taken:
-            sent = f"{sent}-{len(self._taken)}"
-        self._taken.add(sent)
-        self._unanswered[call_id].append(sent)
-        return sent
-
-    def answered(self, call_id: str) -> str:
-        """Return the id to send with the result of such a call; of several, in order."""
-        return self._unanswered[call_id].popleft()
+PDF: Final = "application/pdf"
 
 
 def conversation(messages: Iterable[bytes]) -> list[Json]:
     """Return the messages in Anthropic's form, with alternating roles."""
     turns: list[Json] = []
-    for role, blocks in messages_of(messages):
+    for message in transcript(messages, provider=PROVIDER):
+        match message:
+            case AssistantMessage():
+                role, blocks = "assistant", answer_blocks(message)
+            case ToolMessage():
+                role, blocks = "user", [result_block(message)]
+            case UserMessage():
+                role, blocks = "user", list(said_blocks(message.text, message.attachments))
         if turns and turns[-1]["role"] == role:
             turns[-1]["content"] += blocks
         elif blocks:
             turns.append({"role": role, "content": blocks})
-    for turn in turns:
-        if turn["role"] == "user":
-            # The API wants results first; a stable sort keeps the order within each kind.
-            turn["content"].sort(key=lambda block: block["type"] != "tool_result")
     return turns
 
 
-def messages_of(messages: Iterable[bytes]) -> Iterator[tuple[str, list[Json]]]:
-    """Yield role and blocks of each message."""
-    ids = CallIds()
-    for encoded in messages:
-        message = json.loads(encoded)
-        match message["role"]:
-            case "assistant":
-                yield "assistant", answer_blocks(AssistantMessage.model_validate(message), ids)
-            case "tool":
-                yield "user", [result_block(ToolMessage.model_validate(message), ids)]
-            case _:
-                text = UserMessage.model_validate(message).text
-                yield "user", [{"type": "text", "text": text if text.strip() else BLANK}]
+def answer_blocks(message: AssistantMessage) -> list[Json]:
+    """Return the blocks of an answer; calls without a place are at the end.
 
-
-def answer_blocks(message: AssistantMessage, ids: CallIds) -> list[Json]:
-    """Return the blocks of an answer; calls without a place are at the end."""
-    calls = deque(call_block(call, ids) for call in message.calls)
+    The API refuses an answer that ends in a thought.
+    """
+    calls = deque(map(call_block, message.calls))
     blocks = [
         calls.popleft() if block["type"] == CALL else block
         for block in content_blocks(message.content)
@@ -102,30 +65,53 @@ def answer_blocks(message: AssistantMessage, ids: CallIds) -> list[Json]:
 
 
 def content_blocks(content: Sequence[Block]) -> Iterator[Json]:
-    """Yield the blocks that Anthropic accepts: not another provider's thoughts."""
+    """Yield the blocks that Anthropic accepts: no thoughts without its signature."""
     for block in content:
         match block:
-            case TextBlock(text=text) if text.strip():
+            case TextBlock(text=text):
                 yield {"type": "text", "text": text}
             case ThinkingBlock(text=text, signature=signature) if signature:
                 yield {"type": "thinking", "thinking": text, "signature": signature}
-            case OpaqueBlock(provider="anthropic", data=data):
+            case OpaqueBlock(data=data):
                 yield dict(data)
             case _:
                 pass
 
 
-def call_block(call: ToolCall, ids: CallIds) -> Json:
+def said_blocks(text: str, attachments: Sequence[Attachment]) -> Iterator[Json]:
+    """Yield the blocks of a message or result: attachments first, as the vendor advises."""
+    yield from map(attachment_block, attachments)
+    if text.strip():
+        yield {"type": "text", "text": text}
+
+
+def attachment_block(attachment: Attachment) -> Json:
+    """Return the block of an image or document; a text that names any other file."""
+    match attachment:
+        case ImageBlock(media_type=media_type, data=data):
+            source = {"type": "base64", "media_type": media_type, "data": data}
+            return {"type": "image", "source": source}
+        case FileBlock(media_type=media_type, name=name, data=data) if media_type == PDF:
+            source = {"type": "base64", "media_type": PDF, "data": data}
+            return {"type": "document", "source": source, "title": name}
+        case FileBlock(media_type=media_type, name=name) if media_type.startswith("text/"):
+            source = {"type": "text", "media_type": "text/plain", "data": text_of(attachment)}
+            return {"type": "document", "source": source, "title": name}
+        case FileBlock():
+            return {"type": "text", "text": note_of(attachment)}
+
+
+def call_block(call: ToolCall) -> Json:
     """Return the block of a tool call."""
-    name = UNKNOWN_LETTER.sub("_", call.name)[:LONGEST_NAME] or "_"
-    return {"type": CALL, "id": ids.sent_for(call.id), "name": name, "input": call.arguments}
+    return {"type": CALL, "id": call.id, "name": call.name, "input": call.arguments}
 
 
-def result_block(message: ToolMessage, ids: CallIds) -> Json:
+def result_block(message: ToolMessage) -> Json:
     """Return the block of a call's result."""
+    attached = list(said_blocks(message.text, message.attachments))
     return {
         "type": "tool_result",
-        "tool_use_id": ids.answered(message.call),
-        "content": message.text,
+        "tool_use_id": message.call,
+        "content": attached if message.attachments else message.text,
         "is_error": message.failed,
     }

@@ -1,9 +1,13 @@
 """Anthropic, and servers with its protocol."""
 
+from collections.abc import Iterable
 from typing import Final
 
+from cueline.events.agent import AgentSpec
 from cueline.providers.account import Account, Endpoint
+from cueline.providers.anthropic.conversation import Json
 from cueline.providers.anthropic.model import AnthropicModel, end_of
+from cueline.providers.anthropic.request import request_body
 from cueline.providers.patience import check_parameters
 from cueline.providers.provider import Capabilities, Pause, Provider
 
@@ -11,6 +15,11 @@ from cueline.providers.provider import Capabilities, Pause, Provider
 def make(account: Account, _pause: Pause) -> AnthropicModel:
     """Return the model of *account*."""
     return AnthropicModel(account)
+
+
+def request(agent: AgentSpec, messages: Iterable[bytes], account: Account) -> Json:
+    """Return the JSON of the next request."""
+    return request_body(agent, messages, is_vendor=account.is_vendor)
 
 
 async def models(account: Account) -> list[str]:
@@ -31,6 +40,7 @@ PROVIDER: Final = Provider(
         token_counter=True,
     ),
     make=make,
+    request=request,
     endpoint=Endpoint(
         url="https://api.anthropic.com",
         url_variable="ANTHROPIC_BASE_URL",

@@ -1,0 +1,172 @@
+"""The transcript as it is sent to a provider.
+
+Vendors refuse some of what models and people say: a repeated id of a call, a call without a
+result, a blank text, another vendor's thoughts. One such message would fail every later
+request of the session. So it is changed here, and the log keeps the original. The messages
+up to a reply give the same result whatever follows, so the prefix of a prompt stays the same.
+"""
+
+import base64
+import re
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeVar
+
+from pydantic import TypeAdapter
+
+from cueline.events.message import (
+    AssistantMessage,
+    Attachment,
+    Block,
+    FileBlock,
+    ImageBlock,
+    Message,
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+
+BLANK: Final = "(empty)"
+NO_RESULT: Final = "(no result)"
+UNKNOWN_LETTER: Final = re.compile(r"[^a-zA-Z0-9_-]")
+LONGEST_NAME: Final = 64
+LONGEST_ID: Final = 40
+_MESSAGE: Final[TypeAdapter[Message]] = TypeAdapter(Message)
+
+M = TypeVar("M", bound=UserMessage | ToolMessage)
+
+
+class CallIds:
+    """The ids of calls as they are sent, all different."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._unanswered: defaultdict[str, deque[str]] = defaultdict(deque)
+
+    def sent_for(self, call_id: str) -> str:
+        """Return the id to send for a call that came with *call_id*."""
+        first = sent = UNKNOWN_LETTER.sub("_", call_id)[:LONGEST_ID] or "call"
+        number = len(self._taken)
+        while sent in self._taken:
+            sent = f"{first[: LONGEST_ID - len(str(number)) - 1]}-{number}"
+            number += 1
+        self._taken.add(sent)
+        self._unanswered[call_id].append(sent)
+        return sent
+
+    def answered(self, call_id: str) -> str | None:
+        """Return the id to send with the result of such a call; of several, in order.
+
+        Returns None if the last reply has no call of that id without a result.
+        """
+        return self._unanswered[call_id].popleft() if self._unanswered.get(call_id) else None
+
+    def forget(self) -> None:
+        """Expect no further result of the calls until now."""
+        self._unanswered.clear()
+
+
+def sent_name(call: ToolCall) -> str:
+    """Return the name to send for a call."""
+    return UNKNOWN_LETTER.sub("_", call.name)[:LONGEST_NAME] or "_"
+
+
+def transcript(
+    messages: Iterable[bytes],
+    *,
+    provider: str,
+    model: str = "",
+    images: bool = True,
+    files: bool = True,
+) -> Iterator[Message]:
+    """Yield *messages* in a form that any vendor takes.
+
+    After a reply there is one result for each of its calls, in the order of the calls, and
+    then what people said. A result without a call and a reply without content are left out.
+    No text is blank.
+
+    Args:
+        messages: each is a `Message` in canonical JSON.
+        provider: thoughts and opaque data of other providers are left out.
+        model: opaque data of other models is left out.
+        images: whether images can be sent; else a text stands for each.
+        files: whether documents can be sent; else their text, or a text that names them.
+    """
+    ids = CallIds()
+    asked: dict[str, ToolMessage | None] = {}
+    said: list[UserMessage] = []
+    for encoded in messages:
+        match _MESSAGE.validate_json(encoded):
+            case AssistantMessage() as reply:
+                yield from _answers(asked, said)
+                ids.forget()
+                content = tuple(b for b in reply.content if _is_sent(b, provider, model))
+                calls = tuple(_sent_call(call, ids, provider, model) for call in reply.calls)
+                asked, said = dict.fromkeys(call.id for call in calls), []
+                if content or calls:
+                    yield AssistantMessage(content=content, calls=calls)
+            case ToolMessage() as result:
+                if (sent := ids.answered(result.call)) is not None:
+                    result = result.model_copy(update={"call": sent})
+                    asked[sent] = _with_notes(result, images=images, files=files)
+            case UserMessage() as message:
+                message = _with_notes(message, images=images, files=files)
+                blank = not message.text.strip() and not message.attachments
+                said.append(message.model_copy(update={"text": BLANK}) if blank else message)
+    yield from _answers(asked, said)
+
+
+def _answers(asked: dict[str, ToolMessage | None], said: list[UserMessage]) -> Iterator[Message]:
+    """Yield the results of all calls, and then what people said."""
+    for call, result in asked.items():
+        yield result or ToolMessage(call=call, text=NO_RESULT, failed=True)
+    yield from said
+
+
+def _is_sent(block: Block | OpaqueBlock | None, provider: str, model: str) -> bool:
+    """Whether *block* may go to this provider and model."""
+    match block:
+        case TextBlock(text=text):
+            return bool(text.strip())
+        case ThinkingBlock():
+            return block.provider in {"", provider}
+        case OpaqueBlock():
+            return block.provider == provider and block.model in {"", model}
+        case _:
+            return False
+
+
+def _sent_call(call: ToolCall, ids: CallIds, provider: str, model: str) -> ToolCall:
+    opaque = call.opaque if _is_sent(call.opaque, provider, model) else None
+    return ToolCall(
+        id=ids.sent_for(call.id), name=sent_name(call), arguments=call.arguments, opaque=opaque
+    )
+
+
+def _with_notes(message: M, *, images: bool, files: bool) -> M:
+    """Return *message* with a text instead of each attachment that cannot be sent."""
+    left_out = [a for a in message.attachments if not (images if a.kind == "image" else files)]
+    if not left_out:
+        return message
+    kept = tuple(a for a in message.attachments if a not in left_out)
+    text = "\n\n".join(filter(None, [message.text, *map(note_of, left_out)]))
+    return message.model_copy(update={"text": text, "attachments": kept})
+
+
+def note_of(attachment: Attachment) -> str:
+    """Return the text that stands for *attachment*: its own, if it is a text."""
+    match attachment:
+        case ImageBlock():
+            return f"({attachment.media_type} left out: this model takes no images)"
+        case FileBlock(media_type=media_type, name=name):
+            if media_type.startswith("text/"):
+                return f"{name}:\n{text_of(attachment)}"
+            return f"({name}, {media_type}, left out: this model takes no such files)"
+
+
+def text_of(file: FileBlock) -> str:
+    """Return the text of a file of text."""
+    return base64.b64decode(file.data).decode(errors="replace")
