@@ -10,7 +10,7 @@ import base64
 import re
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
-from typing import Final, TypeVar
+from typing import Any, Final
 
 from pydantic import TypeAdapter
 
@@ -35,8 +35,6 @@ UNKNOWN_LETTER: Final = re.compile(r"[^a-zA-Z0-9_-]")
 LONGEST_NAME: Final = 64
 LONGEST_ID: Final = 40
 _MESSAGE: Final[TypeAdapter[Message]] = TypeAdapter(Message)
-
-M = TypeVar("M", bound=UserMessage | ToolMessage)
 
 
 class CallIds:
@@ -103,19 +101,19 @@ def transcript(
             case AssistantMessage() as reply:
                 yield from _answers(asked, said)
                 ids.forget()
-                content = tuple(b for b in reply.content if _is_sent(b, provider, model))
+                blocks = tuple(b for b in reply.content if _is_sent(b, provider, model))
                 calls = tuple(_sent_call(call, ids, provider, model) for call in reply.calls)
                 asked, said = dict.fromkeys(call.id for call in calls), []
-                if content or calls:
-                    yield AssistantMessage(content=content, calls=calls)
+                if blocks or calls:
+                    yield AssistantMessage(content=blocks, calls=calls)
             case ToolMessage() as result:
                 if (sent := ids.answered(result.call)) is not None:
-                    result = result.model_copy(update={"call": sent})
-                    asked[sent] = _with_notes(result, images=images, files=files)
+                    content = _content(result, images=images, files=files)
+                    asked[sent] = result.model_copy(update={"call": sent, **content})
             case UserMessage() as message:
-                message = _with_notes(message, images=images, files=files)
-                blank = not message.text.strip() and not message.attachments
-                said.append(message.model_copy(update={"text": BLANK}) if blank else message)
+                content = _content(message, images=images, files=files)
+                blank = not content["text"].strip() and not content["attachments"]
+                said.append(message.model_copy(update=content | ({"text": BLANK} if blank else {})))
     yield from _answers(asked, said)
 
 
@@ -146,14 +144,12 @@ def _sent_call(call: ToolCall, ids: CallIds, provider: str, model: str) -> ToolC
     )
 
 
-def _with_notes(message: M, *, images: bool, files: bool) -> M:
-    """Return *message* with a text instead of each attachment that cannot be sent."""
+def _content(message: UserMessage | ToolMessage, *, images: bool, files: bool) -> dict[str, Any]:
+    """Return text and attachments with a text instead of each attachment that cannot be sent."""
     left_out = [a for a in message.attachments if not (images if a.kind == "image" else files)]
-    if not left_out:
-        return message
     kept = tuple(a for a in message.attachments if a not in left_out)
     text = "\n\n".join(filter(None, [message.text, *map(note_of, left_out)]))
-    return message.model_copy(update={"text": text, "attachments": kept})
+    return {"text": text, "attachments": kept}
 
 
 def note_of(attachment: Attachment) -> str:
