@@ -63,7 +63,7 @@ def test_an_agent_without_tools_is_told_of_none():
 def test_calls_are_read_from_the_text_around_them():
     reply = read(
         'Let me see.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n'
-        '</tool_call>\n'
+        "</tool_call>\n"
         '<tool_call>{"name": "get_weather", "arguments": {"city": "Rome"}}</tool_call>'
     )
 
