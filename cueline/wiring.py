@@ -3,7 +3,7 @@
 What only records needs, or a host, is imported when it is used: a list is quick.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from cueline.events.store import Appended, EventStore, PresenceBoard
 if TYPE_CHECKING:
     from cueline.config.settings import Settings
     from cueline.events.agent import AgentSpec, ToolSpec
-    from cueline.events.inbox import InboxMessage, SecretsWaived, StartAsked
+    from cueline.events.inbox import InboxMessage, StartAsked
     from cueline.events.journal import Journal
     from cueline.events.message import Arguments
     from cueline.events.sanitize import Redactor
@@ -80,7 +80,7 @@ class OpenLog:
         asked: "StartAsked",
         *,
         by: str = "user",
-        waived: "SecretsWaived | None" = None,
+        with_it: "Sequence[InboxMessage]" = (),
     ) -> str:
         """See `inbox.ask_start`; the secrets of its agent are taken out first (I11).
 
@@ -92,8 +92,10 @@ class OpenLog:
         from cueline.preflight import check_log_is_out_of_reach
 
         check_log_is_out_of_reach(asked.agent, self.url)
-        kept, _ = sanitize(asked, self.redactor(asked.agent))
-        return await inbox.ask_start(self.journal(asked.agent), id, kept, by=by, waived=waived)
+        redactor = self.redactor(asked.agent)
+        kept, _ = sanitize(asked, redactor)
+        rest = [sanitize(each, redactor)[0] for each in with_it]
+        return await inbox.ask_start(self.journal(asked.agent), id, kept, by, with_it=rest)
 
     async def post(
         self,

@@ -1,6 +1,6 @@
 """Sends messages to sessions: an event in the inbox stream, never a call (I7)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from uuid import uuid4
 
 from cueline.actors.session_tree import read_start_request, register_child, unknown_session_error
@@ -18,7 +18,7 @@ from cueline.event_text import refusal_text
 from cueline.events.agent import AgentSpec
 from cueline.events.codec import Redacted
 from cueline.events.fact import Fact
-from cueline.events.inbox import InboxMessage, RaiseAsked, ResumeAsked, SecretsWaived, StartAsked
+from cueline.events.inbox import InboxMessage, RaiseAsked, ResumeAsked, StartAsked
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.store import ANY, NO_STREAM, Appended, EventStore, RecordedEvent
 from cueline.events.stream import shown, sibling, stream_name
@@ -38,11 +38,11 @@ async def ask_start(
     asked: StartAsked,
     by: str = "user",
     *,
-    waived: SecretsWaived | None = None,
+    with_it: Sequence[InboxMessage] = (),
 ) -> str:
     """Append the start request of a session; return its stream.
 
-    The same append holds the *waived* secrets and, for a child, the message to its
+    The same append holds the messages *with_it* and, for a child, the message to its
     parent and the count of the tree.
 
     Raises:
@@ -51,8 +51,7 @@ async def ask_start(
     """
     stream = stream_name("session", id)
     steps: list[list[Fact]] = [[asked]]
-    if waived is not None:
-        steps.append([waived])
+    steps += [[each] for each in with_it]
     write = FactWrite(
         stream=sibling(stream, "inbox"), steps=steps, expected_version=NO_STREAM, actor=by
     )

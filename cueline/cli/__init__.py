@@ -24,6 +24,7 @@ from cueline.cli import (
     pending,
     policy,
     replay,
+    rerun,
     resume,
     run,
     session_list,
@@ -60,7 +61,7 @@ _PANELS = {
     "Look at sessions": (session_list, show, tail, export),
     "Decide what agents may do": (pending, approve, policy),
     "Watch costs and failures": (costs, budget, breakers),
-    "Verify the log": (audit, replay),
+    "Verify the log": (audit, replay, rerun),
     "Keep cueline running": (up, down, status),
     "Set up": (init, doctor, settings),
 }

@@ -15,9 +15,10 @@ from cueline.client.message import NewLimits, pause, raise_limits, send
 from cueline.client.output import Output
 from cueline.client.reader import Reader
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
+from cueline.client.rerun import RerunResult, RerunWanted, rerun_request
 from cueline.client.resume import ResumeRequest, resume_request
 from cueline.client.session import Session
-from cueline.client.start import start_request
+from cueline.client.start import StartRequest, start_request
 from cueline.client.stop import stop
 from cueline.config.config_file import DEFAULT_LOG
 from cueline.environment import user_name
@@ -195,6 +196,47 @@ class Client(Reader):
     async def fork_request(self, session: str, **wanted: Unpack[ForkWanted]) -> ForkRequest:
         """Check what `fork` does, and record nothing; `submit` does the rest."""
         return await fork_request(self, await self.find(session), **wanted)
+
+    async def rerun(
+        self,
+        session: str,
+        agent: Agent | str | PathLike[str] | None = None,
+        *,
+        run_tools: bool = False,
+        id: str | None = None,  # noqa: A002 - the word of the log
+        without_secrets: Collection[str] = (),
+    ) -> RerunResult:
+        """Run a session's past again with another agent, wait until it rests, and compare.
+
+        The model's replies and the results of the calls come from the log, so it costs nothing.
+        The people's messages are sent again before the turns that they came before.
+
+        Args:
+            session: whose past it is.
+            agent: whose instructions, tools, rules and limits apply, or the path of its file;
+                the recorded agent where none is given.
+            run_tools: run calls without a recorded result, as far as the agent's rules allow it;
+                then people are asked as usual. Without it, such a call ends the rerun.
+            id: what the rerun is called; chosen where none is given.
+            without_secrets: as for `start`.
+
+        Raises:
+            UnknownSessionError: there is no such session.
+            RejectedError: it has no reply to repeat, or there is a session of that id.
+            ConfigError: mend the setting, file or variable it names; nothing was recorded.
+            ToolImportError: make the tool importable.
+            CorruptEventError: the past was damaged or emptied.
+        """
+        request = await self.rerun_request(
+            session, agent=agent, run_tools=run_tools, id=id, without_secrets=without_secrets
+        )
+        started = await request.submit(self)
+        await started.result()
+        return await self.rerun_result(started.id)
+
+    async def rerun_request(self, session: str, **wanted: Unpack[RerunWanted]) -> StartRequest:
+        """Check what `rerun` does, and record nothing; `submit` starts it."""
+        return await rerun_request(self, session, **wanted)
 
     async def send(
         self, session: str, text: str, lane: Lane = "note", *, key: str | None = None

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cueline.client.pending import PendingRow
     from cueline.client.policies import PolicyBacktest
     from cueline.client.redecide import Check
+    from cueline.client.rerun import RerunResult
     from cueline.client.sessions import SessionRow
     from cueline.client.show import SessionDetails
     from cueline.client.status import LogStatus
@@ -253,6 +254,17 @@ class Reader:
 
         history = await self.history(session, until=until)
         return check_of(history, cut=until is not None)
+
+    async def rerun_result(self, session: str) -> "RerunResult":
+        """Compare a rerun, as far as it has come, with the session that it runs again.
+
+        Raises:
+            RejectedError: the session is no rerun.
+            CorruptEventError: one of the two cannot be read.
+        """
+        from cueline.client.rerun import rerun_result
+
+        return await rerun_result(self, session)
 
     async def budget(self, session: str) -> "Budget":
         """Return the limits of a session, and how much of each is used."""

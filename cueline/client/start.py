@@ -1,7 +1,7 @@
 """Starts a session: everything is checked before anything is recorded."""
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from cueline.client.session import Session
 from cueline.client.value import make_value
 from cueline.environment import user_name
 from cueline.errors import ConfigError, RejectedError
-from cueline.events.inbox import SecretsWaived, StartAsked
+from cueline.events.inbox import InboxMessage, MessageSent, SecretsWaived, StartAsked
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import session_stream, shown, sibling, stream_name
 from cueline.preflight import agent_to_record, check_limits
@@ -38,6 +38,8 @@ class StartRequest:
     """The stream of the session whose child it is to be."""
     output: Output | None = None
     """The shape of what the agent says last."""
+    messages: Sequence[MessageSent] = ()
+    """Recorded with it, for later turns."""
 
     @property
     def stream(self) -> str:
@@ -57,7 +59,9 @@ class StartRequest:
         if self.parent is not None:
             asked = await child_of(client.cache, self.parent, asked)
             check_limits(asked.agent, asked.allowances)
-        stream = await client.log.ask_start(self.id, asked, by=f"user:{user}", waived=self.waived)
+        with_it: list[InboxMessage] = [] if self.waived is None else [self.waived]
+        with_it += self.messages
+        stream = await client.log.ask_start(self.id, asked, by=f"user:{user}", with_it=with_it)
         await client.context.take_up(stream, asked.parent)
         return Session(
             client,
@@ -101,7 +105,7 @@ def start_request(
         ToolImportError: make the tool importable where it will run.
         InvalidNameError: the id, or the parent's, has another form.
     """
-    spec = agent_to_record(with_output(_agent_of(agent), output), waived=without_secrets)
+    spec = agent_to_record(with_output(agent_of(agent), output), waived=without_secrets)
     waived = waiver(spec, without_secrets, user_name())
     asked = make_value(
         StartAsked,
@@ -119,7 +123,12 @@ def start_request(
     return StartRequest(name, asked, waived, above, output)
 
 
-def _agent_of(given: object) -> Agent:
+def agent_of(given: object) -> Agent:
+    """Return the agent that is *given* itself or as the path of its file.
+
+    Raises:
+        ConfigError: it is neither, or the file is wrong.
+    """
     match given:
         case Agent():
             return given

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 from functools import partial
-from operator import is_
+from operator import is_, not_
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
@@ -93,6 +93,30 @@ class BreakerPolicy(Part):
     """While it is open: wait, go on without or with a fallback, or ask a person."""
 
 
+class RecordedResult(Part):
+    """The result of a call in an earlier session."""
+
+    effect: str
+    arguments: dict[str, JsonValue]
+    """As the model requested them."""
+    text: str
+    """The text for the model."""
+    failed: bool = Field(default=False, exclude_if=not_)
+
+
+class ToolRecording(Part):
+    """The results of a tool in an earlier session, which answer its calls instead of it."""
+
+    results: tuple[RecordedResult, ...] = ()
+    run_others: bool = Field(default=False, exclude_if=not_)
+    """Whether calls without a recorded result run; otherwise they fail as `not_recorded`."""
+
+    def result_of(self, effect: str, arguments: dict[str, JsonValue]) -> RecordedResult | None:
+        """Return the result of that effect or, if it had other *arguments*, of an equal call."""
+        equal = [each for each in self.results if each.arguments == arguments]
+        return next((each for each in equal if each.effect == effect), next(iter(equal), None))
+
+
 class ToolSpec(Part):
     """One tool, as described to the model and as a runner finds it."""
 
@@ -128,6 +152,13 @@ class ToolSpec(Part):
     """Without a breaker, its failures affect no other calls."""
     digest: str
     """sha256 of name, schema, declaration, target and version."""
+    recording: ToolRecording | None = Field(default=None, exclude_if=partial(is_, None))
+    """In a rerun: the results that answer its calls; None: the tool runs."""
+
+    @property
+    def runs(self) -> bool:
+        """Whether some of its calls run, so that the tool is needed."""
+        return self.recording is None or self.recording.run_others
 
 
 class Limits(Part):

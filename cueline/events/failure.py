@@ -26,8 +26,11 @@ SAID: Final = TRANSIENT | PERMANENT
 """Codes that a provider or tool can report; lost attempts are found by the host (I5)."""
 NOT_STARTED: Final = "not_started"
 """A tool call that never began."""
+NOT_RECORDED: Final = "not_recorded"
+"""A tool call of a rerun that the earlier session has no result of; it did not run."""
 OURS: Final = frozenset(
     {
+        NOT_RECORDED,
         "config",
         "invalid_arguments",
         "unknown_tool",

@@ -5,6 +5,7 @@ session's stream (I7).
 """
 
 from decimal import Decimal
+from operator import not_
 from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, JsonValue
@@ -63,6 +64,8 @@ class MessageSent(Fact):
     type: Literal["MessageSent"] = "MessageSent"
     lane: Lane
     text: str
+    turn: int = Field(default=0, exclude_if=not_)
+    """The first turn whose request may include it; a rerun sends messages ahead."""
 
 
 class PauseAsked(Fact):

@@ -21,6 +21,7 @@ from cueline.tools.arguments import check_arguments
 from cueline.tools.frame import Head
 from cueline.tools.pool import WorkerPool
 from cueline.tools.recorded_tool import load_recorded
+from cueline.tools.recording import recorded_output
 from cueline.tools.result import (
     failure_of,
     finding_of,
@@ -68,6 +69,8 @@ class ProcessToolExecutor:
 
     async def call(self, order: ToolOrder) -> ToolOutput:
         """See `ToolExecutor.call`."""
+        if (recorded := recorded_output(order)) is not None:
+            return recorded
         if order.tool.needs_workspace and order.workspace is None:
             raise ToolFailedError(
                 "tool_error", f"{order.tool.name} needs a workspace; there is none"

@@ -37,6 +37,8 @@ def check_unchanged(name: str, tools: Iterable[ToolSpec], accept_with: str) -> N
     """
     changed = []
     for spec in tools:
+        if not spec.runs:
+            continue
         try:
             load_recorded(spec)
         except ToolChangedError as error:
@@ -54,7 +56,8 @@ def changed_since(tools: Iterable[ToolSpec]) -> tuple[ToolSpec, ...]:
     Raises:
         ToolImportError: a tool is missing.
     """
-    return tuple(_now(spec) for spec in tools if _changes(spec, load(spec.target)))
+    needed = [spec for spec in tools if spec.runs]
+    return tuple(_now(spec) for spec in needed if _changes(spec, load(spec.target)))
 
 
 def _now(spec: ToolSpec) -> ToolSpec:

@@ -42,7 +42,7 @@ async def test_a_session_whose_secret_is_not_known_is_set_aside_until_that_is_wa
 async def test_what_was_waived_with_the_start_needs_no_more_word():
     scene = lacking_host()
     asked = StartAsked(agent=scene.agent, goal="go", open=True, asked_at=scene.clock.now())
-    await ask_start(scene.outside.journal, "s", asked, waived=WAIVED)
+    await ask_start(scene.outside.journal, "s", asked, with_it=[WAIVED])
 
     world = await scene.world()
     await world.kill()

@@ -13,6 +13,7 @@ from cueline.client.limits import Budget, LimitRow
 from cueline.client.pending import PendingRow
 from cueline.client.policies import JudgedCall
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
+from cueline.client.rerun import RerunDifference, RerunResult, UnansweredCall
 from cueline.client.sessions import SessionRow
 from cueline.client.show import SessionDetails
 from cueline.client.status import LogStatus, ProcessRow
@@ -23,6 +24,7 @@ BASES = {"SessionDetails": SessionRow, "PauseReceipt": Receipt, "StopReceipt": R
 BASES |= {"DecisionReceipt": Receipt}
 ROWS = [SessionRow, SessionDetails, PendingRow, Export, CallRow, Metrics, Ending, Budget, LimitRow]
 ROWS += [Costs, AuditRow, Verified, BadRow, BreakerRow, LogStatus, ProcessRow, JudgedCall]
+ROWS += [RerunResult, RerunDifference, UnansweredCall]
 ROWS += [Receipt, PauseReceipt, StopReceipt, DecisionReceipt]
 
 

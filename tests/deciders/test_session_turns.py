@@ -8,7 +8,7 @@ from cueline.deciders.session.due import CallModel
 from cueline.deciders.session.state import LimitHold
 from cueline.events.agent import Policy
 from cueline.events.cause import Cause
-from cueline.events.inbox import ResumeAsked
+from cueline.events.inbox import MessageSent, ResumeAsked
 from cueline.events.message import ToolCall
 from cueline.events.session import (
     MessageReceived,
@@ -117,6 +117,15 @@ def test_a_note_is_told_with_the_next_model_call():
     past = given().when(*up_to_reply("look"), running("1.0", "look"))
 
     past.when(said(2)).then(MessageReceived)
+    past.when(returned("1.0")).then(ToolReturned, ModelRequested)
+
+    assert (2,) == past.facts[1].messages
+
+
+def test_a_message_for_a_later_turn_is_told_with_that_turn():
+    past = given().when(started(), received(2, MessageSent(lane="note", text="Hm.", turn=2)))
+
+    past.when(asking(), saying("look"), running("1.0", "look"))
     past.when(returned("1.0")).then(ToolReturned, ModelRequested)
 
     assert (2,) == past.facts[1].messages

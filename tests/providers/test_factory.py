@@ -7,6 +7,7 @@ import pytest
 
 from cueline.errors import ConfigError
 from cueline.events.agent import Fallback
+from cueline.events.recording import Recording
 from cueline.providers.anthropic.model import AnthropicModel
 from cueline.providers.factory import (
     account_for,
@@ -56,8 +57,9 @@ def test_an_unknown_provider_is_named_with_those_that_are_known(agent):
 def test_every_known_provider_can_be_made(agent):
     make = model_factory(KEYS, pause)
 
+    parameters = {"script": SCRIPT, **Recording(session="one", version=1).as_parameters()}
     for provider in known_providers():
-        assert make(agent(provider=provider, parameters={"script": SCRIPT}))
+        assert make(agent(provider=provider, parameters=parameters))
 
 
 @pytest.mark.parametrize("environ", [{}, {"ANTHROPIC_API_KEY": " "}])

@@ -203,20 +203,21 @@ def _retry_event(state: SessionState, model: ModelCall) -> SessionEvent | None:
         return SessionWaiting(kind="operator", cause=model.error)
     if (limited := limit_reached_or_warned(state, turns=False)) is not None:
         return limited
-    told = _steers_and_notes(state)
+    told = _steers_and_notes(state, state.turn.number)
     return _request(state, model.effect, model.attempt + 1, told, fallback)
 
 
-def _steers_and_notes(state: SessionState) -> tuple[int, ...]:
-    """Return the inbox versions that the next request includes in any case."""
-    return tuple([mail.inbox_version for mail in state.mail if mail.lane != "followup"])
+def _steers_and_notes(state: SessionState, turn: int) -> tuple[int, ...]:
+    """Return the inbox versions that the next request, of *turn*, includes in any case."""
+    due = [mail for mail in state.mail if mail.turn <= turn]
+    return tuple([mail.inbox_version for mail in due if mail.lane != "followup"])
 
 
 def _after_turn(state: SessionState) -> SessionEvent | None:
     turn = state.turn
-    told = _steers_and_notes(state)
+    told = _steers_and_notes(state, turn.number + 1)
     if not told and not turn.calls and not turn.unanswered:
-        told = tuple([mail.inbox_version for mail in state.mail])
+        told = tuple([mail.inbox_version for mail in state.mail if mail.turn <= turn.number + 1])
         if not told:
             return _end_event(state)
     # A user's message restarts the count of turns.

@@ -74,7 +74,7 @@ def _queue_message(state: SessionState, version: int, message: MessageSent) -> S
         state = replace(state, hold=None, account=account_to_release(state))
     return replace(
         state,
-        mail=(*state.mail, PendingMessage(version, message.lane, (said,))),
+        mail=(*state.mail, PendingMessage(version, message.lane, (said,), message.turn)),
         turn=replace(state.turn, since_user=0),
     )
 

@@ -47,6 +47,8 @@ class PendingMessage(Struct, frozen=True):
     inbox_version: int
     lane: Lane
     fingerprints: tuple[str, ...]
+    turn: int = 0
+    """The first turn whose request may include it."""
 
 
 class PromptDigests(Struct, frozen=True):

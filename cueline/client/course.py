@@ -1,0 +1,148 @@
+"""What happened in a session turn by turn: replies, messages, judgements and results of calls."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from cueline.deciders.prompt import FORKED_AWAY, GO_ON, result_of
+from cueline.events.agent import AgentSpec, RecordedResult
+from cueline.events.inbox import MessageSent
+from cueline.events.message import ToolCall
+from cueline.events.recording import RecordedReply
+from cueline.events.session import (
+    UNJUDGED,
+    GateAnswer,
+    Judgement,
+    MessageReceived,
+    ModelReplied,
+    ModelRequested,
+    SessionEvent,
+    SessionForked,
+    SessionStarted,
+    ToolFailed,
+    ToolReconciled,
+    ToolReturned,
+    ToolSkipped,
+    calls_of,
+)
+
+FAILED = "tool_error: "
+
+
+@dataclass(slots=True)
+class CourseCall:
+    """One tool call."""
+
+    turn: int
+    """The number of its reply, from 1."""
+    call: ToolCall
+    judged: Judgement
+    text: str = ""
+    """Its result for the model."""
+    failed: bool = False
+    closed: bool = False
+    """Whether it has a result."""
+    denied: bool = False
+    """A rule denied it."""
+
+    @property
+    def is_result(self) -> bool:
+        """Whether its result can answer an equal call: it is not about the agent's own rules."""
+        return self.closed and not self.denied and not self.judged.problem
+
+
+@dataclass(slots=True)
+class Course:
+    """The course of a session; a fork includes what it shares with its parent."""
+
+    agent: AgentSpec | None = None
+    goal: str | None = None
+    open: bool = False
+    replies: list[ModelReplied] = field(default_factory=list)
+    messages: dict[int, list[str]] = field(default_factory=dict)
+    """The messages of people, by the turn whose request included them first."""
+    calls: dict[str, CourseCall] = field(default_factory=dict)
+    """By effect; turns are counted by replies."""
+    _mail: dict[int, list[str]] = field(default_factory=dict)
+    _effects: dict[str, str] = field(default_factory=dict)
+    """The effects of the last reply's calls, by those in the log."""
+
+    def results_of(self, tool: str) -> tuple[RecordedResult, ...]:
+        """Return the results of a tool's calls."""
+        return tuple(
+            RecordedResult(
+                effect=effect, arguments=each.call.arguments, text=each.text, failed=each.failed
+            )
+            for effect, each in self.calls.items()
+            if each.call.name == tool and each.is_result
+        )
+
+    def recorded_replies(self) -> tuple[RecordedReply, ...]:
+        """Return the replies; whether their calls are valid is judged anew."""
+        return tuple(
+            RecordedReply(
+                content=each.content,
+                calls=tuple(call.model_copy(update={"problem": None}) for call in each.calls),
+                stop_reason=each.stop_reason,
+                model=each.model,
+            )
+            for each in self.replies
+        )
+
+    def add(self, event: SessionEvent) -> None:
+        """Add one fact."""
+        match event:
+            case SessionStarted(agent=agent, goal=goal):
+                self.agent, self.goal, self.open = agent, goal, event.open
+                self._mail = {1: [goal] if goal else []}
+            case SessionForked():
+                self._fork(event)
+            case MessageReceived(message=MessageSent(text=text)):
+                self._mail[event.inbox_version] = [text]
+            case MessageReceived(gate_answer=GateAnswer(told=text)) if text:
+                self._mail[event.inbox_version] = [text]
+            case ModelRequested(messages=versions):
+                told = [text for version in versions for text in self._mail.pop(version, ())]
+                self.messages.setdefault(len(self.replies) + 1, []).extend(told)
+            case ModelReplied():
+                self._reply(event)
+            case ToolReturned() | ToolFailed() | ToolSkipped() | ToolReconciled():
+                self._end(event)
+            case _:
+                pass
+
+    def _fork(self, event: SessionForked) -> None:
+        self.agent, self.open = event.agent, event.open
+        for effect in self._effects:
+            self._close(effect, (FORKED_AWAY, True))
+        waiting = [text for texts in self._mail.values() for text in texts]
+        told = [text for text in (event.note, event.goal) if text]
+        self._mail = {1: [*waiting, *told]}
+
+    def _reply(self, event: ModelReplied) -> None:
+        self.replies.append(event)
+        turn, self._effects = len(self.replies), {}
+        for index, (effect, call) in enumerate(calls_of(event).items()):
+            self._effects[effect] = f"{turn}.{index}"
+            judged = event.judged.get(effect, UNJUDGED)
+            self.calls[f"{turn}.{index}"] = CourseCall(turn, call, judged)
+
+    def _end(self, event: ToolReturned | ToolFailed | ToolSkipped | ToolReconciled) -> None:
+        self._close(event.effect, result_of(event))
+        if isinstance(event, ToolSkipped) and event.rule and event.effect in self._effects:
+            self.calls[self._effects[event.effect]].denied = True
+
+    def _close(self, effect: str, result: tuple[str, bool] | None) -> None:
+        if result is None or effect not in self._effects:
+            return
+        call = self.calls[self._effects[effect]]
+        if not call.closed:
+            text, call.failed = result
+            call.text, call.closed = text.removesuffix(f"\n{GO_ON}"), True
+
+
+def course_of(events: Iterable[SessionEvent]) -> Course:
+    """Return the course of a session."""
+    course = Course()
+    for event in events:
+        course.add(event)
+    return course

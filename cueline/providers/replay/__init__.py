@@ -1,0 +1,1 @@
+"""A model that answers with the recorded replies of an earlier session."""
