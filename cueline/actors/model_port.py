@@ -33,6 +33,8 @@ class ModelReply(Struct, frozen=True, kw_only=True):
     usage: Usage = field(default_factory=Usage)
     model: str = ""
     """The model that answered, by the provider's name for it."""
+    degraded: tuple[str, ...] = ()
+    """The capabilities that the model lacks and the request needed, as `tools`."""
 
 
 class Delta(Struct, frozen=True):

@@ -1,7 +1,7 @@
 """The address and key of a provider, as an agent and the environment give them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pydantic import SecretStr
@@ -24,6 +24,8 @@ class Endpoint:
     key_variable: str
     """The environment variable with the key."""
     needs_key: bool = True
+    read_url: Callable[[str], str] = str
+    """Makes an address of the variable's value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +72,8 @@ def url_of(endpoint: Endpoint, agent: AgentSpec, environ: Mapping[str, str]) -> 
     Raises:
         ConfigError: it is no address.
     """
-    base_url = agent.base_url or environ.get(endpoint.url_variable) or endpoint.url
+    named = environ.get(endpoint.url_variable, "").strip()
+    base_url = agent.base_url or (endpoint.read_url(named) if named else endpoint.url)
     if not URL.fullmatch(base_url):
         shown = re.sub("//[^/]*@", "//…@", base_url)
         raise ConfigError("base_url", f"{shown!r} is not http(s)://host[:port][/path]")

@@ -45,7 +45,7 @@ UNTYPED: Final = {200: "malformed_reply", 400: "invalid_request"}
 
 TOO_LONG: Final = re.compile(
     "prompt is too long|exceed context limit|maximum context length"
-    "|input token count .* exceeds|exceeds the available context size",
+    "|input token count .* exceeds|input length exceeds|exceeds the available context size",
     re.IGNORECASE,
 )
 """Not each vendor's 400 for a prompt that is too long has a type of its own."""

@@ -1,5 +1,6 @@
 """How long a reply may take; the parameters of an agent that cueline keeps to itself."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -18,6 +19,11 @@ COUNT_SECONDS: Final = 2.0
 """The longest wait for a token count; without one, the bytes are counted."""
 SECONDS: Final = {"timeout_seconds": TOTAL_SECONDS, "chunk_timeout_seconds": CHUNK_SECONDS}
 """cueline's own parameters: they limit the wait, and are not sent."""
+TOOL_PROTOCOL: Final = "tool_protocol"
+TOOL_PROTOCOLS: Final = ("native", "prompt")
+"""`prompt`: the tools are described in the instructions, and called in the text."""
+OWN: Final = frozenset({*SECONDS, TOOL_PROTOCOL})
+"""All parameters that are cueline's own, and not sent."""
 _TIME: Final = TypeAdapter[float](Annotated[Time, Field(gt=0)])
 
 ELSEWHERE: Final = {
@@ -44,13 +50,20 @@ class Patience:
         return Patience(total=min(self.total, COUNT_SECONDS), chunk=min(self.chunk, COUNT_SECONDS))
 
 
-def check_parameters(agent: AgentSpec) -> None:
+def check_parameters(
+    agent: AgentSpec, *, prompts: bool = False, elsewhere: Mapping[str, str] | None = None
+) -> None:
     """Check the parameters of *agent* that are not passed on unchanged.
+
+    Args:
+        agent: the agent.
+        prompts: whether its provider can describe tools in the instructions.
+        elsewhere: what to do instead of setting a parameter of these names.
 
     Raises:
         ConfigError: move or correct the parameter that it names.
     """
-    for name, instead in ELSEWHERE.items():
+    for name, instead in {**ELSEWHERE, **(elsewhere or {})}.items():
         if name in agent.parameters:
             raise ConfigError(f"parameters.{name}", f"is not set here: {instead}")
     for name in SECONDS:
@@ -59,6 +72,13 @@ def check_parameters(agent: AgentSpec) -> None:
             _TIME.validate_python(value)
         except ValidationError:
             raise ConfigError(f"parameters.{name}", f"is {value!r}, not seconds above 0") from None
+    protocol = agent.parameters.get(TOOL_PROTOCOL, TOOL_PROTOCOLS[0])
+    if TOOL_PROTOCOL in agent.parameters and not prompts:
+        why = f"is not for {agent.provider}, whose models have tools of their own; leave it out"
+        raise ConfigError(f"parameters.{TOOL_PROTOCOL}", why)
+    if protocol not in TOOL_PROTOCOLS:
+        why = f"is {protocol!r}, neither {' nor '.join(map(repr, TOOL_PROTOCOLS))}"
+        raise ConfigError(f"parameters.{TOOL_PROTOCOL}", why)
 
 
 def patience_of(agent: AgentSpec) -> Patience:

@@ -1,0 +1,115 @@
+"""Calls an Ollama server, and translates its errors."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from msgspec.structs import replace
+
+from cueline.actors.model_port import DeltaSink, ModelReply, ModelRequest
+from cueline.errors import ProviderRefusedError, ProviderUnavailableError
+from cueline.providers.account import Account
+from cueline.providers.fault import Fault
+from cueline.providers.http import HttpClient
+from cueline.providers.ollama.reply import StreamedReply
+from cueline.providers.ollama.request import ALL, Abilities, is_prompted, needed, request_body
+from cueline.providers.patience import TOOL_PROTOCOL, Patience, patience_of
+
+_NO_TOOLS: Final = re.compile("does not support tools", re.IGNORECASE)
+_NO_MODEL: Final = re.compile("model .*not found", re.IGNORECASE)
+_LISTING: Final = Patience(total=10, chunk=10)
+
+
+class OllamaClient:
+    """A client of one server, for any number of calls at a time."""
+
+    def __init__(self, account: Account) -> None:
+        key = account.key.get_secret_value()
+        self._url = account.base_url
+        self._http = HttpClient(account, {"Authorization": f"Bearer {key}"} if key else {})
+        self._known: dict[str, Abilities] = {}
+
+    async def reply(self, request: ModelRequest, deltas: DeltaSink) -> ModelReply:
+        """Return the whole reply; it raises as `Model.reply`.
+
+        If the server finds out that the model has no tools, the request is sent once more,
+        with the tools in its instructions.
+        """
+        agent, model = request.agent, request.agent.model
+        with self._helpful(model):
+            able = ALL
+            if needed(agent, request.messages):
+                able = await self._abilities(model, patience_of(agent))
+            try:
+                return await self._ask(request, able, deltas)
+            except ProviderRefusedError as error:
+                chosen = TOOL_PROTOCOL in agent.parameters or not able.tools
+                if chosen or not _NO_TOOLS.search(error.message):
+                    raise
+            self._known[model] = able = replace(able, tools=False)
+            return await self._ask(request, able, deltas)
+
+    async def models(self) -> list[str]:
+        """Return the names of the server's models."""
+        with self._helpful(""):
+            listed = await self._http.get("/api/tags", _LISTING)
+        return [model["name"] for model in listed["models"]]
+
+    async def retire(self) -> None:
+        """Close the connections as soon as no call needs them."""
+        await self._http.retire()
+
+    async def _ask(self, request: ModelRequest, able: Abilities, deltas: DeltaSink) -> ModelReply:
+        agent = request.agent
+        reply = StreamedReply(
+            deltas,
+            prefix=f"call_{request.turn}_",
+            prompted=agent.tools if is_prompted(agent, able) else (),
+            degraded=tuple(n for n in needed(agent, request.messages) if not getattr(able, n)),
+        )
+        body = request_body(agent, request.messages, able)
+        return await self._http.stream("/api/chat", body, patience_of(agent), reply)
+
+    async def _abilities(self, model: str, patience: Patience) -> Abilities:
+        """Return what *model* can do; a server that does not say so gets the benefit."""
+        if model not in self._known:
+            try:
+                shown = await self._http.post("/api/show", {"model": model}, patience)
+            except ProviderRefusedError as error:
+                if _NO_MODEL.search(error.message):
+                    raise
+                shown = None
+            listed = shown.get("capabilities") if isinstance(shown, dict) else None
+            self._known[model] = abilities(listed) if isinstance(listed, list) else ALL
+        return self._known[model]
+
+    @contextmanager
+    def _helpful(self, model: str) -> Iterator[None]:
+        """Let errors of a missing server or model say what to run."""
+        try:
+            yield
+        except ProviderUnavailableError as error:
+            if error.kind != "network" or error.used is None:
+                raise
+            fix = "start it with `ollama serve`, or set OLLAMA_HOST to its address"
+            raise _with_message(error, f"no Ollama server at {self._url}: {fix}") from error
+        except ProviderRefusedError as error:
+            if not _NO_MODEL.search(error.message):
+                raise
+            fix = f"run `ollama pull {model}`, or name another model"
+            raise _with_message(error, f"{self._url} has no model {model!r}: {fix}") from error
+
+
+def abilities(listed: list[object]) -> Abilities:
+    """Return the abilities in a server's list of capabilities."""
+    return Abilities(
+        tools="tools" in listed, images="vision" in listed, thinking="thinking" in listed
+    )
+
+
+def _with_message(error: Fault, message: str) -> Fault:
+    told = f"{message} ({error.message})"
+    if isinstance(error, ProviderRefusedError):
+        return ProviderRefusedError(error.kind, told, error.used)
+    return ProviderUnavailableError(error.kind, told, error.retry_after, error.used)

@@ -1,0 +1,74 @@
+"""Models on the user's own machines, behind an Ollama server."""
+
+import re
+from typing import Final
+
+from cueline.events.agent import AgentSpec
+from cueline.providers.account import Account, Endpoint
+from cueline.providers.ollama.model import OllamaModel, connect
+from cueline.providers.patience import check_parameters
+from cueline.providers.provider import Capabilities, Pause, Provider
+
+PORT: Final = 11434
+_EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "": "127.0.0.1"}  # noqa: S104 - it is replaced
+_HOST: Final = re.compile(
+    r"(?:(?P<scheme>\w+)://)?(?P<host>\[[^\]]*\]|[^:/]*)(?P<port>:\d+)?(?P<path>/.*)?"
+)
+ELSEWHERE: Final = {"num_predict": "use limits.max_output_tokens"}
+
+
+def host_url(value: str) -> str:
+    """Return the address in `OLLAMA_HOST`, which may lack scheme, host or port.
+
+    A server reads the variable, too: the address at which it listens for all networks
+    becomes the one of this machine.
+    """
+    told = _HOST.fullmatch(value.strip())
+    if told is None:
+        return value
+    scheme, host, port, path = told["scheme"], told["host"], told["port"], told["path"] or ""
+    if port is None and scheme is None:
+        port = f":{PORT}"
+    return f"{scheme or 'http'}://{_EVERYWHERE.get(host, host)}{port or ''}{path}"
+
+
+def make(account: Account, _pause: Pause) -> OllamaModel:
+    """Return the models of a server."""
+    return OllamaModel(account)
+
+
+def check(agent: AgentSpec) -> None:
+    """Check the parameters of *agent*.
+
+    Raises:
+        ConfigError: move or correct the parameter that it names.
+    """
+    check_parameters(agent, prompts=True, elsewhere=ELSEWHERE)
+
+
+async def models(account: Account) -> list[str]:
+    """Return the names of the server's models."""
+    client = connect(account)
+    try:
+        return await client.models()
+    finally:
+        await client.retire()
+
+
+PROVIDER: Final = Provider(
+    name="ollama",
+    capabilities=Capabilities(images=True, thinking=True, json_schema=True, needs_key=False),
+    make=make,
+    endpoint=Endpoint(
+        url=f"http://localhost:{PORT}",
+        url_variable="OLLAMA_HOST",
+        key_variable="OLLAMA_API_KEY",
+        needs_key=False,
+        read_url=host_url,
+    ),
+    default_model="qwen3",
+    model_variable="OLLAMA_MODEL",
+    check=check,
+    models=models,
+    is_free=True,
+)

@@ -1,0 +1,107 @@
+"""Collects a streamed reply of Ollama."""
+
+import json
+from typing import Any
+
+from cueline.actors.model_port import Delta, DeltaSink, ModelReply, drop_delta
+from cueline.errors import ProviderUnavailableError
+from cueline.events.agent import ToolSpec
+from cueline.events.message import Block, TextBlock, ThinkingBlock, ToolCall, Usage
+from cueline.providers.fault import fault_of
+from cueline.providers.http import PartialReply
+from cueline.providers.ollama.request import PROVIDER
+from cueline.providers.prompted_tools import TextReply, VisibleText, read_reply
+from cueline.providers.reading import tool_call
+
+CUT = "length"
+
+
+class StreamedReply(PartialReply):
+    """A reply, as far as it came."""
+
+    def __init__(
+        self,
+        deltas: DeltaSink = drop_delta,
+        *,
+        prefix: str = "call_",
+        prompted: tuple[ToolSpec, ...] = (),
+        degraded: tuple[str, ...] = (),
+    ) -> None:
+        """Begin a reply.
+
+        Args:
+            deltas: gets its pieces.
+            prefix: begins the ids of calls that the server gives none.
+            prompted: the tools whose calls are in the text.
+            degraded: the capabilities that the request had to do without.
+        """
+        self._deltas = deltas
+        self._visible = VisibleText(deltas) if prompted else None
+        self._prefix = prefix
+        self._prompted = prompted
+        self._degraded = degraded
+        self._thoughts = self._text = self._model = self._reason = ""
+        self._calls: list[ToolCall] = []
+        self._usage = Usage()
+
+    def add(self, piece: Any) -> None:
+        """See `PartialReply.add`."""
+        if error := piece.get("error"):
+            raise fault_of(500, None, str(error), {})
+        self._model = piece.get("model") or self._model
+        message = piece.get("message") or {}
+        if thoughts := message.get("thinking"):
+            self._thoughts += thoughts
+            self._deltas(Delta("thinking", thoughts))
+        if text := message.get("content"):
+            self._text += text
+            if self._visible is not None:
+                self._visible.add(text)
+            else:
+                self._deltas(Delta("text", text))
+        for call in message.get("tool_calls") or ():
+            self._calls.append(self._call(call))
+        if piece.get("done"):
+            self._reason = piece.get("done_reason") or "stop"
+            self._usage = Usage(
+                input=piece.get("prompt_eval_count") or 0, output=piece.get("eval_count") or 0
+            )
+            if self._visible is not None:
+                self._visible.end()
+            self.ended = True
+
+    def _call(self, call: Any) -> ToolCall:
+        function = call["function"]
+        arguments = function.get("arguments") or {}
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        call_id = call.get("id") or f"{self._prefix}{len(self._calls)}"
+        return tool_call(call_id, function["name"], text)
+
+    @property
+    def used(self) -> dict[str, int] | None:
+        """See `PartialReply.used`."""
+        return self._usage.model_dump() if self.ended else None
+
+    def whole(self) -> ModelReply:
+        """See `PartialReply.whole`."""
+        if not self.ended:
+            raise ProviderUnavailableError("malformed_reply", "the stream ended before the reply")
+        cut = self._reason == CUT
+        said = TextReply(self._text)
+        if self._prompted:
+            said = read_reply(self._text, self._prompted, prefix=self._prefix, cut=cut)
+        content: list[Block] = []
+        if self._thoughts:
+            content.append(ThinkingBlock(text=self._thoughts, provider=PROVIDER))
+        if said.text:
+            content.append(TextBlock(text=said.text))
+        calls = (*self._calls, *said.calls)
+        finished = "tool_use" if calls else "end_turn"
+        return ModelReply(
+            content=tuple(content),
+            calls=calls,
+            stop_reason="max_tokens" if cut else finished,
+            usage=self._usage,
+            model=self._model,
+            degraded=self._degraded,
+        )

@@ -1,0 +1,131 @@
+"""Builds Ollama's requests from neutral messages."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from msgspec import Struct
+
+from cueline.events.agent import AgentSpec
+from cueline.events.message import (
+    AssistantMessage,
+    Attachment,
+    ImageBlock,
+    Message,
+    TextBlock,
+    ThinkingBlock,
+    ToolMessage,
+    UserMessage,
+)
+from cueline.providers.patience import OWN, TOOL_PROTOCOL
+from cueline.providers.prompted_tools import as_text, instructions_with_tools
+from cueline.providers.transcript import transcript
+
+PROVIDER: Final = "ollama"
+Json = dict[str, Any]
+
+TOP: Final = frozenset(
+    {"format", "keep_alive", "logprobs", "options", "shift", "think", "top_logprobs", "truncate"}
+)
+"""The fields of a request that an agent may set; its other parameters are options of the model."""
+WHOLE: Final[Json] = {"truncate": False, "shift": False}
+"""A prompt that is too long for the model's window is an error, and not silently cut."""
+
+
+class Abilities(Struct, frozen=True):
+    """What one model can do."""
+
+    tools: bool = True
+    images: bool = True
+    thinking: bool = True
+
+
+ALL: Final = Abilities()
+
+
+def is_prompted(agent: AgentSpec, able: Abilities) -> bool:
+    """Whether tools are described in the instructions, and called in the text."""
+    protocol = agent.parameters.get(TOOL_PROTOCOL, "native" if able.tools else "prompt")
+    return bool(agent.tools) and protocol == "prompt"
+
+
+def needed(agent: AgentSpec, messages: Iterable[bytes]) -> tuple[str, ...]:
+    """Return the abilities that the request needs and a model may lack."""
+    needs = {
+        "tools": bool(agent.tools) and TOOL_PROTOCOL not in agent.parameters,
+        "images": any(b'"kind":"image"' in message for message in messages),
+        "thinking": bool(agent.parameters.get("think")),
+    }
+    return tuple(name for name, is_needed in needs.items() if is_needed)
+
+
+def request_body(agent: AgentSpec, messages: Iterable[bytes], able: Abilities = ALL) -> Json:
+    """Return the JSON of a request for the next reply, as a stream."""
+    prompted = is_prompted(agent, able)
+    given = {name: value for name, value in agent.parameters.items() if name not in OWN}
+    body: Json = {"model": agent.model, "stream": True, **WHOLE}
+    body |= {name: value for name, value in given.items() if name in TOP - {"options"}}
+    if not able.thinking:
+        body.pop("think", None)
+    options = given.get("options")
+    body["options"] = {
+        **{name: value for name, value in given.items() if name not in TOP},
+        **(options if isinstance(options, dict) else {}),
+        "num_predict": agent.limits.max_output_tokens,
+    }
+    if agent.tools and not prompted:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": tool.parameters,
+                },
+            }
+            for tool in agent.tools
+        ]
+    heard: Iterator[Message] = transcript(
+        messages, provider=PROVIDER, model=agent.model, images=able.images, files=False
+    )
+    told = instructions_with_tools(agent.instructions, agent.tools if prompted else ())
+    system = [{"role": "system", "content": told}] if told.strip() else []
+    # Last, so that the text of a request is a prefix of the next one's.
+    body["messages"] = [*system, *conversation(as_text(heard) if prompted else heard)]
+    return body
+
+
+def conversation(messages: Iterable[Message]) -> Iterator[Json]:
+    """Yield the messages in Ollama's form."""
+    names: dict[str, str] = {}
+    for message in messages:
+        match message:
+            case AssistantMessage():
+                names |= {call.id: call.name for call in message.calls}
+                yield answer(message)
+            case ToolMessage(call=call, text=text, attachments=attached):
+                name = names.get(call, "")
+                told = {"role": "tool", "content": text, "tool_name": name, "tool_call_id": call}
+                yield told | images(attached)
+            case UserMessage(text=text, attachments=attached):
+                yield {"role": "user", "content": text, **images(attached)}
+
+
+def answer(message: AssistantMessage) -> Json:
+    """Return a reply of the model in Ollama's form."""
+    said = [block.text for block in message.content if isinstance(block, TextBlock)]
+    thought = [block.text for block in message.content if isinstance(block, ThinkingBlock)]
+    told: Json = {"role": "assistant", "content": "\n\n".join(said)}
+    if thought:
+        told["thinking"] = "\n\n".join(thought)
+    if message.calls:
+        told["tool_calls"] = [
+            {"id": call.id, "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.calls
+        ]
+    return told
+
+
+def images(attachments: Iterable[Attachment]) -> Json:
+    """Return the field with the images among *attachments*, if there are any."""
+    data = [attached.data for attached in attachments if isinstance(attached, ImageBlock)]
+    return {"images": data} if data else {}
