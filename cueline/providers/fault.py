@@ -50,19 +50,25 @@ TOO_LONG: Final = re.compile(
 )
 """Not each vendor's 400 for a prompt that is too long has a type of its own."""
 
+FILTERED: Final = re.compile("blocked by content filtering policy", re.IGNORECASE)
+"""Nor has each one for a filtered answer."""
+
 LONGEST_MESSAGE: Final = 500
 
 
 def fault_of(status: int, error_type: object, message: str, headers: Mapping[str, str]) -> Fault:
     """Return the error for an error of the API.
 
-    Its message, which may change, only tells a prompt that is too long from a wrong request.
+    Its message, which may change, only tells a prompt that is too long, or a filtered answer,
+    from a wrong request.
     """
     # The SDK passes on any JSON value in this place.
     known_type = error_type if isinstance(error_type, str) and error_type else None
     kind = kind_of(status, known_type)
     if kind == "invalid_request" and TOO_LONG.search(message):
         kind = "context_too_long"
+    if kind == "invalid_request" and FILTERED.search(message):
+        kind = "content_filtered"
     told = f"HTTP {status}, {known_type or 'no type'}: {cut(message, LONGEST_MESSAGE)}"
     if kind in TRANSIENT:
         return ProviderUnavailableError(kind, told, retry_after(headers))

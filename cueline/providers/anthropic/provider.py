@@ -26,7 +26,11 @@ async def models(account: Account) -> list[str]:
     """Return the names of the server's models."""
     from cueline.providers.anthropic.connection import AnthropicClient  # noqa: PLC0415 - slow
 
-    return await AnthropicClient(account).models()
+    client = AnthropicClient(account)
+    try:
+        return await client.models()
+    finally:
+        await client.retire()
 
 
 PROVIDER: Final = Provider(
