@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cueline.actors.live_text import TextDelta
     from cueline.agent import Agent, ToolSettings
     from cueline.backoff import retry_with_backoff
     from cueline.client.session import Result, Session
@@ -44,6 +45,7 @@ __all__ = [
     "Session",
     "SessionEvent",
     "SystemClock",
+    "TextDelta",
     "Tool",
     "ToolContext",
     "ToolFailedError",
@@ -70,6 +72,7 @@ _HOMES = {
     "Session": "cueline.client.session",
     "SessionEvent": "cueline.events.session",
     "SystemClock": "cueline.clock",
+    "TextDelta": "cueline.actors.live_text",
     "Tool": "cueline.tools.tool",
     "ToolContext": "cueline.tools.tool",
     "ToolFailedError": "cueline.errors",

@@ -12,6 +12,7 @@ from cueline.actors.approval_gate import GatePort
 from cueline.actors.cost_ledger import LedgerPort
 from cueline.actors.dispatcher import Work
 from cueline.actors.host_dependencies import HostDependencies, RunnerDirectory
+from cueline.actors.live_text import LiveTextHub
 from cueline.environment import HERE
 from cueline.events.agent import AgentSpec, Hook
 from cueline.events.session import WaitKind
@@ -106,6 +107,11 @@ class KnownPlacement(Placement, Protocol):
     @property
     def is_dedicated(self) -> bool:
         """Whether it goes on with its sessions as long as whoever opened it lives."""
+        ...
+
+    @property
+    def live_text(self) -> LiveTextHub | None:
+        """The hub of its host in this process; None without one."""
         ...
 
     def has(self, incarnation: str | None) -> bool:

@@ -3,11 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Collection, Coroutine
 from contextlib import asynccontextmanager, closing, suppress
+from dataclasses import replace
 
 from cueline.actors.approval_gate import ApprovalGate
 from cueline.actors.background_task import Trouble, shielded, start_loops
 from cueline.actors.cost_ledger import CostLedger
 from cueline.actors.dispatcher import TICK_SECONDS, Dispatcher, WorkIndex
+from cueline.actors.live_text import LiveTextHub
+from cueline.actors.live_text_server import LiveTextServer
 from cueline.actors.presence import beat_always, evidence_of_end, find, presence_of
 from cueline.actors.runner import Runner, RunnerPort
 from cueline.actors.session_host import HostPort, SessionHost
@@ -107,10 +110,18 @@ class Inline:
             scope=scope,
         )
         self._on_trouble = on_trouble
+        self._live_text_server = LiveTextServer(self.host.live_text)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Register this process, and look for work."""
+        if self.log.backend.writer_place != "process":  # else no other process can watch
+            await self._live_text_server.start()
+        self.presence = replace(
+            self.presence,
+            address=self._live_text_server.address,
+            token=self._live_text_server.token,
+        )
         await self.log.board.beat(self.presence)
         # In this order: a look before following begins would have to be repeated.
         steps = {"following the log": self.dispatcher.follow, "looking for work": self._look}
@@ -122,6 +133,11 @@ class Inline:
     async def place(self, streams: Collection[str]) -> None:
         """See `Place.place`."""
         await self.dispatcher.place(streams)
+
+    @property
+    def live_text(self) -> LiveTextHub:
+        """See `KnownPlacement.live_text`."""
+        return self.host.live_text
 
     def has(self, incarnation: str | None) -> bool:
         """See `KnownPlacement.has`."""
@@ -137,6 +153,7 @@ class Inline:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.host.close()
+        await self._live_text_server.close()
         await self._runner.close()
         with suppress(CuelineError):
             await self.log.board.leave(self.presence.incarnation)

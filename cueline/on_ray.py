@@ -168,6 +168,10 @@ class AttachedRuntime:
     async def place(self, streams: Collection[str]) -> None:
         """See `wiring.Place`."""
 
+    @property
+    def live_text(self) -> None:
+        """See `wiring.KnownPlacement`: its hosts are elsewhere."""
+
     def has(self, incarnation: str | None) -> bool:  # noqa: ARG002 - all hosts are its own
         """See `wiring.KnownPlacement`."""
         return False

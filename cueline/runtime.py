@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from cueline.actors.background_task import Trouble
+from cueline.actors.live_text import LiveTextHub
 from cueline.actors.slot import SLOTS, Slots
 from cueline.client.client import Client
 from cueline.config.config_file import DEFAULT_LOG
@@ -67,6 +68,11 @@ class LocalContext:
     def drives(self) -> bool:
         """See `RuntimeContext`."""
         return self.place.is_dedicated
+
+    @property
+    def live_text(self) -> LiveTextHub | None:
+        """See `RuntimeContext`."""
+        return self.place.live_text
 
     def trouble(self, stream: str) -> CuelineError | None:
         """See `RuntimeContext`."""

@@ -1,7 +1,7 @@
 """The objects and time limits that a session host gets from its process."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Protocol
 
@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from cueline.actors.approval_gate import GatePort
 from cueline.actors.cost_ledger import LedgerPort
+from cueline.actors.live_text import LiveTextHub
 from cueline.actors.model_port import ModelFactory
 from cueline.actors.runner import RunnerPort
 from cueline.actors.slot import Slots
@@ -85,3 +86,5 @@ class HostDependencies:
     """The slots of each runner that this host may use."""
     account: Callable[[AgentSpec], str]
     """Names an agent's provider account without revealing its key; an account has one breaker."""
+    live_text: LiveTextHub = field(default_factory=LiveTextHub)
+    """Where the replies of this host can be watched while they come."""

@@ -68,7 +68,11 @@ class ModelCaller:
                 agent=agent,
                 messages=messages,
             )
-            reply = await isolate_cancellation(model.reply(request))
+            deltas = self._parts.live_text.sink(
+                self._stream, effect.effect, effect.attempt, self._loaded_agent.redactor
+            )
+            reply = await isolate_cancellation(model.reply(request, deltas))
+            deltas.end()
             _check(reply, messages)
             return await self._replied(effect, agent, reply, self._since(began))
         except ProviderUnavailableError as error:

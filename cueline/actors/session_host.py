@@ -63,6 +63,8 @@ class SessionHost:
     ) -> None:
         told = safe_callback(on_trouble)
         self.incarnation = incarnation
+        self.live_text = parts.live_text
+        """Where the replies of its sessions can be watched while they come."""
         self._parts = parts
         self._journal = parts.journal(None)
         self._agent_cache = AgentCache(parts.journal, parts.redactor, parts.models)

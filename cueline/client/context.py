@@ -4,6 +4,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Protocol
 
+from cueline.actors.live_text import LiveTextHub
 from cueline.environment import user_name
 from cueline.errors import CuelineError
 from cueline.up_record import recovers
@@ -21,6 +22,11 @@ class RuntimeContext(Protocol):
     @property
     def drives(self) -> bool:
         """Whether it drives sessions itself while it runs."""
+        ...
+
+    @property
+    def live_text(self) -> LiveTextHub | None:
+        """The hub of the host in this process; None without one."""
         ...
 
     def trouble(self, stream: str) -> CuelineError | None:
@@ -66,6 +72,10 @@ class NoRuntimeContext:
     def drives(self) -> bool:
         """See `RuntimeContext`."""
         return False
+
+    @property
+    def live_text(self) -> None:
+        """See `RuntimeContext`."""
 
     def trouble(self, stream: str) -> CuelineError | None:  # noqa: ARG002 - no host reports here
         """See `RuntimeContext`."""

@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
+from cueline.actors.live_text import TextDelta
 from cueline.actors.session_reader import SessionReader
 from cueline.actors.session_tree import read_start_request
 from cueline.client.decide import Decision, decide
+from cueline.client.live_text import live_text, with_live_text
 from cueline.client.message import NewLimits, pause, raise_limits, send, send_message
 from cueline.client.output import Output, read_output
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
@@ -78,7 +80,8 @@ class Session:
         receipt: Receipt | None = None,
         output: tuple[Output | None] | None = None,
     ) -> None:
-        self.stream = stream
+        self.stream_name = stream
+        """Its stream in the log."""
         self._output = output
         """The form of the agent's last reply; not known before it is needed, of one looked up."""
         self.receipt = receipt
@@ -91,7 +94,7 @@ class Session:
     @property
     def id(self) -> str:
         """What a user calls it."""
-        return shown(self.stream)
+        return shown(self.stream_name)
 
     async def send(self, text: str, lane: Lane = "note", *, key: str | None = None) -> Receipt:
         """Say *text* to the agent.
@@ -111,18 +114,18 @@ class Session:
             UnknownOutcomeError: send it again, with the same key if it had one.
             LogUnavailableError: the log cannot be used; do what the message says.
         """
-        return await send(self._client, self.stream, text, lane, key=key)
+        return await send(self._client, self.stream_name, text, lane, key=key)
 
     async def pause(self) -> PauseReceipt:
         """Start nothing new; what is in flight finishes. Raises what `send` raises."""
-        return await pause(self._client, self.stream)
+        return await pause(self._client, self.stream_name)
 
     async def resume(self) -> Receipt:
         """Go on after a pause, where it is driven; `Runtime.resume` drives it, too.
 
         Raises what `send` raises.
         """
-        return await send_message(self._client, self.stream, ResumeAsked())
+        return await send_message(self._client, self.stream_name, ResumeAsked())
 
     async def raise_limits(self, **limits: Unpack[NewLimits]) -> Receipt:
         """Let it have more, and go on if it was held for that.
@@ -135,7 +138,7 @@ class Session:
             RejectedError: it has as much already, or no such limit; and what `send` raises.
             ConfigError: a value is no limit.
         """
-        return await raise_limits(self._client, self.stream, limits)
+        return await raise_limits(self._client, self.stream_name, limits)
 
     async def stop(self, reason: str = "") -> StopReceipt:
         """End it: tools get 5 s, are terminated, and killed 5 s later.
@@ -146,7 +149,7 @@ class Session:
             UnknownSessionError: there is no such session; and what `send` raises of the log.
             CuelineError: nobody drives it, and it cannot be driven here; the message says why.
         """
-        return await stop(self._client, self.stream, reason)
+        return await stop(self._client, self.stream_name, reason)
 
     async def approve(
         self,
@@ -192,7 +195,7 @@ class Session:
             resolution=resolution,
             result=result,
         )
-        return await decide(self._client, request, decision, self.stream)
+        return await decide(self._client, request, decision, self.stream_name)
 
     async def deny(
         self, request: ApprovalRequested | str, by: str | None = None, note: str = ""
@@ -203,7 +206,7 @@ class Session:
         Raises what `approve` raises.
         """
         decision = Decision(verdict="deny", by=by, note=note)
-        return await decide(self._client, request, decision, self.stream)
+        return await decide(self._client, request, decision, self.stream_name)
 
     async def events(self, after: int = NO_STREAM) -> AsyncIterator[VersionedEvent]:
         """Follow what happens, from the start or after a version, until nothing more does.
@@ -223,6 +226,25 @@ class Session:
             async for recorded, fact in happening:
                 if recorded.version > after:
                     yield VersionedEvent(recorded.version, fact)
+
+    async def stream(self, after: int = NO_STREAM) -> AsyncIterator[TextDelta | VersionedEvent]:
+        """Follow what happens as `events` does, and each reply piece by piece while it comes.
+
+        A piece is a `TextDelta`. The pieces of a reply come before the event that records it;
+        the event has the whole reply, pieces of it may be missing. Pieces are not recorded: of
+        a reply that had begun before, or whose pieces are taken too slowly, only the event
+        comes. A call that broke off is repeated as another attempt, with pieces of its own.
+
+        Raises what `events` raises.
+        """
+        with live_text(self._client.log, self.stream_name, self._client.context) as pieces:
+            happening = with_live_text(self.watch().until_it_rests(), pieces)
+            async with aclosing(happening):
+                async for each in happening:
+                    if isinstance(each, TextDelta):
+                        yield each
+                    elif each[0].version > after:
+                        yield VersionedEvent(each[0].version, each[1])
 
     async def follow(self) -> AsyncIterator[tuple[int, SessionEvent, SessionState]]:
         """Follow version, fact and state for ever, from the start, whoever drives it.
@@ -270,7 +292,7 @@ class Session:
         if result.status not in (Status.COMPLETED, Status.IDLE):
             return result
         if self._output is None:
-            asked = await read_start_request(self._client.log.journal(), self.stream)
+            asked = await read_start_request(self._client.log.journal(), self.stream_name)
             self._output = (asked.agent.output,)
         (form,) = self._output
         if form is None:
@@ -281,5 +303,5 @@ class Session:
     def watch(self, reader: SessionReader | None = None) -> SessionWatcher:
         """Return what follows it, from the start or from where *reader* has come."""
         log = self._client.log
-        reader = reader or SessionReader(self.stream, log.journal())
+        reader = reader or SessionReader(self.stream_name, log.journal())
         return SessionWatcher(reader, log.notifier, log.board, log.clock, self._client.context)

@@ -30,6 +30,10 @@ class Command:
         """Assign sessions to a host; active ones read their inbox."""
         await self._loops.place(streams)
 
+    @property
+    def live_text(self) -> None:
+        """None: its hosts are other processes."""
+
     def has(self, incarnation: str | None) -> bool:
         """Whether this is one of the command's hosts."""
         return any(m.role == "host" and m.incarnation == incarnation for m in self.members())

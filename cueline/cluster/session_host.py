@@ -6,7 +6,10 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+import ray
+
 from cueline.actors.host_dependencies import DEAF_SECONDS
+from cueline.actors.live_text_server import LOCAL, LiveTextServer
 from cueline.actors.presence import SILENCE_SECONDS, beat_always, presence_of
 from cueline.actors.session_host import SessionHost
 from cueline.clock import SystemClock, boot_seconds
@@ -42,7 +45,6 @@ class SessionHostActor:
         """Start; a second call returns the same presence."""
         self._hear(epoch)
         if self._host is None:
-            self.presence = replace(presence_of("host"), incarnation=self._incarnation)
             self._store = RemoteStore(self._site)
             self._directory = Directory(self._site, self._incarnation, self._store)
             self._host = self._site.parts.host(
@@ -53,6 +55,14 @@ class SessionHostActor:
                 gate=RemoteGate(self._site),
                 ledger=RemoteLedger(self._site),
                 on_trouble=self._notify_trouble,
+            )
+            live_text = LiveTextServer(self._host.live_text)
+            await live_text.start(self._address())
+            self.presence = replace(
+                presence_of("host"),
+                incarnation=self._incarnation,
+                address=live_text.address,
+                token=live_text.token,
             )
             beating = beat_always(self._store, self.presence, SystemClock())
             self._tasks = [asyncio.create_task(each) for each in (beating, self._watch())]
@@ -87,6 +97,11 @@ class SessionHostActor:
         """Activate nothing more, and stop driving within *seconds*."""
         self._hear(epoch)
         await self._living().drain(seconds)
+
+    def _address(self) -> str:
+        """Return where watchers, which are beside the log, reach this process."""
+        here = ray.get_runtime_context().get_node_id()
+        return LOCAL if here == self._site.node else ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
 
     def _hear(self, epoch: int) -> None:
         """Note that a dispatcher lives, and refuse a former one."""

@@ -47,7 +47,7 @@ class Redactor:
     """Removes known secrets from text, in each form in which they are likely to appear."""
 
     def __init__(self, secrets: Iterable[SecretStr] = ()) -> None:
-        known = {_fit(secret.get_secret_value().strip()) for secret in secrets}
+        known = {fit(secret.get_secret_value().strip()) for secret in secrets}
         known = {value for value in known if len(value) >= SHORTEST_SECRET}
         found = {each.text: each for value in known for each in spellings(value)}
         # Replacing cannot remove a secret that our own marker contains.
@@ -56,6 +56,11 @@ class Redactor:
         self._values = Secret(known)
         self._spellings: Secret[Sequence[Spelling]] = Secret(kept)
         self._needles = Secret(tuple({each.needle for each in kept}))
+
+    @property
+    def spellings(self) -> Sequence[Spelling]:
+        """The forms of all secrets."""
+        return self._spellings.get_secret_value()
 
     def redact(self, text: str) -> tuple[str, bool]:
         """Return *text* without secrets and cut marks, and whether it had any."""
@@ -92,7 +97,7 @@ class Redactor:
 
     def _suspected(self, text: str) -> Iterator[re.Pattern[str]]:
         inside = squeezed(text.encode(errors="replace"))
-        for each in self._spellings.get_secret_value():
+        for each in self.spellings:
             if each.needle in inside:
                 yield each.pattern()
 
@@ -179,7 +184,7 @@ def needs_sanitizing(payload: bytes, redactor: Redactor) -> bool:
     )
 
 
-def _fit(text: str) -> str:
+def fit(text: str) -> str:
     """Return *text* without NUL and lone surrogates, which databases refuse."""
     if "\0" in text:
         return text.translate(_UNFIT)
@@ -197,7 +202,7 @@ def _sanitize(value: Any, redactor: Redactor, depth: int) -> Any:
     kept = value
     match value:
         case str():
-            kept = redactor.redact(_fit(value))[0]
+            kept = redactor.redact(fit(value))[0]
         case None | bool():
             pass
         case int() | float():
@@ -272,7 +277,7 @@ def _sanitize_field(value: Any, redactor: Redactor) -> Any:
     Depth starts anew, so that sanitizing a part and the whole agree.
     """
     if isinstance(value, str):
-        return redactor.redact(_fit(value))[0]
+        return redactor.redact(fit(value))[0]
     if isinstance(value, int):
         return value if -_HIGHEST <= value <= _HIGHEST else _HIGHEST if value > 0 else -_HIGHEST
     if isinstance(value, float):

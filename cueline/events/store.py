@@ -23,7 +23,7 @@ their meaning, the epoch decides who may write, the decider what may happen.
 """
 
 from collections.abc import AsyncIterator, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Protocol
 
@@ -294,6 +294,10 @@ class Presence:
     pid_namespace: str = ""
     beat_us: int = 0
     """The last heartbeat, in microseconds since 1970, UTC."""
+    address: str = ""
+    """Where it serves live text, as `HOST:PORT`; empty: nowhere."""
+    token: str = field(default="", repr=False)
+    """What a watcher has to show there."""
 
 
 class PresenceBoard(Protocol):

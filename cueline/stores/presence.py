@@ -34,7 +34,7 @@ _WAL_PAGES = 8
 _COLUMNS = ", ".join(field.name for field in fields(Presence))
 _MARKS = ", ".join("?" for _ in fields(Presence))
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS presence (
+CREATE TABLE IF NOT EXISTS process (
     incarnation TEXT PRIMARY KEY,
     role TEXT NOT NULL,
     machine TEXT NOT NULL,
@@ -42,12 +42,14 @@ CREATE TABLE IF NOT EXISTS presence (
     pid INTEGER NOT NULL,
     process_started INTEGER NOT NULL,
     pid_namespace TEXT NOT NULL,
-    beat_us INTEGER NOT NULL
+    beat_us INTEGER NOT NULL,
+    address TEXT NOT NULL,
+    token TEXT NOT NULL
 ) STRICT, WITHOUT ROWID
 """
-_BEAT = f"INSERT OR REPLACE INTO presence ({_COLUMNS}) VALUES ({_MARKS})"  # noqa: S608 - the columns are ours
-_LEAVE = "DELETE FROM presence WHERE incarnation = ?"
-_ALL = f"SELECT {_COLUMNS} FROM presence ORDER BY incarnation"  # noqa: S608 - the columns are ours
+_BEAT = f"INSERT OR REPLACE INTO process ({_COLUMNS}) VALUES ({_MARKS})"  # noqa: S608 - the columns are ours
+_LEAVE = "DELETE FROM process WHERE incarnation = ?"
+_ALL = f"SELECT {_COLUMNS} FROM process ORDER BY incarnation"  # noqa: S608 - the columns are ours
 
 
 class MemoryPresence:

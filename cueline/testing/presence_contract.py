@@ -19,6 +19,8 @@ HOST = Presence(
     pid=7,
     process_started=2**53 + 1,
     pid_namespace="pid:[4026531836]",
+    address="127.0.0.1:4711",
+    token="7f3a",  # noqa: S106 - of nobody
 )
 RUNNER = replace(HOST, incarnation="runner-1.b", role="runner", pid=8)
 

@@ -26,6 +26,8 @@ class Home:
     def takes_up(self, _):
         return self._drives
 
+    live_text = None
+
     def settled(self, stream):
         return self._host.settled(stream) if self._host and self._host.drives(stream) else None
 

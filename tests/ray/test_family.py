@@ -33,10 +33,12 @@ async def test_a_child_spends_its_parents_budget_whoever_dies(on_cluster):
         child = await runtime.start(helper, "help", parent=parent.id)
         await world.kill_in_a_call("host")
 
-        assert "Helped." == await world.result(child.stream)
-        settled = await world.fact(ChildSettled, parent.stream)
-        paid = [f.usd for f in await world.facts(child.stream) if isinstance(f, ReservationClosed)]
+        assert "Helped." == await world.result(child.stream_name)
+        settled = await world.fact(ChildSettled, parent.stream_name)
+        paid = [
+            f.usd for f in await world.facts(child.stream_name) if isinstance(f, ReservationClosed)
+        ]
         assert (2, sum(paid)) == (len(paid), settled.usd)
         assert 0 < settled.usd
-        assert [] == await world.facts(sibling(child.stream, "budget"))
-        assert 1 == (await world.types(parent.stream))["ChildSettled"]
+        assert [] == await world.facts(sibling(child.stream_name, "budget"))
+        assert 1 == (await world.types(parent.stream_name))["ChildSettled"]

@@ -25,7 +25,7 @@ async def spoilt(path, told):
         session = await here.start(GREETER, "Hello", id="one", open=True)
         await session.result()
         swap(path, "ModelReplied", "evening", "morning")
-        yield here, session.stream
+        yield here, session.stream_name
 
 
 # C9: what cannot be read is not tried every second, nor never again.

@@ -1,5 +1,6 @@
 """A model that answers from a TOML file."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from cueline.events.message import TextBlock, ThinkingBlock, Usage
 from cueline.providers.provider import Pause
 from cueline.providers.scripted.script import Script, ScriptedFailure, read_script, tokens
 from cueline.text_input import read_to_end
+
+_WORD = re.compile(r"\s*\S+\s*\Z|\s*\S+|\s+")
 
 
 class ScriptedModel:
@@ -31,15 +34,24 @@ class ScriptedModel:
         scripted = script_of(request.agent).reply_for(request.turn, request.attempt)
         if scripted.delay_seconds:
             await self._pause(scripted.delay_seconds)
-        if scripted.failure is not None:
-            raise error_of(scripted.failure)
         for block in scripted.reply.content:
             if isinstance(block, TextBlock | ThinkingBlock):
-                deltas(Delta(block.kind, block.text))
+                await self._stream(block, scripted.chunk_seconds, deltas)
+        if scripted.failure is not None:
+            raise error_of(scripted.failure)
         if scripted.usage_known:
             return scripted.reply
         usage = Usage(input=input_tokens(request), output=scripted.reply.usage.output)
         return replace(scripted.reply, usage=usage)
+
+    async def _stream(
+        self, block: TextBlock | ThinkingBlock, seconds: float, deltas: DeltaSink
+    ) -> None:
+        """Pass *block* on, word by word with pauses of so many *seconds*."""
+        for piece in _WORD.findall(block.text) if seconds else [block.text]:
+            if seconds:
+                await self._pause(seconds)
+            deltas(Delta(block.kind, piece))
 
     async def close(self) -> None:
         """See `Model.close`."""

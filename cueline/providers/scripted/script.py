@@ -29,6 +29,7 @@ REPLY: Final[Keys] = {
     "fail": (dict,),
     "cut": (bool,),
     "delay_seconds": NUMBER,
+    "chunk_seconds": NUMBER,
     "stop_reason": (str,),
     "usage": (dict,),
 }
@@ -65,6 +66,8 @@ class ScriptedReply:
     usage_known: bool
     """Whether the file gives the usage; otherwise only `usage.output` is estimated."""
     delay_seconds: float
+    chunk_seconds: float
+    """The pause before each word; 0: a text comes at once."""
     failure: ScriptedFailure | None
 
 
@@ -158,6 +161,7 @@ class ReplyReader:
             reply=reply,
             usage_known="usage" in table,
             delay_seconds=table.get("delay_seconds", 0),
+            chunk_seconds=table.get("chunk_seconds", 0),
             failure=failure,
         )
 

@@ -1,0 +1,108 @@
+"""Follows the live text of a session, whoever drives it."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import ExitStack, aclosing, contextmanager, suppress
+from typing import TypeVar
+
+from cueline.actors.background_task import background_task
+from cueline.actors.live_text import LiveTextSubscription, TextDelta
+from cueline.actors.live_text_server import receive
+from cueline.actors.session_owner import owner_of
+from cueline.client.context import RuntimeContext
+from cueline.events.session import ModelFailed, ModelReplied, SessionEvent
+from cueline.events.store import Presence, RecordedEvent
+from cueline.wiring import OpenLog
+
+T = TypeVar("T")
+Told = tuple[RecordedEvent, SessionEvent]
+"""An event, and its fact."""
+
+
+@contextmanager
+def live_text(
+    log: OpenLog, stream: str, context: RuntimeContext | None = None
+) -> Iterator[LiveTextSubscription]:
+    """Get the pieces of the replies of session *stream* that begin in this block.
+
+    They come from the hosts of this process, which *context* knows, or from the process
+    that owns the session. If it cannot be reached, no pieces come: the log has the replies.
+    """
+    with ExitStack() as stack:
+        here = None if context is None else context.live_text
+        pieces = LiveTextSubscription()
+        if here is not None:
+            pieces = stack.enter_context(here.subscribe(stream))
+        local = None if here is None else context
+        stack.enter_context(background_task(_follow_owner(log, stream, pieces, local)))
+        yield pieces
+
+
+async def _follow_owner(
+    log: OpenLog, stream: str, pieces: LiveTextSubscription, local: RuntimeContext | None
+) -> None:
+    """Stay connected to the owner of the session, which is looked for at each event.
+
+    The hosts of *local* need no connection.
+    """
+    connected = ""
+    receiving: asyncio.Task[None] | None = None
+    try:
+        with suppress(Exception):  # whoever follows the log hears of its errors
+            async with aclosing(log.notifier.changes(stream)) as growing:
+                async for _ in growing:
+                    name = (await log.store.head(stream)).owner
+                    if name is None or (local is not None and local.has(name)):
+                        continue
+                    if name == connected and receiving is not None and not receiving.done():
+                        continue
+                    owner = await owner_of(log.store, log.board, stream, log.clock.now())
+                    if owner is None or not owner.address:
+                        continue
+                    if receiving is not None:
+                        receiving.cancel()
+                    connected = owner.incarnation
+                    receiving = asyncio.create_task(_receive(owner, stream, pieces))
+    finally:
+        if receiving is not None:
+            receiving.cancel()
+
+
+async def _receive(owner: Presence, stream: str, pieces: LiveTextSubscription) -> None:
+    with suppress(OSError, TimeoutError, ValueError):  # the log has the replies
+        await receive(owner.address, owner.token, stream, pieces.put)
+
+
+async def with_live_text(
+    happening: AsyncGenerator[Told], pieces: LiveTextSubscription
+) -> AsyncGenerator[Told | TextDelta]:
+    """Yield the events of *happening*, and the *pieces* of each reply before its event."""
+    ended: set[tuple[str, int]] = set()
+
+    async def following() -> Told | None:
+        return await anext(happening, None)
+
+    event = asyncio.ensure_future(following())
+    taking = asyncio.ensure_future(pieces.take())
+    try:
+        while True:
+            await asyncio.wait((event, taking), return_when=asyncio.FIRST_COMPLETED)
+            came = taking.result() if taking.done() else pieces.ready()
+            if taking.done():
+                taking = asyncio.ensure_future(pieces.take())
+            for piece in came:
+                if piece.call not in ended:
+                    yield piece
+            if event.done():
+                told = event.result()
+                if told is None:
+                    return
+                if isinstance(told[1], ModelReplied | ModelFailed):
+                    ended.add((told[1].effect, told[1].attempt))
+                yield told
+                event = asyncio.ensure_future(following())
+    finally:
+        for each in (event, taking):
+            each.cancel()
+        await asyncio.wait((event, taking))
+        await happening.aclose()
