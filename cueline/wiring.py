@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from cueline.actors.background_task import shielded
 from cueline.actors.cancellation import GRACE_SECONDS
@@ -15,7 +15,7 @@ from cueline.actors.slot import SLOTS, Slots
 from cueline.actors.stream_notifier import StreamNotifier
 from cueline.clock import Clock, SystemClock
 from cueline.config.config_file import DEFAULT_LOG
-from cueline.errors import LogUnavailableError
+from cueline.errors import ConfigError, LogUnavailableError
 from cueline.events.log_url import LogName, LogUrl
 from cueline.events.snapshot import NO_SNAPSHOTS, SnapshotStore
 from cueline.events.store import Appended, EventStore, PresenceBoard
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from cueline.events.message import Arguments
     from cueline.events.sanitize import Redactor
     from cueline.stores.backend import LogBackend
+
+
+Message = TypeVar("Message", bound="InboxMessage")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,13 +91,12 @@ class OpenLog:
             ConfigError: see `check_log_is_out_of_reach`.
         """
         from cueline.actors import inbox
-        from cueline.events.sanitize import sanitize
         from cueline.preflight import check_log_is_out_of_reach
 
         check_log_is_out_of_reach(asked.agent, self.url)
         redactor = self.redactor(asked.agent)
-        kept, _ = sanitize(asked, redactor)
-        rest = [sanitize(each, redactor)[0] for each in with_it]
+        kept = _sanitized(asked, redactor)
+        rest = [_sanitized(each, redactor) for each in with_it]
         return await inbox.ask_start(self.journal(asked.agent), id, kept, by, with_it=rest)
 
     async def post(
@@ -108,9 +110,8 @@ class OpenLog:
     ) -> Appended:
         """See `inbox.post`; the secrets of the session's *agent* are taken out first (I11)."""
         from cueline.actors import inbox
-        from cueline.events.sanitize import sanitize
 
-        kept, _ = sanitize(message, self.redactor(agent))
+        kept = _sanitized(message, self.redactor(agent))
         return await inbox.post(self.journal(agent), stream, kept, by=by, key=key)
 
     async def check_edit(
@@ -120,6 +121,23 @@ class OpenLog:
         from cueline.preflight import judge_edit
 
         await judge_edit(agent, tool, arguments)
+
+
+def _sanitized(message: Message, redactor: "Redactor") -> Message:
+    """Return *message* without secrets.
+
+    Raises:
+        ConfigError: an attachment holds one; without it the file would be broken.
+    """
+    from cueline.events.sanitize import sanitize
+
+    kept, _ = sanitize(message, redactor)
+    before, after = (getattr(each, "attachments", ()) for each in (message, kept))
+    for was, now in zip(before, after, strict=True):
+        if was.data != now.data:
+            why = "it holds the value of a secret, which is never recorded; take it out"
+            raise ConfigError(now.name or was.media_type, why)
+    return kept
 
 
 @asynccontextmanager

@@ -26,6 +26,7 @@ async def first_event(
         return SessionStarted(
             agent=agent,
             goal=asked.goal,
+            attachments=asked.attachments,
             open=asked.open,
             attached=asked.attached,
             labels=asked.labels,

@@ -16,6 +16,7 @@ from cueline.deciders.session.budget import BUSY_SECONDS, budget_of, path_of
 from cueline.deciders.session.due import ReserveBudget
 from cueline.deciders.session.limit_state import Bill
 from cueline.events.agent import answering
+from cueline.events.message import prompt_size
 from cueline.events.session import ModelStarted, ReservationClosed, SessionWaiting
 
 
@@ -38,7 +39,7 @@ class BudgetClient:
         """
         agent = answering(self._loaded_agent.agent, effect.fallback)
         counted = await self._counted(effect, messages)
-        tokens, usd = self._parts.bound(agent, sum(map(len, messages)), counted)
+        tokens, usd = self._parts.bound(agent, prompt_size(messages), counted)
         call = ModelCallName(self._entity.stream, effect.effect, effect.attempt)
         command = budget.Reserve(
             call, self._entity.epoch, path_of(self._entity.state), _amount(tokens, usd)

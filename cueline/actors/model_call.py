@@ -17,7 +17,7 @@ from cueline.deciders.session.due import CallModel
 from cueline.errors import ConfigError, ProviderRefusedError, ProviderUnavailableError
 from cueline.events.agent import AgentSpec, answering
 from cueline.events.failure import SAID
-from cueline.events.message import Cost, Estimate, TextBlock, ToolCall, Usage
+from cueline.events.message import Cost, Estimate, TextBlock, ToolCall, Usage, prompt_size
 from cueline.events.session import ModelFailed, ModelReplied, calls_of
 
 _NOTHING: Final = "it ended its turn without text, thoughts or calls"
@@ -164,7 +164,7 @@ def highest_cost(
 ) -> Cost | None:
     """Return the highest possible cost of a call of *agent*; None without a known price."""
     listed = parts.price(agent, agent.model, Usage())
-    _, usd = parts.bound(agent, sum(map(len, messages)), None)
+    _, usd = parts.bound(agent, prompt_size(messages), None)
     if listed is None or usd is None:
         return None
     return Cost(usd=usd, prices=listed.prices, estimated=True)

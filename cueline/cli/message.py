@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cueline.cli import open_log
-from cueline.cli.option import DEFAULT_LOG, JsonOption, LogOption, SessionArgument
+from cueline.cli.option import DEFAULT_LOG, AttachOption, JsonOption, LogOption, SessionArgument
 from cueline.cli.terminal import text_or_stdin
 from cueline.cli.up_lookup import print_receipt
 
@@ -24,6 +24,7 @@ Examples:
   cueline send 7f3a "The deadline is Friday"
   cueline send 7f3a --steer "Stop editing; only report"
   git diff | cueline send 7f3a --followup -
+  cueline send 7f3a "What is wrong here?" --attach screen.png
 """
 _PAUSE = """Ask a session to pause: nothing new starts, what is in flight finishes.
 
@@ -54,6 +55,7 @@ def send(
         bool, typer.Option("--steer", help="Instead of the rest of the turn.")
     ] = False,
     followup: Annotated[bool, typer.Option("--followup", help="When it would be done.")] = False,
+    attach: AttachOption = None,
     log: LogOption = DEFAULT_LOG,
     as_json: JsonOption = False,
 ) -> None:
@@ -68,7 +70,9 @@ def send(
         raise typer.BadParameter(f"--{lanes[0]} and --{lanes[1]} exclude each other")
     lane = lanes[0] if lanes else "note"
     said = text_or_stdin(text)
-    receipt = open_log.wish(log, lambda client: client.send(session, said, lane))
+    receipt = open_log.wish(
+        log, lambda client: client.send(session, said, lane, attachments=attach or ())
+    )
     print_receipt(log, receipt, f"{receipt.session}: sent as a {lane}", as_json=as_json)
 
 

@@ -1,6 +1,7 @@
 """The options that several commands share."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from shlex import quote
 from typing import Annotated
 
@@ -70,6 +71,14 @@ PlainOption = Annotated[
     bool,
     typer.Option(
         "--plain", help="Plain text: no colours, no status line, nothing rendered or wrapped."
+    ),
+]
+AttachOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--attach",
+        metavar="FILE",
+        help="Send this image, PDF or text file with it; repeatable.",
     ),
 ]
 SessionArgument = Annotated[

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cueline.cli import open_log
-from cueline.cli.option import labels_of
+from cueline.cli.option import AttachOption, labels_of
 from cueline.cli.quiet_stderr import print_redacted
 from cueline.cli.run_options import RunOptions, takes_run_options
 from cueline.cli.terminal import text_or_stdin
@@ -45,6 +45,7 @@ def run(
         Path, typer.Option("--agent", "-a", help="The agent's TOML file.", metavar="FILE")
     ],
     *,
+    attach: AttachOption = None,
     allow_base_url: Annotated[
         list[str] | None,
         typer.Option(
@@ -123,6 +124,7 @@ def run(
         labels=labels_of(label or ()),
         stay_open=stay_open,
         id=name,
+        attachments=attach or (),
     )
     for line in retirements(request.asked.agent):
         print_redacted(f"warning: {line}", options.context)

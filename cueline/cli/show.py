@@ -195,14 +195,15 @@ def _line(said: "Fact | Redacted") -> str:
         SecretsWaived,
         StopAsked,
     )
+    from cueline.events.message import message_text
 
     match said:
         case DecisionGiven(approval=approval, by=by):
             return (
                 f"{approval} {answer_text(said.verdict, said.resolution)} by {one_line(by, _WIDTH)}"
             )
-        case MessageSent(lane=lane, text=text):
-            return f"{lane}: {one_line(text, _WIDTH)}"
+        case MessageSent(lane=lane, text=text, attachments=attached):
+            return f"{lane}: {one_line(message_text(text, attached), _WIDTH)}"
         case StopAsked(reason=reason):
             return f"stop asked: {one_line(stop_text(reason), _WIDTH)}"
         case SecretsWaived(names=names, by=by):

@@ -1,5 +1,6 @@
 """Starts a session: everything is checked before anything is recorded."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -34,6 +35,7 @@ def prepare_start(
     labels: dict[str, str],
     stay_open: bool,
     id: str | None,  # noqa: A002 - the word of the log
+    attachments: Sequence[Path],
 ) -> StartRequest:
     """Return what is asked for, checked; *flags* go before what the agent's *file* says.
 
@@ -70,6 +72,7 @@ def prepare_start(
             without_secrets=options.without_secrets,
             attached=options.attended,
             sources=sources,
+            attachments=attachments,
         )
     except ConfigError as error:
         if error.subject != agent.name:

@@ -1,6 +1,6 @@
 """A client: the wishes and questions that a person or a program may have about one log."""
 
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from os import PathLike
 from typing import Unpack
@@ -8,6 +8,7 @@ from typing import Unpack
 from cueline.actors.breaker_reset import reset_breaker
 from cueline.actors.fold import SessionCache
 from cueline.agent import Agent
+from cueline.client.attachment import Attachable
 from cueline.client.context import NoRuntimeContext, RuntimeContext
 from cueline.client.decide import Decision, GrantDetails, decide, question_of
 from cueline.client.fork import ForkRequest, ForkWanted, fork_request
@@ -50,6 +51,7 @@ class Client(Reader):
         parent: str | None = None,
         without_secrets: Collection[str] = (),
         output: Output | None = None,
+        attachments: Sequence[Attachable] = (),
     ) -> Session:
         """Start a session of *agent*, and drive it as long as this runtime is open.
 
@@ -73,6 +75,7 @@ class Client(Reader):
                 has their values in it is recorded as it is. Recorded, with who said so.
             output: a pydantic model or a JSON schema for the agent's last reply, instead of the
                 agent's own. Its schema is recorded, and the agent is told.
+            attachments: images and files of the goal: see `Session.send`.
 
         Raises:
             ConfigError: mend the setting, file or variable it names; nothing was recorded.
@@ -94,6 +97,7 @@ class Client(Reader):
             parent=parent,
             without_secrets=without_secrets,
             output=output,
+            attachments=attachments,
         )
         return await request.submit(self)
 
@@ -239,10 +243,17 @@ class Client(Reader):
         return await rerun_request(self, session, **wanted)
 
     async def send(
-        self, session: str, text: str, lane: Lane = "note", *, key: str | None = None
+        self,
+        session: str,
+        text: str,
+        lane: Lane = "note",
+        *,
+        key: str | None = None,
+        attachments: Sequence[Attachable] = (),
     ) -> Receipt:
         """Say *text* to the agent of a session; see `Session.send`."""
-        return await send(self, await self.find(session), text, lane, key=key)
+        stream = await self.find(session)
+        return await send(self, stream, text, lane, key=key, attachments=attachments)
 
     async def pause(self, session: str) -> PauseReceipt:
         """Have a session start nothing new; see `Session.pause`."""

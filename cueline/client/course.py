@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from cueline.deciders.prompt import FORKED_AWAY, GO_ON, result_of
 from cueline.events.agent import AgentSpec, RecordedResult
 from cueline.events.inbox import MessageSent
-from cueline.events.message import ToolCall
+from cueline.events.message import Attachment, ToolCall
 from cueline.events.recording import RecordedReply
 from cueline.events.session import (
     UNJUDGED,
@@ -26,6 +27,13 @@ from cueline.events.session import (
 )
 
 FAILED = "tool_error: "
+
+
+class Said(NamedTuple):
+    """A message of a person, or of cueline for them."""
+
+    text: str
+    attachments: tuple[Attachment, ...] = ()
 
 
 @dataclass(slots=True)
@@ -58,13 +66,20 @@ class Course:
     goal: str | None = None
     open: bool = False
     replies: list[ModelReplied] = field(default_factory=list)
-    messages: dict[int, list[str]] = field(default_factory=dict)
+    attachments: tuple[Attachment, ...] = ()
+    """Of the goal."""
+    messages: dict[int, list[Said]] = field(default_factory=dict)
     """The messages of people, by the turn whose request included them first."""
     calls: dict[str, CourseCall] = field(default_factory=dict)
     """By effect; turns are counted by replies."""
-    _mail: dict[int, list[str]] = field(default_factory=dict)
+    _mail: dict[int, list[Said]] = field(default_factory=dict)
     _effects: dict[str, str] = field(default_factory=dict)
     """The effects of the last reply's calls, by those in the log."""
+
+    @property
+    def has_goal(self) -> bool:
+        """Whether the session began with a message."""
+        return bool(self.goal or self.attachments)
 
     def results_of(self, tool: str) -> tuple[RecordedResult, ...]:
         """Return the results of a tool's calls."""
@@ -93,15 +108,16 @@ class Course:
         match event:
             case SessionStarted(agent=agent, goal=goal):
                 self.agent, self.goal, self.open = agent, goal, event.open
-                self._mail = {1: [goal] if goal else []}
+                self.attachments = event.attachments
+                self._mail = {1: [Said(goal or "", event.attachments)] if self.has_goal else []}
             case SessionForked():
                 self._fork(event)
-            case MessageReceived(message=MessageSent(text=text)):
-                self._mail[event.inbox_version] = [text]
+            case MessageReceived(message=MessageSent(text=text, attachments=attached)):
+                self._mail[event.inbox_version] = [Said(text, attached)]
             case MessageReceived(gate_answer=GateAnswer(told=text)) if text:
-                self._mail[event.inbox_version] = [text]
+                self._mail[event.inbox_version] = [Said(text)]
             case ModelRequested(messages=versions):
-                told = [text for version in versions for text in self._mail.pop(version, ())]
+                told = [said for version in versions for said in self._mail.pop(version, ())]
                 self.messages.setdefault(len(self.replies) + 1, []).extend(told)
             case ModelReplied():
                 self._reply(event)
@@ -114,8 +130,8 @@ class Course:
         self.agent, self.open = event.agent, event.open
         for effect in self._effects:
             self._close(effect, (FORKED_AWAY, True))
-        waiting = [text for texts in self._mail.values() for text in texts]
-        told = [text for text in (event.note, event.goal) if text]
+        waiting = [said for messages in self._mail.values() for said in messages]
+        told = [Said(text) for text in (event.note, event.goal) if text]
         self._mail = {1: [*waiting, *told]}
 
     def _reply(self, event: ModelReplied) -> None:

@@ -1,8 +1,10 @@
 """What is said to a session through its inbox: it counts even when nothing is running."""
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Literal, TypedDict
 
+from cueline.client.attachment import Attachable, attachments_of
 from cueline.client.current import CurrentSession, current_session
 from cueline.client.receipt import PauseReceipt, Receipt, reader_of, where
 from cueline.client.value import make_value
@@ -29,13 +31,20 @@ class NewLimits(TypedDict, total=False):
 
 
 async def send(
-    client: "Client", stream: str, text: str, lane: Lane, *, key: str | None = None
+    client: "Client",
+    stream: str,
+    text: str,
+    lane: Lane,
+    *,
+    key: str | None = None,
+    attachments: Sequence[Attachable] = (),
 ) -> Receipt:
     """Say *text* to the agent of a session; with a *key*, once.
 
-    Raises what `send_message` raises.
+    Raises what `send_message` and `attachments_of` raise.
     """
-    message = make_value(MessageSent, lane=lane, text=text)
+    attached = attachments_of(attachments)
+    message = make_value(MessageSent, lane=lane, text=text, attachments=attached)
     return await send_message(client, stream, message, key=None if key is None else f"send.{key}")
 
 

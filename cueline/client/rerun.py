@@ -128,6 +128,7 @@ async def rerun_request(
         StartAsked,
         agent=spec,
         goal=course.goal,
+        attachments=course.attachments,
         open=course.open,
         attached=attached,
         asked_by=user,
@@ -195,9 +196,10 @@ def _granting(policy: Policy) -> Policy:
 
 def messages_of(course: Course) -> Iterator[MessageSent]:
     """Yield the messages after the goal, each for the turn whose request included it."""
-    for turn, texts in course.messages.items():
-        first = 1 if turn == 1 and course.goal else 0
-        yield from (MessageSent(lane="note", text=text, turn=turn) for text in texts[first:])
+    for turn, messages in course.messages.items():
+        first = 1 if turn == 1 and course.has_goal else 0
+        for text, attached in messages[first:]:
+            yield MessageSent(lane="note", text=text, turn=turn, attachments=attached)
 
 
 async def rerun_result(reader: "Reader", rerun: str) -> RerunResult:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 from cueline.actors.live_text import TextDelta
 from cueline.actors.session_reader import SessionReader
 from cueline.actors.session_tree import read_start_request
+from cueline.client.attachment import Attachable
 from cueline.client.decide import Decision, decide
 from cueline.client.live_text import live_text, with_live_text
 from cueline.client.message import NewLimits, pause, raise_limits, send, send_message
@@ -96,7 +97,14 @@ class Session:
         """What a user calls it."""
         return shown(self.stream_name)
 
-    async def send(self, text: str, lane: Lane = "note", *, key: str | None = None) -> Receipt:
+    async def send(
+        self,
+        text: str,
+        lane: Lane = "note",
+        *,
+        key: str | None = None,
+        attachments: Sequence[Attachable] = (),
+    ) -> Receipt:
         """Say *text* to the agent.
 
         Args:
@@ -104,6 +112,8 @@ class Session:
             lane: when it counts: a `note` with the next model call, a `steer` instead of
                 what is left of the turn, a `followup` when the session would be done.
             key: names this message, so that sending it twice is sending it once.
+            attachments: paths or bytes of images (PNG, JPEG, GIF, WebP, up to 5 MB each) and
+                files (PDF or UTF-8 text, up to 20 MB each).
 
         Raises:
             UnknownSessionError: there is no such session.
@@ -111,10 +121,13 @@ class Session:
                 an earlier one may have.
             RejectedError: it was asked to stop; likewise.
             KeyReusedError: something else was said with this key.
+            ConfigError: a file cannot be attached; the message names it.
             UnknownOutcomeError: send it again, with the same key if it had one.
             LogUnavailableError: the log cannot be used; do what the message says.
         """
-        return await send(self._client, self.stream_name, text, lane, key=key)
+        return await send(
+            self._client, self.stream_name, text, lane, key=key, attachments=attachments
+        )
 
     async def pause(self) -> PauseReceipt:
         """Start nothing new; what is in flight finishes. Raises what `send` raises."""

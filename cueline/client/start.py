@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cueline.actors.inbox import new_id
 from cueline.actors.session_tree import child_of
 from cueline.agent import Agent
+from cueline.client.attachment import Attachable, attachments_of
 from cueline.client.output import Output, with_output
 from cueline.client.receipt import receipt_of_start
 from cueline.client.session import Session
@@ -84,6 +85,7 @@ def start_request(
     attached: bool = False,
     sources: Mapping[str, str] | None = None,
     output: Output | None = None,
+    attachments: Sequence[Attachable] = (),
 ) -> StartRequest:
     """Return what is wanted, checked as far as it can be without the log.
 
@@ -99,6 +101,7 @@ def start_request(
         attached: somebody is at a terminal, and is asked there.
         sources: who set each limit of the agent, where that is known.
         output: see `Client.start`.
+        attachments: see `Client.start`.
 
     Raises:
         ConfigError: mend the value, setting, file or variable it names.
@@ -111,6 +114,7 @@ def start_request(
         StartAsked,
         agent=spec.model_copy(update={"limit_sources": dict(sources or {})}),
         goal=goal,
+        attachments=attachments_of(attachments),
         open=open,
         attached=attached,
         labels=labels or {},

@@ -29,6 +29,7 @@ from cueline.events.inbox import (
     SecretsWaived,
     StopAsked,
 )
+from cueline.events.message import message_text
 from cueline.events.session import (
     ChildSettled,
     ChildSpawned,
@@ -57,8 +58,9 @@ def session_head(fact: SessionStarted | SessionForked, id: str) -> Iterator[Line
     if isinstance(fact, SessionForked):
         yield Line("note", f"forked from {shown(fact.parent)} at version {fact.version}")
     yield Line("note", f"session {id} · {agent.name} · {agent.provider} {model}")
-    if fact.goal:
-        yield from _said("you", fact.goal)
+    attached = fact.attachments if isinstance(fact, SessionStarted) else ()
+    if said := message_text(fact.goal or "", attached):
+        yield from _said("you", said)
 
 
 def message_lines(fact: MessageReceived | MessageRefused) -> Iterator[Line]:
@@ -68,8 +70,9 @@ def message_lines(fact: MessageReceived | MessageRefused) -> Iterator[Line]:
         yield Line("bad", f"! a message was refused ({fact.message.type}): {why}")
         return
     match fact.message:
-        case MessageSent(lane=lane, text=text):
-            yield from _said("you" if lane == "note" else f"you ({lane})", text)
+        case MessageSent(lane=lane, text=text, attachments=attached):
+            who = "you" if lane == "note" else f"you ({lane})"
+            yield from _said(who, message_text(text, attached))
         case PauseAsked(why=why):
             yield Line("note", "pause asked" + (" by Ctrl-C or a signal" * (why == "signal")))
         case ResumeAsked(tools=tools):

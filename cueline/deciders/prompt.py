@@ -14,7 +14,14 @@ from typing import Any, Final
 
 from cueline.events.agent import AgentSpec, Part
 from cueline.events.inbox import MessageSent
-from cueline.events.message import Arguments, ToolCall, UserMessage, assistant_json, tool_json
+from cueline.events.message import (
+    Arguments,
+    Attachment,
+    ToolCall,
+    UserMessage,
+    assistant_json,
+    tool_json,
+)
 from cueline.events.session import (
     LimitWarned,
     ModelReplied,
@@ -85,9 +92,9 @@ def tool_message(call_id: str, text: str, *, failed: bool) -> bytes:
     return tool_json(call_id, text, failed=failed)
 
 
-def user_message(text: str) -> bytes:
+def user_message(text: str, attachments: tuple[Attachment, ...] = ()) -> bytes:
     """Return a user's message."""
-    return encode(UserMessage(text=text))
+    return encode(UserMessage(text=text, attachments=attachments))
 
 
 def result_of(
@@ -115,8 +122,11 @@ def result_of(
 
 def opening_messages(event: SessionStarted | SessionForked) -> list[bytes]:
     """Return the messages of a session's first fact."""
-    texts = [event.goal] if isinstance(event, SessionStarted) else [event.note, event.goal]
-    return [user_message(text) for text in texts if text]
+    if isinstance(event, SessionForked):
+        return [user_message(text) for text in (event.note, event.goal) if text]
+    if not event.goal and not event.attachments:
+        return []
+    return [user_message(event.goal or "", event.attachments)]
 
 
 def warning_messages(event: LimitWarned) -> list[bytes]:
@@ -165,7 +175,9 @@ class Prompt:
                 self.calls = calls_of(event)
             case "MessageReceived":
                 if isinstance(event.message, MessageSent):
-                    self._mail[event.inbox_version] = [user_message(event.message.text)]
+                    self._mail[event.inbox_version] = [
+                        user_message(event.message.text, event.message.attachments)
+                    ]
                 elif event.gate_answer is not None and event.gate_answer.told:
                     self._mail[event.inbox_version] = [user_message(event.gate_answer.told)]
             case "ApprovalResolved":

@@ -13,6 +13,7 @@ from pydantic import AwareDatetime, Field, JsonValue
 from cueline.events.agent import AgentSpec, Part, ToolSpec
 from cueline.events.budget import Allowance
 from cueline.events.fact import Fact
+from cueline.events.message import Attachment
 from cueline.events.number import LONGEST_SECONDS, PAYABLE
 
 Lane = Literal["note", "steer", "followup"]
@@ -36,6 +37,8 @@ class StartAsked(Fact):
     agent: AgentSpec
     goal: str | None = None
     """The first message of the user."""
+    attachments: tuple[Attachment, ...] = Field(default=(), exclude_if=not_)
+    """Of the first message."""
     open: bool = False
     """Stays open for more messages after its goal."""
     attached: bool = False
@@ -64,6 +67,7 @@ class MessageSent(Fact):
     type: Literal["MessageSent"] = "MessageSent"
     lane: Lane
     text: str
+    attachments: tuple[Attachment, ...] = Field(default=(), exclude_if=not_)
     turn: int = Field(default=0, exclude_if=not_)
     """The first turn whose request may include it; a rerun sends messages ahead."""
 

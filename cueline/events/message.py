@@ -1,10 +1,11 @@
 """Messages to and from a model, independent of vendors."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from functools import partial
 from operator import is_, not_
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, JsonValue
 from pydantic_core import to_json
@@ -51,6 +52,8 @@ class ImageBlock(Part):
     """`image/png`, `image/jpeg`, `image/gif` or `image/webp`."""
     data: str
     """Its bytes in base64."""
+    name: str = Field(default="", exclude_if=not_)
+    """The name of its file, if it has one."""
 
 
 class FileBlock(Part):
@@ -66,6 +69,38 @@ class FileBlock(Part):
 
 Attachment = Annotated[ImageBlock | FileBlock, Field(discriminator="kind")]
 """Content beside the text of a message or result."""
+
+IMAGE_TOKENS: Final = 8_000
+"""The most tokens that a vendor counts for one image."""
+_KB = 1024
+_IMAGE = b'"kind":"image"'
+
+
+def attachment_text(attachment: Attachment) -> str:
+    """Return an attachment as people see it, as `[image/png 12 KB photo.png]`."""
+    size = len(attachment.data) * 3 // 4 - attachment.data[-2:].count("=")
+    told = f"{-(-size // _KB):,} KB" if size < _KB * _KB else f"{size / _KB / _KB:.1f} MB"
+    return f"[{f'{attachment.media_type} {told} {attachment.name}'.strip()}]"
+
+
+def message_text(text: str, attachments: Sequence[Attachment]) -> str:
+    """Return a message as people see it: its text, and a line for each attachment."""
+    return "\n".join([*([text] if text else []), *map(attachment_text, attachments)])
+
+
+def prompt_size(messages: Iterable[bytes]) -> int:
+    """Return the bytes of encoded *messages* that are at least as many as their tokens.
+
+    The data of an image counts as `IMAGE_TOKENS`.
+    """
+    return sum(_size(message) if _IMAGE in message else len(message) for message in messages)
+
+
+def _size(message: bytes) -> int:
+    attachments = json.loads(message).get("attachments", ())
+    images = [each for each in attachments if each["kind"] == "image"]
+    return len(message) + sum(IMAGE_TOKENS - len(each["data"]) for each in images)
+
 
 Block = Annotated[TextBlock | ThinkingBlock | OpaqueBlock, Field(discriminator="kind")]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from cueline.events.fact import Fact
 from cueline.events.inbox import MessageSent
-from cueline.events.message import TextBlock
+from cueline.events.message import TextBlock, message_text
 from cueline.events.session import (
     LimitWarned,
     MessageReceived,
@@ -57,9 +57,11 @@ def _result_lines(fact: Fact, tool: str) -> Iterator[Told]:
             yield "result", effect, tool, reason, True
         case ToolReconciled(effect=effect, output=output) if output:
             yield "result", effect, tool, output, fact.outcome != "happened"
-        case MessageReceived(message=MessageSent(lane=lane, text=text)):
-            yield "user", "", lane, text, False
-        case SessionStarted(goal=str(goal)) | SessionForked(goal=str(goal)):
+        case MessageReceived(message=MessageSent(lane=lane, text=text, attachments=attached)):
+            yield "user", "", lane, message_text(text, attached), False
+        case SessionStarted(goal=goal, attachments=attached) if goal or attached:
+            yield "user", "", "goal", message_text(goal or "", attached), False
+        case SessionForked(goal=str(goal)):
             yield "user", "", "goal", goal, False
         case _:
             yield from _life(fact)

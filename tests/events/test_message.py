@@ -1,38 +1,41 @@
+"""Attachments as people see them, and what they count in a prompt."""
+
+from base64 import b64encode
+
 import pytest
 
-from cueline.events.message import (
-    AssistantMessage,
-    OpaqueBlock,
-    TextBlock,
-    ThinkingBlock,
-    ToolCall,
-    ToolMessage,
-    assistant_json,
-    tool_json,
+from cueline.deciders.prompt import user_message
+from cueline.events.message import IMAGE_TOKENS, FileBlock, ImageBlock, message_text, prompt_size
+
+
+def image(size, name=""):
+    return ImageBlock(media_type="image/png", data=b64encode(bytes(size)).decode(), name=name)
+
+
+@pytest.mark.parametrize(
+    ("size", "told"),
+    [
+        (1, "[image/png 1 KB photo.png]"),
+        (12_000, "[image/png 12 KB photo.png]"),
+        (1024 * 1024, "[image/png 1.0 MB photo.png]"),
+    ],
 )
-
-BLOCKS = (
-    TextBlock(text='é "quoted"\n\u2028'),
-    ThinkingBlock(text="Hm.", signature="s"),
-    OpaqueBlock(provider="anthropic", data={"at": [1, 2.5, None], "big": 10**30}),
-)
-CALLS = (
-    ToolCall(id="a", name="look", arguments={"far": float("inf"), "not": float("nan"), "b": True}),
-    ToolCall(id="b", name="look", malformed="{", problem="It is cut off."),
-)
+def test_an_attachment_is_told_by_type_size_and_name(size, told):
+    assert message_text("See", (image(size, "photo.png"),)) == f"See\n{told}"
 
 
-@pytest.mark.parametrize("content", [(), BLOCKS])
-@pytest.mark.parametrize("calls", [(), CALLS])
-def test_what_the_model_said_is_written_as_its_message_is(content, calls):
-    message = AssistantMessage(content=content, calls=calls)
-
-    assert message.model_dump_json().encode() == assistant_json(content, calls)
+def test_a_message_may_be_an_attachment_alone():
+    assert message_text("", (image(1),)) == "[image/png 1 KB]"
 
 
-@pytest.mark.parametrize("failed", [True, False])
-def test_a_result_is_written_as_its_message_is_whatever_is_in_it(failed):
-    every = "".join([chr(point) for point in range(0x11000) if not 0xD800 <= point < 0xE000])
-    message = ToolMessage(call="a", text=every, failed=failed)
+def test_the_data_of_an_image_counts_as_a_fixed_number_of_tokens():
+    small, large = (user_message("See", (image(size),)) for size in (3, 3_000_000))
 
-    assert message.model_dump_json().encode() == tool_json("a", every, failed=failed)
+    assert prompt_size([small]) == prompt_size([large]) == len(small) - 4 + IMAGE_TOKENS
+
+
+def test_texts_and_files_count_by_their_bytes():
+    file = FileBlock(media_type="text/plain", name="a", data=b64encode(bytes(3_000)).decode())
+    messages = [user_message('"kind":"image"'), user_message("See", (file,))]
+
+    assert prompt_size(messages) == sum(map(len, messages))

@@ -69,7 +69,7 @@ def _queue_grant_note(state: SessionState, event: MessageReceived) -> SessionSta
 
 
 def _queue_message(state: SessionState, version: int, message: MessageSent) -> SessionState:
-    said = prompt.fingerprint(prompt.user_message(message.text))
+    said = prompt.fingerprint(prompt.user_message(message.text, message.attachments))
     if held_at_limit(state):
         state = replace(state, hold=None, account=account_to_release(state))
     return replace(

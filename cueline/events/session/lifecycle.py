@@ -10,7 +10,7 @@ from cueline.events.agent import AgentSpec, Part
 from cueline.events.budget import Allowance
 from cueline.events.cause import Cause
 from cueline.events.fact import Fact
-from cueline.events.message import Cost
+from cueline.events.message import Attachment, Cost
 
 WaitKind = Literal[
     "operator", "budget", "approval", "child", "sandbox", "runner", "breaker", "retry"
@@ -28,6 +28,8 @@ class SessionStarted(Fact):
     type: Literal["SessionStarted"] = "SessionStarted"
     agent: AgentSpec
     goal: str | None
+    attachments: tuple[Attachment, ...] = Field(default=(), exclude_if=not_)
+    """Of the goal."""
     open: bool
     attached: bool
     labels: dict[str, str] = {}
