@@ -16,7 +16,7 @@ from cueline.providers.factory import (
     check_recorded_agent,
     model_factory,
 )
-from cueline.providers.registry import known_providers
+from cueline.providers.registry import known_providers, providers
 from cueline.providers.scripted.model import ScriptedModel
 
 SCRIPT = '[[reply]]\ntext = "one"'
@@ -55,7 +55,8 @@ def test_an_unknown_provider_is_named_with_those_that_are_known(agent):
 
 
 def test_every_known_provider_can_be_made(agent):
-    make = model_factory(KEYS, pause)
+    keys = {each.endpoint.key_variable for each in providers() if each.endpoint is not None}
+    make = model_factory(dict.fromkeys(keys, KEYS["ANTHROPIC_API_KEY"]), pause)
 
     parameters = {"script": SCRIPT, **Recording(session="one", version=1).as_parameters()}
     for provider in known_providers():

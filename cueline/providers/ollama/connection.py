@@ -13,8 +13,8 @@ from cueline.providers.account import Account
 from cueline.providers.fault import Fault
 from cueline.providers.http import HttpClient
 from cueline.providers.ollama.reply import StreamedReply
-from cueline.providers.ollama.request import ALL, Abilities, is_prompted, needed, request_body
-from cueline.providers.patience import TOOL_PROTOCOL, Patience, patience_of
+from cueline.providers.ollama.request import ALL, Abilities, needed, request_body
+from cueline.providers.patience import TOOL_PROTOCOL, Patience, is_prompted, patience_of
 
 _NO_TOOLS: Final = re.compile("does not support tools", re.IGNORECASE)
 _NO_MODEL: Final = re.compile("model .*not found", re.IGNORECASE)
@@ -65,7 +65,7 @@ class OllamaClient:
         reply = StreamedReply(
             deltas,
             prefix=f"call_{request.turn}_",
-            prompted=agent.tools if is_prompted(agent, able) else (),
+            prompted=agent.tools if is_prompted(agent, able=able.tools) else (),
             degraded=tuple(n for n in needed(agent, request.messages) if not getattr(able, n)),
         )
         body = request_body(agent, request.messages, able)

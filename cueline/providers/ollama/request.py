@@ -16,7 +16,7 @@ from cueline.events.message import (
     ToolMessage,
     UserMessage,
 )
-from cueline.providers.patience import OWN, TOOL_PROTOCOL
+from cueline.providers.patience import OWN, TOOL_PROTOCOL, is_prompted
 from cueline.providers.prompted_tools import as_text, instructions_with_tools
 from cueline.providers.transcript import transcript
 
@@ -42,12 +42,6 @@ class Abilities(Struct, frozen=True):
 ALL: Final = Abilities()
 
 
-def is_prompted(agent: AgentSpec, able: Abilities) -> bool:
-    """Whether tools are described in the instructions, and called in the text."""
-    protocol = agent.parameters.get(TOOL_PROTOCOL, "native" if able.tools else "prompt")
-    return bool(agent.tools) and protocol == "prompt"
-
-
 def needed(agent: AgentSpec, messages: Iterable[bytes]) -> tuple[str, ...]:
     """Return the abilities that the request needs and a model may lack."""
     needs = {
@@ -60,7 +54,7 @@ def needed(agent: AgentSpec, messages: Iterable[bytes]) -> tuple[str, ...]:
 
 def request_body(agent: AgentSpec, messages: Iterable[bytes], able: Abilities = ALL) -> Json:
     """Return the JSON of a request for the next reply, as a stream."""
-    prompted = is_prompted(agent, able)
+    prompted = is_prompted(agent, able=able.tools)
     given = {name: value for name, value in agent.parameters.items() if name not in OWN}
     body: Json = {"model": agent.model, "stream": True, **WHOLE}
     body |= {name: value for name, value in given.items() if name in TOP - {"options"}}

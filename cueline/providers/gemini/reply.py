@@ -1,0 +1,182 @@
+"""Collects a streamed reply of Gemini."""
+
+import json
+from typing import Any, Final, Literal
+
+from cueline.actors.model_port import Delta, DeltaSink, ModelReply, drop_delta
+from cueline.errors import ProviderRefusedError, ProviderUnavailableError
+from cueline.events.agent import ToolSpec
+from cueline.events.message import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCall, Usage
+from cueline.providers.gemini.conversation import PROVIDER, SIGNATURE
+from cueline.providers.gemini.fault import gemini_fault
+from cueline.providers.http import PartialReply
+from cueline.providers.prompted_tools import VisibleText, read_reply
+from cueline.providers.reading import tool_call
+
+CUT: Final = "MAX_TOKENS"
+FINISHED: Final = frozenset({"STOP", CUT})
+FILTERED: Final = frozenset(
+    {
+        "BLOCKLIST",
+        "IMAGE_PROHIBITED_CONTENT",
+        "IMAGE_RECITATION",
+        "IMAGE_SAFETY",
+        "PROHIBITED_CONTENT",
+        "RECITATION",
+        "SAFETY",
+        "SPII",
+    }
+)
+"""The filter stopped the answer; the same request would be stopped again."""
+DECLINED: Final = frozenset({"LANGUAGE"})
+
+
+class StreamedReply(PartialReply):
+    """A reply, as far as it came."""
+
+    def __init__(
+        self,
+        deltas: DeltaSink = drop_delta,
+        *,
+        asked: str = "",
+        prefix: str = "call_",
+        prompted: tuple[ToolSpec, ...] = (),
+    ) -> None:
+        """Begin a reply.
+
+        Args:
+            deltas: gets its pieces.
+            asked: the model, as the agent names it; its signatures are for it alone.
+            prefix: begins the ids of calls that the server gives none.
+            prompted: the tools whose calls are in the text.
+        """
+        self._deltas = deltas
+        self._visible = VisibleText(deltas) if prompted else None
+        self._asked = asked
+        self._prefix = prefix
+        self._prompted = prompted
+        self._content: list[Block] = []
+        self._kind: Literal["text", "thinking"] = "text"
+        self._open: list[str] = []
+        """The pieces of the block that is not over."""
+        self._calls: list[ToolCall] = []
+        self._model = self._reason = self._reason_text = self._blocked = ""
+        self._counts: dict[str, Any] = {}
+
+    def add(self, piece: Any) -> None:
+        """See `PartialReply.add`."""
+        if piece.get("error"):
+            raise gemini_fault(200, json.dumps(piece), {})
+        self._model = piece.get("modelVersion") or self._model
+        self._counts = piece.get("usageMetadata") or self._counts
+        if blocked := (piece.get("promptFeedback") or {}).get("blockReason"):
+            self._blocked, self.ended = blocked, True
+        for candidate in (piece.get("candidates") or ())[:1]:
+            for part in (candidate.get("content") or {}).get("parts") or ():
+                self._add_part(part)
+            if reason := candidate.get("finishReason"):
+                self._reason, self.ended = reason, True
+                self._reason_text = candidate.get("finishMessage") or ""
+        if self.ended and self._visible is not None:
+            self._visible.end()
+
+    def _add_part(self, part: Any) -> None:
+        signature = part.get(SIGNATURE)
+        if "functionCall" in part:
+            self._close()
+            self._calls.append(self._call(part["functionCall"], signature))
+        elif "text" in part:
+            self._add_text("thinking" if part.get("thought") else "text", part["text"])
+            if signature:
+                self._close(signature)
+        else:
+            self._close()
+            self._content.append(self._opaque(part))
+
+    def _add_text(self, kind: Literal["text", "thinking"], text: str) -> None:
+        if kind != self._kind:
+            self._close()
+            self._kind = kind
+        if not text:
+            return
+        self._open.append(text)
+        if self._visible is not None and kind == "text":
+            self._visible.add(text)
+        else:
+            self._deltas(Delta(kind, text))
+
+    def _close(self, signature: str = "") -> None:
+        """End the block that is open, with its signature."""
+        text, self._open = "".join(self._open), []
+        if self._kind == "thinking":
+            if text or signature:
+                thoughts = ThinkingBlock(text=text, signature=signature, provider=PROVIDER)
+                self._content.append(thoughts)
+            return
+        if text:
+            self._content.append(TextBlock(text=text))
+        if signature:
+            self._content.append(self._opaque({SIGNATURE: signature}))
+
+    def _opaque(self, data: dict[str, Any]) -> OpaqueBlock:
+        return OpaqueBlock(provider=PROVIDER, model=self._asked, data=data)
+
+    def _call(self, asked: Any, signature: str | None) -> ToolCall:
+        call_id = asked.get("id") or f"{self._prefix}{len(self._calls)}"
+        call = tool_call(call_id, asked["name"], json.dumps(asked.get("args") or {}))
+        if not signature:
+            return call
+        return call.model_copy(update={"opaque": self._opaque({SIGNATURE: signature})})
+
+    @property
+    def used(self) -> dict[str, int] | None:
+        """See `PartialReply.used`."""
+        if not self.ended or not self._counts:
+            return None
+        try:
+            return self._usage().model_dump()
+        except (TypeError, ValueError):
+            return None
+
+    def _usage(self) -> Usage:
+        """Return the usage; thoughts are paid for as output."""
+        counts = {name: value or 0 for name, value in self._counts.items()}
+        cached = counts.get("cachedContentTokenCount", 0)
+        sent = counts.get("promptTokenCount", 0) + counts.get("toolUsePromptTokenCount", 0)
+        output = counts.get("candidatesTokenCount", 0) + counts.get("thoughtsTokenCount", 0)
+        return Usage(input=max(0, sent - cached), output=output, cache_read=cached)
+
+    def whole(self) -> ModelReply:
+        """See `PartialReply.whole`."""
+        self._check()
+        self._close()
+        cut = self._reason == CUT
+        content, calls = tuple(self._content), tuple(self._calls)
+        if self._prompted:
+            text = "".join(block.text for block in content if isinstance(block, TextBlock))
+            said = read_reply(text, self._prompted, prefix=self._prefix, cut=cut)
+            thoughts = tuple(block for block in content if isinstance(block, ThinkingBlock))
+            content = (*thoughts, TextBlock(text=said.text)) if said.text else thoughts
+            calls = (*calls, *said.calls)
+        finished = "tool_use" if calls else "end_turn"
+        return ModelReply(
+            content=content,
+            calls=calls,
+            stop_reason="max_tokens" if cut else finished,
+            usage=self._usage(),
+            model=self._model,
+        )
+
+    def _check(self) -> None:
+        """Raise if the reply is not whole, or was stopped."""
+        if not self.ended:
+            raise ProviderUnavailableError("malformed_reply", "the stream ended before the reply")
+        if self._blocked:
+            raise ProviderRefusedError("content_filtered", f"prompt blocked ({self._blocked})")
+        told = f"{self._reason}{self._reason_text and f': {self._reason_text}'}"
+        if self._reason in FILTERED:
+            raise ProviderRefusedError("content_filtered", f"the answer was stopped ({told})")
+        if self._reason in DECLINED:
+            raise ProviderRefusedError("refused", f"the model declined to answer ({told})")
+        if self._reason not in FINISHED:
+            raise ProviderUnavailableError("malformed_reply", f"the answer ended with {told}")
