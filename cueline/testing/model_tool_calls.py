@@ -110,7 +110,7 @@ class ToolContract(ModelCases):
 
         assert "no such city" in json.dumps(server.requests[-1])
 
-    @case("Tool errors", needs="tools")
+    @case("Malformed arguments", needs="tools")
     async def test_arguments_that_are_not_json_are_kept(
         self, server: ModelServer, ask: Asker
     ) -> None:

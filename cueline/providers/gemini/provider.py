@@ -1,10 +1,13 @@
 """Google's Gemini models."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from cueline.events.agent import AgentSpec
 from cueline.providers.account import Account, Endpoint
+from cueline.providers.gemini.conversation import Json
 from cueline.providers.gemini.model import GeminiModel, connect
+from cueline.providers.gemini.request import request_body
 from cueline.providers.patience import check_parameters
 from cueline.providers.provider import Capabilities, Pause, Provider
 
@@ -29,6 +32,11 @@ def check(agent: AgentSpec) -> None:
     check_parameters(agent, prompts=True, elsewhere=ELSEWHERE)
 
 
+def request(agent: AgentSpec, messages: Iterable[bytes], _account: Account) -> Json:
+    """Return the JSON of the next request."""
+    return request_body(agent, messages)
+
+
 async def models(account: Account) -> list[str]:
     """Return the names of the server's models."""
     client = connect(account)
@@ -49,6 +57,7 @@ PROVIDER: Final = Provider(
         token_counter=True,
     ),
     make=make,
+    request=request,
     endpoint=Endpoint(
         url="https://generativelanguage.googleapis.com",
         url_variable="GEMINI_BASE_URL",

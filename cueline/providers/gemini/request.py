@@ -1,8 +1,8 @@
 """Builds Gemini's requests from neutral messages."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Final
-from urllib.parse import quote
 
 from cueline.events.agent import AgentSpec
 from cueline.events.message import Message
@@ -23,11 +23,18 @@ TOP: Final = frozenset(
     }
 )
 """The fields of a request that an agent may set; its other parameters are of `generationConfig`."""
+_UNSAFE: Final = re.compile(r"[^\w./-]", re.ASCII)
 
 
 def model_path(model: str) -> str:
     """Return the path of a model, whose name may begin with `models/` or `tunedModels/`."""
-    return f"/v1beta/{quote(model if '/' in model else f'models/{model}')}"
+    name = model if "/" in model else f"models/{model}"
+    return f"/v1beta/{_UNSAFE.sub(lambda part: quoted(part[0]), name)}"
+
+
+def quoted(text: str) -> str:
+    """Return *text* as a part of an address."""
+    return "".join(f"%{byte:02X}" for byte in text.encode())
 
 
 def request_body(agent: AgentSpec, messages: Iterable[bytes]) -> Json:

@@ -1,11 +1,13 @@
 """Models on the user's own machines, behind an Ollama server."""
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from cueline.events.agent import AgentSpec
 from cueline.providers.account import Account, Endpoint
 from cueline.providers.ollama.model import OllamaModel, connect
+from cueline.providers.ollama.request import Json, request_body
 from cueline.providers.patience import check_parameters
 from cueline.providers.provider import Capabilities, Pause, Provider
 
@@ -46,6 +48,11 @@ def check(agent: AgentSpec) -> None:
     check_parameters(agent, prompts=True, elsewhere=ELSEWHERE)
 
 
+def request(agent: AgentSpec, messages: Iterable[bytes], _account: Account) -> Json:
+    """Return the JSON of the next request to a model that can do everything."""
+    return request_body(agent, messages)
+
+
 async def models(account: Account) -> list[str]:
     """Return the names of the server's models."""
     client = connect(account)
@@ -59,6 +66,7 @@ PROVIDER: Final = Provider(
     name="ollama",
     capabilities=Capabilities(images=True, thinking=True, json_schema=True, needs_key=False),
     make=make,
+    request=request,
     endpoint=Endpoint(
         url=f"http://localhost:{PORT}",
         url_variable="OLLAMA_HOST",
