@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
+from typing import Final
 
 from cueline.events.approval import ApprovalOpened, Doubt
 from cueline.events.cause import Cause
@@ -9,6 +10,7 @@ from cueline.events.inbox import Resolution
 from cueline.events.refusal import Refusal
 from cueline.events.session import (
     PeopleNotified,
+    PrefixReason,
     PromptPrefixChanged,
     SessionFailed,
     SessionStopped,
@@ -89,9 +91,20 @@ def wait_text(kind: WaitKind, cause: Cause, *, paused: bool, until: str = "") ->
 
 
 def prefix_text(changed: PromptPrefixChanged) -> str:
-    """Return which model replaces which, and why."""
-    why = "" if changed.cause is None else f": {cause_text(changed.cause)}"
-    return f"{changed.after} is asked instead of {changed.before}{why}"
+    """Return why the next prompt begins differently."""
+    why = _PREFIXES[changed.reason]
+    if changed.before != changed.after:
+        why = f"{changed.after} is asked instead of {changed.before}{f', {why}' if why else ''}"
+    return why if changed.cause is None else f"{why}: {cause_text(changed.cause)}"
+
+
+_PREFIXES: Final[dict[PrefixReason, str]] = {
+    "model_switched": "as a person chose",
+    "fallback": "",
+    "fallback_returned": "the agent's own model again",
+    "tools_changed": "changed tools were accepted",
+    "forked_with_another_agent": "the fork has another agent",
+}
 
 
 def end_text(end: SessionFailed | SessionStopped) -> str:

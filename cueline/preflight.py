@@ -7,17 +7,27 @@ from typing import NamedTuple, TypeVar
 from cueline.actors.presence import machine_name
 from cueline.agent import Agent
 from cueline.deciders.policy import NOT_ESTIMATED, judge, tools_that_may_ask
-from cueline.deciders.session.changed_tools import with_tools
+from cueline.deciders.session.changed_agent import with_tools
 from cueline.environment import HERE
 from cueline.errors import ConfigError
-from cueline.events.agent import AgentSpec, Fallback, Limits, ToolSpec, Workspace, each_model
+from cueline.events.agent import (
+    AgentSpec,
+    Fallback,
+    Limits,
+    ModelChoice,
+    ToolSpec,
+    Workspace,
+    each_model,
+    own_model,
+    with_model,
+)
 from cueline.events.budget import Allowance
 from cueline.events.log_url import MEMORY, LogName, LogUrl
 from cueline.events.message import Arguments
 from cueline.events.session import Judgement
 from cueline.secret import check_secrets
 
-_Asks = TypeVar("_Asks", AgentSpec, Fallback)
+_Asks = TypeVar("_Asks", AgentSpec, Fallback, ModelChoice)
 
 
 async def judge_edit(agent: AgentSpec, tool: ToolSpec, arguments: Arguments) -> Judgement:
@@ -193,6 +203,47 @@ def check_resumed(
         _check_folder(now.workspace)
     check_log_is_out_of_reach(now, log)
     return tools
+
+
+def chosen_model(
+    agent: AgentSpec,
+    model: str | ModelChoice,
+    allowances: Sequence[Allowance],
+    environ: Mapping[str, str] = HERE,
+) -> ModelChoice:
+    """Return the *model* that a session of *agent* is to use, after all checks.
+
+    A text is `PROVIDER/NAME`, or NAME of the agent's provider. The settings of the agent's
+    own model or of its fallback with that name are kept, else those of its own model if
+    the provider is the same. Another provider begins without parameters, address and key.
+
+    Raises:
+        ConfigError: correct the name, the setting or the variable that it names.
+    """
+    from cueline.providers.factory import check_agent
+
+    choice = _with_script(model if isinstance(model, ModelChoice) else _named_model(agent, model))
+    alone = with_model(agent, choice).model_copy(update={"fallback": ()})
+    check_agent(alone, environ)
+    check_limits(alone, allowances)
+    return choice
+
+
+def _named_model(agent: AgentSpec, text: str) -> ModelChoice:
+    from cueline.providers.registry import provider_named
+
+    before, slash, after = text.strip().partition("/")
+    provider, name = (before, after) if slash else (agent.provider, before)
+    default = provider_named(provider).default_model if slash else ""
+    if not (name := name or default) or not name.isprintable():
+        raise ConfigError("model", f"{text!r} names no model; write PROVIDER/NAME, or NAME")
+    for each in (own_model(agent), *agent.fallback):
+        if (each.provider, each.model) == (provider, name):
+            return ModelChoice(**each.model_dump(exclude={"retry"}))
+    if provider != agent.provider:
+        return ModelChoice(provider=provider, model=name)
+    kept = {key: value for key, value in agent.parameters.items() if key != "script"}
+    return own_model(agent).model_copy(update={"model": name, "parameters": kept})
 
 
 def check_limits(spec: AgentSpec, allowances: Sequence[Allowance]) -> None:

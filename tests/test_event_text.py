@@ -208,9 +208,16 @@ def test_a_doubt_says_how_it_is_known(cause, text):
 
 def test_another_model_is_told_with_the_reason():
     changed = PromptPrefixChanged(
-        before="fake a", after="fake b", cause=Cause(code="breaker_probing", dependency="fake a")
+        reason="fallback",
+        before="fake a",
+        after="fake b",
+        cause=Cause(code="breaker_probing", dependency="fake a"),
     )
 
     assert "fake b is asked instead of fake a: fake a is tried by one call" == prefix_text(changed)
     plain = changed.model_copy(update={"cause": None})
     assert "fake b is asked instead of fake a" == prefix_text(plain)
+    switched = plain.model_copy(update={"reason": "model_switched"})
+    assert "fake b is asked instead of fake a, as a person chose" == prefix_text(switched)
+    tools = plain.model_copy(update={"reason": "tools_changed", "after": "fake a"})
+    assert "changed tools were accepted" == prefix_text(tools)

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 from cueline.actors.session_tree import read_start_request, register_child, unknown_session_error
 from cueline.deciders.session import SessionState
-from cueline.deciders.session.changed_tools import with_tools
+from cueline.deciders.session.changed_agent import with_changes
 from cueline.deciders.session.limit import raise_refusal
 from cueline.deciders.session.unread import will_stop
 from cueline.errors import (
@@ -18,7 +18,7 @@ from cueline.event_text import refusal_text
 from cueline.events.agent import AgentSpec
 from cueline.events.codec import Redacted
 from cueline.events.fact import Fact
-from cueline.events.inbox import InboxMessage, RaiseAsked, ResumeAsked, StartAsked
+from cueline.events.inbox import InboxMessage, RaiseAsked, StartAsked
 from cueline.events.journal import FactWrite, Journal
 from cueline.events.store import ANY, NO_STREAM, Appended, EventStore, RecordedEvent
 from cueline.events.stream import shown, sibling, stream_name
@@ -82,7 +82,7 @@ async def check_asked_for(store: EventStore, stream: str) -> None:
 
 
 async def asked_agent(journal: Journal, stream: str) -> AgentSpec:
-    """Return the agent of the start request, with the tools accepted since.
+    """Return the agent of the start request, with the tools and model that people chose since.
 
     Secrets are never recorded in it.
 
@@ -90,10 +90,8 @@ async def asked_agent(journal: Journal, stream: str) -> AgentSpec:
         UnknownSessionError: there is no such session.
     """
     agent = (await read_start_request(journal, stream)).agent
-    async for _, said in journal.read(sibling(stream, "inbox"), 1):
-        if isinstance(said, ResumeAsked):
-            agent = with_tools(agent, said.tools)
-    return agent
+    said = [fact async for _, fact in journal.read(sibling(stream, "inbox"), 1)]
+    return with_changes(agent, said)
 
 
 async def unread_of(journal: Journal, state: SessionState) -> Unread:

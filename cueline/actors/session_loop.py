@@ -33,7 +33,7 @@ from cueline.deciders.session.due import (
 from cueline.deciders.session.limit_state import Bill
 from cueline.deciders.session.permission import need_ended_by
 from cueline.deciders.session.unread import waived_secrets, will_stop
-from cueline.events.agent import AgentSpec
+from cueline.events.agent import AgentSpec, own_model
 from cueline.events.session import ModelStarted, SessionContinued, SessionEvent
 from cueline.events.store import NO_STREAM
 from cueline.events.stream import is_model_call
@@ -238,11 +238,12 @@ class SessionLoop:
                 started += self._start_reserved_call(fact, steps)
             elif not steps.take(fact):
                 vain.append(fact)
-        if not self._draining:
+        changed = self._has_other_agent(steps.state.agent)
+        if not self._draining and not changed:  # breakers and prices are the agent's
             started += gear.effect_scheduler.start(steps)
         over = gear.effect_executor.to_forget(facts, steps.state)
         await self._entity.record(steps, self._mailbox.secret_versions)
-        await self._take_tools()
+        await self._take_agent()
         for name in over:
             runner = self._parts.runners.find(name.runner)
             if runner is not None:
@@ -252,13 +253,22 @@ class SessionLoop:
         self._withdraw_rejected(vain)
         self._start_due_effects()
         self._cancel_overdue_effects()
+        if changed:
+            await self._advance(())
 
-    async def _take_tools(self) -> None:
-        """Switch to the tools that a person has accepted."""
-        agent, loaded_agent = self._entity.state.agent, self._known().loaded_agent
-        if agent is not loaded_agent.agent and agent.tools != loaded_agent.agent.tools:
-            await self._agent_cache.give_back(loaded_agent)
+    async def _take_agent(self) -> None:
+        """Switch to the model that a person chose, or the tools that one accepted."""
+        agent = self._entity.state.agent
+        if self._has_other_agent(agent):
+            await self._agent_cache.give_back(self._known().loaded_agent)
             await self._equip(agent)
+
+    def _has_other_agent(self, agent: AgentSpec) -> bool:
+        """Whether *agent* has another model or other tools than the loaded one."""
+        loaded = self._known().loaded_agent.agent
+        if agent is loaded:
+            return False
+        return agent.tools != loaded.tools or own_model(agent) != own_model(loaded)
 
     def _start_reserved_call(self, fact: ModelStarted, steps: PendingAppend) -> list[Effect]:
         """Add the start of a call with reserved budget to *steps*, and return its effects."""

@@ -8,6 +8,7 @@ from cueline.cli import open_log
 from cueline.cli.option import DEFAULT_LOG, AttachOption, JsonOption, LogOption, SessionArgument
 from cueline.cli.terminal import text_or_stdin
 from cueline.cli.up_lookup import print_receipt
+from cueline.console.text import visible
 
 if TYPE_CHECKING:
     from cueline.client.receipt import PauseReceipt
@@ -19,12 +20,17 @@ A note is told with the next model call. A steer ends what is left of the turn:
 calls that have not started are skipped. A followup waits until the session
 would otherwise be done.
 
+With --model the agent gets another model, from its next request on. A model
+call that runs is finished first, tool calls go on. Another provider begins
+without the parameters of the one before.
+
 \b
 Examples:
   cueline send 7f3a "The deadline is Friday"
   cueline send 7f3a --steer "Stop editing; only report"
   git diff | cueline send 7f3a --followup -
   cueline send 7f3a "What is wrong here?" --attach screen.png
+  cueline send 7f3a --model anthropic/claude-sonnet-5-5
 """
 _PAUSE = """Ask a session to pause: nothing new starts, what is in flight finishes.
 
@@ -45,9 +51,16 @@ def register(app: typer.Typer) -> None:
 def send(
     session: SessionArgument,
     text: Annotated[
-        str, typer.Argument(metavar="TEXT", help="What to say; `-` reads it from stdin.")
-    ],
+        str | None, typer.Argument(metavar="TEXT", help="What to say; `-` reads it from stdin.")
+    ] = None,
     *,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Give the agent this model; NAME alone keeps its provider.",
+            metavar="PROVIDER/NAME",
+        ),
+    ] = None,
     note: Annotated[
         bool, typer.Option("--note", help="With the next model call (default).")
     ] = False,
@@ -69,9 +82,17 @@ def send(
     if len(lanes) > 1:
         raise typer.BadParameter(f"--{lanes[0]} and --{lanes[1]} exclude each other")
     lane = lanes[0] if lanes else "note"
+    if text is None:
+        if model is None or lanes:
+            raise typer.BadParameter("say something: TEXT is missing")
+        receipt = open_log.wish(log, lambda client: client.switch_model(session, model))
+        told = f"{receipt.session}: it goes on with {visible(model)} from its next request on"
+        print_receipt(log, receipt, told, as_json=as_json)
+        return
     said = text_or_stdin(text)
     receipt = open_log.wish(
-        log, lambda client: client.send(session, said, lane, attachments=attach or ())
+        log,
+        lambda client: client.send(session, said, lane, attachments=attach or (), model=model),
     )
     print_receipt(log, receipt, f"{receipt.session}: sent as a {lane}", as_json=as_json)
 

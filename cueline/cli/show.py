@@ -191,6 +191,7 @@ def _line(said: "Fact | Redacted") -> str:
     from cueline.events.inbox import (
         DecisionGiven,
         MessageSent,
+        ModelChangeAsked,
         RaiseAsked,
         SecretsWaived,
         StopAsked,
@@ -208,8 +209,11 @@ def _line(said: "Fact | Redacted") -> str:
             return f"stop asked: {one_line(stop_text(reason), _WIDTH)}"
         case SecretsWaived(names=names, by=by):
             return f"{', '.join(names)} waived by {one_line(by, _WIDTH)}"
+        case ModelChangeAsked(model=model):
+            asked = f"{model.provider} {model.model}"
         case RaiseAsked():
             limits = said.model_dump(exclude={"type"}, exclude_none=True)
-            return f"asked for {', '.join(f'{name} {limit}' for name, limit in limits.items())}"
+            asked = ", ".join(f"{name} {limit}" for name, limit in limits.items())
         case _:
             return _ASKED.get(said.type, "")
+    return f"asked for {one_line(asked, _WIDTH)}"

@@ -93,7 +93,7 @@ class TerminalView:
         self._status = StatusLine(self.telling)
         self._live: Live | None = None
         self._said: list[str] = []
-        self._entry = Entry(screen, self._say, commands)
+        self._entry = Entry(screen, self._say, commands, self._switch)
         self._prompts = Prompts(
             screen,
             client.log.clock.now,
@@ -305,7 +305,10 @@ class TerminalView:
     def _show_model(self) -> None:
         if (agent := self.session.agent) is not None:
             named = f"{agent.provider} {agent.model}"
-            self.screen.show([Line("dim", f"{named}; a session keeps its model for now")])
+            self.screen.show([Line("dim", f"{named}; /model PROVIDER/NAME changes it")])
+
+    def _switch(self, model: str) -> None:
+        self._soon(self._wish(self._client.session(self._stream).switch_model(model)))
 
     async def _look_whether_it_rests(self) -> None:
         async with self._posting:  # what was said before still counts
@@ -317,7 +320,7 @@ class TerminalView:
         try:
             async with self._posting:  # what was said first comes first
                 return await wish
-        except RejectedError as error:
+        except (RejectedError, ConfigError) as error:
             self.screen.show([Line("bad", str(error))])
         except CuelineError as error:
             self._fail(error)

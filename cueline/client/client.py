@@ -12,7 +12,7 @@ from cueline.client.attachment import Attachable
 from cueline.client.context import NoRuntimeContext, RuntimeContext
 from cueline.client.decide import Decision, GrantDetails, decide, question_of
 from cueline.client.fork import ForkRequest, ForkWanted, fork_request
-from cueline.client.message import NewLimits, pause, raise_limits, send
+from cueline.client.message import NewLimits, pause, raise_limits, send, switch_model
 from cueline.client.output import Output
 from cueline.client.reader import Reader
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
@@ -24,6 +24,7 @@ from cueline.client.stop import stop
 from cueline.config.config_file import DEFAULT_LOG
 from cueline.environment import user_name
 from cueline.errors import ConfigError
+from cueline.events.agent import ModelChoice
 from cueline.events.approval import ApprovalOpened
 from cueline.events.inbox import Lane
 from cueline.events.log_url import LogName
@@ -250,10 +251,17 @@ class Client(Reader):
         *,
         key: str | None = None,
         attachments: Sequence[Attachable] = (),
+        model: str | ModelChoice | None = None,
     ) -> Receipt:
         """Say *text* to the agent of a session; see `Session.send`."""
         stream = await self.find(session)
-        return await send(self, stream, text, lane, key=key, attachments=attachments)
+        return await send(self, stream, text, lane, key=key, attachments=attachments, model=model)
+
+    async def switch_model(
+        self, session: str, model: str | ModelChoice, *, key: str | None = None
+    ) -> Receipt:
+        """Give the agent of a session another model; see `Session.switch_model`."""
+        return await switch_model(self, await self.find(session), model, key=key)
 
     async def pause(self, session: str) -> PauseReceipt:
         """Have a session start nothing new; see `Session.pause`."""

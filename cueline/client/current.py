@@ -6,10 +6,11 @@ from cueline.actors.fold import SessionCache
 from cueline.actors.inbox import check_heard, unread_of
 from cueline.actors.session_tree import read_start_request
 from cueline.deciders.session import SessionState
-from cueline.deciders.session.changed_tools import with_tools
+from cueline.deciders.session.changed_agent import with_changes
 from cueline.deciders.session.unread import will_be_held, will_stop
-from cueline.events.agent import AgentSpec
-from cueline.events.inbox import InboxMessage, ResumeAsked, StartAsked
+from cueline.events.agent import AgentSpec, with_model
+from cueline.events.budget import Allowance
+from cueline.events.inbox import InboxMessage, StartAsked
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +25,18 @@ class CurrentSession:
 
     @property
     def agent(self) -> AgentSpec:
-        """Its agent, with the tools that were accepted since."""
+        """Its agent, with the tools and the model that people chose since."""
         agent = self.state.agent if self.asked is None else self.asked.agent
-        for said in self.unread:
-            if isinstance(said, ResumeAsked):
-                agent = with_tools(agent, said.tools)
-        return agent
+        if self.state.chosen is not None:
+            agent = with_model(agent, self.state.chosen)
+        return with_changes(agent, self.unread)
+
+    @property
+    def allowances(self) -> tuple[Allowance, ...]:
+        """The limits of the sessions above it."""
+        if self.asked is not None:
+            return self.asked.allowances
+        return () if self.state.setup is None else self.state.setup.family.allowances
 
     @property
     def attached(self) -> bool:

@@ -11,10 +11,19 @@ from cueline.client.value import make_value
 from cueline.deciders.session import DRIVEN
 from cueline.errors import SessionFinishedError
 from cueline.event_text import cause_text
-from cueline.events.inbox import InboxMessage, Lane, MessageSent, PauseAsked, RaiseAsked
+from cueline.events.agent import ModelChoice
+from cueline.events.inbox import (
+    InboxMessage,
+    Lane,
+    MessageSent,
+    ModelChangeAsked,
+    PauseAsked,
+    RaiseAsked,
+)
 from cueline.events.session import MessageReceived, SessionCompleted, SessionFailed, SessionStopped
 from cueline.events.store import Appended
 from cueline.events.stream import shown
+from cueline.preflight import chosen_model
 
 if TYPE_CHECKING:
     from cueline.client.client import Client
@@ -38,14 +47,31 @@ async def send(
     *,
     key: str | None = None,
     attachments: Sequence[Attachable] = (),
+    model: str | ModelChoice | None = None,
 ) -> Receipt:
-    """Say *text* to the agent of a session; with a *key*, once.
+    """Say *text* to the agent of a session, after it got the *model*; with a *key*, once.
 
-    Raises what `send_message` and `attachments_of` raise.
+    Raises what `send_message`, `attachments_of` and `switch_model` raise.
     """
     attached = attachments_of(attachments)
     message = make_value(MessageSent, lane=lane, text=text, attachments=attached)
+    if model is not None:
+        await switch_model(client, stream, model, key=key)
     return await send_message(client, stream, message, key=None if key is None else f"send.{key}")
+
+
+async def switch_model(
+    client: "Client", stream: str, model: str | ModelChoice, *, key: str | None = None
+) -> Receipt:
+    """Give the agent of a session another model; with a *key*, once.
+
+    Raises:
+        ConfigError: the model cannot be used here; nothing was recorded.
+        CuelineError: as `send_message` raises it.
+    """
+    now = await current_session(client.cache, stream)
+    message = ModelChangeAsked(model=chosen_model(now.agent, model, now.allowances))
+    return await send_message(client, stream, message, key=None if key is None else f"model.{key}")
 
 
 async def raise_limits(client: "Client", stream: str, limits: NewLimits) -> Receipt:

@@ -12,7 +12,14 @@ from cueline.actors.session_tree import read_start_request
 from cueline.client.attachment import Attachable
 from cueline.client.decide import Decision, decide
 from cueline.client.live_text import live_text, with_live_text
-from cueline.client.message import NewLimits, pause, raise_limits, send, send_message
+from cueline.client.message import (
+    NewLimits,
+    pause,
+    raise_limits,
+    send,
+    send_message,
+    switch_model,
+)
 from cueline.client.output import Output, read_output
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
 from cueline.client.session_watcher import SessionWatcher
@@ -20,6 +27,7 @@ from cueline.client.stop import stop
 from cueline.deciders.session import SessionState, Status
 from cueline.deciders.session.limit_state import Used
 from cueline.event_text import cause_text, end_text
+from cueline.events.agent import ModelChoice
 from cueline.events.inbox import (
     Lane,
     ResumeAsked,
@@ -104,6 +112,7 @@ class Session:
         *,
         key: str | None = None,
         attachments: Sequence[Attachable] = (),
+        model: str | ModelChoice | None = None,
     ) -> Receipt:
         """Say *text* to the agent.
 
@@ -114,6 +123,7 @@ class Session:
             key: names this message, so that sending it twice is sending it once.
             attachments: paths or bytes of images (PNG, JPEG, GIF, WebP, up to 5 MB each) and
                 files (PDF or UTF-8 text, up to 20 MB each).
+            model: the agent gets this model first; see `switch_model`.
 
         Raises:
             UnknownSessionError: there is no such session.
@@ -121,13 +131,37 @@ class Session:
                 an earlier one may have.
             RejectedError: it was asked to stop; likewise.
             KeyReusedError: something else was said with this key.
-            ConfigError: a file cannot be attached; the message names it.
+            ConfigError: a file cannot be attached, or the model cannot be used; the message
+                names it.
             UnknownOutcomeError: send it again, with the same key if it had one.
             LogUnavailableError: the log cannot be used; do what the message says.
         """
         return await send(
-            self._client, self.stream_name, text, lane, key=key, attachments=attachments
+            self._client,
+            self.stream_name,
+            text,
+            lane,
+            key=key,
+            attachments=attachments,
+            model=model,
         )
+
+    async def switch_model(self, model: str | ModelChoice, *, key: str | None = None) -> Receipt:
+        """Give the agent another model, from its next request on.
+
+        A model call that runs is finished first; tool calls go on. The fallbacks stay.
+
+        Args:
+            model: `PROVIDER/NAME`; NAME alone keeps the provider, its parameters, address and
+                key. Another provider begins without these: give a `ModelChoice` to set them.
+            key: as for `send`.
+
+        Raises:
+            ConfigError: the provider is unknown, its key is not set here, or a parameter or
+                price is missing; nothing was recorded.
+            CuelineError: as `send` raises it.
+        """
+        return await switch_model(self._client, self.stream_name, model, key=key)
 
     async def pause(self) -> PauseReceipt:
         """Start nothing new; what is in flight finishes. Raises what `send` raises."""

@@ -3,11 +3,19 @@
 from datetime import datetime
 
 from cueline.console.text import duration
-from cueline.events.agent import AgentSpec, RetryPolicy, answering, tool_retries
+from cueline.events.agent import (
+    AgentSpec,
+    ModelChoice,
+    RetryPolicy,
+    answering,
+    tool_retries,
+    with_model,
+)
 from cueline.events.fact import Fact
 from cueline.events.inbox import ResumeAsked
 from cueline.events.message import ToolCall
 from cueline.events.session import (
+    AgentChanged,
     MessageReceived,
     ModelFailed,
     ModelReplied,
@@ -33,6 +41,8 @@ class Attempts:
             case SessionStarted() | SessionForked():
                 self._agent, self._fallback = fact.agent, 0
                 self._retries.clear()
+            case AgentChanged(model=ModelChoice() as model) if self._agent is not None:
+                self._agent, self._fallback = with_model(self._agent, model), 0
             case ModelRequested(effect=effect, fallback=fallback):
                 if fallback != self._fallback:
                     self._retries.pop(effect, None)

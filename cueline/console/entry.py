@@ -9,6 +9,8 @@ from cueline.events.inbox import Lane
 
 Say = Callable[[Lane, str], None]
 Command = Callable[[], None]
+Switch = Callable[[str], None]
+"""Takes the name of another model."""
 HOW = "type a message and Enter (Alt-Enter for a new line); /help tells more; Ctrl-D ends"
 LABEL = ">"
 _LANES: Mapping[str, Lane] = {"/note": "note", "/steer": "steer", "/followup": "followup"}
@@ -17,7 +19,7 @@ _HELP = {
     "/steer TEXT": "counts as soon as possible: calls that have not started are skipped",
     "/followup TEXT": "counts when the session would otherwise be idle",
     "/cost": "what the session has used",
-    "/model": "which model answers",
+    "/model [PROVIDER/NAME]": "which model answers, or which answers from now on",
     "/pause": "pause, and leave, as Ctrl-C does",
     "/quit": "leave as soon as the session rests, as Ctrl-D does",
 }
@@ -27,12 +29,15 @@ _COMMAND = re.compile(r"/[a-z]+")
 class Entry:
     """Takes the lines that answer no question."""
 
-    def __init__(self, screen: Screen, say: Say, commands: Mapping[str, Command]) -> None:
+    def __init__(
+        self, screen: Screen, say: Say, commands: Mapping[str, Command], switch: Switch
+    ) -> None:
         self.open = False
         """Whether more can be said."""
         self._screen = screen
         self._say = say
         self._commands = {"/help": self._help, **commands}
+        self._switch = switch
 
     def offer(self) -> None:
         """Let messages be typed, and say how."""
@@ -52,6 +57,9 @@ class Entry:
         if self.run(typed):
             return True
         word, _, rest = typed.partition(" ")
+        if word == "/model":
+            self._switch(rest.strip())
+            return True
         if _COMMAND.fullmatch(word) and word not in _LANES:
             known = ", ".join([*_LANES, *self._commands])
             told = f"{word} is none of {known}; put a blank in front to send it as a message"
@@ -63,4 +71,4 @@ class Entry:
         return True
 
     def _help(self) -> None:
-        self._screen.show(Line("dim", f"  {word:<15} {told}") for word, told in _HELP.items())
+        self._screen.show(Line("dim", f"  {word:<22} {told}") for word, told in _HELP.items())

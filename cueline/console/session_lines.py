@@ -23,6 +23,7 @@ from cueline.events.fact import Fact
 from cueline.events.inbox import (
     DecisionGiven,
     MessageSent,
+    ModelChangeAsked,
     PauseAsked,
     RaiseAsked,
     ResumeAsked,
@@ -31,6 +32,7 @@ from cueline.events.inbox import (
 )
 from cueline.events.message import message_text
 from cueline.events.session import (
+    AgentChanged,
     ChildSettled,
     ChildSpawned,
     MessageReceived,
@@ -80,6 +82,8 @@ def message_lines(fact: MessageReceived | MessageRefused) -> Iterator[Line]:
             yield Line("note", "resume asked" + f"; changed tools accepted: {names}" * bool(names))
         case RaiseAsked():
             yield Line("note", "more asked for")
+        case ModelChangeAsked(model=model):
+            yield Line("note", f"asked for {one_line(f'{model.provider} {model.model}', WIDTH)}")
         case SecretsWaived(names=names, by=by):
             who = one_line(by, WIDTH)
             yield Line("note", f"{who} goes on without the value of {', '.join(names)}")
@@ -115,9 +119,8 @@ def course_lines(fact: Fact) -> Iterator[Line]:
             yield Line("note", f"taken over by a new owner, epoch {epoch}{again}")
         case OutcomeCameLate(effect=effect, outcome=outcome):
             yield Line("dim", f"  {effect}: {outcome} came late and changes nothing")
-        case PromptPrefixChanged():
-            changed = one_line(prefix_text(fact), WIDTH)
-            yield Line("note", f"the prompt's beginning changed: {changed}")
+        case AgentChanged() | PromptPrefixChanged():
+            yield Line("note", _change_text(fact))
         case SessionCompleted(partial=partial):
             yield Line("good", f"completed{_PARTIAL * partial}")
         case SessionIdle(partial=partial):
@@ -129,6 +132,13 @@ def course_lines(fact: Fact) -> Iterator[Line]:
             yield Line("bad", f"stopped by {one_line(by, 60)}: {one_line(end_text(fact), WIDTH)}")
         case _:
             pass
+
+
+def _change_text(fact: AgentChanged | PromptPrefixChanged) -> str:
+    if isinstance(fact, PromptPrefixChanged):
+        return f"the prompt's beginning changed: {one_line(prefix_text(fact), WIDTH)}"
+    named = "unchanged" if fact.model is None else f"{fact.model.provider} {fact.model.model}"
+    return f"the model is now {one_line(named, WIDTH)}"
 
 
 def _said(who: str, text: str) -> Iterator[Line]:

@@ -293,16 +293,21 @@ class Workspace(Part):
     path: str
 
 
-class Fallback(Part):
-    """Another model, called when the one before it cannot answer."""
+class ModelChoice(Part):
+    """A model, and how it is called."""
 
     provider: str
     model: str
     parameters: Parameters = {}
-    retry: RetryPolicy | None = None
-    """None: as the agent's."""
     base_url: str | None = None
     key_variable: str | None = None
+
+
+class Fallback(ModelChoice):
+    """Another model, called when the one before it cannot answer."""
+
+    retry: RetryPolicy | None = None
+    """None: as the agent's."""
 
 
 class AgentSpec(Part):
@@ -349,16 +354,17 @@ def answering(agent: AgentSpec, fallback: int) -> AgentSpec:
     if fallback == 0:
         return agent
     other = agent.fallback[fallback - 1]
-    return agent.model_copy(
-        update={
-            "provider": other.provider,
-            "model": other.model,
-            "parameters": other.parameters,
-            "base_url": other.base_url,
-            "key_variable": other.key_variable,
-            "retry": other.retry or agent.retry,
-        }
-    )
+    return with_model(agent, other).model_copy(update={"retry": other.retry or agent.retry})
+
+
+def with_model(agent: AgentSpec, chosen: ModelChoice) -> AgentSpec:
+    """Return *agent* with another model of its own; its fallbacks stay."""
+    return agent.model_copy(update={key: getattr(chosen, key) for key in ModelChoice.model_fields})
+
+
+def own_model(agent: AgentSpec) -> ModelChoice:
+    """Return the agent's own model."""
+    return ModelChoice(**{key: getattr(agent, key) for key in ModelChoice.model_fields})
 
 
 def each_model(agent: AgentSpec) -> list[AgentSpec]:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, JsonValue
 
-from cueline.events.agent import AgentSpec, Part, ToolSpec
+from cueline.events.agent import AgentSpec, ModelChoice, Part, ToolSpec
 from cueline.events.budget import Allowance
 from cueline.events.fact import Fact
 from cueline.events.message import Attachment
@@ -131,6 +131,13 @@ class RaiseAsked(Fact):
     max_wall_seconds: float | None = _LONGEST
 
 
+class ModelChangeAsked(Fact):
+    """The agent gets another model, from its next request on."""
+
+    type: Literal["ModelChangeAsked"] = "ModelChangeAsked"
+    model: ModelChoice
+
+
 class SecretsWaived(Fact):
     """A person lets the session continue without the values of some secrets.
 
@@ -178,6 +185,7 @@ InboxMessage = Annotated[
     | StopAsked
     | DecisionGiven
     | RaiseAsked
+    | ModelChangeAsked
     | SecretsWaived
     | BudgetFreed
     | ChildAsked

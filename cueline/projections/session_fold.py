@@ -2,10 +2,11 @@
 
 import json
 
-from cueline.events.agent import AgentSpec, each_model
+from cueline.events.agent import AgentSpec, ModelChoice, each_model
 from cueline.events.fact import Fact
 from cueline.events.inbox import StartAsked, StopAsked
 from cueline.events.session import (
+    AgentChanged,
     MessageReceived,
     MessageRefused,
     ModelFailed,
@@ -89,6 +90,10 @@ def _fold_seldom(row: Row, recorded: RecordedEvent, fact: Fact) -> None:
             for attempt in lost:
                 spend(row, None, attempt.cost)
             _become(row, "running")
+        case AgentChanged(model=ModelChoice(provider=provider, model=model)):
+            row["provider"], row["model"] = provider, model
+            others = json.loads(row["models_json"])[1:]
+            row["models_json"] = json.dumps([(provider, model), *others]) if others else "[]"
         case SessionStarted() | SessionForked():
             _start(row, recorded, fact)
         case SessionCompleted() | SessionFailed() | SessionStopped() if (

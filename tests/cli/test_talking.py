@@ -306,3 +306,39 @@ async def test_who_speaks_to_a_session_that_ends_just_then_learns_whether_it_cou
         else:
             with pytest.raises(SessionFinishedError, match="before it could read that: completed"):
                 await sending
+
+
+OTHER = '[[reply]]\ntext = "No."\n\n[[reply]]\ntext = "From the other."\n'
+
+
+def test_another_model_is_asked_for_from_any_shell(shell):
+    shell("run", "Go", "--agent", shell.agent(shell.hello), "--id", "one", "--open", "--inline")
+    (shell.folder / "other.toml").write_text(OTHER)
+
+    told = shell("send", "one", "--model", "other.toml")
+    shell("send", "one", "And?", "--model", "scripted/other.toml")
+    done = shell("resume", "one", "--inline")
+
+    assert "one: it goes on with other.toml from its next request on" in told.stdout
+    assert "asked for scripted other.toml" in done.stdout
+    assert "the model is now scripted other.toml" in done.stdout
+    assert "From the other." in done.stdout
+    assert "other.toml" == shell.json("list")[0]["model"]
+    assert 0 == shell("replay", "one", "--check").exit_code
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--model", "skripted/x"], "did you mean 'scripted'"),
+        (["--model", "nowhere.toml"], "nowhere.toml"),
+        ([], "TEXT is missing"),
+        (["--steer", "--model", "other.toml"], "TEXT is missing"),
+    ],
+)
+def test_a_model_that_cannot_be_had_is_named(shell, words, said):
+    shell("run", "Go", "--agent", shell.agent(shell.hello), "--id", "one", "--open", "--inline")
+
+    done = shell("send", "one", *words)
+
+    assert (2, True) == (done.exit_code, said in done.stderr), done.stderr

@@ -16,7 +16,9 @@ class Typist:
         self.said = []
         self.done = []
         commands = {"/quit": lambda: self.done.append("quit")}
-        self.entry = Entry(Screen(self.out), self._say, commands)
+        self.entry = Entry(
+            Screen(self.out), self._say, commands, lambda name: self.done.append(f"model {name}")
+        )
         self.entry.offer()
 
     def _say(self, lane, text):
@@ -53,6 +55,12 @@ def test_a_command_that_does_not_exist_is_kept_to_be_mended(typist):
 
     assert [] == typist.said
     assert "/stear is none of /note, /steer, /followup, /help, /quit" in typist.out.getvalue()
+
+
+def test_a_model_that_is_named_is_taken(typist):
+    assert typist.entry.send("/model scripted/b.toml")
+
+    assert (["model scripted/b.toml"], []) == (typist.done, typist.said)
 
 
 def test_a_command_is_done_and_said_to_nobody(typist):

@@ -21,7 +21,7 @@ class Person:
         self.answered = []
         self.said = []
         screen = Screen(self.out)
-        self.entry = Entry(screen, lambda lane, text: self.said.append(text), {})
+        self.entry = Entry(screen, lambda lane, text: self.said.append(text), {}, print)
         self.prompts = Prompts(screen, lambda: NOW, self._answer, self.entry, self._edit)
 
     def _answer(self, answered):

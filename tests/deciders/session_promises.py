@@ -11,6 +11,7 @@ from cueline.deciders.session.model_call import UNCOUNTED
 from cueline.events.agent import AgentSpec, each_model, tool_retries
 from cueline.events.inbox import ResumeAsked
 from cueline.events.session import (
+    AgentChanged,
     MessageReceived,
     ModelFailed,
     ModelRequested,
@@ -25,6 +26,7 @@ from cueline.events.session import (
     ToolReconciled,
     ToolStarted,
 )
+from cueline.events.stream import is_model_call
 
 _RUNS_AGAIN = ("did_not_happen", "run_again")
 """What is said of a call in doubt that is made once more."""
@@ -74,6 +76,8 @@ class Patience:
                 assert now >= until, f"{effect} is tried again before its time"
             case MessageReceived(message=ResumeAsked()) | SessionForked():
                 self._until.clear()
+            case AgentChanged():  # another model, as a person wants it
+                self._until = {e: at for e, at in self._until.items() if not is_model_call(e)}
             case _:
                 pass
 
@@ -115,12 +119,13 @@ def check_paid(fact: SessionEvent, state: SessionState, *, held: bool) -> None:
 def check_attempts(facts: Sequence[SessionEvent], agent: AgentSpec) -> None:
     """Check that no effect was tried more often than its policy allows, whatever failed.
 
-    A resume lets a model call begin anew, and a call that could not be begun; a
+    A resume or another model lets a model call begin anew, and a call that could not be begun; a
     person who says that a call in doubt did not happen has it made once more:
     people are no loop.
     """
     resumes = sum(
-        isinstance(fact, MessageReceived) and isinstance(fact.message, ResumeAsked)
+        (isinstance(fact, MessageReceived) and isinstance(fact.message, ResumeAsked))
+        or isinstance(fact, AgentChanged)
         for fact in facts
     )
     models = sum(each.retry.max_retries + 1 for each in each_model(agent))

@@ -5,11 +5,12 @@ from decimal import Decimal
 from hypothesis import strategies as st
 
 from cueline.deciders.session import Status, wake_at
-from cueline.events.agent import Hook, Rule
+from cueline.events.agent import Hook, ModelChoice, Rule
 from cueline.events.failure import TRANSIENT
 from cueline.events.inbox import (
     DecisionGiven,
     MessageSent,
+    ModelChangeAsked,
     PauseAsked,
     RaiseAsked,
     ResumeAsked,
@@ -187,6 +188,11 @@ def raise_limits(shell, n):
     shell.send(RaiseAsked(**wishes[n % 3]))
 
 
+def switch_model(shell, n):
+    choice = ModelChoice(provider="scripted", model=["m", "other", "third"][n % 3])
+    shell.send(ModelChangeAsked(model=choice))
+
+
 def stop(shell, n):
     shell.send(StopAsked())
 
@@ -247,6 +253,7 @@ def possible(shell):
         *[close_a_breaker] * (2 * bool(state.blocked_by_breaker)),
         *[share_the_budget] * (4 * shell.state.limited),
         pause,
+        switch_model,
         come_late,
         ask_for_a_start,
         raise_limits,

@@ -9,6 +9,7 @@ from cueline.events.inbox import ResumeAsked
 from cueline.events.session import (
     MessageReceived,
     ModelRequested,
+    PromptPrefixChanged,
     SessionWaiting,
     ToolFailed,
     ToolSkipped,
@@ -48,7 +49,12 @@ def test_a_call_of_a_tool_that_has_changed_waits_for_a_person():
 def test_accepted_tools_are_those_that_the_session_goes_on_with():
     past = meeting("shout").when(received(2, ResumeAsked(tools=(SHOUT,))))
 
-    past.then(MessageReceived, ToolSkipped(effect="1.0", reason=CHANGED), ModelRequested)
+    past.then(
+        MessageReceived,
+        ToolSkipped(effect="1.0", reason=CHANGED),
+        PromptPrefixChanged(reason="tools_changed", before="scripted m", after="scripted m"),
+        ModelRequested,
+    )
     assert SHOUT == past.state.setup.tools["shout"]
     assert [t.name for t in AGENT.tools] == [t.name for t in past.state.agent.tools]
     assert "" == past.facts[-1].prefix_digest

@@ -127,4 +127,15 @@ def test_a_fork_of_a_session_on_a_fallback_has_no_earlier_prompt():
 
     past.when(saying(attempt=2), forked(stand_in, "Go on."))
 
-    assert "" == past.facts[1].prefix_digest
+    changed, asked = past.facts[1:3]
+    assert ("fallback_returned", "scripted fallback-1") == (changed.reason, changed.before)
+    assert "" == asked.prefix_digest
+
+
+def test_a_fork_with_another_agent_has_no_earlier_prompt():
+    past = given().when(started(open=True), asking(), saying())
+
+    past.when(forked(AGENT.model_copy(update={"instructions": "Be brief."}), "Go on."))
+
+    assert "forked_with_another_agent" == past.facts[1].reason
+    assert "" == past.facts[2].prefix_digest

@@ -7,6 +7,7 @@ from cueline.events.agent import (
     AgentSpec,
     Hook,
     Limits,
+    ModelChoice,
     Policy,
     Price,
     RetryPolicy,
@@ -25,6 +26,7 @@ from cueline.events.inbox import (
     DecisionGiven,
     ForkPoint,
     MessageSent,
+    ModelChangeAsked,
     PauseAsked,
     RaiseAsked,
     ResumeAsked,
@@ -43,6 +45,7 @@ from cueline.events.message import (
 )
 from cueline.events.refusal import Refusal
 from cueline.events.session import (
+    AgentChanged,
     ApprovalRequested,
     ApprovalResolved,
     ChildSettled,
@@ -149,6 +152,7 @@ INBOX = [
 FAMILY = [
     DescendantAsked(session=CHILD, parent=SESSION),
     RaiseAsked(max_cost=Decimal("5.00"), max_turns=40),
+    ModelChangeAsked(model=ModelChoice(provider="scripted", model="b")),
     SecretsWaived(names=("API_TOKEN",), by="ann"),
     BudgetFreed(budget="budget-default/7f3a"),
     ChildAsked(child=CHILD),
@@ -279,7 +283,8 @@ LIFE = [
     ChildSpawned(child=CHILD),
     ChildSettled(child=CHILD, status="completed", tokens=900, usd=Decimal("0.001")),
     LimitWarned(limit="max_active_seconds", share=0.9, used=90.5, of=100, note="Wrap up."),
-    PromptPrefixChanged(before="scripted a", after="scripted b"),
+    AgentChanged(model=ModelChoice(provider="scripted", model="b", parameters={"script": "x"})),
+    PromptPrefixChanged(reason="fallback", before="scripted a", after="scripted b"),
     OutcomeCameLate(effect="2.0", attempt=1, outcome="ToolReturned"),
     SessionCompleted(result="Tidy."),
     SessionFailed(kind="auth", message="no key", recoverable=True),

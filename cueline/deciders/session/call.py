@@ -76,7 +76,7 @@ def with_result_digest(
     message = prompt.tool_message(call.id, text, failed=failed)
     prompt_digests = state.prompt_digests
     results = (*prompt_digests.results, (call.effect, prompt.fingerprint(message)))
-    return PromptDigests(prompt_digests.digest, prompt_digests.requested, results)
+    return replace(prompt_digests, results=results)
 
 
 def call_closed(

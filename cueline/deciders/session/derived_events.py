@@ -10,8 +10,9 @@ from cueline.deciders import prompt
 from cueline.deciders.approval import AUTO_APPROVER
 from cueline.deciders.model_text import circuit_open
 from cueline.deciders.session.budget import child_fact, due_closings
+from cueline.deciders.session.changed_agent import agent_change
 from cueline.deciders.session.evolve import evolve
-from cueline.deciders.session.fallback import model_change, model_to_ask, next_turns
+from cueline.deciders.session.fallback import model_to_ask, next_turns, prefix_change
 from cueline.deciders.session.judging import judge_edit
 from cueline.deciders.session.limit import limit_reached_or_warned
 from cueline.deciders.session.permission import on_open
@@ -68,6 +69,8 @@ def _next_event(state: SessionState) -> SessionEvent | None:
         return closing
     if state.limit_state.asked is not None:
         return state.limit_state.asked  # the ledger read it before the session did
+    if state.chosen is not None and (changed := agent_change(state)) is not None:
+        return changed
     if not state.hold and (onward := _turn_event(state)) is not None:
         return onward
     return _wait_event(state)
@@ -245,7 +248,7 @@ def _end_event(state: SessionState) -> SessionEvent | None:
 def _request(
     state: SessionState, effect: str, attempt: int, told: tuple[int, ...], fallback: int
 ) -> ModelRequested | PromptPrefixChanged:
-    if (prefix := model_change(state, fallback)) is not None:
+    if (prefix := prefix_change(state, fallback)) is not None:
         return prefix
     digest = state.prompt_digests.digest
     results = dict(state.prompt_digests.results)

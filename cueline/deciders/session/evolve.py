@@ -12,6 +12,7 @@ from cueline.deciders.session.call import (
     call_reconciled,
     call_started,
 )
+from cueline.deciders.session.changed_agent import agent_changed
 from cueline.deciders.session.lifecycle import (
     session_continued,
     session_ended,
@@ -102,7 +103,10 @@ def evolve(state: SessionState, event: SessionEvent) -> SessionState:
         case "LimitWarned":
             return limit_warned(state, event)
         case "PromptPrefixChanged":
-            return replace(state, prompt_digests=replace(state.prompt_digests, requested=""))
+            digests = replace(state.prompt_digests, requested="", broken=None)
+            return replace(state, prompt_digests=digests)
+        case "AgentChanged":
+            return agent_changed(state, event)
         case "OutcomeCameLate":
             return state
         case _:

@@ -6,11 +6,13 @@ request that is invalid or too long for one model may fit the next. A request
 refused for its content is sent to no other model.
 """
 
-from cueline.deciders.session.state import SessionState
+from msgspec.structs import replace
+
+from cueline.deciders.session.state import PrefixBreak, SessionState
 from cueline.deciders.session.turn import ModelCall
 from cueline.events.agent import answering
 from cueline.events.cause import Cause
-from cueline.events.session import PromptPrefixChanged
+from cueline.events.session import PrefixReason, PromptPrefixChanged
 
 
 def next_fallback(state: SessionState, given_up: ModelCall) -> int | None:
@@ -33,15 +35,37 @@ def next_turns(state: SessionState, *, told: bool) -> int:
     return 0 if told else state.turn.fallback
 
 
-def model_change(state: SessionState, fallback: int) -> PromptPrefixChanged | None:
-    """Return the event of a change of model; None without a change, or if recorded already."""
-    if not state.prompt_digests.requested or fallback == state.turn.fallback:
+def break_prefix(state: SessionState, reason: PrefixReason) -> SessionState:
+    """Return *state* before a change after which prompts begin differently.
+
+    Of several changes before one request, the first is recorded.
+    """
+    digests = state.prompt_digests
+    if not digests.requested or digests.broken is not None:
+        return state
+    broken = PrefixBreak(_name(state, state.turn.fallback), reason)
+    return replace(state, prompt_digests=replace(digests, broken=broken))
+
+
+def prefix_change(state: SessionState, fallback: int) -> PromptPrefixChanged | None:
+    """Return the event of another beginning of the prompt; None if it is recorded already."""
+    digests, last = state.prompt_digests, state.turn.fallback
+    if not digests.requested or (digests.broken is None and fallback == last):
         return None
-    before, after = (
-        f"{agent.provider} {agent.model}"
-        for agent in (answering(state.agent, n) for n in (state.turn.fallback, fallback))
+    broken = digests.broken or PrefixBreak(
+        _name(state, last), "fallback_returned" if fallback < last else "fallback"
     )
-    return PromptPrefixChanged(before=before, after=after, cause=_cause(state))
+    return PromptPrefixChanged(
+        reason=broken.reason,
+        before=broken.before,
+        after=_name(state, fallback),
+        cause=_cause(state),
+    )
+
+
+def _name(state: SessionState, fallback: int) -> str:
+    agent = answering(state.agent, fallback)
+    return f"{agent.provider} {agent.model}"
 
 
 def _cause(state: SessionState) -> Cause | None:

@@ -11,6 +11,7 @@ from cueline.deciders.session.budget import (
     with_budget_wait,
 )
 from cueline.deciders.session.call import with_result_digest
+from cueline.deciders.session.fallback import break_prefix
 from cueline.deciders.session.limit import advance_wall_clock
 from cueline.deciders.session.limit_state import LimitState
 from cueline.deciders.session.state import (
@@ -26,6 +27,7 @@ from cueline.deciders.session.state import (
     Wait,
 )
 from cueline.deciders.session.turn import BreakerWait, BudgetWait, Call, ModelCall, RunnerWait
+from cueline.events.agent import AgentSpec
 from cueline.events.cause import Cause
 from cueline.events.session import (
     SessionForked,
@@ -54,9 +56,7 @@ def session_forked(state: SessionState, event: SessionForked) -> SessionState:
 
     Messages that the model has not seen are kept, and go first.
     """
-    prompt_digests = (
-        replace(state.prompt_digests, requested="") if state.turn.fallback else state.prompt_digests
-    )
+    prompt_digests = _forked_prefix(state, event.agent).prompt_digests
     for call in state.open_calls:
         prompt_digests = with_result_digest(
             replace(state, prompt_digests=prompt_digests), call, prompt.FORKED_AWAY, failed=True
@@ -78,6 +78,15 @@ def session_forked(state: SessionState, event: SessionForked) -> SessionState:
         inbox_read=1,
         partial=state.partial,
     )
+
+
+def _forked_prefix(state: SessionState, agent: AgentSpec) -> SessionState:
+    if state.turn.fallback:
+        return break_prefix(state, "fallback_returned")
+    if not state.prompt_digests.requested:
+        return state
+    same = prompt.opening_digest(agent) == prompt.opening_digest(state.agent)
+    return state if same else break_prefix(state, "forked_with_another_agent")
 
 
 def _limit_state(event: SessionStarted | SessionForked) -> LimitState:

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from cueline.deciders import prompt
 from cueline.deciders.session.budget import account_to_release, end_budget_wait, with_child_message
-from cueline.deciders.session.changed_tools import accept_tools
+from cueline.deciders.session.changed_agent import accept_tools, choose_model
 from cueline.deciders.session.limit import advance_wall_clock, held_at_limit, raise_asked
 from cueline.deciders.session.question import approval_answered
 from cueline.deciders.session.state import LimitHold, PendingMessage, SessionState, Status, Stop
@@ -18,6 +18,7 @@ from cueline.events.inbox import (
     ChildEnded,
     DecisionGiven,
     MessageSent,
+    ModelChangeAsked,
     PauseAsked,
     RaiseAsked,
     ResumeAsked,
@@ -52,6 +53,8 @@ def _apply_message(state: SessionState, event: MessageReceived) -> SessionState:
             return state
         case SecretsWaived(names=names):
             return _waive_secrets(state, names)
+        case ModelChangeAsked(model=model):
+            return choose_model(state, model)
         case BudgetFreed():
             return end_budget_wait(state)
         case ChildAsked() | ChildEnded():

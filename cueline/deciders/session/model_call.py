@@ -90,10 +90,8 @@ def model_replied(state: SessionState, event: ModelReplied) -> SessionState:
             unanswered=False,
             answer=answer,
         ),
-        prompt_digests=PromptDigests(
-            prompt.chain_digest(prompt_digests.digest, said),
-            prompt_digests.requested,
-            prompt_digests.results,
+        prompt_digests=replace(
+            prompt_digests, digest=prompt.chain_digest(prompt_digests.digest, said)
         ),
         takeovers=0,
         account=account_after_call(state, event),

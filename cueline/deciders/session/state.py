@@ -9,11 +9,11 @@ from msgspec import Struct
 from cueline.deciders.session.limit_state import BudgetAccount, LimitState, Used
 from cueline.deciders.session.turn import BreakerWait, Call, Turn
 from cueline.deciders.standing import StandingGrant
-from cueline.events.agent import AgentSpec, ToolSpec
+from cueline.events.agent import AgentSpec, ModelChoice, ToolSpec
 from cueline.events.budget import Allowance
 from cueline.events.cause import Cause
 from cueline.events.inbox import Lane
-from cueline.events.session import StopCode, WaitKind
+from cueline.events.session import PrefixReason, StopCode, WaitKind
 
 STATE_FOLD: Final = 1
 """The version of this fold: raised when a fact gives another state than before."""
@@ -51,6 +51,14 @@ class PendingMessage(Struct, frozen=True):
     """The first turn whose request may include it."""
 
 
+class PrefixBreak(Struct, frozen=True):
+    """Why the next request begins differently from the last."""
+
+    before: str
+    """Provider and model of the last request."""
+    reason: PrefixReason
+
+
 class PromptDigests(Struct, frozen=True):
     """Digests of the prompt."""
 
@@ -59,6 +67,8 @@ class PromptDigests(Struct, frozen=True):
     """The digest of the last request."""
     results: tuple[tuple[str, str], ...] = ()
     """Effect and digest of results that the model has not seen."""
+    broken: PrefixBreak | None = None
+    """Set until `PromptPrefixChanged` says so."""
 
 
 class TreePlace(Struct, frozen=True):
@@ -157,6 +167,8 @@ class SessionState(Struct, frozen=True):
     used: Used = Used()
     partial: bool = False
     """A tool that is not critical failed since the start or the last idle time."""
+    chosen: ModelChoice | None = None
+    """The model that a person chose, until the session takes it."""
 
     @property
     def finished(self) -> bool:

@@ -39,10 +39,12 @@ from cueline.events.session.lifecycle import (
 )
 from cueline.events.session.messages import MessageReceived, MessageRefused
 from cueline.events.session.model import (
+    AgentChanged,
     ModelFailed,
     ModelReplied,
     ModelRequested,
     ModelStarted,
+    PrefixReason,
     PromptPrefixChanged,
     calls_of,
 )
@@ -82,6 +84,7 @@ SessionEvent = (
     | ChildSpawned
     | ChildSettled
     | LimitWarned
+    | AgentChanged
     | PromptPrefixChanged
     | OutcomeCameLate
     | SessionCompleted
@@ -91,6 +94,7 @@ SessionEvent = (
 
 __all__ = [
     "UNJUDGED",
+    "AgentChanged",
     "ApprovalRequested",
     "ApprovalResolved",
     "ChildSettled",
@@ -109,6 +113,7 @@ __all__ = [
     "ModelStarted",
     "OutcomeCameLate",
     "PeopleNotified",
+    "PrefixReason",
     "PromptPrefixChanged",
     "ReservationClosed",
     "SessionCompleted",

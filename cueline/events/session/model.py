@@ -4,6 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import AwareDatetime, Field
 
+from cueline.events.agent import ModelChoice
 from cueline.events.cause import Cause
 from cueline.events.fact import Fact
 from cueline.events.message import Block, Cost, Estimate, ToolCall, Usage
@@ -86,13 +87,33 @@ class ModelFailed(Fact):
     seconds: float = 0.0
 
 
+class AgentChanged(Fact):
+    """The session goes on with another agent; None keeps that part of it."""
+
+    type: Literal["AgentChanged"] = "AgentChanged"
+    model: ModelChoice | None = None
+    """The agent's own model, from the next request on."""
+
+
+PrefixReason = Literal[
+    "model_switched",
+    "fallback",
+    "fallback_returned",
+    "tools_changed",
+    "forked_with_another_agent",
+]
+"""Why a prompt begins differently: a person chose another model, the model could not answer,
+the agent's own model is called again, other tools were accepted, the fork has another agent."""
+
+
 class PromptPrefixChanged(Fact):
-    """The next request begins differently from the last."""
+    """The next request begins differently from the last, so no cache has its beginning."""
 
     type: Literal["PromptPrefixChanged"] = "PromptPrefixChanged"
+    reason: PrefixReason
     before: str
     """Provider and model of the last request."""
     after: str
     """Provider and model of the next request."""
     cause: Cause | None = None
-    """Why the model before is not called; None: its turn is over."""
+    """The failure of the model before; None: it did not fail."""
