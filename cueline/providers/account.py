@@ -24,6 +24,8 @@ class Endpoint:
     key_variable: str
     """The environment variable with the key."""
     needs_key: bool = True
+    needs_key_elsewhere: bool = True
+    """Whether a server at another address needs one, too."""
     read_url: Callable[[str], str] = str
     """Makes an address of the variable's value."""
 
@@ -51,7 +53,9 @@ def account_of(endpoint: Endpoint, agent: AgentSpec, environ: Mapping[str, str])
     base_url = url_of(endpoint, agent, environ)
     variable = agent.key_variable or endpoint.key_variable
     key = SecretStr(environ.get(variable, "").strip())
-    needs_key = endpoint.needs_key or agent.key_variable is not None
+    is_vendor = base_url == endpoint.url
+    usual = endpoint.needs_key and (is_vendor or endpoint.needs_key_elsewhere)
+    needs_key = usual or agent.key_variable is not None
     if (key or needs_key) and is_readable_on_the_way(base_url):
         fix = "use https, or an address of this machine"
         reason = f"{base_url!r} would get the value of {variable} over a network, readable; {fix}"
@@ -62,7 +66,6 @@ def account_of(endpoint: Endpoint, agent: AgentSpec, environ: Mapping[str, str])
     # Sent as a header; characters that a header cannot hold would be quoted in an error.
     if key and re.fullmatch(r"[!-~]+", key.get_secret_value()) is None:
         raise ConfigError(variable, "holds characters that no key has; set it again")
-    is_vendor = base_url == endpoint.url
     return Account(base_url=base_url, key=key, is_vendor=is_vendor)
 
 

@@ -40,6 +40,9 @@ Used for 400, and for an error within a stream, whose status is 200. Otherwise t
 decides: gateways always have one, but not always a type.
 """
 
+WHATEVER_STATUS: Final = {"insufficient_quota": "auth"}
+"""The status says less: it is 429, and waiting does not help."""
+
 UNTYPED: Final = {200: "malformed_reply", 400: "invalid_request"}
 """For 400 and 200 with a body of another form."""
 
@@ -99,6 +102,8 @@ def redact_fault(redactor: Redactor, fault: Fault) -> Fault:
 
 def kind_of(status: int, error_type: str | None) -> str:
     """Return the error code; an unknown error is permanent."""
+    if error_type in WHATEVER_STATUS:
+        return WHATEVER_STATUS[error_type]
     if error_type is None:
         return BY_STATUS.get(status) or UNTYPED.get(status, "unknown")
     return BY_STATUS.get(status) or BY_TYPE.get(error_type, "unknown")

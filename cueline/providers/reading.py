@@ -24,3 +24,13 @@ def tool_call(call_id: str, name: str, text: str, default: Any = None) -> ToolCa
         return ToolCall(id=call_id, name=name, arguments=arguments)
     except (ValueError, RecursionError):
         return ToolCall(id=call_id, name=name, malformed=text)
+
+
+def without_half(call: ToolCall, text: str) -> ToolCall:
+    """Return the last *call* of a reply that was cut off so that it does not run, if it is half.
+
+    Without room for more, missing arguments are cut off, too.
+    """
+    if call.malformed is None and call.arguments:
+        return call
+    return call.model_copy(update={"malformed": text, "problem": CUT_CALL})

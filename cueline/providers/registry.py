@@ -9,7 +9,7 @@ from cueline.providers.provider import Provider
 from cueline.suggestion import known_instead
 
 GROUP: Final = "cueline.providers"
-_OWN: Final = ("anthropic", "gemini", "ollama", "replay", "scripted")
+_OWN: Final = ("anthropic", "gemini", "ollama", "openai", "replay", "scripted")
 
 
 @cache

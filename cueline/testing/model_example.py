@@ -96,6 +96,10 @@ class ModelCases:
     """What all cases need to know of a provider."""
 
     provider: ClassVar[Provider]
+    title: ClassVar[str] = ""
+    """The column in the table of providers; empty: the provider's name."""
+    lacks: ClassVar[frozenset[str]] = frozenset()
+    """Capabilities of the provider that this server or dialect does not have."""
     model: ClassVar[str] = "model-1"
     parameters: ClassVar[dict[str, JsonValue]] = {}
     recorded: ClassVar[dict[str, Recorded]] = {}
@@ -114,7 +118,8 @@ class ModelCases:
     @classmethod
     def missing(cls, asked: Case) -> str:
         """Return why the provider does not run a case; empty: it does."""
-        if asked.needs and not getattr(cls.provider.capabilities, asked.needs):
+        able = getattr(cls.provider.capabilities, asked.needs, True)
+        if asked.needs in cls.lacks or not able:
             return f"no capability {asked.needs}"
         if asked.recorded and asked.recorded not in cls.recorded:
             return f"no recorded answer {asked.recorded!r}"

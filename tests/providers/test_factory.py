@@ -69,6 +69,17 @@ def test_a_missing_key_is_named_by_its_variable(claude, environ):
         check_agent(claude(), environ)
 
 
+# 002-006, 002-026: a self-hoster needs no third party.
+def test_a_server_elsewhere_may_need_no_key(agent):
+    local = agent(provider="openai", base_url="http://127.0.0.1:8000/v1")
+
+    assert not account_for(local, {}).key
+    with pytest.raises(ConfigError, match=r"^OPENAI_API_KEY: is not set"):
+        account_for(agent(provider="openai"), {})
+    with pytest.raises(ConfigError, match=r"^TEAM_KEY: is not set"):
+        account_for(local.model_copy(update={"key_variable": "TEAM_KEY"}), {})
+
+
 def test_a_missing_key_is_named_by_the_agents_own_variable(claude):
     with pytest.raises(ConfigError, match=r"^TEAM_KEY: is not set"):
         check_agent(claude(key_variable="TEAM_KEY"), KEYS)

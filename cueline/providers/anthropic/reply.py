@@ -11,7 +11,7 @@ from cueline.actors.model_port import Delta, DeltaSink, ModelReply, drop_delta
 from cueline.errors import ProviderRefusedError, ProviderUnavailableError
 from cueline.events.message import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCall, Usage
 from cueline.providers.anthropic.conversation import PLACE, PROVIDER
-from cueline.providers.reading import CUT_CALL, tool_call
+from cueline.providers.reading import tool_call, without_half
 
 COUNTED: Final = {
     "input": "input_tokens",
@@ -157,7 +157,4 @@ class StreamedReply:
             if block.start["type"] == "tool_use":
                 call = block.call()
                 last = block is self.blocks[-1] and self.stop_reason == CUT
-                # Without room for more, missing arguments are cut off, too.
-                cut = last and (call.malformed is not None or not call.arguments)
-                half = {"malformed": block.text, "problem": CUT_CALL}
-                yield call.model_copy(update=half) if cut else call
+                yield without_half(call, block.text) if last else call

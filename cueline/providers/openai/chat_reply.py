@@ -1,0 +1,131 @@
+"""Collects a streamed reply of the Chat Completions dialect."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cueline.actors.model_port import Delta, DeltaSink, ModelReply, drop_delta
+from cueline.errors import ProviderUnavailableError
+from cueline.events.message import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCall, Usage
+from cueline.providers.http import PartialReply
+from cueline.providers.openai.chat_request import KEPT
+from cueline.providers.openai.content import fault_in_stream, filtered, refusal, usage_of
+from cueline.providers.openai.servers import PROVIDER, THOUGHTS, Server
+from cueline.providers.reading import tool_call, without_half
+
+CUT: Final = "length"
+FILTERED: Final = "content_filter"
+FAILED: Final = "error"
+
+
+@dataclass(slots=True)
+class StreamedCall:
+    """A tool call, as far as it came."""
+
+    index: int | None
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+class ChatReply(PartialReply):
+    """A reply, as far as it came."""
+
+    def __init__(self, model: str, server: Server, deltas: DeltaSink = drop_delta) -> None:
+        """Begin a reply of *model*, as the agent names it, by *server*."""
+        self._asked = model
+        self._server = server
+        self._deltas = deltas
+        self._text = self._thoughts = self._refusal = self._model = ""
+        self._reason: str | None = None
+        self._calls: list[StreamedCall] = []
+        self._kept: list[Any] = []
+        self._usage: Mapping[str, Any] | None = None
+
+    def add(self, piece: Any) -> None:
+        """See `PartialReply.add`."""
+        if error := piece.get("error"):
+            raise fault_in_stream(error)
+        self._model = piece.get("model") or self._model
+        # Some send the usage with the last words, some after them, and one in a place of its own.
+        usage = piece.get("usage") or (piece.get("x_groq") or {}).get("usage")
+        self._usage = usage or self._usage
+        for choice in piece.get("choices") or ():
+            self._add_delta(choice.get("delta") or choice.get("message") or {})
+            if reason := choice.get("finish_reason"):
+                self._reason = reason
+                self.ended = True
+
+    def _add_delta(self, delta: Mapping[str, Any]) -> None:
+        if thoughts := next((delta[name] for name in THOUGHTS if delta.get(name)), ""):
+            self._thoughts += thoughts
+            self._deltas(Delta("thinking", thoughts))
+        if text := delta.get("content"):
+            self._text += text
+            self._deltas(Delta("text", text))
+        self._refusal += delta.get("refusal") or ""
+        if self._server.kept:
+            self._kept += delta.get(self._server.kept) or ()
+        for call in delta.get("tool_calls") or ():
+            self._add_call(call)
+
+    def _add_call(self, told: Mapping[str, Any]) -> None:
+        """Add a piece of a call.
+
+        Servers leave out the index, or give one to several whole calls; an id that is new
+        begins another call.
+        """
+        index, call_id, function = told.get("index"), told.get("id"), told.get("function") or {}
+        known = [call for call in self._calls if index is None or call.index == index]
+        call = known[-1] if known else None
+        if call is None or (call_id and call.id and call_id != call.id):
+            call = StreamedCall(index)
+            self._calls.append(call)
+        call.id = call_id or call.id
+        call.name = function.get("name") or call.name
+        arguments = function.get("arguments") or ""
+        call.arguments += arguments if isinstance(arguments, str) else json.dumps(arguments)
+
+    @property
+    def used(self) -> dict[str, int] | None:
+        """See `PartialReply.used`."""
+        try:
+            return usage_of(self._usage).model_dump() if self.ended and self._usage else None
+        except (ValueError, TypeError):
+            return None
+
+    def whole(self) -> ModelReply:
+        """See `PartialReply.whole`."""
+        if self._reason == FILTERED:
+            raise filtered()
+        if self._reason is None or self._reason == FAILED:
+            raise ProviderUnavailableError("malformed_reply", "the stream ended before the reply")
+        if self._refusal:
+            raise refusal(self._refusal)
+        cut = self._reason == CUT
+        calls = tuple(self._whole_calls(cut=cut))
+        return ModelReply(
+            content=tuple(self._content()),
+            calls=calls,
+            stop_reason="max_tokens" if cut else "tool_use" if calls else "end_turn",
+            usage=usage_of(self._usage) if self._usage else Usage(),
+            model=self._model,
+        )
+
+    def _content(self) -> Iterator[Block]:
+        if self._thoughts:
+            yield ThinkingBlock(text=self._thoughts, provider=PROVIDER)
+        if self._kept:
+            yield OpaqueBlock(
+                provider=PROVIDER, model=self._asked, data={"type": KEPT, KEPT: self._kept}
+            )
+        if self._text:
+            yield TextBlock(text=self._text)
+
+    def _whole_calls(self, *, cut: bool) -> Iterator[ToolCall]:
+        """Yield the tool calls; one that was cut off does not run."""
+        for number, call in enumerate(self._calls):
+            whole = tool_call(call.id or f"call_{number}", call.name, call.arguments)
+            last = call is self._calls[-1]
+            yield without_half(whole, call.arguments) if cut and last else whole

@@ -1,0 +1,128 @@
+"""Builds requests of the Chat Completions dialect from neutral messages."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from cueline.events.agent import AgentSpec
+from cueline.events.message import (
+    AssistantMessage,
+    Attachment,
+    FileBlock,
+    ImageBlock,
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from cueline.providers.openai.content import Json, data_url, given
+from cueline.providers.openai.servers import PROVIDER, Server
+from cueline.providers.transcript import BLANK, note_of, transcript
+
+KEPT: Final = "reasoning_details"
+PDF: Final = "application/pdf"
+
+
+def chat_body(agent: AgentSpec, messages: Iterable[bytes], server: Server) -> Json:
+    """Return the JSON of a request for the next reply, as a stream."""
+    body: Json = {
+        "model": agent.model,
+        "stream": True,
+        server.limit: agent.limits.max_output_tokens,
+    }
+    if server.usage_option:
+        body["stream_options"] = {"include_usage": True}
+    body |= given(agent)
+    if agent.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": tool.parameters,
+                },
+            }
+            for tool in agent.tools
+        ]
+    told = [{"role": "system", "content": agent.instructions}] if agent.instructions.strip() else []
+    # Last, so that the text of a request is a prefix of the next one's.
+    body["messages"] = [*told, *conversation(messages, agent.model, server)]
+    return body
+
+
+def conversation(messages: Iterable[bytes], model: str, server: Server) -> Iterator[Json]:
+    """Yield the messages in the dialect's form.
+
+    A result holds only text: its attachments follow the last result, as the user's.
+    """
+    attached: list[Attachment] = []
+    heard = transcript(messages, provider=PROVIDER, model=model, files=server.files)
+    for message in heard:
+        if attached and not isinstance(message, ToolMessage):
+            yield {"role": "user", "content": said("(attached to the results)", attached)}
+            attached = []
+        match message:
+            case AssistantMessage():
+                yield answer(message, server)
+            case ToolMessage(call=call, text=text):
+                attached += message.attachments
+                yield {
+                    "role": "tool",
+                    "tool_call_id": call,
+                    "content": text if text.strip() else BLANK,
+                }
+            case UserMessage(text=text, attachments=attachments):
+                yield {"role": "user", "content": said(text, attachments)}
+    if attached:
+        yield {"role": "user", "content": said("(attached to the results)", attached)}
+
+
+def said(text: str, attachments: Sequence[Attachment]) -> str | list[Json]:
+    """Return the content of a message: a plain text if it is one, for the oldest servers."""
+    if not attachments:
+        return text
+    parts = [part_of(attachment) for attachment in attachments]
+    return [*parts, {"type": "text", "text": text}] if text.strip() else parts
+
+
+def part_of(attachment: Attachment) -> Json:
+    """Return the part of a message for an image or document."""
+    match attachment:
+        case ImageBlock():
+            return {"type": "image_url", "image_url": {"url": data_url(attachment)}}
+        case FileBlock(media_type=media_type, name=name) if media_type == PDF:
+            return {"type": "file", "file": {"filename": name, "file_data": data_url(attachment)}}
+        case FileBlock():
+            return {"type": "text", "text": note_of(attachment)}
+
+
+def answer(message: AssistantMessage, server: Server) -> Json:
+    """Return a reply of the model in the dialect's form."""
+    words = "".join(block.text for block in message.content if isinstance(block, TextBlock))
+    told: Json = {"role": "assistant", "content": words or None}
+    thoughts = "".join(
+        b.text for b in message.content if isinstance(b, ThinkingBlock) and b.provider
+    )
+    if server.thoughts and thoughts:
+        told[server.thoughts] = thoughts
+    kept = [block.data.get(KEPT) for block in message.content if isinstance(block, OpaqueBlock)]
+    if server.kept and any(kept):
+        told[server.kept] = next(filter(None, kept))
+    if message.calls:
+        told["tool_calls"] = list(map(call_of, message.calls))
+    elif not words:
+        told["content"] = BLANK
+    return told
+
+
+def call_of(call: ToolCall) -> dict[str, Any]:
+    """Return a tool call in the dialect's form."""
+    arguments = json.dumps(call.arguments, separators=(",", ":"))
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": arguments},
+    }

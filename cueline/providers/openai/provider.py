@@ -1,0 +1,66 @@
+"""OpenAI, and servers with its protocol."""
+
+from typing import Final
+
+from cueline.events.agent import AgentSpec
+from cueline.providers.account import Account, Endpoint
+from cueline.providers.openai.model import OpenAIModel, connect
+from cueline.providers.openai.request import request_body
+from cueline.providers.openai.servers import DEFAULT_MODEL, check_server, end_of
+from cueline.providers.openai.servers import PROVIDER as NAME
+from cueline.providers.patience import check_parameters
+from cueline.providers.provider import Capabilities, Pause, Provider
+
+ELSEWHERE: Final = {
+    "input": "cueline makes it",
+    "instructions": "use instructions",
+    "max_completion_tokens": "use limits.max_output_tokens",
+    "max_output_tokens": "use limits.max_output_tokens",
+    "previous_response_id": "cueline sends the whole conversation",
+    "store": "cueline keeps the conversation, and the vendor does not",
+}
+
+
+def make(account: Account, _pause: Pause) -> OpenAIModel:
+    """Return the models of *account*."""
+    return OpenAIModel(account)
+
+
+def check(agent: AgentSpec) -> None:
+    """Check the parameters of *agent*.
+
+    Raises:
+        ConfigError: move or correct the parameter that it names.
+    """
+    check_parameters(agent, elsewhere=ELSEWHERE)
+    check_server(agent)
+
+
+async def models(account: Account) -> list[str]:
+    """Return the names of the server's models."""
+    client = connect(account)
+    try:
+        return await client.models()
+    finally:
+        await client.retire()
+
+
+PROVIDER: Final = Provider(
+    name=NAME,
+    capabilities=Capabilities(
+        images=True, files=True, thinking=True, prompt_cache=True, json_schema=True
+    ),
+    make=make,
+    request=request_body,
+    endpoint=Endpoint(
+        url="https://api.openai.com/v1",
+        url_variable="OPENAI_BASE_URL",
+        key_variable="OPENAI_API_KEY",
+        needs_key_elsewhere=False,
+    ),
+    default_model=DEFAULT_MODEL,
+    model_variable="OPENAI_MODEL",
+    check=check,
+    models=models,
+    ends_on=end_of,
+)

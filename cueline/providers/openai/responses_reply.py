@@ -1,0 +1,129 @@
+"""Collects a streamed reply of the Responses dialect."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from cueline.actors.model_port import Delta, DeltaSink, ModelReply, drop_delta
+from cueline.errors import ProviderUnavailableError
+from cueline.events.message import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCall, Usage
+from cueline.providers.http import PartialReply
+from cueline.providers.openai.content import fault_in_stream, filtered, refusal, usage_of
+from cueline.providers.openai.responses_request import CALL, PHASE
+from cueline.providers.openai.servers import PROVIDER
+from cueline.providers.reading import tool_call, without_half
+
+DELTAS: Final = {
+    "response.output_text.delta": "text",
+    "response.reasoning_summary_text.delta": "thinking",
+    "response.reasoning_text.delta": "thinking",
+}
+PARAGRAPH: Final = "\n\n"
+
+
+class ResponsesReply(PartialReply):
+    """A reply, as far as it came."""
+
+    def __init__(self, model: str, deltas: DeltaSink = drop_delta) -> None:
+        """Begin a reply of *model*, as the agent names it."""
+        self._asked = model
+        self._deltas = deltas
+        self._items: dict[int, dict[str, Any]] = {}
+        self._texts: dict[int, str] = {}
+        """Text or arguments of items that did not come whole."""
+        self._response: Mapping[str, Any] = {}
+        self._model = ""
+
+    def add(self, piece: Any) -> None:
+        """See `PartialReply.add`."""
+        match piece.get("type"):
+            case "response.created" | "response.in_progress":
+                self._model = piece["response"].get("model") or self._model
+            case "response.output_item.added" | "response.output_item.done":
+                self._items[piece["output_index"]] = piece["item"]
+            case "response.function_call_arguments.delta":
+                self._keep(piece)
+            case "response.reasoning_summary_part.added" if piece.get("summary_index"):
+                self._deltas(Delta("thinking", PARAGRAPH))
+            case kind if kind in DELTAS:
+                if kind == "response.output_text.delta":
+                    self._keep(piece)
+                self._deltas(Delta(DELTAS[kind], piece["delta"]))  # type: ignore[arg-type]
+            case "response.completed" | "response.incomplete":
+                self._response = piece["response"]
+                self.ended = True
+            case "response.failed":
+                raise fault_in_stream(piece["response"].get("error"))
+            case kind if kind == "error" or "error" in piece:
+                raise fault_in_stream(piece.get("error") or piece)
+            case _:
+                pass
+
+    def _keep(self, piece: Any) -> None:
+        index = piece["output_index"]
+        self._texts[index] = self._texts.get(index, "") + piece["delta"]
+
+    @property
+    def used(self) -> dict[str, int] | None:
+        """See `PartialReply.used`."""
+        told = self._response.get("usage")
+        try:
+            return usage_of(told).model_dump() if told else None
+        except (ValueError, TypeError):
+            return None
+
+    def whole(self) -> ModelReply:
+        """See `PartialReply.whole`."""
+        if not self.ended:
+            raise ProviderUnavailableError("malformed_reply", "the stream ended before the reply")
+        reason = (self._response.get("incomplete_details") or {}).get("reason")
+        if reason == "content_filter":
+            raise filtered()
+        cut = self._response.get("status") == "incomplete"
+        items = sorted(self._items.items())
+        content = [block for index, item in items for block in self._blocks(index, item)]
+        while content and content[-1] == self._opaque({"type": CALL}):
+            content.pop()  # calls are at the end unless a place says otherwise
+        calls = tuple(self._calls(items, cut=cut))
+        told = self._response.get("usage")
+        return ModelReply(
+            content=tuple(content),
+            calls=calls,
+            stop_reason="max_tokens" if cut else "tool_use" if calls else "end_turn",
+            usage=usage_of(told) if told else Usage(),
+            model=self._response.get("model") or self._model,
+        )
+
+    def _blocks(self, index: int, item: Mapping[str, Any]) -> Iterator[Block]:
+        """Yield the neutral blocks of an item."""
+        match item["type"]:
+            case "message":
+                parts = item.get("content") or []
+                if refused := [p["refusal"] for p in parts if p.get("type") == "refusal"]:
+                    raise refusal("".join(refused))
+                if item.get(PHASE):
+                    yield self._opaque({"type": PHASE, PHASE: item[PHASE]})
+                said = "".join(p["text"] for p in parts if p.get("type") == "output_text")
+                if text := said or self._texts.get(index, ""):
+                    yield TextBlock(text=text)
+            case "reasoning":
+                # A summary, or the thoughts of an open model.
+                parts = [*(item.get("summary") or ()), *(item.get("content") or ())]
+                if thoughts := PARAGRAPH.join(part["text"] for part in parts):
+                    yield ThinkingBlock(text=thoughts, provider=PROVIDER)
+                if item.get("encrypted_content"):
+                    yield self._opaque(dict(item))
+            case "function_call":
+                yield self._opaque({"type": CALL})
+            case _:
+                yield self._opaque(dict(item))
+
+    def _opaque(self, data: dict[str, Any]) -> OpaqueBlock:
+        return OpaqueBlock(provider=PROVIDER, model=self._asked, data=data)
+
+    def _calls(self, items: list[tuple[int, Any]], *, cut: bool) -> Iterator[ToolCall]:
+        """Yield the tool calls; one that was cut off does not run."""
+        for index, item in items:
+            if item["type"] == CALL:
+                text = item.get("arguments") or self._texts.get(index, "")
+                call = tool_call(item.get("call_id") or item.get("id") or "", item["name"], text)
+                yield without_half(call, text) if cut and item is items[-1][1] else call

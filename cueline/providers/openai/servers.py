@@ -1,0 +1,114 @@
+"""What servers with OpenAI's protocol do differently, as data."""
+
+import re
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from cueline.errors import ConfigError
+from cueline.events.agent import AgentSpec
+from cueline.providers.account import Account
+
+PROVIDER: Final = "openai"
+Dialect = Literal["responses", "chat"]
+DIALECTS: Final[tuple[Dialect, ...]] = ("responses", "chat")
+DIALECT: Final = "dialect"
+SERVER: Final = "server"
+OWN: Final = frozenset({DIALECT, SERVER})
+"""The parameters of this provider that are cueline's own, and not sent."""
+
+
+class Server(Struct, frozen=True, kw_only=True):
+    """What a server of Chat Completions does differently."""
+
+    limit: str = "max_tokens"
+    """The field with the most tokens of a reply."""
+    usage_option: bool = True
+    """Whether it takes `stream_options`, without which most servers send no usage."""
+    files: bool = False
+    """Whether it takes documents."""
+    thoughts: str = ""
+    """The field in which thoughts go back; empty: they do not."""
+    kept: str = ""
+    """The field with opaque thoughts, which go back unchanged."""
+
+
+USUAL: Final = Server()
+SERVERS: Final = {
+    "api.openai.com": Server(limit="max_completion_tokens", files=True),
+    "openai.azure.com": Server(limit="max_completion_tokens", files=True),
+    "openrouter.ai": Server(files=True, kept="reasoning_details"),
+    # It refuses a later request without the thoughts of a reply that called tools.
+    "api.deepseek.com": Server(thoughts="reasoning_content"),
+    "api.moonshot.ai": Server(thoughts="reasoning_content"),
+    "api.z.ai": Server(thoughts="reasoning_content"),
+    # It refuses fields that it does not know, and sends the usage unasked.
+    "api.mistral.ai": Server(usage_option=False),
+}
+"""By host, or a domain above it. The parameter `server` names an entry for another host."""
+
+THOUGHTS: Final = ("reasoning_content", "reasoning")
+"""The fields in which servers send thoughts."""
+CACHED: Final = (
+    ("prompt_tokens_details", "cached_tokens"),
+    ("input_tokens_details", "cached_tokens"),
+    ("prompt_cache_hit_tokens",),
+    ("cached_tokens",),
+)
+"""Where in the usage servers tell the tokens that were read from the cache."""
+WRITTEN: Final = (
+    ("prompt_tokens_details", "cache_write_tokens"),
+    ("input_tokens_details", "cache_write_tokens"),
+)
+"""Where they tell those that were written to it."""
+
+UNTHINKING: Final = ("gpt-3.5", "gpt-4", "chatgpt-", "gpt-5-chat", "ft:gpt-3.5", "ft:gpt-4")
+"""The names of models without thoughts begin so: they refuse to encrypt any."""
+
+ENDS: Final = {
+    "gpt-5": "2026-12-11",
+    "gpt-5-mini": "2026-12-11",
+    "gpt-5-nano": "2026-12-11",
+    "gpt-5-pro": "2026-12-11",
+    "o3": "2026-12-11",
+    "o3-pro": "2026-12-11",
+    "gpt-4o": "2027-01-14",
+    "gpt-4o-mini": "2027-01-14",
+    "gpt-4.1": "2027-01-14",
+    "gpt-4.1-mini": "2027-01-14",
+    "gpt-5.1": "2027-04-01",
+}
+"""When the vendor ends its models; developers.openai.com/api/docs/deprecations, 2026-11-24."""
+DEFAULT_MODEL: Final = "gpt-6.1-terra"
+"""As of 2026-11-24."""
+
+
+def server_of(agent: AgentSpec, account: Account) -> Server:
+    """Return what is known of the server that *agent* uses."""
+    host = re.sub(r"^https?://|[:/].*$", "", account.base_url)
+    name = str(agent.parameters.get(SERVER, host))
+    known = (each for each in SERVERS if name == each or name.endswith(f".{each}"))
+    return next((SERVERS[each] for each in known), USUAL)
+
+
+def dialect_of(agent: AgentSpec, account: Account) -> Dialect:
+    """Return the dialect in which *agent* asks: the newer one only where the vendor is."""
+    usual: Dialect = "responses" if account.is_vendor else "chat"
+    return "responses" if agent.parameters.get(DIALECT, usual) == "responses" else "chat"
+
+
+def check_server(agent: AgentSpec) -> None:
+    """Check the parameters of *agent* that are this provider's own.
+
+    Raises:
+        ConfigError: correct the parameter that it names.
+    """
+    for name, known in ((DIALECT, DIALECTS), (SERVER, tuple(SERVERS))):
+        value = agent.parameters.get(name, known[0])
+        if value not in known:
+            raise ConfigError(f"parameters.{name}", f"is {value!r}, none of {', '.join(known)}")
+
+
+def end_of(model: str) -> str | None:
+    """Return the day on which the vendor ends *model*, or a dated version of it."""
+    return ENDS.get(re.sub(r"-20\d\d-\d\d-\d\d$", "", model))
