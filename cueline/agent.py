@@ -17,7 +17,6 @@ from pydantic import (
 )
 
 from cueline.actors.presence import machine_name
-from cueline.address import check_allowed
 from cueline.config.config_source import ConfigSource, SourcedValue, from_table, read_toml
 from cueline.config.effective import EffectiveSettings, effective
 from cueline.config.pattern import NAME
@@ -37,6 +36,8 @@ from cueline.events.agent import (
     Workspace,
 )
 from cueline.events.number import Parameters
+from cueline.providers.allowed_address import check_allowed
+from cueline.providers.model_file import find_model_file
 from cueline.suggestion import known_instead
 from cueline.tools.arguments import check_value
 from cueline.tools.catalogue import shipped_tool
@@ -292,7 +293,7 @@ def agent_in(
         table["tools"] = [str(folder / each) if ".py:" in each else each for each in named]
     others = table.get("fallback")
     for asks in (table, *(others if isinstance(others, list) else ())):
-        _find_script(asks, folder)
+        find_model_file(asks, folder)
     shared = {key: table.pop(key) for key in SHARED if key in table}
     said = from_table(shared, path)
     holds = effective(*over, said, *under)
@@ -320,15 +321,6 @@ def _recorded(tool: Tool) -> ToolSpec:
     except ValidationError as error:
         wrong = problems_of(error, ToolSpec)[0]
         raise ConfigError(f"tool {tool.name}", f"{wrong.key}: {wrong.reason}") from error
-
-
-def _find_script(asks: object, folder: Path) -> None:
-    """Make the path of a scripted model relative to the agent's file."""
-    if not isinstance(asks, dict) or asks.get("provider") != "scripted":
-        return
-    script = asks.get("model")
-    if isinstance(script, str) and script:
-        asks["model"] = str(folder / script)
 
 
 def _named(tools: object, path: Path) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from cueline.actors.presence import machine_name
 from cueline.agent import Agent
@@ -12,7 +12,6 @@ from cueline.environment import HERE
 from cueline.errors import ConfigError
 from cueline.events.agent import (
     AgentSpec,
-    Fallback,
     Limits,
     ModelChoice,
     ToolSpec,
@@ -26,8 +25,6 @@ from cueline.events.log_url import MEMORY, LogName, LogUrl
 from cueline.events.message import Arguments
 from cueline.events.session import Judgement
 from cueline.secret import check_secrets
-
-_Asks = TypeVar("_Asks", AgentSpec, Fallback, ModelChoice)
 
 
 async def judge_edit(agent: AgentSpec, tool: ToolSpec, arguments: Arguments) -> Judgement:
@@ -53,17 +50,18 @@ def agent_to_record(
 ) -> AgentSpec:
     """Return the recorded form of *agent*, after all checks.
 
-    It includes a scripted agent's script, so resuming needs no file. *waived* secrets need
-    not be known here.
+    It includes the content of a model that is a file, so resuming needs no file. *waived*
+    secrets need not be known here.
 
     Raises:
         ConfigError: correct the setting, file or variable that it names.
         ToolImportError: make the tool importable where it will run.
     """
     from cueline.providers.factory import check_agent
+    from cueline.providers.model_file import with_model_file
 
-    spec = _with_script(agent.spec())
-    spec = spec.model_copy(update={"fallback": tuple(map(_with_script, spec.fallback))})
+    spec = with_model_file(agent.spec())
+    spec = spec.model_copy(update={"fallback": tuple(map(with_model_file, spec.fallback))})
     check_agent(spec, environ)
     check_limits(spec, ())
     _check_workspace(spec)
@@ -222,7 +220,9 @@ def chosen_model(
     """
     from cueline.providers.factory import check_agent
 
-    choice = _with_script(model if isinstance(model, ModelChoice) else _named_model(agent, model))
+    choice = with_model_file(
+        model if isinstance(model, ModelChoice) else _named_model(agent, model)
+    )
     alone = with_model(agent, choice).model_copy(update={"fallback": ()})
     check_agent(alone, environ)
     check_limits(alone, allowances)
@@ -259,15 +259,3 @@ def check_limits(spec: AgentSpec, allowances: Sequence[Allowance]) -> None:
     for asking in each_model(spec):
         check_prices(asking, money_limited=money_limited)
         check_room(asking)
-
-
-def _with_script(asks: _Asks) -> _Asks:
-    from cueline.providers.registry import provider_named
-    from cueline.providers.scripted.model import record_script
-
-    if not provider_named(asks.provider).model_is_file or "script" in asks.parameters:
-        return asks
-    script = Path(asks.model)
-    parameters = record_script(asks.parameters, script)
-    # The text is kept; its former path means nothing elsewhere.
-    return asks.model_copy(update={"parameters": parameters, "model": script.name})

@@ -10,9 +10,11 @@ from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec, Fallback, Policy, url_variable
 from cueline.events.inbox import SecretsWaived
 from cueline.events.sanitize import SHORTEST_SECRET, Redactor
+from cueline.providers.key_store import KeyStore
+from cueline.providers.registry import secret_variables
 from cueline.tools.environment import CREDENTIAL
 
-ALWAYS_SECRET: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "RAY_AUTH_TOKEN")
+_OURS: Final = frozenset({"CUELINE_ENCRYPTION_KEY", "RAY_AUTH_TOKEN"})
 
 
 class KeepsSecrets(Protocol):
@@ -47,11 +49,11 @@ class KeepsSecrets(Protocol):
 def secret_names(agent: KeepsSecrets | None) -> set[str]:
     """Return the variables whose values are hidden: the agent's and every provider's."""
     if agent is None:
-        return set(ALWAYS_SECRET)
+        return {*_OURS, *secret_variables()}
     keys = (agent.key_variable, *(other.key_variable for other in agent.fallback))
     urls = (url_variable(hook) for hook in agent.policy.hooks)
     shown = filter(CREDENTIAL.fullmatch, agent.environment)
-    return {*ALWAYS_SECRET, *agent.secrets, *shown, *filter(None, (*keys, *urls))}
+    return {*_OURS, *secret_variables(), *agent.secrets, *shown, *filter(None, (*keys, *urls))}
 
 
 def secret_values(names: Iterable[str], environ: Mapping[str, str]) -> list[SecretStr]:
@@ -60,8 +62,8 @@ def secret_values(names: Iterable[str], environ: Mapping[str, str]) -> list[Secr
 
 
 def redactor_of(agent: KeepsSecrets | None) -> Redactor:
-    """Return a redactor of the agent's secrets, as far as they are known here."""
-    return Redactor(secret_values(secret_names(agent), HERE))
+    """Return a redactor of the agent's secrets and all stored keys, as far as known here."""
+    return Redactor([*secret_values(secret_names(agent), HERE), *KeyStore(HERE).secrets()])
 
 
 def check_secrets(

@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "suggestion": set(),
     "event_text": {"events"},
     "text_input": {"errors"},
-    "config": {"deciders", "events", "errors", "suggestion", "text_input"},
+    "config": {"deciders", "events", "errors", "providers", "suggestion", "text_input"},
     "events": {"errors"},
     "deciders": {"events", "errors"},
     "projections": {"events", "errors", "open_files"},
@@ -33,9 +33,9 @@ MAY_IMPORT = {
     "tools": PORTS | {"suggestion"},
     "console": PORTS - {"actors"} | {"client", "event_text", "projections"},
     "backoff": {"deciders", "events", "errors", "clock"},
-    "agent": PORTS - {"clock"} | {"address", "config", "deciders", "suggestion", "tools"},
+    "agent": PORTS - {"clock"} | {"config", "deciders", "providers", "suggestion", "tools"},
     "hook": {"events", "errors"},
-    "secret": {"environment", "tools", "events", "errors"},
+    "secret": {"environment", "providers", "tools", "events", "errors"},
     "preflight": PORTS
     | {"agent", "deciders", "environment", "providers", "secret", "stores", "tools"},
     "up_record": {"actors", "events", "stores"},
@@ -57,6 +57,7 @@ PYDANTIC = {"actors", "agent", "cli", "client", "config", "events", "providers",
 PYDANTIC |= {"testing", "tools"}
 HOMES = {
     "anthropic": {"providers"},
+    "cryptography": {"providers"},
     "docstring_parser": {"tools"},
     "genai_prices": {"providers"},
     "httpx2": {"hook", "providers"},
@@ -80,6 +81,7 @@ HOMES = {
     "urllib": set(),
 }
 OUTSIDE = "asyncio|io|logging|os|pathlib|random|secrets|socket|subprocess|threading|time|uuid"
+EDGE = "providers"
 MAY_SLEEP = {"cueline/clock.py", "cueline/testing/wait.py"}
 
 
@@ -262,6 +264,30 @@ def test_only_the_stores_know_what_a_log_is_kept_in():
     assert outside
     assert [] == [i for i in outside if i.module not in asked]
     assert [] == [(p.name, f[0]) for p in sources for f in re.finditer(made, p.read_text())]
+
+
+VENDORS = "anthropic|claude|openai|gpt|gemini|ollama|llama|mistral|openrouter|vllm|deepseek"
+
+
+# 000-005: in code, comments and docstrings alike.
+def test_only_a_providers_own_room_names_a_vendor():
+    rooms = [p for p in (ROOT / "cueline").rglob("*.py") if p.parts[len(ROOT.parts) + 1] != EDGE]
+    named = [(p.name, f[0]) for p in rooms for f in re.finditer(f"(?i){VENDORS}", p.read_text())]
+
+    assert rooms
+    assert [] == named
+
+
+def test_only_the_agent_that_is_written_to_begin_with_names_the_provider_of_scripts():
+    named = [i for i in OURS if i.module.startswith("cueline.providers.scripted")]
+    strings = [
+        (where, node.value)
+        for where, node in nodes("cueline")
+        if isinstance(node, ast.Constant) and node.value == "scripted"
+    ]
+
+    assert {"providers"} == {i.room for i in named}
+    assert {"cueline/providers/"} == {where[: len("cueline/providers/")] for where, _ in strings}
 
 
 def test_errors_are_defined_in_one_room():

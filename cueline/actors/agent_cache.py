@@ -21,31 +21,41 @@ class LoadedAgent:
     """One agent, loaded once for all its sessions on this host."""
 
     def __init__(
-        self, key: str, agent: AgentSpec, journal: Journal, redactor: Redactor, make: ModelFactory
+        self,
+        key: str,
+        agent: AgentSpec,
+        journal: Callable[[AgentSpec], Journal],
+        redactor: Callable[[AgentSpec], Redactor],
+        make: ModelFactory,
     ) -> None:
         self.key = key
         self.agent = agent
         self.tools = {tool.name: tool for tool in agent.tools}
         self.estimates = any(tool.estimates for tool in agent.tools)
         """Whether some tool estimates the cost of its calls."""
-        self.journal = journal
+        self.journal = journal(agent)
         """The log; it removes this agent's secrets from what is written."""
-        self.redactor = redactor
-        self._make = make
-        self._models: dict[int, tuple[AgentSpec, Model]] = {}
+        self.redactor = redactor(agent)
+        self._journal, self._redactor, self._make = journal, redactor, make
+        self._asking: dict[int, AgentSpec] = {}
+        self._models: dict[Model, None] = {}
 
     def model(self, fallback: int) -> tuple[AgentSpec, Model]:
         """Return the agent and the model of fallback *n*; 0 is its own model.
 
-        The model is made on its first use.
+        It is another one once its key has been replaced, which is then a secret, too.
 
         Raises:
             ConfigError: the model cannot be made; the message says what to change.
         """
-        if fallback not in self._models:
-            asking = answering(self.agent, fallback)
-            self._models[fallback] = asking, self._make(asking)
-        return self._models[fallback]
+        if fallback not in self._asking:
+            self._asking[fallback] = answering(self.agent, fallback)
+        asking = self._asking[fallback]
+        model = self._make(asking)
+        if self._models and model not in self._models:
+            self.journal, self.redactor = self._journal(self.agent), self._redactor(self.agent)
+        self._models[model] = None
+        return asking, model
 
     def clean(self, fact: Fact) -> Fact:
         """Return *fact* without secrets and without text that cannot be recorded (I11)."""
@@ -53,7 +63,7 @@ class LoadedAgent:
 
     async def close(self) -> None:
         """Close the models' connections; errors are ignored."""
-        for _, model in self._models.values():
+        for model in self._models:
             with suppress(Exception):
                 await isolate_cancellation(model.close())
 
@@ -80,7 +90,7 @@ class AgentCache:
         key = agent.model_dump_json()
         if key not in self._agent_cache:
             self._agent_cache[key] = LoadedAgent(
-                key, agent, self._journal(agent), self._redactor(agent), self._models
+                key, agent, self._journal, self._redactor, self._models
             )
         self._users[key] = self._users.get(key, 0) + 1
         self._unused.pop(key, None)

@@ -99,7 +99,7 @@ class BreakerRegistry:
 
     def of_model(self, tenant: str, agent: AgentSpec) -> BreakerTarget:
         """Return what stands before calls of the agent's model."""
-        where = (agent.base_url or "", agent.key_variable or "")
+        where = (agent.base_url or "", agent.key_variable or "", agent.key_owner)
         key = (tenant, agent.provider, agent.model, *where)
         target = self._targets.get(key)
         if target is None:

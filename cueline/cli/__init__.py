@@ -20,9 +20,11 @@ from cueline.cli import (
     export,
     fork,
     init,
+    keys,
     message,
     pending,
     policy,
+    providers,
     replay,
     rerun,
     resume,
@@ -63,7 +65,7 @@ _PANELS = {
     "Watch costs and failures": (costs, budget, breakers),
     "Verify the log": (audit, replay, rerun),
     "Keep cueline running": (up, down, status),
-    "Set up": (init, doctor, settings),
+    "Set up": (init, doctor, settings, providers, keys),
 }
 """The commands by what one wants to do, in the order in which help lists them."""
 

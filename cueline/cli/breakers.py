@@ -25,7 +25,7 @@ _HELP = """List the models, accounts and tools whose calls failed, and which are
 Examples:
   cueline breakers
   cueline breakers --json
-  cueline breakers reset anthropic.3f9a01c2.claude-opus-4-6
+  cueline breakers reset tool.3f9a01c2.fetch_page
 """
 _RESET = """Have calls go out again that a breaker keeps back.
 
@@ -35,7 +35,7 @@ To try one session only, resume it: it makes the probe at once.
 
 \b
 Example:
-  cueline breakers reset anthropic.3f9a01c2.claude-opus-4-6
+  cueline breakers reset tool.3f9a01c2.fetch_page
 """
 
 

@@ -33,7 +33,6 @@ _MAKE_ROOM_FOR_RAY = "make room, or point TMPDIR elsewhere: Ray needs it"
 _MAKE_ROOM = "make room: a log on a full disk takes nothing more"
 _CHECKED = 100_000
 """So many events are checked in a few seconds."""
-_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 
 
 class DoctorFinding(NamedTuple):
@@ -199,12 +198,18 @@ def ports(log: LogUrl) -> DoctorFinding:
 
 def keys() -> Iterator[DoctorFinding]:
     """Look for the providers' keys; they are never shown."""
-    present = [name for name in _KEYS if os.environ.get(name)]
-    if present:
-        yield DoctorFinding("keys", "good", f"{', '.join(present)} set")
-        return
-    advice = "set ANTHROPIC_API_KEY for agents of provider `anthropic`; `scripted` ones need none"
-    yield DoctorFinding("keys", "warn", "none set", advice)
+    from cueline.client.providers import provider_rows
+
+    rows = provider_rows()
+    asked = [each for each in rows if each.key or each.needs_key]
+    found = ", ".join(f"{each.name}: {each.key or 'none'}" for each in asked)
+    advice = ""
+    if not any(each.key for each in asked):
+        advice = f"`cueline keys set {asked[0].name}` stores one, or set {asked[0].key_variable}"
+    yield DoctorFinding("keys", "warn" if advice else "good", found, advice)
+    for each in rows:
+        if each.problem:
+            yield DoctorFinding(f"provider {each.name}", "warn", each.problem)
 
 
 def models(agent: Path | None, outside: SettingsContext) -> Iterator[DoctorFinding]:

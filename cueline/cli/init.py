@@ -28,9 +28,9 @@ _AGENT = '''\
 name = "assistant"
 
 # The scripted provider needs no key: it answers what script.toml says.
-# For a real model set ANTHROPIC_API_KEY, and put these two lines in their place:
-#   provider = "anthropic"
-#   model = "claude-sonnet-5-5"
+# For a real model set {variable}, and put these two lines in their place:
+#   provider = "{provider}"
+#   model = "{model}"
 provider = "scripted"
 model = "script.toml"
 
@@ -113,7 +113,6 @@ _NEXT = """\
   cueline run "How many words has 'to be or not to be'?" --agent agent.toml
   python -m pytest"""
 _FILES = {
-    "agent.toml": _AGENT,
     "script.toml": _SCRIPT,
     "tools.py": _TOOLS,
     "test_agent.py": _TEST,
@@ -137,7 +136,7 @@ def init(
     Raises:
         ConfigError: one of them exists; nothing is written.
     """
-    files = {folder / name: text for name, text in _FILES.items()}
+    files = {folder / name: text for name, text in {"agent.toml": _agent(), **_FILES}.items()}
     for path in files:
         if path.exists():
             raise ConfigError(str(path), "it exists already; name another folder, or move it away")
@@ -153,3 +152,14 @@ def init(
             typer.echo(visible(f"  cd {quote(str(folder))}"))
         typer.echo(_NEXT)
     raise typer.Exit(Exit.DONE)
+
+
+def _agent() -> str:
+    """Return the agent's file, which names the provider and model for those that name none."""
+    from cueline.providers.registry import DEFAULT, provider_named
+
+    usual = provider_named(DEFAULT)
+    assert usual.endpoint is not None, "it is a vendor"
+    return _AGENT.format(
+        provider=usual.name, model=usual.default_model, variable=usual.endpoint.key_variable
+    )

@@ -30,7 +30,7 @@ Examples:
   cueline send 7f3a --steer "Stop editing; only report"
   git diff | cueline send 7f3a --followup -
   cueline send 7f3a "What is wrong here?" --attach screen.png
-  cueline send 7f3a --model anthropic/claude-sonnet-5-5
+  cueline send 7f3a --model PROVIDER/NAME
 """
 _PAUSE = """Ask a session to pause: nothing new starts, what is in flight finishes.
 

@@ -17,10 +17,12 @@ def redact_stderr(text: str, outside: "SettingsContext | None") -> str:
     """Return *text* without the providers' keys, and without what is known to be secret here."""
     from cueline.environment import HERE
     from cueline.events.sanitize import Redactor
+    from cueline.providers.key_store import KeyStore
     from cueline.secret import secret_names, secret_values
 
     named = secret_names(None) | (set() if outside is None else outside.secrets)
-    return Redactor(secret_values(named, HERE)).redact(text)[0]
+    known = [*secret_values(named, HERE), *KeyStore(HERE).secrets()]
+    return Redactor(known).redact(text)[0]
 
 
 def print_redacted(text: str, outside: "SettingsContext | None") -> None:

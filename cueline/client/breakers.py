@@ -11,7 +11,7 @@ class BreakerRow:
     """One dependency, and whether calls of it go out."""
 
     id: str
-    """As `anthropic.3f9a01c2.claude-opus-4-6`."""
+    """As `PROVIDER.3f9a01c2.MODEL` or `tool.3f9a01c2.fetch_page`."""
     state: str
     """`closed`, `open`, `half-open`, or `held` where the provider asked for a pause."""
     since: datetime

@@ -112,7 +112,9 @@ def start_request(
     waived = waiver(spec, without_secrets, user_name())
     asked = make_value(
         StartAsked,
-        agent=spec.model_copy(update={"limit_sources": dict(sources or {})}),
+        agent=spec.model_copy(
+            update={"limit_sources": dict(sources or {}), "key_owner": user_name()}
+        ),
         goal=goal,
         attachments=attachments_of(attachments),
         open=open,

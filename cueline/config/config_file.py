@@ -10,8 +10,8 @@ PREFIX = "CUELINE_"
 LOG = "CUELINE_LOG"
 DEFAULT_LOG = LogUrl.of(".cueline/log.db")
 CONFIG = "CUELINE_CONFIG"
-ELSEWHERE = (CONFIG, "CUELINE_MACHINE")
-"""Variables that are no settings: the file's path, and this machine's name."""
+ELSEWHERE = (CONFIG, "CUELINE_ENCRYPTION_KEY", "CUELINE_KEYS_FOLDER", "CUELINE_MACHINE")
+"""Variables that are no settings: paths, the master key, and this machine's name."""
 
 
 def find_file(folder: Path) -> Path | None:

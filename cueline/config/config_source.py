@@ -14,6 +14,7 @@ from cueline.config.setting import Setting, leaves, table_of
 from cueline.config.settings import Settings
 from cueline.errors import ConfigError
 from cueline.events.agent import RetryPolicy
+from cueline.providers.model_file import find_model_file
 from cueline.suggestion import closest
 from cueline.text_input import read_to_end
 
@@ -88,9 +89,7 @@ def from_file(path: Path) -> ConfigSource:
         ConfigError: it cannot be read, or a key is wrong; the message names the key.
     """
     table = read_toml(path, "settings file")
-    script = table.get("model")
-    if table.get("provider") == "scripted" and isinstance(script, str) and script:
-        table["model"] = str(path.parent / script)
+    find_model_file(table, path.parent)
     layer = dict(from_table(table, path))
     if "log" in layer:
         layer["log"] = SourcedValue(layer["log"].value.within(path.parent), layer["log"].source)

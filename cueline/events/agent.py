@@ -345,6 +345,8 @@ class AgentSpec(Part):
     """The provider's address, if it is not the vendor's own."""
     key_variable: str | None = None
     """The environment variable with the provider's key."""
+    key_owner: str = Field(default="", exclude_if=not_)
+    """The user whose stored keys its models use; empty: only those stored for all users."""
     output: dict[str, JsonValue] | None = Field(default=None, exclude_if=partial(is_, None))
     """The JSON schema of its last reply; None: the reply is text."""
 

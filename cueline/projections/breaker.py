@@ -20,7 +20,7 @@ class Breaker:
 
     stream: str
     id: str
-    """The name for users: `anthropic.3f9a01c2.claude-opus-4-6`."""
+    """The name for users: `PROVIDER.3f9a01c2.MODEL` or `tool.3f9a01c2.fetch_page`."""
     state: str = "closed"
     """`closed`, `open` or `half_open`; `held_until_us` tells whether it is held."""
     since_us: int = 0

@@ -9,6 +9,7 @@ from pydantic import SecretStr
 from cueline.address import URL, is_readable_on_the_way
 from cueline.errors import ConfigError
 from cueline.events.agent import AgentSpec
+from cueline.providers.key_store import KeyStore
 
 NO_KEY = SecretStr("")
 
@@ -28,6 +29,8 @@ class Endpoint:
     """Whether a server at another address needs one, too."""
     read_url: Callable[[str], str] = str
     """Makes an address of the variable's value."""
+    secret_variables: tuple[str, ...] = ()
+    """Other variables that may hold a secret of the provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,26 +50,40 @@ NOWHERE = Account(base_url="")
 def account_of(endpoint: Endpoint, agent: AgentSpec, environ: Mapping[str, str]) -> Account:
     """Return address and key of *agent* at *endpoint*.
 
+    The key is the one that the agent's own `key_variable` holds. Without it: the stored key
+    of the session's user, else that of all users, else the provider's variable (C47).
+
     Raises:
         ConfigError: set the variable, or correct the setting, that it names.
     """
     base_url = url_of(endpoint, agent, environ)
     variable = agent.key_variable or endpoint.key_variable
-    key = SecretStr(environ.get(variable, "").strip())
+    stored = None
+    if agent.key_variable is None:
+        stored = KeyStore(environ).key(agent.provider, agent.key_owner)
+    key = stored or SecretStr(environ.get(variable, "").strip())
     is_vendor = base_url == endpoint.url
     usual = endpoint.needs_key and (is_vendor or endpoint.needs_key_elsewhere)
     needs_key = usual or agent.key_variable is not None
     if (key or needs_key) and is_readable_on_the_way(base_url):
+        what = f"the value of {variable}" if stored is None else f"the key of {agent.provider}"
         fix = "use https, or an address of this machine"
-        reason = f"{base_url!r} would get the value of {variable} over a network, readable; {fix}"
-        raise ConfigError("base_url", reason)
+        raise ConfigError(
+            "base_url", f"{base_url!r} would get {what} over a network, readable; {fix}"
+        )
     if not key and needs_key:
-        fix = "put the key there, or name another variable as the agent's key_variable"
-        raise ConfigError(variable, f"is not set; {fix}")
-    # Sent as a header; characters that a header cannot hold would be quoted in an error.
-    if key and re.fullmatch(r"[!-~]+", key.get_secret_value()) is None:
+        other = "name another variable as the agent's key_variable"
+        if agent.key_variable is None:
+            other = f"store it with `cueline keys set {agent.provider}`, or {other}"
+        raise ConfigError(variable, f"is not set; put the key there, {other}")
+    if key and not is_sendable(key):
         raise ConfigError(variable, "holds characters that no key has; set it again")
     return Account(base_url=base_url, key=key, is_vendor=is_vendor)
+
+
+def is_sendable(key: SecretStr) -> bool:
+    """Whether a header can hold *key*; an error would quote other characters."""
+    return re.fullmatch(r"[!-~]+", key.get_secret_value()) is not None
 
 
 def url_of(endpoint: Endpoint, agent: AgentSpec, environ: Mapping[str, str]) -> str:

@@ -17,6 +17,8 @@ TOTAL_SECONDS: Final = 600.0
 CHUNK_SECONDS: Final = 60.0
 COUNT_SECONDS: Final = 2.0
 """The longest wait for a token count; without one, the bytes are counted."""
+LIST_SECONDS: Final = 20.0
+"""The longest wait for a list of models."""
 SECONDS: Final = {"timeout_seconds": TOTAL_SECONDS, "chunk_timeout_seconds": CHUNK_SECONDS}
 """cueline's own parameters: they limit the wait, and are not sent."""
 TOOL_PROTOCOL: Final = "tool_protocol"

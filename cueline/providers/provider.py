@@ -1,7 +1,8 @@
 """A provider: what cueline has to know of a vendor's models before it calls one."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from cueline.actors.model_port import Model
@@ -66,6 +67,8 @@ class Provider:
     """Its address and key; None: it is not called over a network."""
     default_model: str = ""
     """The model of agents that name none; empty: they have to."""
+    looked_up: str = ""
+    """The day on which `default_model` was looked up, as 2026-11-24."""
     model_variable: str = ""
     """The environment variable with another default model."""
     check: Callable[[AgentSpec], None] = accept
@@ -78,5 +81,8 @@ class Provider:
     """The provider's name in the list of prices; empty: its own name."""
     is_free: bool = False
     """Its models cost nothing."""
-    model_is_file: bool = False
-    """An agent's `model` is the path of a file, which is recorded as the parameter `script`."""
+    record_file: Callable[[Mapping[str, Any], Path], dict[str, Any]] | None = None
+    """Return an agent's parameters with the content of the file that its `model` names.
+
+    None: a `model` is no file. It raises `ConfigError` for a file that cannot be used.
+    """

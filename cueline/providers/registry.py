@@ -1,5 +1,7 @@
 """The known providers by name: cueline's own, and those of installed packages."""
 
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
@@ -9,6 +11,8 @@ from cueline.providers.provider import Provider
 from cueline.suggestion import known_instead
 
 GROUP: Final = "cueline.providers"
+DEFAULT: Final = "anthropic"
+"""The provider of agents that name none."""
 _OWN: Final = ("anthropic", "gemini", "ollama", "openai", "replay", "scripted")
 
 
@@ -47,6 +51,25 @@ def provider_named(name: str) -> Provider:
     if not isinstance(provider, Provider):
         raise ConfigError("provider", f"{name!r}: {entry.value} is no cueline Provider")
     return provider
+
+
+def default_model(provider: Provider, environ: Mapping[str, str]) -> str:
+    """Return the model of agents that name none; empty: they have to name one."""
+    return environ.get(provider.model_variable, "").strip() or provider.default_model
+
+
+@cache
+def secret_variables() -> frozenset[str]:
+    """Return the environment variables that may hold a secret of any provider.
+
+    A provider that cannot be loaded calls nobody, so it is passed over.
+    """
+    found: set[str] = set()
+    for name in known_providers():
+        with suppress(ConfigError):
+            if (endpoint := provider_named(name).endpoint) is not None:
+                found |= {endpoint.key_variable, *endpoint.secret_variables}
+    return frozenset(found)
 
 
 def providers() -> tuple[Provider, ...]:

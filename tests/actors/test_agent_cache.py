@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from pydantic import SecretStr
 
 from cueline.actors.agent_cache import UNUSED, AgentCache
 from cueline.events.sanitize import Redactor
@@ -23,8 +24,29 @@ async def test_equal_agents_share_one_model():
 
     one, other = outfits.take(agent_spec(name="a")), outfits.take(agent_spec(name="a"))
 
-    assert one.model(0) is other.model(0)
-    assert one.agent is other.agent
+    assert one is other
+    assert one.model(0)[0] is one.model(0)[0]
+
+
+# 002-024: a key that was replaced counts for the next call, and is a secret from then on.
+async def test_a_model_with_another_key_brings_a_redactor_that_knows_it():
+    keys, models = ["former key"], {}
+    cache = AgentCache(
+        lambda _: None,
+        lambda _: Redactor([SecretStr(keys[-1])]),
+        lambda _: models.setdefault(keys[-1], TurnModel([])),
+    )
+    loaded = cache.take(agent_spec(name="a"))
+    former = loaded.model(0)[1]
+
+    keys.append("replaced key")
+    model = loaded.model(0)[1]
+
+    assert former is not model
+    assert ("[redacted]", True) == loaded.redactor.redact("replaced key")
+    await cache.close()
+    assert former.closed
+    assert model.closed
 
 
 async def test_unused_models_are_closed_oldest_first():

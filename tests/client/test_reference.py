@@ -9,9 +9,11 @@ from cueline.client.audit import AuditRow
 from cueline.client.breakers import BreakerRow
 from cueline.client.costs import Costs
 from cueline.client.export import CallRow, Ending, Export, Metrics
+from cueline.client.keys import KeyReceipt, KeyRow
 from cueline.client.limits import Budget, LimitRow
 from cueline.client.pending import PendingRow
 from cueline.client.policies import JudgedCall
+from cueline.client.providers import ProviderRow
 from cueline.client.receipt import DecisionReceipt, PauseReceipt, Receipt, StopReceipt
 from cueline.client.rerun import RerunDifference, RerunResult, UnansweredCall
 from cueline.client.sessions import SessionRow
@@ -25,6 +27,7 @@ BASES |= {"DecisionReceipt": Receipt}
 ROWS = [SessionRow, SessionDetails, PendingRow, Export, CallRow, Metrics, Ending, Budget, LimitRow]
 ROWS += [Costs, AuditRow, Verified, BadRow, BreakerRow, LogStatus, ProcessRow, JudgedCall]
 ROWS += [RerunResult, RerunDifference, UnansweredCall]
+ROWS += [ProviderRow, KeyRow, KeyReceipt]
 ROWS += [Receipt, PauseReceipt, StopReceipt, DecisionReceipt]
 
 

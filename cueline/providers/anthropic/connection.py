@@ -27,7 +27,7 @@ from cueline.providers.account import Account
 from cueline.providers.anthropic.conversation import Json
 from cueline.providers.anthropic.reply import StreamedReply
 from cueline.providers.fault import Fault, code_of, fault_of, redact_fault, with_usage
-from cueline.providers.patience import CONNECT_SECONDS, REST_SECONDS, Patience
+from cueline.providers.patience import CONNECT_SECONDS, LIST_SECONDS, REST_SECONDS, Patience
 
 T = TypeVar("T")
 
@@ -133,7 +133,15 @@ class AnthropicClient:
             return operator.index(answer.input_tokens)
 
     async def models(self) -> list[str]:
-        """Return the names of the server's models."""
+        """Return the names of the server's models.
+
+        Raises:
+            ProviderUnavailableError: there was no answer in time.
+            ProviderRefusedError: the server refuses.
+        """
+        return await self._asked(self._models(), "", Patience(total=LIST_SECONDS))
+
+    async def _models(self) -> list[str]:
         return [model.id async for model in self._client.models.list()]
 
     async def retire(self) -> None:
@@ -197,7 +205,7 @@ def translation(error: Exception, model: str, patience: Patience) -> Fault:
     used: dict[str, int] | None = {} if isinstance(cause, _UNCONNECTED) else None
     match error:
         case APIStatusError():
-            about = f"model {model}: " if error.status_code == NOT_FOUND else ""
+            about = f"model {model}: " if model and error.status_code == NOT_FOUND else ""
             message = f"{about}{error.api_message or 'no message'}"
             type_ = code_of(error.body) or error.type
             return fault_of(error.status_code, type_, message, error.response.headers)

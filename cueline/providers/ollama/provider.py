@@ -75,6 +75,7 @@ PROVIDER: Final = Provider(
         read_url=host_url,
     ),
     default_model="qwen3",
+    looked_up="2026-11-24",
     model_variable="OLLAMA_MODEL",
     check=check,
     models=models,

@@ -59,6 +59,7 @@ PROVIDER: Final = Provider(
         needs_key_elsewhere=False,
     ),
     default_model=DEFAULT_MODEL,
+    looked_up="2026-11-24",
     model_variable="OPENAI_MODEL",
     check=check,
     models=models,

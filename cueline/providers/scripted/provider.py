@@ -5,7 +5,7 @@ from typing import Final
 from cueline.events.agent import AgentSpec
 from cueline.providers.account import Account
 from cueline.providers.provider import Capabilities, Pause, Provider
-from cueline.providers.scripted.model import ScriptedModel, script_of
+from cueline.providers.scripted.model import ScriptedModel, record_script, script_of
 
 
 def make(_account: Account, pause: Pause) -> ScriptedModel:
@@ -28,5 +28,5 @@ PROVIDER: Final = Provider(
     make=make,
     check=check,
     is_free=True,
-    model_is_file=True,
+    record_file=record_script,
 )

@@ -1,0 +1,94 @@
+"""The stored keys of providers: set, listed and removed, and never shown."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import SecretStr
+
+from cueline.environment import HERE
+from cueline.errors import ConfigError
+from cueline.events.sanitize import SHORTEST_SECRET
+from cueline.providers.account import is_sendable
+from cueline.providers.key_store import KeyStore, StoredKey
+from cueline.providers.registry import provider_named
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRow:
+    """A stored key, without the key."""
+
+    provider: str
+    user: str
+    """Whose sessions use it; empty: those of all users without a key of their own."""
+    version: int
+    """1 for the first key of this provider and user; each further key is one more."""
+    set_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class KeyReceipt:
+    """What was done with a stored key."""
+
+    provider: str
+    user: str
+    version: int
+    path: str
+    """The file of the stored keys."""
+    master_key: str
+    """Where the master key is: a variable, or a file."""
+
+
+def set_key(
+    provider: str,
+    key: SecretStr,
+    *,
+    user: str = "",
+    now: datetime,
+    environ: Mapping[str, str] = HERE,
+) -> KeyReceipt:
+    """Store the *key* of a provider, in place of a former one.
+
+    Raises:
+        ConfigError: the provider is unknown, or has no key; it is no key; or it cannot be stored.
+    """
+    if provider_named(provider).endpoint is None:
+        raise ConfigError(provider, "is not called over a network, and takes no key")
+    if len(key.get_secret_value()) < SHORTEST_SECRET:
+        why = (
+            f"it is shorter than {SHORTEST_SECRET} characters, and could not be kept out of the log"
+        )
+        raise ConfigError("the key", why)
+    if not is_sendable(key):
+        raise ConfigError("the key", "it holds blanks or characters that no key has")
+    store = KeyStore(environ)
+    row = store.set(provider, user, key, now.isoformat(timespec="seconds"))
+    return KeyReceipt(provider, user, row.version, str(store.path), store.master_source)
+
+
+def stored_keys(environ: Mapping[str, str] = HERE) -> tuple[KeyRow, ...]:
+    """Return the stored keys, by provider and user.
+
+    Raises:
+        ConfigError: the file of the stored keys cannot be used.
+    """
+    return tuple(map(_row, KeyStore(environ).rows()))
+
+
+def remove_key(provider: str, *, user: str = "", environ: Mapping[str, str] = HERE) -> None:
+    """Remove a stored key.
+
+    Raises:
+        ConfigError: there is none, or the file cannot be used.
+    """
+    if not KeyStore(environ).remove(provider, user):
+        whose = f" for {user}" if user else ""
+        raise ConfigError(
+            provider, f"no key is stored{whose}; `cueline keys list` shows those that are"
+        )
+
+
+def _row(stored: StoredKey) -> KeyRow:
+    return KeyRow(
+        stored.provider, stored.user, stored.version, datetime.fromisoformat(stored.set_at)
+    )

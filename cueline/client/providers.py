@@ -1,0 +1,110 @@
+"""The providers that are known here: what they can do, and whether they can be used."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from cueline.environment import HERE, user_name
+from cueline.errors import ConfigError, ProviderUnavailableError
+from cueline.events.agent import AgentSpec
+from cueline.providers.account import account_of, url_of
+from cueline.providers.key_store import KeyStore
+from cueline.providers.patience import LIST_SECONDS
+from cueline.providers.provider import Capabilities, Provider
+from cueline.providers.registry import default_model, known_providers, provider_named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderRow:
+    """One provider."""
+
+    name: str
+    needs_key: bool = False
+    key: str = ""
+    """Where its key is found: `stored`, `stored for USER`, a variable; empty: nowhere."""
+    key_variable: str = ""
+    """The environment variable for its key; empty: it has none."""
+    model: str = ""
+    """The model of agents that name none; empty: they have to."""
+    looked_up: str = ""
+    """The day on which `model` was looked up; empty: a variable names it, or there is none."""
+    base_url: str = ""
+    """Where it is called; empty: not over a network."""
+    capabilities: Capabilities | None = None
+    """None: it cannot be loaded."""
+    problem: str = ""
+    """Why it cannot be used, apart from a missing key."""
+
+
+def provider_rows(
+    environ: Mapping[str, str] = HERE, user: str | None = None
+) -> tuple[ProviderRow, ...]:
+    """Return all providers, cueline's own first, as they are for *user*: None is oneself."""
+    return tuple(_row(name, environ, user or user_name()) for name in known_providers())
+
+
+def _row(name: str, environ: Mapping[str, str], user: str) -> ProviderRow:
+    try:
+        provider = provider_named(name)
+    except ConfigError as error:
+        return ProviderRow(name=name, problem=error.reason)
+    endpoint, problem, base_url, key = provider.endpoint, "", "", ""
+    if endpoint is not None:
+        try:
+            base_url = url_of(endpoint, _asking(provider, user), environ)
+            key = key_source(provider, environ, user)
+        except ConfigError as error:
+            problem = str(error)
+    model = default_model(provider, environ)
+    return ProviderRow(
+        name=name,
+        needs_key=endpoint is not None and endpoint.needs_key,
+        key=key,
+        key_variable="" if endpoint is None else endpoint.key_variable,
+        model=model,
+        looked_up=provider.looked_up if model == provider.default_model else "",
+        base_url=base_url,
+        capabilities=provider.capabilities,
+        problem=problem,
+    )
+
+
+def key_source(provider: Provider, environ: Mapping[str, str], user: str) -> str:
+    """Return where the key of *provider* for *user* is found; empty: nowhere.
+
+    Raises:
+        ConfigError: the stored keys cannot be used.
+    """
+    if provider.endpoint is None:
+        return ""
+    if (stored := KeyStore(environ).owner(provider.name, user)) is not None:
+        return f"stored for {stored.user}" if stored.user else "stored"
+    variable = provider.endpoint.key_variable
+    return variable if environ.get(variable, "").strip() else ""
+
+
+async def models_of(
+    name: str, environ: Mapping[str, str] = HERE, *, seconds: float = LIST_SECONDS
+) -> list[str]:
+    """Return the names of the models of a provider's server, as it lists them.
+
+    Raises:
+        ConfigError: the provider is unknown, cannot be asked, or has no key.
+        ProviderUnavailableError: the server does not answer; try again.
+        ProviderRefusedError: the server refuses.
+    """
+    provider = provider_named(name)
+    if provider.endpoint is None or provider.models is None:
+        raise ConfigError(name, "has no list of models that can be asked for")
+    account = account_of(provider.endpoint, _asking(provider, user_name()), environ)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            return await provider.models(account)
+    raise ProviderUnavailableError(
+        "timeout", f"{account.base_url} has not answered in {seconds:g} s"
+    )
+
+
+def _asking(provider: Provider, user: str) -> AgentSpec:
+    return AgentSpec(name=provider.name, provider=provider.name, model="", key_owner=user)

@@ -1,0 +1,48 @@
+"""Addresses to which a provider's key may be sent: its vendor, this machine, allowed ones."""
+
+from collections.abc import Collection
+from typing import Protocol
+
+from cueline.address import is_of_this_machine
+from cueline.errors import ConfigError
+from cueline.providers.registry import provider_named
+
+
+class SendsKey(Protocol):
+    """A model of an agent."""
+
+    @property
+    def provider(self) -> str:
+        """The provider's name."""
+        ...
+
+    @property
+    def base_url(self) -> str | None:
+        """The address; None for the provider's usual one."""
+        ...
+
+    @property
+    def key_variable(self) -> str | None:
+        """The variable with the key; None for the provider's usual one."""
+        ...
+
+
+def check_allowed(asking: SendsKey, allowed: Collection[str], *, file: str) -> None:
+    """Raise if a *file* sends a key to an address that a person has not *allowed*.
+
+    Raises:
+        ConfigError: allow the address, or correct the file.
+    """
+    url = asking.base_url
+    if url is None or is_of_this_machine(url):
+        return
+    endpoint = provider_named(asking.provider).endpoint
+    vendor = () if endpoint is None else (endpoint.url,)
+    if url.rstrip("/") in {each.rstrip("/") for each in (*allowed, *vendor)}:
+        return
+    key = f"the value of {asking.key_variable}" if asking.key_variable else "the provider's key"
+    raise ConfigError(
+        file,
+        f"key 'base_url': it has {key} sent to {url}; if you trust that address, allow it with "
+        f"--allow-base-url {url}, or in cueline.toml with allow_base_urls",
+    )

@@ -1,0 +1,234 @@
+"""The keys of providers that users have stored on this machine, encrypted (002-024).
+
+They are in one file, in the folder that `folder_of` names. Nothing shows a stored key again.
+"""
+
+import fcntl
+import json
+import os
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from pydantic import SecretStr
+
+from cueline.errors import ConfigError
+from cueline.providers.cipher import VARIABLE, MasterKey, new_master_key
+
+FOLDER: Final = "CUELINE_KEYS_FOLDER"
+"""The environment variable with another folder."""
+_FILE: Final = "keys.json"
+_MASTER: Final = "master.key"
+_FORMAT: Final = 1
+
+
+class StoredKey(NamedTuple):
+    """A stored key, encrypted."""
+
+    provider: str
+    user: str
+    """Whose sessions use it; empty: those of all users without a key of their own."""
+    version: int
+    """1 for the first key of this provider and user; each further key is one more."""
+    set_at: str
+    """When it was stored: ISO 8601, in UTC."""
+    key: str
+    """The ciphertext."""
+
+
+def folder_of(environ: Mapping[str, str]) -> Path | None:
+    """Return the folder of the stored keys; None: the environment names no place for it."""
+    if named := environ.get(FOLDER):
+        return Path(named)
+    if base := environ.get("XDG_CONFIG_HOME"):
+        return Path(base) / "cueline"
+    if home := environ.get("HOME"):
+        return Path(home) / ".config" / "cueline"
+    return None
+
+
+class KeyStore:
+    """The stored keys, as the file is now."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._folder = folder_of(environ)
+
+    @property
+    def path(self) -> Path:
+        """The file.
+
+        Raises:
+            ConfigError: the environment names no place for it.
+        """
+        if self._folder is None:
+            raise ConfigError(FOLDER, "is not set, and neither is HOME; name a folder for the keys")
+        return self._folder / _FILE
+
+    def rows(self) -> tuple[StoredKey, ...]:
+        """Return all stored keys, by provider and user.
+
+        Raises:
+            ConfigError: the file cannot be used; the message says what to do.
+        """
+        return () if self._folder is None else _rows(self._folder / _FILE)
+
+    def owner(self, provider: str, user: str) -> StoredKey | None:
+        """Return the stored key for the sessions of *user*: the user's own, or else nobody's.
+
+        Raises:
+            ConfigError: the file cannot be used.
+        """
+        found = {each.user: each for each in self.rows() if each.provider == provider}
+        return found.get(user) or found.get("")
+
+    def key(self, provider: str, user: str) -> SecretStr | None:
+        """Return the key for the sessions of *user*; None: none is stored.
+
+        Raises:
+            ConfigError: the file, or the master key, cannot be used.
+        """
+        row = self.owner(provider, user)
+        return None if row is None else _decrypted(row, self._master())
+
+    def secrets(self) -> list[SecretStr]:
+        """Return every stored key and the master key, as far as this process can read them."""
+        try:
+            rows = self.rows()
+            master = self._master() if rows else None
+        except ConfigError:
+            return []
+        if master is None:
+            return []
+        found = list(master.forms)
+        for row in rows:
+            with suppress(ConfigError):
+                found.append(_decrypted(row, master))
+        return found
+
+    def set(self, provider: str, user: str, key: SecretStr, now: str) -> StoredKey:
+        """Store *key*, in place of a former one; return how it is stored.
+
+        Raises:
+            ConfigError: the file, the folder or the master key cannot be used.
+        """
+        with self._changing() as rows:
+            former = rows.get((provider, user))
+            master = self._master(make=True)
+            row = StoredKey(
+                provider,
+                user,
+                1 if former is None else former.version + 1,
+                now,
+                master.encrypt(key, (provider, user)),
+            )
+            rows[provider, user] = row
+        return row
+
+    def remove(self, provider: str, user: str) -> bool:
+        """Remove a key; return whether there was one.
+
+        Raises:
+            ConfigError: the file cannot be used.
+        """
+        if not any((each.provider, each.user) == (provider, user) for each in self.rows()):
+            return False
+        with self._changing() as rows:
+            return rows.pop((provider, user), None) is not None
+
+    @property
+    def master_source(self) -> str:
+        """Where the master key is: the variable, or the path of the file."""
+        return VARIABLE if self._environ.get(VARIABLE) else str(self.path.with_name(_MASTER))
+
+    def _master(self, *, make: bool = False) -> MasterKey:
+        if self._environ.get(VARIABLE):
+            return MasterKey(SecretStr(self._environ[VARIABLE]), VARIABLE)
+        path = self.path.with_name(_MASTER)
+        if (text := _read_private(path)) is not None:
+            return MasterKey(text, str(path))
+        if make and not self.rows():
+            return new_master_key(path)
+        why = f"there is no such file, and {VARIABLE} is not set"
+        fix = f"restore the master key, or remove {self.path} and store the keys again"
+        raise ConfigError(str(path), f"{why}, so the stored keys cannot be decrypted; {fix}")
+
+    @contextmanager
+    def _changing(self) -> Iterator[dict[tuple[str, str], StoredKey]]:
+        """Give out the rows, and write them as they then are; nobody else writes meanwhile."""
+        path = self.path
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder = os.open(path.parent, os.O_RDONLY)
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX)
+                rows = {(each.provider, each.user): each for each in _rows(path)}
+                yield rows
+                _replace(path, [rows[owner] for owner in sorted(rows)])
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        except OSError as error:
+            raise ConfigError(str(error.filename or path), f"{error.strerror}; mend it") from error
+
+
+def _rows(path: Path) -> tuple[StoredKey, ...]:
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return _parsed(path, (found.st_ino, found.st_mtime_ns, found.st_size, found.st_mode))
+
+
+@lru_cache(maxsize=8)
+def _parsed(path: Path, _as_it_is: tuple[int, ...]) -> tuple[StoredKey, ...]:
+    text = _read_private(path)
+    try:
+        table: dict[str, Any] = json.loads(text.get_secret_value() if text else "")
+        if table["format"] != _FORMAT:
+            raise ConfigError(str(path), f"has the format {table['format']!r}; upgrade cueline")
+        return tuple(StoredKey(**each) for each in table["keys"])
+    except (ValueError, TypeError, KeyError) as error:
+        why = "is no file of keys; move it away, and store the keys again with `cueline keys set`"
+        raise ConfigError(str(path), why) from error
+
+
+@lru_cache(maxsize=256)
+def _plain(text: str, owner: tuple[str, str], master: SecretStr, source: str) -> SecretStr:
+    return MasterKey(master, source).decrypt(text, owner)
+
+
+def _decrypted(row: StoredKey, master: MasterKey) -> SecretStr:
+    return _plain(row.key, (row.provider, row.user), master.forms[0], master.source)
+
+
+def _read_private(path: Path) -> SecretStr | None:
+    """Return the text of a file that nobody else may read; None: there is no such file."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+                raise ConfigError(str(path), f"others may read it; run `chmod 600 {path}`")
+            return SecretStr(file.read())
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(str(path), f"it cannot be read ({type(error).__name__})") from error
+
+
+def _replace(path: Path, rows: list[StoredKey]) -> None:
+    """Write the file anew, in one step: nobody ever sees a part of it."""
+    text = json.dumps({"format": _FORMAT, "keys": [each._asdict() for each in rows]}, indent=1)
+    # It is made with mode 0600.
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
+        try:
+            file.write(f"{text}\n")
+            file.flush()
+            os.fsync(file.fileno())
+            Path(file.name).replace(path)
+        except BaseException:
+            Path(file.name).unlink()
+            raise
