@@ -219,6 +219,7 @@ def chosen_model(
         ConfigError: correct the name, the setting or the variable that it names.
     """
     from cueline.providers.factory import check_agent
+    from cueline.providers.model_file import with_model_file
 
     choice = with_model_file(
         model if isinstance(model, ModelChoice) else _named_model(agent, model)
