@@ -9,6 +9,7 @@ from cueline.events.cause import Cause
 from cueline.events.inbox import Resolution
 from cueline.events.refusal import Refusal
 from cueline.events.session import (
+    CapabilityDegraded,
     PeopleNotified,
     PrefixReason,
     PromptPrefixChanged,
@@ -80,6 +81,12 @@ def cause_text(cause: Cause) -> str:  # noqa: C901, PLR0911, PLR0912 - one case 
             return "a failed attempt is tried again"
 
 
+_INSTEAD: Mapping[str, str] = {
+    "tools": "it is told of them in the prompt, and calls them in its text",
+    "images": "a text stands for each",
+}
+
+
 def wait_text(kind: WaitKind, cause: Cause, *, paused: bool, until: str = "") -> str:
     """Return the description of a wait: kind, end and cause, or that it is *paused*."""
     why = cause_text(cause)
@@ -105,6 +112,12 @@ _PREFIXES: Final[dict[PrefixReason, str]] = {
     "tools_changed": "changed tools were accepted",
     "forked_with_another_agent": "the fork has another agent",
 }
+
+
+def degraded_text(degraded: CapabilityDegraded) -> str:
+    """Return what a model lacks, and what happens instead."""
+    instead = _INSTEAD.get(degraded.capability, "the request goes without")
+    return f"{degraded.provider} {degraded.model} has no {degraded.capability}: {instead}"
 
 
 def end_text(end: SessionFailed | SessionStopped) -> str:

@@ -9,6 +9,7 @@ import pytest
 from cueline.event_text import (
     RESOLUTIONS,
     cause_text,
+    degraded_text,
     doubt_text,
     end_text,
     prefix_text,
@@ -18,6 +19,7 @@ from cueline.event_text import (
 from cueline.events.cause import Cause, CauseCode
 from cueline.events.refusal import Refusal, RefusalCode
 from cueline.events.session import (
+    CapabilityDegraded,
     PeopleNotified,
     PromptPrefixChanged,
     SessionFailed,
@@ -221,3 +223,11 @@ def test_another_model_is_told_with_the_reason():
     assert "fake b is asked instead of fake a, as a person chose" == prefix_text(switched)
     tools = plain.model_copy(update={"reason": "tools_changed", "after": "fake a"})
     assert "changed tools were accepted" == prefix_text(tools)
+
+
+def test_a_model_that_lacks_something_is_told_with_what_happens_instead():
+    lacks = CapabilityDegraded(capability="images", provider="ollama", model="gemma")
+
+    assert "ollama gemma has no images: a text stands for each" == degraded_text(lacks)
+    lacks = lacks.model_copy(update={"capability": "thinking"})
+    assert "ollama gemma has no thinking: the request goes without" == degraded_text(lacks)

@@ -128,6 +128,7 @@ class ModelCaller:
             cost=self._parts.price(agent, reply.model, reply.usage),
             model=reply.model,
             seconds=seconds,
+            lacking=reply.lacking,
         )
         replied = self._loaded_agent.clean(replied)
         if not self._loaded_agent.estimates:

@@ -33,7 +33,7 @@ class ModelReply(Struct, frozen=True, kw_only=True):
     usage: Usage = field(default_factory=Usage)
     model: str = ""
     """The model that answered, by the provider's name for it."""
-    degraded: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
     """The capabilities that the model lacks and the request needed, as `tools`."""
 
 

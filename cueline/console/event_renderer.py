@@ -25,6 +25,7 @@ from cueline.console.text import (
     visible,
 )
 from cueline.event_text import (
+    degraded_text,
     doubt_text,
     untold_text,
 )
@@ -33,6 +34,7 @@ from cueline.events.message import TextBlock, ToolCall
 from cueline.events.session import (
     ApprovalRequested,
     ApprovalResolved,
+    CapabilityDegraded,
     ChildSettled,
     ChildSpawned,
     LimitRaised,
@@ -118,6 +120,8 @@ class EventRenderer:
                 yield from self._limits(fact)
             case ChildSpawned() | ChildSettled():
                 yield child_line(fact)
+            case CapabilityDegraded():
+                yield Line("note", one_line(degraded_text(fact), WIDTH))
             case _:
                 yield from course_lines(fact)
 

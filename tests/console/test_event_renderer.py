@@ -13,6 +13,7 @@ from cueline.events.inbox import MessageSent, PauseAsked
 from cueline.events.message import ToolCall
 from cueline.events.session import (
     ApprovalResolved,
+    CapabilityDegraded,
     ChildSettled,
     ChildSpawned,
     LimitRaised,
@@ -56,6 +57,14 @@ def test_an_answer_that_was_cut_off_says_so(telling):
     (_, cut, _) = told(telling, REPLIED.model_copy(update={"stop_reason": "max_tokens"}))
 
     assert "! the answer was cut off: it has limits.max_output_tokens" == cut
+
+
+def test_what_a_model_lacks_is_told(telling):
+    lacks = CapabilityDegraded(capability="tools", provider="ollama", model="gemma")
+
+    (line,) = told(telling, lacks)
+
+    assert line.startswith("ollama gemma has no tools: it is told of them in the prompt")
 
 
 def test_why_a_call_could_not_be_run_is_told_once(telling):

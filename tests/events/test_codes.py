@@ -11,12 +11,13 @@ from pydantic import BaseModel
 from cueline.events.codec import FACTS
 from tests.histories.record import RECORDED
 
-CODES = {"failure", "kind", "status", "stop_reason"}
+CODES = {"capability", "failure", "kind", "lacking", "status", "stop_reason"}
 """Codes of an open set: kinds of failure, verdicts, a vendor's own."""
 NAMES = {
     *("after", "approval", "approvals", "asked_by", "auto_by", "before", "budget", "by"),
     *("channel", "child", "dependency", "digest", "effect", "effects", "excluded", "grant"),
-    *("hash", "id", "incarnation", "key_variable", "limit", "machine", "may_grant", "model"),
+    *("hash", "id", "incarnation", "key_variable", "limit", "machine", "may_grant", "media_type"),
+    "model",
     *("name", "names", "parent", "prefix_digest", "probe", "provider", "root", "runner"),
     *("secrets", "seen", "session", "sessions", "signature", "stream", "tool", "up"),
     *("version", "whole", "whose"),

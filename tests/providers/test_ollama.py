@@ -84,7 +84,7 @@ async def test_a_model_without_tools_calls_them_in_its_text(vendor, ask):
     (call,) = reply.calls
     assert ("get_weather", {"city": "Paris"}) == (call.name, call.arguments)
     assert ((TextBlock(text="Let me see."),), "tool_use") == (reply.content, reply.stop_reason)
-    assert ("tools",) == reply.degraded
+    assert ("tools",) == reply.lacking
     assert [Delta("text", "Let me see.")] == came
     assert "tools" not in vendor.bodies[-1]
 
@@ -93,7 +93,7 @@ async def test_what_a_model_can_do_is_asked_once(vendor, ask):
     vendor.will_fail(200, json.dumps({"capabilities": ["completion", "tools"]}).encode())
     for _ in range(2):
         vendor.will_stream(lines(said(content="Rain."), done()))
-        assert () == (await ask(vendor.url, tools=(WEATHER,))).degraded
+        assert () == (await ask(vendor.url, tools=(WEATHER,))).lacking
 
     assert ["/api/show", "/api/chat", "/api/chat"] == vendor.paths
 
@@ -108,7 +108,7 @@ async def test_a_server_that_finds_no_tools_in_a_model_is_asked_without(vendor, 
     first = await ask(vendor.url, tools=(WEATHER,))
     second = await ask(vendor.url, tools=(WEATHER,))
 
-    assert (("tools",), ("tools",)) == (first.degraded, second.degraded)
+    assert (("tools",), ("tools",)) == (first.lacking, second.lacking)
     assert 4 == len(vendor.paths)
 
 
@@ -127,7 +127,7 @@ async def test_what_a_model_lacks_is_named(vendor, ask):
     seen = UserMessage(text="What is this?", attachments=(image,))
     reply = await ask(vendor.url, seen, parameters={"think": True})
 
-    assert ("images", "thinking") == reply.degraded
+    assert ("images", "thinking") == reply.lacking
 
 
 async def test_a_call_that_was_cut_off_does_not_run(vendor, ask):

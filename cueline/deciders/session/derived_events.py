@@ -20,9 +20,11 @@ from cueline.deciders.session.recovery import degrades, fail_lost_call, resolve_
 from cueline.deciders.session.state import LIVE, MAX_TAKEOVERS, SessionState, Status
 from cueline.deciders.session.turn import BreakerWait, Call, CallApproval, CallProblem, ModelCall
 from cueline.deciders.session.wait import in_flight, next_deadline, wait_of
+from cueline.events.agent import answering
 from cueline.events.cause import Cause
 from cueline.events.session import (
     ApprovalResolved,
+    CapabilityDegraded,
     ModelRequested,
     PromptPrefixChanged,
     SessionCompleted,
@@ -55,6 +57,8 @@ def with_derived_events(state: SessionState) -> tuple[list[SessionEvent], Sessio
 def _next_event(state: SessionState) -> SessionEvent | None:
     if state.status not in LIVE:
         return None
+    if state.turn.lacking and (degraded := _degraded_event(state)) is not None:
+        return degraded
     for call in state.turn.calls:  # a closed call has no approval
         if call.approval is not None and (resolved := _resolve_event(state, call.approval)):
             return resolved
@@ -74,6 +78,17 @@ def _next_event(state: SessionState) -> SessionEvent | None:
     if not state.hold and (onward := _turn_event(state)) is not None:
         return onward
     return _wait_event(state)
+
+
+def _degraded_event(state: SessionState) -> CapabilityDegraded | None:
+    """Return the event of a capability that the last model lacks, if it is not recorded yet."""
+    asked = answering(state.agent, state.turn.fallback)
+    for capability in state.turn.lacking:
+        if (capability, asked.provider, asked.model) not in state.degraded:
+            return CapabilityDegraded(
+                capability=capability, provider=asked.provider, model=asked.model
+            )
+    return None
 
 
 def _resolve_event(state: SessionState, approval: CallApproval) -> ApprovalResolved | None:

@@ -107,6 +107,9 @@ def evolve(state: SessionState, event: SessionEvent) -> SessionState:
             return replace(state, prompt_digests=digests)
         case "AgentChanged":
             return agent_changed(state, event)
+        case "CapabilityDegraded":
+            degraded = (event.capability, event.provider, event.model)
+            return replace(state, degraded=(*state.degraded, degraded))
         case "OutcomeCameLate":
             return state
         case _:

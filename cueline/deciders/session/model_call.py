@@ -89,6 +89,7 @@ def model_replied(state: SessionState, event: ModelReplied) -> SessionState:
             active_seconds=state.turn.active_seconds + event.seconds,
             unanswered=False,
             answer=answer,
+            lacking=event.lacking,
         ),
         prompt_digests=replace(
             prompt_digests, digest=prompt.chain_digest(prompt_digests.digest, said)

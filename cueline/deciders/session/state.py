@@ -169,6 +169,8 @@ class SessionState(Struct, frozen=True):
     """A tool that is not critical failed since the start or the last idle time."""
     chosen: ModelChoice | None = None
     """The model that a person chose, until the session takes it."""
+    degraded: tuple[tuple[str, str, str], ...] = ()
+    """Capability, provider and model of each recorded `CapabilityDegraded`."""
 
     @property
     def finished(self) -> bool:

@@ -218,3 +218,5 @@ class Turn(Struct, frozen=True):
     """The last reply, if it requested no calls; until the next request."""
     fallback: int = 0
     """The model that was called last."""
+    lacking: tuple[str, ...] = ()
+    """The capabilities that the reply's model lacks and the request needed."""

@@ -40,6 +40,7 @@ from cueline.events.session.lifecycle import (
 from cueline.events.session.messages import MessageReceived, MessageRefused
 from cueline.events.session.model import (
     AgentChanged,
+    CapabilityDegraded,
     ModelFailed,
     ModelReplied,
     ModelRequested,
@@ -86,6 +87,7 @@ SessionEvent = (
     | LimitWarned
     | AgentChanged
     | PromptPrefixChanged
+    | CapabilityDegraded
     | OutcomeCameLate
     | SessionCompleted
     | SessionFailed
@@ -97,6 +99,7 @@ __all__ = [
     "AgentChanged",
     "ApprovalRequested",
     "ApprovalResolved",
+    "CapabilityDegraded",
     "ChildSettled",
     "ChildSpawned",
     "Demand",

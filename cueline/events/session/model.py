@@ -1,5 +1,6 @@
 """Facts of a model call."""
 
+from operator import not_
 from typing import ClassVar, Literal
 
 from pydantic import AwareDatetime, Field
@@ -57,12 +58,27 @@ class ModelReplied(Fact):
     """By effect: the estimated costs of calls whose tools estimate each call."""
     judged: dict[str, Judgement] = Field(default_factory=dict)
     """By effect: the judgement of each call at its request."""
+    lacking: tuple[str, ...] = Field(default=(), exclude_if=not_)
+    """The capabilities that the model lacks and the request needed, as `tools`."""
 
 
 def calls_of(replied: ModelReplied) -> dict[str, ToolCall]:
     """Return the calls that a reply requests, by their effect."""
     turn = replied.effect.partition(".")[0]
     return {f"{turn}.{index}": call for index, call in enumerate(replied.calls)}
+
+
+class CapabilityDegraded(Fact):
+    """A model lacks what a request needed; recorded once for each model and capability."""
+
+    type: Literal["CapabilityDegraded"] = "CapabilityDegraded"
+    FACETS: ClassVar[tuple[str, ...]] = ("capability",)
+    capability: str
+    """`tools`: they are described in the prompt, and called in the text.
+    `images`: a text stands for each. `thinking`: the model does not think."""
+    provider: str
+    model: str
+    """The model as the agent names it."""
 
 
 class ModelFailed(Fact):

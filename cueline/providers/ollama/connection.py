@@ -66,7 +66,7 @@ class OllamaClient:
             deltas,
             prefix=f"call_{request.turn}_",
             prompted=agent.tools if is_prompted(agent, able=able.tools) else (),
-            degraded=tuple(n for n in needed(agent, request.messages) if not getattr(able, n)),
+            lacking=tuple(n for n in needed(agent, request.messages) if not getattr(able, n)),
         )
         body = request_body(agent, request.messages, able)
         return await self._http.stream("/api/chat", body, patience_of(agent), reply)

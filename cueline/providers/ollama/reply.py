@@ -25,7 +25,7 @@ class StreamedReply(PartialReply):
         *,
         prefix: str = "call_",
         prompted: tuple[ToolSpec, ...] = (),
-        degraded: tuple[str, ...] = (),
+        lacking: tuple[str, ...] = (),
     ) -> None:
         """Begin a reply.
 
@@ -33,13 +33,13 @@ class StreamedReply(PartialReply):
             deltas: gets its pieces.
             prefix: begins the ids of calls that the server gives none.
             prompted: the tools whose calls are in the text.
-            degraded: the capabilities that the request had to do without.
+            lacking: the capabilities that the request had to do without.
         """
         self._deltas = deltas
         self._visible = VisibleText(deltas) if prompted else None
         self._prefix = prefix
         self._prompted = prompted
-        self._degraded = degraded
+        self._lacking = lacking
         self._thoughts = self._text = self._model = self._reason = ""
         self._calls: list[ToolCall] = []
         self._usage = Usage()
@@ -103,5 +103,5 @@ class StreamedReply(PartialReply):
             stop_reason="max_tokens" if cut else finished,
             usage=self._usage,
             model=self._model,
-            degraded=self._degraded,
+            lacking=self._lacking,
         )
