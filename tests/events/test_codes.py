@@ -16,7 +16,17 @@ CODES = {"capability", "failure", "kind", "lacking", "status", "stop_reason"}
 NAMES = {
     *("after", "approval", "approvals", "asked_by", "auto_by", "before", "budget", "by"),
     *("channel", "child", "dependency", "digest", "effect", "effects", "excluded", "grant"),
-    *("hash", "id", "incarnation", "key_variable", "limit", "machine", "may_grant", "media_type"),
+    *(
+        "hash",
+        "id",
+        "incarnation",
+        "key_owner",
+        "key_variable",
+        "limit",
+        "machine",
+        "may_grant",
+        "media_type",
+    ),
     "model",
     *("name", "names", "parent", "prefix_digest", "probe", "provider", "root", "runner"),
     *("secrets", "seen", "session", "sessions", "signature", "stream", "tool", "up"),
