@@ -43,12 +43,14 @@ decides: gateways always have one, but not always a type.
 WHATEVER_STATUS: Final = {"insufficient_quota": "auth"}
 """The status says less: it is 429, and waiting does not help."""
 
-UNTYPED: Final = {200: "malformed_reply", 400: "invalid_request"}
+BAD_REQUEST: Final = 400
+UNTYPED: Final = {200: "malformed_reply", BAD_REQUEST: "invalid_request"}
 """For 400 and 200 with a body of another form."""
 
 TOO_LONG: Final = re.compile(
     "prompt is too long|exceed context limit|maximum context length"
-    "|input token count .* exceeds|input length exceeds|exceeds the available context size",
+    "|input token count .* exceeds|input length exceeds|greater than the context length"
+    "|exceeds the (available context size|context window)",
     re.IGNORECASE,
 )
 """Not each vendor's 400 for a prompt that is too long has a type of its own."""
@@ -106,7 +108,9 @@ def kind_of(status: int, error_type: str | None) -> str:
         return WHATEVER_STATUS[error_type]
     if error_type is None:
         return BY_STATUS.get(status) or UNTYPED.get(status, "unknown")
-    return BY_STATUS.get(status) or BY_TYPE.get(error_type, "unknown")
+    # Servers have types of their own: a 400 is a wrong request by any name.
+    usual = UNTYPED[status] if status == BAD_REQUEST else "unknown"
+    return BY_STATUS.get(status) or BY_TYPE.get(error_type, usual)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
